@@ -1,0 +1,21 @@
+"""How decisions are asked for, as the settings say."""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from agents.gateway import Gateway
+from agents.services.asking import Asking
+
+
+def gateway() -> Gateway:
+    return Gateway(settings.OPENROUTER_BASE_URL, settings.OPENROUTER_API_KEY or None, settings.ARENA_LLM_TIMEOUT_S)
+
+
+def asking(gateway: Gateway) -> Asking:
+    return Asking(
+        gateway=gateway,
+        spend_limit=settings.ARENA_SPEND_LIMIT_USD,
+        transport_retries=settings.ARENA_LLM_TRANSPORT_RETRIES,
+        lease=timedelta(seconds=settings.ARENA_LEASE_S),
+    )

@@ -1,0 +1,206 @@
+"""Positions, trades, settlements and the cash journal: the money, in exact decimals."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import ROUND_HALF_EVEN, Decimal
+
+from django.db import models
+from django.db.models import Q
+
+from agents.models.agent import Agent
+from agents.models.decision import Decision
+from markets.fields import MoneyField, PriceField, SharesField
+from markets.models import Market, Outcome
+
+CENT = Decimal("0.01")
+MICROSHARE = Decimal("0.000001")
+
+
+def to_cents(amount: Decimal) -> Decimal:
+    return amount.quantize(CENT, rounding=ROUND_HALF_EVEN)
+
+
+def to_microshares(shares: Decimal) -> Decimal:
+    return shares.quantize(MICROSHARE, rounding=ROUND_HALF_EVEN)
+
+
+class PositionQuerySet(models.QuerySet["Position"]):
+    def open(self) -> PositionQuerySet:
+        return self.filter(status=Position.Status.OPEN)
+
+    def held_at(self, at: datetime) -> PositionQuerySet:
+        """Positions that were open at an instant."""
+        return self.filter(opened_at__lte=at).filter(Q(closed_at=None) | Q(closed_at__gt=at))
+
+
+class Position(models.Model):
+    """Shares of one side of a market. One is open at a time; a bet after a full close opens a new one."""
+
+    class Status(models.TextChoices):
+        OPEN = "open"
+        CLOSED = "closed", "sold"
+        SETTLED = "settled"
+        CANCELLED = "cancelled"
+
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="positions")
+    market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="positions")
+    outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="positions")
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
+    shares = SharesField()
+    cost_basis = MoneyField()
+    realized_pnl = MoneyField(default=Decimal("0.00"))
+    opened_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = PositionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent", "outcome"],
+                condition=Q(status="open"),
+                name="one_open_position_per_agent_market_and_side",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="open", shares__gt=0, cost_basis__gte=0, closed_at__isnull=True)
+                | (~Q(status="open") & Q(shares=0, cost_basis=0, closed_at__isnull=False)),
+                name="open_position_holds_shares_and_a_closed_one_none",
+            ),
+        ]
+        indexes = [models.Index(fields=["status", "market"], name="position_by_status_and_market")]
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.agent}: {self.side} of {self.market}"
+
+    @property
+    def side(self) -> str:
+        return self.outcome.side
+
+    @property
+    def entry_price(self) -> Decimal | None:
+        """The mean price paid for the shares still held; None once there are none."""
+        return to_microshares(self.cost_basis / self.shares) if self.shares else None
+
+    def value_at(self, price: Decimal | None) -> Decimal:
+        """What the shares are worth at a price. Unpriced shares count at cost, never at zero."""
+        return self.cost_basis if price is None else to_cents(self.shares * price)
+
+
+class Trade(models.Model):
+    """A purchase or a sale, at the frozen price of its run."""
+
+    class Kind(models.TextChoices):
+        BUY = "BUY"
+        SELL = "SELL"
+
+    decision = models.ForeignKey(Decision, on_delete=models.PROTECT, related_name="trades")
+    sequence = models.PositiveSmallIntegerField()
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="trades")
+    position = models.ForeignKey(Position, on_delete=models.PROTECT, related_name="trades")
+    market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="trades")
+    outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="trades")
+    kind = models.CharField(max_length=4, choices=Kind.choices)
+    shares = SharesField()
+    price = PriceField()
+    amount = MoneyField(help_text="Paid for a purchase, received for a sale.")
+    cost_basis = MoneyField(help_text="Added by a purchase, given up by a sale.")
+    realized_pnl = MoneyField(default=Decimal("0.00"))
+    implied_confidence = models.FloatField(null=True, blank=True)
+    executed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["decision", "sequence"], name="one_trade_per_decision_and_sequence"),
+            models.CheckConstraint(condition=Q(price__gt=0, price__lt=1), name="trade_price_inside_0_and_1"),
+            models.CheckConstraint(
+                condition=Q(shares__gt=0, amount__gte=0, cost_basis__gte=0), name="trade_amounts_positive"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="BUY", implied_confidence__gte=0, implied_confidence__lte=1, realized_pnl=0)
+                | Q(kind="SELL", implied_confidence__isnull=True),
+                name="only_a_purchase_implies_a_confidence",
+            ),
+        ]
+        indexes = [models.Index(fields=["agent", "executed_at"], name="trade_by_agent_and_time")]
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.shares} {self.outcome} at {self.price}"
+
+    @property
+    def side(self) -> str:
+        return self.outcome.side
+
+
+class Settlement(models.Model):
+    """The end of a position whose market came to its end. Exactly one per position."""
+
+    class Kind(models.TextChoices):
+        WON = "won"
+        LOST = "lost"
+        REFUNDED = "refunded", "market cancelled"
+
+    position = models.OneToOneField(Position, on_delete=models.PROTECT, related_name="settlement")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="settlements")
+    market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="settlements")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    shares = SharesField()
+    cost_basis = MoneyField()
+    payout = MoneyField()
+    realized_pnl = MoneyField()
+    settled_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(shares__gt=0, cost_basis__gte=0, payout__gte=0),
+                name="settlement_amounts_not_negative",
+            ),
+            models.CheckConstraint(condition=~Q(kind="lost") | Q(payout=0), name="a_lost_position_pays_nothing"),
+        ]
+        ordering = ["-settled_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.position}: {self.kind} {self.payout}"
+
+
+class JournalEntry(models.Model):
+    """One change of an agent's cash, with the balance after it."""
+
+    class Kind(models.TextChoices):
+        DEPOSIT = "deposit", "starting balance"
+        BUY = "buy"
+        SELL = "sell"
+        PAYOUT = "payout"
+        REFUND = "refund"
+
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="journal")
+    sequence = models.PositiveIntegerField()
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    amount = MoneyField(help_text="Signed: what came in, or went out.")
+    balance = MoneyField(help_text="Cash after this entry.")
+    trade = models.OneToOneField(Trade, null=True, blank=True, on_delete=models.PROTECT, related_name="journal_entry")
+    settlement = models.OneToOneField(
+        Settlement, null=True, blank=True, on_delete=models.PROTECT, related_name="journal_entry"
+    )
+    occurred_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "journal entries"
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "sequence"], name="one_journal_entry_per_agent_and_sequence"),
+            models.CheckConstraint(condition=Q(balance__gte=0), name="balance_not_negative"),
+            models.CheckConstraint(
+                condition=Q(kind="deposit", trade=None, settlement=None)
+                | Q(kind__in=["buy", "sell"], trade__isnull=False, settlement=None)
+                | Q(kind__in=["payout", "refund"], trade=None, settlement__isnull=False),
+                name="journal_entry_names_its_cause",
+            ),
+        ]
+        indexes = [models.Index(fields=["agent", "occurred_at"], name="journal_by_agent_and_time")]
+        ordering = ["agent_id", "sequence"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.amount} -> {self.balance}"

@@ -1,0 +1,1 @@
+"""Writes of this floor: enrolling agents, deciding, executing, the ledger, settling."""

@@ -1,0 +1,181 @@
+"""The proof of the ledger: recomputes every balance, position and payout from the rows they rest on."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from agents.models import Agent, JournalEntry, Position, Settlement, Trade
+from agents.models.ledger import to_cents, to_microshares
+
+ZERO = Decimal("0.00")
+
+
+@dataclass(slots=True)
+class Audit:
+    agents: int = 0
+    journal_rows: int = 0
+    violations: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Books:
+    """One agent's rows."""
+
+    agent: Agent
+    journal: list[JournalEntry]
+    trades: list[Trade]
+    positions: list[Position]
+    settlements: dict[int, Settlement]
+
+
+def verify_ledger(progress: Callable[[int, int], None] = lambda done, of: None) -> Audit:
+    """Checks every agent. Each violation is one line that names the agent, the row and the amounts."""
+    audit = Audit()
+    agents = Agent.objects.select_related("cohort__methodology", "family").order_by("pk")
+    of = agents.count()
+    for done, agent in enumerate(agents.iterator(chunk_size=200)):
+        progress(done, of)
+        books = _books(agent)
+        audit.agents += 1
+        audit.journal_rows += len(books.journal)
+        name = f"{agent.family.slug} in cohort {agent.cohort.number} (agent {agent.pk})"
+        for check in (_journal, _trades, _positions, _whole):
+            audit.violations += [f"{name}: {violation}" for violation in check(books)]
+    return audit
+
+
+def _books(agent: Agent) -> _Books:
+    return _Books(
+        agent=agent,
+        journal=list(agent.journal.order_by("sequence").select_related("trade", "settlement")),
+        trades=list(agent.trades.order_by("pk").select_related("decision")),
+        positions=list(agent.positions.order_by("pk")),
+        settlements={s.position_id: s for s in agent.settlements.all()},
+    )
+
+
+def _journal(books: _Books) -> Iterator[str]:
+    """Balances follow from amounts, amounts from what caused them, cash from the last balance."""
+    opening = books.agent.cohort.methodology.starting_balance
+    balance = ZERO
+    for expected, entry in enumerate(books.journal, start=1):
+        row = f"journal row {entry.pk} (no. {entry.sequence})"
+        if entry.sequence != expected:
+            yield f"{row} should be no. {expected}: a row is missing or doubled"
+        cause = _cause(entry, opening)
+        if entry.amount != cause:
+            yield f"{row} moves {entry.amount}, its {entry.kind} says {cause}"
+        if entry.balance != balance + entry.amount:
+            yield f"{row} has the balance {entry.balance}, {balance} and {entry.amount} make {balance + entry.amount}"
+        balance = entry.balance
+    if not books.journal:
+        yield f"no journal: cash of {books.agent.cash} comes from nowhere"
+    elif books.journal[0].kind != JournalEntry.Kind.DEPOSIT:
+        yield f"journal row {books.journal[0].pk} is a {books.journal[0].kind}, the first must be the deposit"
+    if books.agent.cash != balance:
+        yield f"cash is {books.agent.cash}, the last journal balance {balance}"
+    booked = {entry.trade_id for entry in books.journal}
+    for trade in books.trades:
+        if trade.pk not in booked:
+            yield f"trade {trade.pk} over {trade.amount} is not in the journal"
+    paid = {entry.settlement_id for entry in books.journal}
+    for settlement in books.settlements.values():
+        if settlement.pk not in paid:
+            yield f"settlement {settlement.pk} over {settlement.payout} is not in the journal"
+
+
+def _cause(entry: JournalEntry, opening: Decimal) -> Decimal | None:
+    """The amount that an entry's cause calls for."""
+    if entry.trade is not None:
+        return -entry.trade.amount if entry.trade.kind == Trade.Kind.BUY else entry.trade.amount
+    if entry.settlement is not None:
+        return entry.settlement.payout
+    return opening if entry.sequence == 1 else None
+
+
+def _trades(books: _Books) -> Iterator[str]:
+    """Shares, proceeds, cost and confidence of each trade by the formulas of the methodology."""
+    rules = books.agent.cohort.methodology
+    before = {entry.trade_id: entry.balance - entry.amount for entry in books.journal if entry.trade_id}
+    for trade in books.trades:
+        row = f"trade {trade.pk} ({trade.kind} at {trade.price:f})"
+        if trade.kind == Trade.Kind.BUY:
+            if trade.cost_basis != trade.amount:
+                yield f"{row} adds {trade.cost_basis} to the cost basis but paid {trade.amount}"
+            bought = to_microshares(trade.amount / trade.price)
+            if trade.shares != bought:
+                yield f"{row} has {trade.shares} shares, {trade.amount} buys {bought}"
+            cash = before.get(trade.pk)
+            if (
+                cash
+                and abs((trade.implied_confidence or 0) - min(float(trade.amount / rules.maximum_bet(cash)), 1)) > 1e-9
+            ):
+                yield f"{row} states confidence {trade.implied_confidence}, {trade.amount} of {cash} implies another"
+        else:
+            worth = to_cents(trade.shares * trade.price)
+            if trade.amount != worth:
+                yield f"{row} brought {trade.amount}, its shares make {worth}"
+            gain = trade.amount - trade.cost_basis
+            if trade.realized_pnl != gain:
+                yield f"{row} realized {trade.realized_pnl}, proceeds less cost make {gain}"
+
+
+def _positions(books: _Books) -> Iterator[str]:
+    """What each position holds is what its trades and its settlement leave."""
+    trades: dict[int, list[Trade]] = defaultdict(list)
+    for trade in books.trades:
+        trades[trade.position_id].append(trade)
+    for position in books.positions:
+        shares = cost = realized = Decimal(0)
+        for trade in trades[position.pk]:
+            sign = 1 if trade.kind == Trade.Kind.BUY else -1
+            shares, cost = shares + sign * trade.shares, cost + sign * trade.cost_basis
+            realized += trade.realized_pnl
+        settlement = books.settlements.get(position.pk)
+        if settlement is not None:
+            yield from _settlement(settlement, shares, cost)
+            realized += settlement.realized_pnl
+            shares = cost = Decimal(0)
+        row = f"position {position.pk} ({position.status})"
+        for name, have, due in (
+            ("shares", position.shares, shares),
+            ("a cost basis of", position.cost_basis, cost),
+            ("a realized P/L of", position.realized_pnl, realized),
+        ):
+            if have != due:
+                yield f"{row} has {name} {have}, its trades say {due}"
+        settled = position.status in (Position.Status.SETTLED, Position.Status.CANCELLED)
+        if settled != (settlement is not None):
+            yield f"{row} has {'no' if settlement is None else 'a'} settlement over {position.cost_basis}"
+
+
+def _settlement(settlement: Settlement, shares: Decimal, cost: Decimal) -> Iterator[str]:
+    row = f"settlement {settlement.pk} ({settlement.kind})"
+    ended, cost_ended = settlement.shares, settlement.cost_basis
+    if (ended, cost_ended) != (shares, cost):
+        yield f"{row} ends {ended} shares at cost {cost_ended}, the trades left {shares} at {cost}"
+    due = {
+        Settlement.Kind.WON: to_cents(shares),
+        Settlement.Kind.LOST: ZERO,
+        Settlement.Kind.REFUNDED: cost,
+    }[Settlement.Kind(settlement.kind)]
+    if settlement.payout != due:
+        yield f"{row} paid {settlement.payout}, due was {due}"
+    gain = settlement.payout - cost_ended
+    if settlement.realized_pnl != gain:
+        yield f"{row} realized {settlement.realized_pnl}, payout less cost make {gain}"
+
+
+def _whole(books: _Books) -> Iterator[str]:
+    """Sum of P/L = value - starting balance, with open positions at cost on both sides."""
+    opening = books.agent.cohort.methodology.starting_balance
+    realized = sum((position.realized_pnl for position in books.positions), ZERO)
+    held = sum((p.cost_basis for p in books.positions if p.status == Position.Status.OPEN), ZERO)
+    if books.agent.cash + held - opening != realized:
+        yield (
+            f"cash {books.agent.cash} and positions at cost {held} less {opening} make "
+            f"{books.agent.cash + held - opening}, realized P/L is {realized}"
+        )
+    if books.agent.cash < 0:
+        yield f"cash is negative: {books.agent.cash}"

@@ -1,0 +1,77 @@
+"""Pricing a decision run before it is made: who would be asked, and what that is expected to cost."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Avg
+
+from agents.models import Agent, Decision, ModelCall
+from agents.services.asking import spent_in_week
+from cohorts.models import Cohort, Methodology
+from cohorts.weeks import week_start
+from markets.models import Universe
+from markets.services.marks import stored_marks
+from markets.services.universes import NoMarkets, universe_draft
+
+CHARACTERS_PER_TOKEN = 4
+"""The usual rule of thumb for English and JSON."""
+EXPECTED_COMPLETION_TOKENS = 2000
+"""Assumed of a model that has never answered here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Who would be asked, at what expected cost, after what was already spent in the week."""
+
+    agents: tuple[Agent, ...]
+    skipped: int
+    cost_usd: Decimal
+    spent_usd: Decimal
+
+
+def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | None = None) -> Estimate:
+    """The run that `run_decisions` would make at `at`, priced. Reads only; raises NoMarkets as a freeze would."""
+    cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology")
+    due = [c for c in (cohorts.filter(pk=cohort.pk) if cohort else cohorts) if c.is_deciding(at)]
+    agents = Agent.objects.playing().filter(cohort__in=due).select_related("cohort__methodology", "family", "release")
+    if family:
+        agents = agents.filter(family__slug=family)
+    final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
+    asked = tuple(agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final)
+    sizes = {
+        m.pk: _prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in asked}.values()
+    }
+    cost = sum(
+        (
+            sizes[agent.cohort.methodology_id] * agent.price_prompt + _completion_tokens(agent) * agent.price_completion
+            for agent in asked
+        ),
+        Decimal(0),
+    )
+    return Estimate(asked, len(agents) - len(asked), cost, spent_in_week(week_start(at)))
+
+
+def _prompt_tokens(methodology: Methodology, at: datetime) -> int:
+    universe = Universe.objects.filter(week_start=week_start(at), methodology=methodology.version).first()
+    if universe is not None:
+        block = universe.market_block
+    else:
+        block = universe_draft(
+            size=methodology.universe_size,
+            held=(),
+            at=at,
+            replay=False,
+            priced=lambda markets: stored_marks(markets, at),
+        ).market_block
+    characters = len(methodology.system_prompt) + len(methodology.user_prompt) + len(block)
+    return characters // CHARACTERS_PER_TOKEN
+
+
+def _completion_tokens(agent: Agent) -> int:
+    seen = ModelCall.objects.filter(model=agent.model_id, tokens_output__isnull=False)
+    mean = seen.aggregate(mean=Avg("tokens_output"))["mean"]
+    return int(mean) if mean is not None else EXPECTED_COMPLETION_TOKENS
+
+
+__all__ = ["Estimate", "NoMarkets", "estimate_run"]

@@ -1,0 +1,180 @@
+"""The ledger: the only code that moves cash, shares and cost basis. Always inside a transaction."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import F
+
+from agents.models import Agent, Decision, JournalEntry, Position, Settlement, Trade
+from agents.models.ledger import to_cents, to_microshares
+from cohorts.models import Methodology
+from markets.models import Market, Outcome
+
+WHOLE = Decimal(100)
+
+
+def agent_lock(agent_id: int) -> Agent:
+    """The agent, locked until the transaction ends.
+
+    Locks by writing: an UPDATE takes the row's lock on PostgreSQL and the database's on SQLite, where
+    `select_for_update` would silently do nothing.
+    """
+    Agent.objects.filter(pk=agent_id).update(journal_length=F("journal_length"))
+    return Agent.objects.select_related("cohort__methodology").get(pk=agent_id)
+
+
+def deposit(agent: Agent, amount: Decimal, *, at: datetime) -> JournalEntry:
+    """Opens an agent's account with its starting balance."""
+    return _post(agent, JournalEntry.Kind.DEPOSIT, amount, at=at)
+
+
+def buy(
+    agent: Agent,
+    outcome: Outcome,
+    *,
+    amount: Decimal,
+    price: Decimal,
+    decision: Decision,
+    sequence: int,
+    at: datetime,
+) -> Trade:
+    """Buys shares of `outcome` for `amount` whole cents; averages into the open position if there is one."""
+    maximum = agent.cohort.methodology.maximum_bet(agent.cash)
+    shares = to_microshares(amount / price)
+    position = Position.objects.open().filter(agent=agent, outcome=outcome).first()
+    if position is None:
+        position = Position.objects.create(
+            agent=agent,
+            market_id=outcome.market_id,
+            outcome=outcome,
+            shares=shares,
+            cost_basis=amount,
+            opened_at=at,
+        )
+    else:
+        position.shares += shares
+        position.cost_basis += amount
+        position.save(update_fields=["shares", "cost_basis"])
+    trade = Trade.objects.create(
+        decision=decision,
+        sequence=sequence,
+        agent=agent,
+        position=position,
+        market_id=outcome.market_id,
+        outcome=outcome,
+        kind=Trade.Kind.BUY,
+        shares=shares,
+        price=price,
+        amount=amount,
+        cost_basis=amount,
+        implied_confidence=min(float(amount / maximum), 1.0),
+        executed_at=at,
+    )
+    Market.objects.filter(pk=outcome.market_id, followed=False).update(followed=True)
+    _post(agent, JournalEntry.Kind.BUY, -amount, trade=trade, at=at)
+    return trade
+
+
+def sell(
+    agent: Agent,
+    position: Position,
+    *,
+    percentage: Decimal,
+    price: Decimal,
+    decision: Decision,
+    sequence: int,
+    at: datetime,
+) -> Trade:
+    """Sells a percentage (0 to 100] of an open position; what would round to nothing left is sold whole."""
+    share = percentage / WHOLE
+    shares = min(to_microshares(position.shares * share), position.shares)
+    if shares == position.shares:
+        cost_basis = position.cost_basis
+    else:
+        cost_basis = min(to_cents(position.cost_basis * share), position.cost_basis)
+    proceeds = to_cents(shares * price)
+    position.shares -= shares
+    position.cost_basis -= cost_basis
+    position.realized_pnl += proceeds - cost_basis
+    if not position.shares:
+        position.status, position.closed_at = Position.Status.CLOSED, at
+    position.save()
+    trade = Trade.objects.create(
+        decision=decision,
+        sequence=sequence,
+        agent=agent,
+        position=position,
+        market_id=position.market_id,
+        outcome_id=position.outcome_id,
+        kind=Trade.Kind.SELL,
+        shares=shares,
+        price=price,
+        amount=proceeds,
+        cost_basis=cost_basis,
+        realized_pnl=proceeds - cost_basis,
+        executed_at=at,
+    )
+    _post(agent, JournalEntry.Kind.SELL, proceeds, trade=trade, at=at)
+    return trade
+
+
+def settle(agent: Agent, position: Position, *, kind: Settlement.Kind, at: datetime) -> Settlement:
+    """Ends an open position: a winner's shares pay 1, a loser's nothing, a refund returns the cost basis."""
+    payout = {
+        Settlement.Kind.WON: to_cents(position.shares),
+        Settlement.Kind.LOST: Decimal("0.00"),
+        Settlement.Kind.REFUNDED: position.cost_basis,
+    }[kind]
+    settlement = Settlement.objects.create(
+        position=position,
+        agent=agent,
+        market_id=position.market_id,
+        kind=kind,
+        shares=position.shares,
+        cost_basis=position.cost_basis,
+        payout=payout,
+        realized_pnl=payout - position.cost_basis,
+        settled_at=at,
+    )
+    refunded = kind == Settlement.Kind.REFUNDED
+    position.realized_pnl += settlement.realized_pnl
+    position.shares, position.cost_basis = Decimal(0), Decimal(0)
+    position.status = Position.Status.CANCELLED if refunded else Position.Status.SETTLED
+    position.closed_at = at
+    position.save()
+    entry = JournalEntry.Kind.REFUND if refunded else JournalEntry.Kind.PAYOUT
+    _post(agent, entry, payout, settlement=settlement, at=at)
+    return settlement
+
+
+def declare_bankrupt_if_so(agent: Agent, methodology: Methodology) -> bool:
+    """Marks an agent that can neither bet nor hope: too little cash and no open position. Final."""
+    if agent.cash >= methodology.bankruptcy_cash or Position.objects.open().filter(agent=agent).exists():
+        return False
+    agent.status = Agent.Status.BANKRUPT
+    agent.save(update_fields=["status"])
+    return True
+
+
+def _post(
+    agent: Agent,
+    kind: JournalEntry.Kind,
+    amount: Decimal,
+    *,
+    at: datetime,
+    trade: Trade | None = None,
+    settlement: Settlement | None = None,
+) -> JournalEntry:
+    agent.cash += amount
+    agent.journal_length += 1
+    agent.save(update_fields=["cash", "journal_length"])
+    return JournalEntry.objects.create(
+        agent=agent,
+        sequence=agent.journal_length,
+        kind=kind,
+        amount=amount,
+        balance=agent.cash,
+        trade=trade,
+        settlement=settlement,
+        occurred_at=at,
+    )

@@ -1,0 +1,204 @@
+"""Settling: markets that came to their documented end pay their positions, once; cohorts that are over complete."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+
+from agents.models import Position, Settlement
+from agents.services import ledger
+from agents.services.missed import record_missed
+from cohorts.models import Cohort
+from markets.http import UpstreamError
+from markets.models import Alert, Market, Outcome
+from markets.services.marks import is_replay
+from markets.services.sync import (
+    UNFOLLOWED_PATIENCE,
+    OutcomesChanged,
+    SyncReport,
+    match_outcomes,
+    refresh_markets,
+)
+from markets.sources.base import MarketRow
+from markets.sources.polymarket import Clob, Gamma
+
+ALARM_AFTER = timedelta(hours=72)
+"""How long a market may be closed without a documented end before a person is called."""
+SUM_TOLERANCE = Decimal("0.001")
+
+
+@dataclass(slots=True)
+class SettlementReport:
+    checked: int = 0
+    resolved: int = 0
+    cancelled: int = 0
+    positions_settled: int = 0
+    cohorts_completed: int = 0
+    waiting: int = 0
+    missed: int = 0
+    log: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Won:
+    """The market's end: this outcome."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The market's end: nobody won, every cost basis goes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """No documented end yet, and why."""
+
+    reason: str
+
+
+def check_resolutions(
+    *, gamma: Gamma, clob: Clob, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None
+) -> SettlementReport:
+    """Looks up every market that money or a score depends on and settles those that came to their end."""
+    report = SettlementReport()
+    if is_replay(at):
+        report.log.append("a replay: newer instants are on record, so nothing is settled for this one")
+        return report
+    markets = list(
+        Market.objects.unsettled()
+        .filter(source=Market.Source.POLYMARKET)
+        .filter(Q(followed=True) | Q(status=Market.Status.CLOSED, closed_at__gt=at - UNFOLLOWED_PATIENCE))
+        .order_by("pk")
+    )
+    heard = SyncReport()
+    rows = refresh_markets(gamma=gamma, markets=markets, at=at, report=heard)
+    report.log += heard.log
+    report.failures += heard.failures
+    for done, market in enumerate(markets):
+        progress(done, len(markets))
+        row = rows.get(market.external_id)
+        if row is not None:
+            report.checked += 1
+            _conclude(market, row, clob=clob, at=at, report=report)
+        _alarm(market, at)
+    progress(len(markets), len(markets))
+    report.missed = record_missed(Cohort.objects.active().select_related("methodology"), at=at)
+    report.cohorts_completed = cohorts_complete(at=at)
+    return report
+
+
+def _conclude(market: Market, row: MarketRow, *, clob: Clob, at: datetime, report: SettlementReport) -> None:
+    if not row.closed:
+        return
+    try:
+        end = final_signal(market, row, clob)
+    except UpstreamError as error:
+        report.failures.append(str(error))
+        return
+    except OutcomesChanged as error:
+        end = Waiting(str(error))
+    if isinstance(end, Waiting):
+        report.waiting += 1
+        report.log.append(f"market {market.external_id} waits: {end.reason}")
+        return
+    settled = market_settle(market, end, at=at)
+    if settled is None:
+        return  # another process was quicker
+    report.positions_settled += settled
+    if isinstance(end, Won):
+        report.resolved += 1
+        report.log.append(f"market {market.external_id} resolved: {end.outcome.side}")
+    else:
+        report.cancelled += 1
+        report.log.append(f"market {market.external_id} cancelled: refunded")
+
+
+def final_signal(market: Market, row: MarketRow, clob: Clob) -> Won | Cancelled | Waiting:
+    """What a closed market's row says about its end. Nothing looks decisive by price alone.
+
+    Resolved: prices exactly a permutation of 1 and 0s, and either the oracle's status `resolved` or exactly one
+    winner flag at the CLOB that agrees. Cancelled: oracle `resolved`, all prices equal, positive, summing to 1.
+    """
+    prices = [outcome.price for outcome in row.outcomes]
+    oracle_done = row.oracle_status == "resolved"
+    known = [price for price in prices if price is not None]
+    if len(known) < len(prices):
+        return Waiting("a final price is missing")
+    if known.count(Decimal(1)) == 1 and known.count(Decimal(0)) == len(known) - 1:
+        matched = match_outcomes(list(market.outcomes.all()), row.outcomes)
+        winner = next(outcome for outcome, quote in matched if quote.price == 1)
+        if oracle_done or _clob_agrees(winner, row, clob):
+            return Won(winner)
+        return Waiting(f"prices are final but the oracle says {row.oracle_status or 'nothing'}")
+    if oracle_done and len(set(known)) == 1 and known[0] > 0 and abs(sum(known, Decimal(0)) - 1) <= SUM_TOLERANCE:
+        return Cancelled()
+    shown = ", ".join(f"{price:f}" for price in known)
+    return Waiting(f"closed at {shown}, oracle says {row.oracle_status or 'nothing'}")
+
+
+def _clob_agrees(winner: Outcome, row: MarketRow, clob: Clob) -> bool:
+    if not row.condition_id or not winner.token_id:
+        return False
+    flagged = clob.winner(row.condition_id)
+    return flagged is not None and flagged.token_id == winner.token_id
+
+
+def market_settle(market: Market, end: Won | Cancelled, *, at: datetime) -> int | None:
+    """Marks the market final and settles its open positions in one transaction; None if it was final already.
+
+    Agents are locked in the order of their ids, so that two settlements at once can not lock each other out.
+    """
+    won = end.outcome if isinstance(end, Won) else None
+    with transaction.atomic():
+        taken = Market.objects.unsettled().filter(pk=market.pk)
+        # A market that went from open to final between two looks was closed in between.
+        taken.filter(closed_at=None).update(status=Market.Status.CLOSED, closed_at=at)
+        status = Market.Status.RESOLVED if won else Market.Status.CANCELLED
+        if not taken.update(status=status, winning_outcome=won, resolved_at=at):
+            return None
+        held = Position.objects.open().filter(market=market)
+        settled = 0
+        for agent_id in sorted(set(held.values_list("agent_id", flat=True))):
+            agent = ledger.agent_lock(agent_id)
+            for position in held.filter(agent=agent).order_by("pk"):
+                if won is None:
+                    kind = Settlement.Kind.REFUNDED
+                else:
+                    kind = Settlement.Kind.WON if position.outcome_id == won.pk else Settlement.Kind.LOST
+                ledger.settle(agent, position, kind=kind, at=at)
+                settled += 1
+            ledger.declare_bankrupt_if_so(agent, agent.cohort.methodology)
+        Alert.objects.clear("closed-unresolved", market.external_id, at)
+    return settled
+
+
+def _alarm(market: Market, at: datetime) -> None:
+    """Calls a person for a market that has been closed too long without an end."""
+    overdue = Market.objects.awaiting_resolution().filter(pk=market.pk, followed=True, closed_at__lte=at - ALARM_AFTER)
+    if overdue.exists():
+        Alert.objects.raise_once(
+            "closed-unresolved",
+            market.external_id,
+            f"Closed for over 72 hours without an end: {market.question}",
+            at,
+        )
+
+
+def cohorts_complete(*, at: datetime) -> int:
+    """Completes the cohorts whose decision weeks are over and in which nobody holds a position."""
+    held = Position.objects.open().filter(agent__cohort=OuterRef("pk"))
+    over: Iterable[Cohort] = (
+        cohort
+        for cohort in Cohort.objects.active().filter(~Exists(held)).select_related("methodology")
+        if cohort.deciding_ends_at <= at
+    )
+    return sum(
+        Cohort.objects.active().filter(pk=cohort.pk).update(status=Cohort.Status.COMPLETED, completed_at=at)
+        for cohort in over
+    )

@@ -1,0 +1,114 @@
+"""Reading the environment: each setting is checked as it is read, and a wrong one names itself."""
+
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from ipaddress import ip_network
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+Value = TypeVar("Value")
+SOURCES = ("polymarket", "kalshi")
+
+
+def read(env: environ.Env, name: str, default: str, parse: Callable[[str], Value]) -> Value:
+    """The value of setting `name`, parsed. Raises ImproperlyConfigured with one line that names it."""
+    text = env.str(name, default=default).strip() or default
+    try:
+        return parse(text)
+    except ValueError as wrong:
+        raise ImproperlyConfigured(f"{name}={text!r}: {wrong}") from None
+
+
+def flag(text: str) -> bool:
+    if text.lower() in ("true", "1", "yes", "on"):
+        return True
+    if text.lower() in ("false", "0", "no", "off", ""):
+        return False
+    raise ValueError("must be true or false")
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError("must be a whole number") from None
+        if not least <= number <= most:
+            raise ValueError(f"must lie between {least} and {most}")
+        return number
+
+    return parse
+
+
+def dollars(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise ValueError("must be an amount in dollars, such as 25") from None
+    if not amount.is_finite() or amount < 0:
+        raise ValueError("must be zero or more dollars")
+    return amount
+
+
+def base_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname  # .port raises ValueError on nonsense
+        _ = parts.port
+    except ValueError as wrong:
+        raise ValueError(f"is no URL: {wrong}") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError("must be an http:// or https:// address")
+    return text.rstrip("/")
+
+
+def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
+    return lambda text: parse(text) if text else None
+
+
+def sources(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip()))
+    unknown = [name for name in names if name not in SOURCES]
+    if unknown or not names:
+        raise ValueError(f"must name sources out of {', '.join(SOURCES)}")
+    return names
+
+
+def networks(text: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    for part in parts:
+        try:
+            ip_network(part, strict=False)
+        except ValueError:
+            raise ValueError(f"{part!r} is no IP address or network") from None
+    return parts
+
+
+def words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def database(url: str) -> dict[str, object]:
+    """Django's database settings for a `sqlite:///` or `postgres://` URL."""
+    if not url.startswith(("sqlite://", "postgres://", "postgresql://")):
+        raise ValueError("must begin with sqlite:/// or postgres://")
+    try:
+        parsed = dict(environ.Env.db_url_config(url))
+    except Exception as wrong:
+        raise ValueError(f"is no database URL: {wrong}") from None
+    if not parsed.get("NAME"):
+        raise ValueError("names no database")
+    if parsed["ENGINE"] == "django.db.backends.sqlite3":
+        # One writer at a time, taken at BEGIN, so that two processes queue instead of dead-locking.
+        parsed["OPTIONS"] = {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 30,
+            "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA busy_timeout=30000;",
+        }
+    else:
+        parsed["CONN_HEALTH_CHECKS"] = True
+        parsed["OPTIONS"] = {**parsed.get("OPTIONS", {}), "pool": {"min_size": 0, "max_size": 8}}
+    return parsed

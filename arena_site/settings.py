@@ -1,0 +1,176 @@
+"""Settings, from the environment or a `.env` beside `manage.py`. Every name is listed in `.env.example`."""
+
+from pathlib import Path
+
+import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.utils import get_random_secret_key
+
+from arena_site import conf
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+env.read_env(BASE_DIR / ".env")
+
+DEBUG = conf.read(env, "DEBUG", "false", conf.flag)
+_secret_key = env.str("SECRET_KEY", default="")
+# Commands may run without a key; a server may not (see `arena_site.checks`).
+SECRET_KEY_IS_SET = bool(_secret_key)
+SECRET_KEY = _secret_key or get_random_secret_key()
+ALLOWED_HOSTS = conf.read(env, "ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", conf.words)
+CSRF_TRUSTED_ORIGINS = conf.read(env, "CSRF_TRUSTED_ORIGINS", "", conf.words)
+
+# --- the arena -------------------------------------------------------------------------------------------
+
+OPENROUTER_API_KEY = env.str("OPENROUTER_API_KEY", default="")
+OPENROUTER_BASE_URL = conf.read(env, "OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1", conf.base_url)
+GAMMA_BASE_URL = conf.read(env, "GAMMA_BASE_URL", "https://gamma-api.polymarket.com", conf.base_url)
+CLOB_BASE_URL = conf.read(env, "CLOB_BASE_URL", "https://clob.polymarket.com", conf.base_url)
+KALSHI_BASE_URL = conf.read(env, "KALSHI_BASE_URL", "https://external-api.kalshi.com/trade-api/v2", conf.base_url)
+ARENA_SOURCES = conf.read(env, "ARENA_SOURCES", "polymarket", conf.sources)
+ARENA_SPEND_LIMIT_USD = conf.read(env, "ARENA_SPEND_LIMIT_USD", "25", conf.dollars)
+ARENA_LLM_TIMEOUT_S = conf.read(env, "ARENA_LLM_TIMEOUT_S", "300", conf.whole_number(1, 3600))
+ARENA_LLM_TRANSPORT_RETRIES = conf.read(env, "ARENA_LLM_TRANSPORT_RETRIES", "2", conf.whole_number(0, 10))
+ARENA_LEASE_S = conf.read(env, "ARENA_LEASE_S", "360", conf.whole_number(2, 7200))
+if ARENA_LEASE_S <= ARENA_LLM_TIMEOUT_S:
+    raise ImproperlyConfigured(
+        f"ARENA_LEASE_S={ARENA_LEASE_S}: must exceed ARENA_LLM_TIMEOUT_S ({ARENA_LLM_TIMEOUT_S})"
+    )
+ARENA_HTTPS = conf.read(env, "ARENA_HTTPS", "false", conf.flag)
+ARENA_ALERT_EMAIL = env.str("ARENA_ALERT_EMAIL", default="")
+ARENA_ALERT_WEBHOOK = conf.read(env, "ARENA_ALERT_WEBHOOK", "", conf.optional(conf.base_url))
+ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.networks)
+
+# --- Django ----------------------------------------------------------------------------------------------
+
+DATABASES = {"default": conf.read(env, "DATABASE_URL", f"sqlite:///{BASE_DIR / 'db.sqlite3'}", conf.database)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django_filters",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_q",
+    "csp",
+    "markets",
+    "cohorts",
+    "agents",
+    "scoring",
+    "arena_site",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "arena_site.urls"
+WSGI_APPLICATION = "arena_site.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+# Served from the apps' own folders: nothing to collect, nothing to forget.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "object-src": [NONE],
+    }
+}
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SECURE_SSL_REDIRECT = ARENA_HTTPS
+SESSION_COOKIE_SECURE = ARENA_HTTPS
+CSRF_COOKIE_SECURE = ARENA_HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if ARENA_HTTPS else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ARENA_TRUSTED_PROXIES else None
+
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.PageNumberPagination",
+    "UNAUTHENTICATED_USER": None,
+    "COERCE_DECIMAL_TO_STRING": True,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Forecaster Arena",
+    "DESCRIPTION": "Every number of the arena: cohorts, agents, decisions with their prompts and calls, "
+    "trades, positions, snapshots, Brier scores, markets and the leaderboard. Money, prices and shares are "
+    "decimal strings; scores and rates are numbers; times are ISO-8601 in UTC.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+}
+
+# A doorbell, not a ledger: messages name a job, truth lives in our rows. A decision run may take hours
+# (seven models, each up to its time-out, several cohorts), so nothing is handed out twice before a day is over.
+Q_CLUSTER = {
+    "name": "arena",
+    "orm": "default",
+    "workers": 3,
+    "timeout": 6 * 3600,
+    "retry": 24 * 3600,
+    "ack_failures": True,
+    "max_attempts": 1,
+    "catch_up": False,
+    "save_limit": 200,
+    "queue_limit": 20,
+    "poll": 2,
+    "label": "Schedules and tasks",
+    "ALT_CLUSTERS": {},
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+}

@@ -1,0 +1,167 @@
+"""Methodology versions, and the weekly cohorts that play by them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime, timedelta
+from decimal import ROUND_DOWN, Decimal
+
+from django.db import models
+from django.db.models import Q
+
+from cohorts import weeks
+from markets.fields import MoneyField
+from markets.pricing import PriceRule
+
+
+class MethodologyQuerySet(models.QuerySet["Methodology"]):
+    def current(self) -> Methodology:
+        """The version that new cohorts get: the newest published one."""
+        newest = self.filter(published_at__isnull=False).order_by("-published_at", "-pk").first()
+        if newest is None:
+            raise Methodology.DoesNotExist("no methodology is published: run `manage.py migrate`")
+        return newest
+
+
+class Methodology(models.Model):
+    """Everything that a result depends on, as data. Once a cohort uses a version it can not change."""
+
+    version = models.CharField(max_length=20, unique=True)
+    title = models.CharField(max_length=200)
+    published_at = models.DateTimeField(null=True, blank=True)
+
+    starting_balance = MoneyField()
+    minimum_bet = MoneyField()
+    maximum_bet_fraction = models.DecimalField(max_digits=5, decimal_places=4)
+    universe_size = models.PositiveIntegerField()
+    universe_rule = models.TextField()
+    actions = models.JSONField()
+    decision_weeks = models.PositiveSmallIntegerField()
+    retry_window = models.DurationField()
+    malformed_retries = models.PositiveSmallIntegerField()
+    refused_retries = models.PositiveSmallIntegerField()
+
+    temperature = models.FloatField()
+    max_tokens = models.PositiveIntegerField()
+    reasoning = models.JSONField(help_text="As the gateway takes it, such as {'effort': 'medium'}.")
+    provider_routing = models.JSONField()
+    system_prompt = models.TextField()
+    user_prompt = models.TextField(help_text="A template with {portfolio}, {positions}, {awaiting} and {markets}.")
+    malformed_note = models.TextField(help_text="Added when an answer was malformed, with {reason}.")
+    refused_note = models.TextField(help_text="Added when every instruction was refused, with {reasons}.")
+
+    midpoint_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
+    maximum_spread = models.DecimalField(max_digits=5, decimal_places=4)
+    gamma_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
+    rulings = models.JSONField(help_text="What this version rules beyond its sources, one sentence each.")
+    scoring = models.JSONField(help_text="Each published score and its formula.")
+
+    objects = MethodologyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "methodologies"
+        ordering = ["version"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(maximum_bet_fraction__gt=0, maximum_bet_fraction__lte=1),
+                name="maximum_bet_fraction_is_a_share",
+            ),
+            models.CheckConstraint(condition=Q(minimum_bet__gt=0), name="minimum_bet_is_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return self.version
+
+    @property
+    def bankruptcy_cash(self) -> Decimal:
+        """Below this much cash no bet is legal."""
+        return self.minimum_bet / self.maximum_bet_fraction
+
+    def maximum_bet(self, cash: Decimal) -> Decimal:
+        """The largest legal bet, exact."""
+        return cash * self.maximum_bet_fraction
+
+    def maximum_bet_shown(self, cash: Decimal) -> Decimal:
+        """The largest legal bet in whole cents; zero where none is legal."""
+        shown = self.maximum_bet(cash).quantize(Decimal("0.01"), rounding=ROUND_DOWN)
+        return shown if shown >= self.minimum_bet else Decimal("0.00")
+
+    @property
+    def price_rule(self) -> PriceRule:
+        return PriceRule(self.midpoint_tolerance, self.maximum_spread, self.gamma_tolerance)
+
+    @property
+    def sha256(self) -> str:
+        """A fingerprint of all that a result depends on."""
+        frozen = {
+            field.name: str(getattr(self, field.name))
+            if not isinstance(field, models.JSONField)
+            else getattr(self, field.name)
+            for field in self._meta.concrete_fields
+            if field.name not in ("id", "title", "published_at")
+        }
+        return hashlib.sha256(json.dumps(frozen, sort_keys=True).encode()).hexdigest()
+
+
+class CohortQuerySet(models.QuerySet["Cohort"]):
+    def active(self, at: datetime | None = None) -> CohortQuerySet:
+        """Cohorts still playing: now, or at the instant `at`."""
+        if at is None:
+            return self.filter(status=Cohort.Status.ACTIVE)
+        return self.filter(started_at__lte=at).filter(Q(completed_at=None) | Q(completed_at__gt=at))
+
+
+class Cohort(models.Model):
+    """One week's competition: one agent per family, from the same start under one methodology."""
+
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        COMPLETED = "completed"
+
+    number = models.PositiveIntegerField(unique=True)
+    week_start = models.DateTimeField(unique=True)
+    methodology = models.ForeignKey(Methodology, on_delete=models.PROTECT, related_name="cohorts")
+    started_at = models.DateTimeField()
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
+    completed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = CohortQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status="active", completed_at__isnull=True)
+                | Q(status="completed", completed_at__isnull=False),
+                name="completed_cohort_has_a_time",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Cohort {self.number}"
+
+    def decision_week(self, at: datetime) -> int:
+        return weeks.decision_week(self.week_start, at)
+
+    def is_deciding(self, at: datetime) -> bool:
+        """Are its agents asked in the week that holds `at`?"""
+        return 1 <= self.decision_week(at) <= self.methodology.decision_weeks
+
+    @property
+    def deciding_ends_at(self) -> datetime:
+        return self.week_start + self.methodology.decision_weeks * timedelta(weeks=1)
+
+
+class MissedWeek(models.Model):
+    """A week whose cohort the schedule could not start in time."""
+
+    week_start = models.DateTimeField(unique=True)
+    recorded_at = models.DateTimeField()
+    reason = models.CharField(max_length=300)
+
+    class Meta:
+        ordering = ["-week_start"]
+
+    def __str__(self) -> str:
+        return f"{self.week_start:%Y-%m-%d}: {self.reason}"

@@ -1,0 +1,42 @@
+"""Writes of this floor: the catalogue brought to the size that the methodologies in play need; missed weeks."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from cohorts.models import Cohort, Methodology, MissedWeek
+from cohorts.weeks import week_start
+from markets.services.sync import SyncReport, sync_markets
+from markets.sources.polymarket import Clob, Gamma
+
+CATALOGUE_MARGIN = 1.5
+"""The catalogue is walked until it has half again the universe's size."""
+START_WITHIN = timedelta(hours=24)
+"""How late the schedule may start a week's cohort."""
+
+
+def catalogue_sync(
+    *, gamma: Gamma, clob: Clob, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None
+) -> SyncReport:
+    """Syncs as many markets as the largest universe in play needs, and all that are followed."""
+    current = Methodology.objects.current()
+    in_play = Methodology.objects.filter(cohorts__status=Cohort.Status.ACTIVE).values_list("universe_size", flat=True)
+    size = max([current.universe_size, *in_play])
+    return sync_markets(
+        gamma=gamma,
+        clob=clob,
+        at=at,
+        target=int(size * CATALOGUE_MARGIN),
+        rule=current.price_rule,
+        progress=progress,
+    )
+
+
+def week_missed(*, at: datetime) -> bool:
+    """Records the week of `at` as missed if it has no cohort and is too old to start one; True if it did."""
+    week = week_start(at)
+    if at < week + START_WITHIN or Cohort.objects.filter(week_start=week).exists():
+        return False
+    _, created = MissedWeek.objects.get_or_create(
+        week_start=week, defaults={"recorded_at": at, "reason": "nothing started its cohort within 24 hours"}
+    )
+    return created

@@ -1,0 +1,30 @@
+"""The arena's calendar: weeks that start on Sunday 00:00 UTC, and the grid that snapshots stand on."""
+
+from datetime import UTC, datetime, timedelta
+
+WEEK = timedelta(weeks=1)
+GRID = timedelta(minutes=10)
+SUNDAY = 6  # datetime.weekday()
+
+
+def week_start(at: datetime) -> datetime:
+    """The Sunday 00:00 UTC at or before `at`; the boundary itself belongs to the new week."""
+    at = at.astimezone(UTC)
+    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight - timedelta(days=(midnight.weekday() - SUNDAY) % 7)
+
+
+def decision_week(cohort_start: datetime, at: datetime) -> int:
+    """Which week of a cohort `at` falls into: 1 in its first, 0 or less before it started."""
+    return (week_start(at) - cohort_start) // WEEK + 1
+
+
+def grid_instant(at: datetime) -> datetime:
+    """`at`, taken down to the ten-minute grid."""
+    at = at.astimezone(UTC)
+    return at - (at - at.replace(hour=0, minute=0, second=0, microsecond=0)) % GRID
+
+
+def next_grid_instant(at: datetime) -> datetime:
+    """The first grid instant after `at`."""
+    return grid_instant(at) + GRID

@@ -1,0 +1,34 @@
+"""Blocks of JSON Lines: how text from outside enters a prompt without being able to break its frame."""
+
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+MARKET_COLUMNS = ["market_id", "question", "category", "prices", "volume_usd", "closes"]
+
+# Characters that some reader takes for the end of a line; JSON itself escapes only those below U+0020.
+_LINE_ENDS = re.compile("[\x7f\x85\u2028\u2029]")
+
+
+def json_line(value: Any) -> str:
+    """`value` as JSON on exactly one line; decimals become numbers with every digit they have."""
+    text = json.dumps(_plain(value), ensure_ascii=False)
+    return _LINE_ENDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def json_number(value: Decimal) -> str:
+    """A decimal in full, without an exponent or trailing zeros: 0.43, 0.00005, 1."""
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)  # ten places at most: the shortest repr of the float is the decimal's own text
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value

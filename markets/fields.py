@@ -1,0 +1,78 @@
+"""Exact decimals in the database, and the four precisions the arena counts in."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.db import models
+
+
+class ExactDecimalField(models.DecimalField):
+    """A decimal that comes back as it went in, on both databases.
+
+    SQLite has no decimal type and would keep a binary float, so there the number is stored as an integer
+    of its last decimal place (cents, millionths of a share); PostgreSQL stores `numeric`. A value with more
+    places than the field is refused, never rounded: rounding is a decision of the ledger.
+    """
+
+    def get_internal_type(self) -> str:
+        return "ExactDecimalField"  # keeps SQLite's 15-digit float conversion of DecimalField away
+
+    def db_type(self, connection: Any) -> str:
+        if connection.vendor == "sqlite":
+            return "bigint"
+        return f"numeric({self.max_digits}, {self.decimal_places})"
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        value = self.get_prep_value(value)
+        if value is None or hasattr(value, "as_sql"):
+            return value
+        scaled = value.scaleb(self.decimal_places)
+        if scaled != scaled.to_integral_value():
+            raise ValueError(f"{self.name}: {value} has more than {self.decimal_places} decimal places")
+        return int(scaled) if connection.vendor == "sqlite" else value
+
+    def get_db_prep_save(self, value: Any, connection: Any) -> Any:
+        return self.get_db_prep_value(value, connection)
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Decimal | None:
+        if value is None or connection.vendor != "sqlite":
+            return value
+        return Decimal(str(value)).scaleb(-self.decimal_places)
+
+
+class _Precision(ExactDecimalField):
+    digits: int
+    places: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["max_digits"], kwargs["decimal_places"] = self.digits, self.places
+        super().__init__(*args, **kwargs)
+
+    def deconstruct(self) -> Any:
+        name, path, args, kwargs = super().deconstruct()
+        del kwargs["max_digits"], kwargs["decimal_places"]
+        return name, path, args, kwargs
+
+
+class MoneyField(_Precision):
+    """Dollars, to the cent."""
+
+    digits, places = 18, 2
+
+
+class SharesField(_Precision):
+    """Shares, to the millionth."""
+
+    digits, places = 18, 6
+
+
+class PriceField(_Precision):
+    """The price of one share, in dollars between 0 and 1."""
+
+    digits, places = 12, 10
+
+
+class CostField(_Precision):
+    """What a model's answer or token cost, in dollars."""
+
+    digits, places = 18, 12

@@ -1,0 +1,6 @@
+from markets.models.market import Market, Outcome
+from markets.models.operation import Alert, Run
+from markets.models.price import PriceObservation
+from markets.models.universe import Universe, UniverseEntry
+
+__all__ = ["Alert", "Market", "Outcome", "PriceObservation", "Run", "Universe", "UniverseEntry"]

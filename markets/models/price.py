@@ -1,0 +1,62 @@
+"""Every price that was looked at, accepted or not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Max, Q
+
+from markets.fields import PriceField
+from markets.models.market import Outcome
+
+
+class PriceObservationQuerySet(models.QuerySet["PriceObservation"]):
+    def newest_instant(self) -> datetime | None:
+        return self.aggregate(newest=Max("observed_at"))["newest"]
+
+    def latest(self, outcomes: Iterable[int], at: datetime) -> dict[int, PriceObservation]:  # type: ignore[override]
+        """The last observation at or before `at` of each outcome id, in one query."""
+        last = (
+            self.filter(outcome__in=list(outcomes), observed_at__lte=at)
+            .values("outcome")
+            .annotate(newest=Max("observed_at"))
+            .order_by()
+        )
+        pairs = {row["outcome"]: row["newest"] for row in last}
+        rows = self.filter(outcome__in=pairs.keys(), observed_at__in=set(pairs.values())).order_by("pk")
+        return {row.outcome_id: row for row in rows if pairs[row.outcome_id] == row.observed_at}
+
+
+class PriceObservation(models.Model):
+    """What the price rule made of an outcome at an instant. Written when the result differs from the last."""
+
+    outcome = models.ForeignKey(Outcome, on_delete=models.CASCADE, related_name="observations")
+    observed_at = models.DateTimeField()
+    price = PriceField(null=True, blank=True, help_text="The price the rule arrived at; null if there is none.")
+    source = models.CharField(max_length=10, choices=Outcome.PriceSource.choices, blank=True)
+    stale = models.BooleanField(default=False)
+    reason = models.CharField(max_length=300)
+    midpoint = PriceField(null=True, blank=True)
+    gamma = PriceField(null=True, blank=True)
+    bid = PriceField(null=True, blank=True)
+    ask = PriceField(null=True, blank=True)
+
+    objects = PriceObservationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(price__isnull=True) | Q(price__gte=0, price__lte=1),
+                name="observed_price_between_0_and_1",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["outcome", "-observed_at"], name="price_by_outcome_and_time"),
+            models.Index(fields=["-observed_at"], name="price_by_time"),
+        ]
+        ordering = ["-observed_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} {self.price} ({self.source})"

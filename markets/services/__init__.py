@@ -1,0 +1,1 @@
+"""Writes of this floor: the catalogue's sync, accepted prices, frozen universes."""

@@ -1,0 +1,169 @@
+"""Accepting prices: asks the CLOB in batches, applies the price rule, records what changed and why."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import ROUND_HALF_EVEN, Decimal
+
+from markets.models import Market, Outcome, PriceObservation
+from markets.models.market import NO, YES
+from markets.pricing import PriceRule, Verdict, judge, needs_book
+from markets.sources.base import Book
+from markets.sources.polymarket import Clob
+
+PRICE_STEP = Decimal("0.0000000001")
+
+
+@dataclass(slots=True)
+class Marks:
+    """Verdicts by outcome id, and what could not be had."""
+
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    asked: int = 0
+    answered: int = 0
+
+    @property
+    def upstream_gave_nothing(self) -> bool:
+        return bool(self.failures) and self.asked > 0 and self.answered == 0
+
+    def prices(self) -> dict[int, Decimal]:
+        return {pk: verdict.price for pk, verdict in self.verdicts.items() if verdict.price is not None}
+
+    @property
+    def stale(self) -> set[int]:
+        return {pk for pk, verdict in self.verdicts.items() if verdict.stale}
+
+
+def as_price(value: Decimal) -> Decimal:
+    return value.quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
+
+
+def is_replay(at: datetime) -> bool:
+    """Is `at` older than the newest instant on record? Then nothing may be taken from the network for it."""
+    newest = max(
+        filter(None, (PriceObservation.objects.newest_instant(), Market.objects.newest_instant())),
+        default=None,
+    )
+    return newest is not None and at < newest
+
+
+def mark_markets(markets: Sequence[Market], *, rule: PriceRule, at: datetime, clob: Clob | None) -> Marks:
+    """Accepts a price for every outcome of open `markets` (outcomes prefetched) and records it for `at`.
+
+    Closed ones keep their last price. Without a `clob`, Gamma's quotes stand alone. Never raises for an
+    upstream that fails: its failure is in the result, and prices stay at the last accepted ones, flagged.
+    """
+    marks = Marks()
+    led = [outcome for market in markets if market.is_open for outcome in leading_outcomes(market)]
+    midpoints, books = _ask(led, rule, clob, marks)
+    for outcome in led:
+        book = books.get(outcome.token_id)
+        if book is not None:
+            outcome.bid, outcome.ask = book.bid, book.ask
+        marks.verdicts[outcome.pk] = judge(
+            rule,
+            midpoint=midpoints.get(outcome.token_id),
+            gamma=outcome.quote,
+            spread=book.spread if book else None,
+            last=outcome.price,
+        )
+    for market in markets:
+        _complete(market, marks)
+    _record([o for m in markets if m.is_open for o in m.outcomes.all()], marks, midpoints, at)
+    return marks
+
+
+def stored_marks(markets: Iterable[Market], at: datetime) -> Marks:
+    """The prices that were accepted at or before `at`, from the record alone."""
+    outcomes = [outcome for market in markets for outcome in market.outcomes.all()]
+    observed = PriceObservation.objects.latest((outcome.pk for outcome in outcomes), at)
+    return Marks({pk: Verdict(row.price, row.source, row.stale, row.reason) for pk, row in observed.items()})
+
+
+def leading_outcomes(market: Market) -> list[Outcome]:
+    """The outcomes whose prices are looked up: YES alone on a binary market, since NO is 1 - YES."""
+    outcomes = list(market.outcomes.all())
+    return [o for o in outcomes if o.side == YES] if market.kind == Market.Kind.BINARY else outcomes
+
+
+def _ask(
+    outcomes: Sequence[Outcome], rule: PriceRule, clob: Clob | None, marks: Marks
+) -> tuple[dict[str, Decimal], dict[str, Book]]:
+    tokens = [outcome.token_id for outcome in outcomes if outcome.token_id]
+    if clob is None or not tokens:
+        return {}, {}
+    answer = clob.midpoints(tokens)
+    midpoints = {token: as_price(price) for token, price in answer.prices.items()}
+    marks.failures += answer.failed
+    marks.asked, marks.answered = len(tokens), len(midpoints) + len(answer.rejected)
+    doubtful = [
+        outcome.token_id
+        for outcome in outcomes
+        if needs_book(rule, midpoint=midpoints.get(outcome.token_id), gamma=outcome.quote)
+    ]
+    if not doubtful:
+        return midpoints, {}
+    books = clob.books(doubtful)
+    marks.failures += books.failed
+    return midpoints, {token: _exact(book) for token, book in books.books.items()}
+
+
+def _exact(book: Book) -> Book:
+    bid = None if book.bid is None else as_price(book.bid)
+    ask = None if book.ask is None else as_price(book.ask)
+    return Book(book.token_id, bid, ask)
+
+
+def _complete(market: Market, marks: Marks) -> None:
+    """Adds the other side of a binary market, and the last price of a closed one."""
+    outcomes = list(market.outcomes.all())
+    if not market.is_open:
+        for outcome in outcomes:
+            marks.verdicts[outcome.pk] = Verdict(
+                outcome.price,
+                "last" if outcome.price is not None else "",
+                False,
+                "closed: its last price stays",
+            )
+        return
+    if market.kind == Market.Kind.BINARY:
+        sides = {outcome.side: outcome for outcome in outcomes}
+        marks.verdicts[sides[NO].pk] = marks.verdicts[sides[YES].pk].complement
+
+
+def _record(outcomes: list[Outcome], marks: Marks, midpoints: dict[str, Decimal], at: datetime) -> None:
+    observations = []
+    for outcome in outcomes:
+        verdict = marks.verdicts[outcome.pk]
+        known = (outcome.price, outcome.price_source, outcome.price_stale)
+        if known != (verdict.price, verdict.source, verdict.stale):
+            observations.append(
+                PriceObservation(
+                    outcome=outcome,
+                    observed_at=at,
+                    price=verdict.price,
+                    source=verdict.source,
+                    stale=verdict.stale,
+                    reason=verdict.reason,
+                    midpoint=midpoints.get(outcome.token_id),
+                    gamma=outcome.quote,
+                    bid=outcome.bid,
+                    ask=outcome.ask,
+                )
+            )
+        outcome.price, outcome.price_source, outcome.price_stale = (
+            verdict.price,
+            verdict.source,
+            verdict.stale,
+        )
+        if not verdict.stale:
+            outcome.price_at = at
+    PriceObservation.objects.bulk_create(observations, batch_size=500)
+    Outcome.objects.bulk_create(
+        outcomes,
+        batch_size=500,
+        update_conflicts=True,
+        unique_fields=["id"],
+        update_fields=["price", "price_source", "price_stale", "price_at", "bid", "ask"],
+    )

@@ -1,0 +1,305 @@
+"""The catalogue's sync: walks the venue by volume, refreshes what money depends on, upserts in bulk."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import ROUND_DOWN, Decimal
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from markets.http import UpstreamError
+from markets.models import Alert, Market, Outcome
+from markets.models.market import NO, YES
+from markets.pricing import PriceRule
+from markets.services.marks import as_price, is_replay, mark_markets
+from markets.sources.base import MarketRow, OutcomeRow, SkippedRow
+from markets.sources.polymarket import Clob, Gamma
+
+UNFOLLOWED_PATIENCE = timedelta(days=30)
+"""How long a closed market that nobody traded is asked about before it is left alone."""
+VANISHED_AT_MOST = 200
+"""How many markets that fell out of the list are looked up singly in one sync."""
+
+DESCRIPTIVE = (
+    "condition_id", "slug", "question", "description", "category", "event_id", "event_title",
+    "volume", "liquidity", "closes_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class SyncReport:
+    """What a sync did. `log` names each row left out and each odd thing; `failures` what could not be had."""
+
+    seen: int = 0
+    created: int = 0
+    updated: int = 0
+    closed: int = 0
+    skipped: int = 0
+    replay: bool = False
+    log: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def skip(self, row: SkippedRow) -> None:
+        self.skipped += 1
+        self.log.append(f"skipped {row.ref}: {row.reason}")
+
+
+@dataclass(slots=True)
+class _Heard:
+    """Rows by external id; `listed` holds those that the open list named."""
+
+    rows: dict[str, MarketRow] = field(default_factory=dict)
+    listed: set[str] = field(default_factory=set)
+    whole: bool = True
+
+
+def sync_markets(
+    *,
+    gamma: Gamma,
+    clob: Clob,
+    at: datetime,
+    target: int,
+    rule: PriceRule,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> SyncReport:
+    """Brings the catalogue up to `at`: the `target` largest open markets, and all that must be followed."""
+    report = SyncReport(replay=is_replay(at))
+    if report.replay:
+        report.log.append("a replay: newer instants are on record, so nothing is taken from the network")
+        return report
+    heard = _walk(gamma, target, report, progress)
+    _refresh(gamma, heard, at, report)
+    if heard.rows:
+        _store(heard, at, report)
+        _accept_unfollowed(heard.rows, clob=clob, rule=rule, at=at, report=report)
+    return report
+
+
+def refresh_markets(
+    *, gamma: Gamma, markets: Iterable[Market], at: datetime, report: SyncReport
+) -> dict[str, MarketRow]:
+    """Asks the venue about each of `markets`, stores what it says, and returns the rows by external id."""
+    heard = _Heard()
+    _ask_singly(gamma, markets, heard, at, report)
+    if heard.rows:
+        _store(heard, at, report)
+    return heard.rows
+
+
+def _walk(gamma: Gamma, target: int, report: SyncReport, progress: Callable[[int, int], None]) -> _Heard:
+    heard = _Heard()
+    try:
+        for page in gamma.catalogue():
+            for left_out in page.skipped:
+                report.skip(left_out)
+            for row in page.rows:
+                if row.external_id in heard.rows:
+                    continue
+                heard.rows[row.external_id] = row
+                heard.listed.add(row.external_id)
+            report.seen += len(page.rows) + len(page.skipped)
+            progress(min(len(heard.rows), target), target)
+            if len(heard.rows) >= target:
+                break
+    except UpstreamError as error:
+        heard.whole = False
+        report.failures.append(str(error))
+    return heard
+
+
+def _refresh(gamma: Gamma, heard: _Heard, at: datetime, report: SyncReport) -> None:
+    """Looks up what the walk did not show: followed markets, closed ones, those that fell out of the list."""
+    polymarket = Market.objects.filter(source=Market.Source.POLYMARKET).unsettled()
+    wanted = list(polymarket.filter(followed=True))
+    if heard.whole:
+        wanted += polymarket.filter(followed=False, status=Market.Status.CLOSED, closed_at__gt=at - UNFOLLOWED_PATIENCE)
+        newest = polymarket.order_by("-listed_at").exclude(listed_at=None).values_list("listed_at", flat=True).first()
+        if newest is not None:
+            fell_out = polymarket.filter(followed=False, status=Market.Status.ACTIVE, listed_at=newest)
+            wanted += list(fell_out.exclude(external_id__in=heard.listed))[:VANISHED_AT_MOST]
+    _ask_singly(gamma, (m for m in wanted if m.external_id not in heard.rows), heard, at, report)
+
+
+def _ask_singly(gamma: Gamma, markets: Iterable[Market], heard: _Heard, at: datetime, report: SyncReport) -> None:
+    unreachable = 0
+    for market in markets:
+        if unreachable >= 3:  # the venue is down: one line for all, not one for each
+            report.failures.append("gamma: gave up on looking up markets singly after 3 failures in a row")
+            return
+        try:
+            row = gamma.market(market.external_id)
+        except UpstreamError as error:
+            unreachable += 1
+            report.failures.append(str(error))
+            continue
+        unreachable = 0
+        report.seen += 1
+        if row is None:
+            report.log.append(f"market {market.external_id} is gone from its venue")
+            if market.followed:
+                Alert.objects.raise_once(
+                    "market-gone", market.external_id, f"Gone from its venue: {market.question}", at
+                )
+        elif isinstance(row, SkippedRow):
+            report.skip(row)
+        else:
+            Alert.objects.clear("market-gone", market.external_id, at)
+            heard.rows[row.external_id] = row
+
+
+def _store(heard: _Heard, at: datetime, report: SyncReport) -> None:
+    """Upserts everything heard in one transaction; a concurrent sync that created a row first is met halfway."""
+    counted = (report.created, report.updated, report.closed, report.skipped, len(report.log))
+    for last_try in (False, True):
+        try:
+            with transaction.atomic():
+                _upsert(heard, at, report)
+            return
+        except IntegrityError:
+            if last_try:
+                raise
+            report.created, report.updated, report.closed, report.skipped, lines = counted
+            del report.log[lines:]
+
+
+def _upsert(heard: _Heard, at: datetime, report: SyncReport) -> None:
+    known = {
+        market.external_id: market
+        for market in Market.objects.filter(
+            source=Market.Source.POLYMARKET, external_id__in=heard.rows
+        ).prefetch_related("outcomes")
+    }
+    new: list[Market] = []
+    changed: list[Market] = []
+    closing: list[int] = []
+    new_outcomes: list[Outcome] = []
+    changed_outcomes: list[Outcome] = []
+    for external_id, row in heard.rows.items():
+        market = known.get(external_id)
+        if market is None:
+            if row.closed:
+                continue  # never seen open: nothing of ours can depend on it
+            market = Market(source=Market.Source.POLYMARKET, external_id=external_id, first_seen_at=at)
+            matched = list(zip(_new_outcomes(market, row), row.outcomes, strict=True))
+            new.append(market)
+            new_outcomes += [outcome for outcome, _ in matched]
+        else:
+            if market.is_final:
+                continue  # nothing upstream reopens or changes a settled market
+            try:
+                matched = match_outcomes(list(market.outcomes.all()), row.outcomes)
+            except OutcomesChanged as error:
+                report.skip(SkippedRow(external_id, str(error)))
+                continue
+            changed.append(market)
+            changed_outcomes += [outcome for outcome, _ in matched]
+            if market.status == Market.Status.CLOSED and not row.closed:
+                report.log.append(f"market {external_id} reads open again upstream; it stays closed here")
+            if market.status == Market.Status.ACTIVE and row.closed:
+                closing.append(market.pk)
+        for outcome, quote in matched:
+            _quote(outcome, quote, at)
+        _describe(market, row, listed=external_id in heard.listed, at=at)
+    Market.objects.bulk_create(new, batch_size=200)
+    Outcome.objects.bulk_create(new_outcomes, batch_size=500)
+    Market.objects.bulk_create(
+        changed, batch_size=200, update_conflicts=True, unique_fields=["id"], update_fields=list(DESCRIPTIVE)
+    )
+    Outcome.objects.bulk_create(
+        changed_outcomes, batch_size=500, update_conflicts=True, unique_fields=["id"],
+        update_fields=["quote", "quote_at", "bid", "ask", "token_id"],
+    )  # fmt: skip
+    # By compare-and-swap: a settlement that was quicker must not be undone by what was read before it.
+    report.closed += Market.objects.filter(pk__in=closing, status=Market.Status.ACTIVE).update(
+        status=Market.Status.CLOSED, closed_at=at
+    )
+    report.created += len(new)
+    report.updated += len(changed)
+
+
+class OutcomesChanged(ValueError):
+    """A row's outcomes are not those on record."""
+
+
+def match_outcomes(known: list[Outcome], rows: tuple[OutcomeRow, ...]) -> list[tuple[Outcome, OutcomeRow]]:
+    """Pairs stored outcomes with a row's: by token where both name them, else by index, never by name."""
+    if len(known) != len(rows):
+        raise OutcomesChanged(f"has {len(rows)} outcomes, {len(known)} are on record")
+    tokens = {outcome.token_id: outcome for outcome in known if outcome.token_id}
+    if len(tokens) == len(known) and all(row.token_id for row in rows):
+        if {row.token_id for row in rows} != set(tokens):
+            raise OutcomesChanged("its tokens are not those on record")
+        return [(tokens[row.token_id or ""], row) for row in rows]
+    return list(zip(sorted(known, key=lambda outcome: outcome.index), rows, strict=True))
+
+
+def side_of(name: str, *, binary: bool) -> str:
+    """What a bet calls an outcome: YES or NO on a binary market, else its name."""
+    return {"yes": YES, "no": NO}[name.casefold()] if binary else name
+
+
+def _new_outcomes(market: Market, row: MarketRow) -> list[Outcome]:
+    binary = sorted(outcome.name.casefold() for outcome in row.outcomes) == ["no", "yes"]
+    market.kind = Market.Kind.BINARY if binary else Market.Kind.MULTI
+    return [
+        Outcome(
+            market=market,
+            index=o.index,
+            name=o.name,
+            side=side_of(o.name, binary=binary),
+            token_id=o.token_id or "",
+        )
+        for o in row.outcomes
+    ]
+
+
+def _quote(outcome: Outcome, row: OutcomeRow, at: datetime) -> None:
+    if row.price is not None:
+        outcome.quote, outcome.quote_at = as_price(row.price), at
+    outcome.bid = None if row.bid is None else as_price(row.bid)
+    outcome.ask = None if row.ask is None else as_price(row.ask)
+    outcome.token_id = outcome.token_id or row.token_id or ""
+
+
+def _describe(market: Market, row: MarketRow, *, listed: bool, at: datetime) -> None:
+    """Takes over what the row says; what it leaves out stays as it was."""
+    market.question = row.question
+    for name in ("condition_id", "slug", "description", "category", "event_id", "event_title"):
+        setattr(market, name, getattr(row, name) or getattr(market, name))
+    cents = Decimal("0.01")
+    market.volume = row.volume.quantize(cents, rounding=ROUND_DOWN)
+    if row.liquidity is not None:
+        market.liquidity = row.liquidity.quantize(cents, rounding=ROUND_DOWN)
+    market.closes_at = row.closes_at or market.closes_at
+    market.accepts_orders = row.accepts_orders
+    market.oracle_status = row.oracle_status or ""
+    market.refreshed_at = at
+    if listed:
+        market.listed_at = at
+
+
+def _accept_unfollowed(rows: Iterable[str], *, clob: Clob, rule: PriceRule, at: datetime, report: SyncReport) -> None:
+    """Accepts Gamma's quotes of markets on which no money stands; a jump is put to the CLOB.
+
+    Followed markets are marked by snapshots and freezes alone, so that an agent's value moves at known instants.
+    """
+    markets = list(
+        Market.objects.open()
+        .filter(Q(source=Market.Source.POLYMARKET, external_id__in=list(rows), followed=False))
+        .prefetch_related("outcomes")
+    )
+    doubtful: list[Market] = []
+    plain: list[Market] = []
+    for market in markets:
+        jumped = any(
+            o.price is not None and o.quote is not None and abs(o.quote - o.price) > rule.gamma_tolerance
+            for o in market.outcomes.all()
+        )
+        (doubtful if jumped else plain).append(market)
+    with transaction.atomic():
+        mark_markets(plain, rule=rule, at=at, clob=None)
+    if doubtful:
+        marks = mark_markets(doubtful, rule=rule, at=at, clob=clob)
+        report.failures += marks.failures
+        report.log += [f"market {m.external_id} jumped: its price was put to the CLOB" for m in doubtful]

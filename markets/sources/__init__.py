@@ -1,0 +1,1 @@
+"""Where markets come from: one module per venue, all speaking the shapes of `base`."""

@@ -1,0 +1,24 @@
+"""Records every playing agent's portfolio on the ten-minute grid."""
+
+from datetime import datetime
+from typing import Any
+
+from markets import clients
+from markets.commands import ArenaCommand, Result
+from scoring.services.snapshots import take_snapshots
+
+
+class Command(ArenaCommand):
+    help = "Marks what is held and takes a snapshot of every playing agent at --at, taken down to the grid."
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+        with clients.clob() as clob, self.progress("taking snapshots"):
+            report = take_snapshots(at=at, clob=clob)
+        summary = {
+            "snapshots": report.snapshots,
+            "priced": report.priced,
+            "fallback_prices": report.fallback_prices,
+            "taken_at": report.taken_at,
+            "replay": report.replay,
+        }
+        return Result(summary, report.log, report.failures)

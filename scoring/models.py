@@ -1,0 +1,85 @@
+"""What reality made of it: Brier rows, snapshots of portfolios, and leaderboards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import models
+from django.db.models import F, Q
+
+from agents.models import Agent, Trade
+from markets.fields import MoneyField
+from markets.models import Market
+
+
+class BrierScore(models.Model):
+    """The bet-implied Brier score of one purchase on a market that resolved with a winner."""
+
+    trade = models.OneToOneField(Trade, on_delete=models.PROTECT, related_name="brier_score")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="brier_scores")
+    market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="brier_scores")
+    probability = models.FloatField(help_text="The implied confidence that the side bought would win.")
+    outcome = models.BooleanField(help_text="Did the side win?")
+    score = models.FloatField()
+    market_probability = models.FloatField(help_text="The side's price at the trade.")
+    market_score = models.FloatField()
+    resolved_at = models.DateTimeField()
+    scored_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(score__gte=0, score__lte=1), name="brier_score_between_0_and_1"),
+            models.CheckConstraint(
+                condition=Q(probability__gte=0, probability__lte=1), name="brier_probability_between_0_and_1"
+            ),
+        ]
+        indexes = [models.Index(fields=["agent", "resolved_at"], name="brier_by_agent_and_time")]
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.score:.4f} for {self.trade}"
+
+
+class Snapshot(models.Model):
+    """An agent's portfolio at an instant of the ten-minute grid."""
+
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="snapshots")
+    taken_at = models.DateTimeField()
+    cash = MoneyField()
+    positions_value = MoneyField()
+    total_value = MoneyField()
+    pnl = MoneyField()
+    pnl_percent = models.DecimalField(max_digits=14, decimal_places=4)
+    brier = models.FloatField(null=True, blank=True)
+    resolved_bets = models.PositiveIntegerField()
+    open_positions = models.PositiveIntegerField()
+    stale_positions = models.PositiveIntegerField(help_text="Positions marked at a price flagged stale.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "taken_at"], name="one_snapshot_per_agent_and_instant"),
+            models.CheckConstraint(condition=Q(total_value=F("cash") + F("positions_value")), name="snapshot_adds_up"),
+        ]
+        indexes = [models.Index(fields=["-taken_at"], name="snapshot_by_time")]
+        ordering = ["-taken_at", "agent_id"]
+
+    def __str__(self) -> str:
+        return f"{self.agent} at {self.taken_at:%Y-%m-%d %H:%M}: {self.total_value}"
+
+
+class Leaderboard(models.Model):
+    """A ranking as last computed. `methodology` is empty for the board over all versions."""
+
+    protocol = models.CharField(max_length=20)
+    methodology = models.CharField(max_length=20, blank=True)
+    computed_at = models.DateTimeField()
+    entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["protocol", "methodology"], name="one_board_per_protocol_and_methodology")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.protocol} {self.methodology or 'all'}"

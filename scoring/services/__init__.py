@@ -1,0 +1,1 @@
+"""Writes of this floor: Brier rows, snapshots, leaderboards; and the proof of the ledger."""

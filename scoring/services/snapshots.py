@@ -1,0 +1,164 @@
+"""Snapshots: every playing agent's portfolio on the ten-minute grid, at prices known by then."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Exists, F, Max, OuterRef, Sum
+from django.db.models.functions import Coalesce
+
+from agents.models import Agent, JournalEntry, Position, Settlement, Trade
+from cohorts.models import Cohort, Methodology
+from cohorts.weeks import grid_instant, next_grid_instant
+from markets.models import Market
+from markets.services.marks import Marks, is_replay, mark_markets, stored_marks
+from markets.sources.polymarket import Clob
+from scoring.models import Snapshot
+from scoring.services.boards import refresh_boards
+from scoring.valuations import NO_RECORD, ZERO, Valuation, records
+
+
+@dataclass(slots=True)
+class SnapshotReport:
+    taken_at: datetime
+    snapshots: int = 0
+    priced: int = 0
+    fallback_prices: int = 0
+    replay: bool = False
+    log: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Holding:
+    shares: Decimal
+    cost_basis: Decimal
+    outcome: int
+
+    def value(self, prices: dict[int, Decimal]) -> Decimal:
+        held = Position(shares=self.shares, cost_basis=self.cost_basis)
+        return held.value_at(prices.get(self.outcome))
+
+
+def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
+    """Marks what is held and records every agent that plays at `at`, taken down to the grid.
+
+    An instant older than the newest on record is a replay: stored prices, no network. An agent that has its
+    snapshot keeps it.
+    """
+    instant = grid_instant(at)
+    report = SnapshotReport(taken_at=instant, replay=is_replay(instant))
+    marks = _marks(instant, clob, report)
+    agents = list(Agent.objects.filter(cohort__in=Cohort.objects.active(instant)).select_related("cohort__methodology"))
+    report.snapshots = _record(agents, instant, marks)
+    report.snapshots += _close_out(instant)
+    if not report.replay:
+        refresh_boards(at=instant)
+    return report
+
+
+def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> Marks:
+    if report.replay:
+        held = Market.objects.filter(followed=True, positions__in=Position.objects.held_at(instant)).distinct()
+        marks = stored_marks(held.prefetch_related("outcomes"), instant)
+    else:
+        followed = list(Market.objects.followed().prefetch_related("outcomes"))
+        marks = mark_markets(followed, rule=Methodology.objects.current().price_rule, at=instant, clob=clob)
+    held_outcomes = set(Position.objects.held_at(instant).values_list("outcome", flat=True))
+    report.fallback_prices = len(marks.stale & held_outcomes)
+    report.priced = len(held_outcomes & marks.prices().keys()) - len(
+        marks.stale & held_outcomes & marks.prices().keys()
+    )
+    report.log += marks.failures
+    if marks.upstream_gave_nothing:
+        report.failures.append(f"no price could be had: {marks.failures[0]}")
+    return marks
+
+
+def _record(agents: Sequence[Agent], instant: datetime, marks: Marks) -> int:
+    """Snapshots of `agents` at `instant`, but for those who have one; returns how many are new."""
+    have = set(
+        Snapshot.objects.filter(taken_at=instant, agent__in=[a.pk for a in agents]).values_list("agent_id", flat=True)
+    )
+    agents = [agent for agent in agents if agent.pk not in have]
+    if not agents:
+        return 0
+    ids = [agent.pk for agent in agents]
+    holdings = _holdings(ids, instant)
+    cash_since = _cash_since(ids, instant)
+    scores = records(ids, at=instant)
+    prices, stale = marks.prices(), marks.stale
+    rows = []
+    for agent in agents:
+        held = holdings[agent.pk]
+        worth = Valuation(
+            cash=agent.cash - cash_since.get(agent.pk, ZERO),
+            positions_value=sum((holding.value(prices) for holding in held), ZERO),
+            starting_balance=agent.cohort.methodology.starting_balance,
+        )
+        record = scores.get(agent.pk, NO_RECORD)
+        rows.append(
+            Snapshot(
+                agent=agent,
+                taken_at=instant,
+                cash=worth.cash,
+                positions_value=worth.positions_value,
+                total_value=worth.total,
+                pnl=worth.pnl,
+                pnl_percent=worth.pnl_percent,
+                brier=record.brier,
+                resolved_bets=record.resolved_bets,
+                open_positions=len(held),
+                stale_positions=sum(h.outcome in stale or h.outcome not in prices for h in held),
+            )
+        )
+    Snapshot.objects.bulk_create(rows, ignore_conflicts=True, batch_size=200)
+    return len(rows)
+
+
+def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[_Holding]]:
+    """What each agent held at `instant`: its positions with all that came later taken back."""
+    positions = {p.pk: p for p in Position.objects.held_at(instant).filter(agent__in=list(agents))}
+    held = {pk: _Holding(p.shares, p.cost_basis, p.outcome_id) for pk, p in positions.items()}
+    later = Trade.objects.filter(executed_at__gt=instant, agent__in=list(agents), position__opened_at__lte=instant)
+    for trade in later:
+        if trade.position_id in held:
+            sign = -1 if trade.kind == Trade.Kind.BUY else 1
+            held[trade.position_id].shares += sign * trade.shares
+            held[trade.position_id].cost_basis += sign * trade.cost_basis
+    for settlement in Settlement.objects.filter(settled_at__gt=instant, agent__in=list(agents)):
+        if settlement.position_id in held:
+            held[settlement.position_id].shares += settlement.shares
+            held[settlement.position_id].cost_basis += settlement.cost_basis
+    by_agent: dict[int, list[_Holding]] = defaultdict(list)
+    for pk, holding in held.items():
+        if holding.shares > 0:
+            by_agent[positions[pk].agent_id].append(holding)
+    return by_agent
+
+
+def _cash_since(agents: Iterable[int], instant: datetime) -> dict[int, Decimal]:
+    """How much each agent's cash changed after `instant`."""
+    rows = JournalEntry.objects.filter(agent__in=list(agents), occurred_at__gt=instant).order_by()
+    return {row["agent"]: row["change"] for row in rows.values("agent").annotate(change=Sum("amount"))}
+
+
+def _close_out(instant: datetime) -> int:
+    """The closing snapshot of completed cohorts: at the grid instant after their last settlement."""
+    settled = Settlement.objects.filter(agent__cohort=OuterRef("pk")).order_by().values("agent__cohort")
+    last_settled = settled.annotate(last=Max("settled_at")).values("last")
+    after = Snapshot.objects.filter(agent__cohort=OuterRef("pk"), taken_at__gt=OuterRef("ended_at"))
+    completed = (
+        Cohort.objects.filter(status=Cohort.Status.COMPLETED)
+        .annotate(ended_at=Coalesce(last_settled, F("completed_at")))
+        .filter(~Exists(after))
+    )
+    taken = 0
+    for cohort in completed:
+        closing = next_grid_instant(cohort.ended_at)
+        if closing <= instant:
+            agents = list(cohort.agents.select_related("cohort__methodology"))
+            taken += _record(agents, closing, Marks())
+    return taken

@@ -1,0 +1,484 @@
+"""The model gateway: what counts as an answer, what as a failure, and which failures may pass."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from time import monotonic, time
+from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+
+from agents.gateway import Completion, Gateway, GatewayFailure, same_model
+from tests.markets.test_http import (
+    Act,
+    drips_its_body,
+    drips_its_header,
+    misbehaving,
+    reset,
+    saying,
+    silent,
+    truncated,
+)
+
+CAPTURES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "openrouter"
+KEY = "sk-or-v1-0123456789abcdef"
+
+needs_captures = pytest.mark.skipif(
+    not CAPTURES.is_dir(), reason=f"NO CAPTURED ANSWERS: {CAPTURES} is missing, real ones go untested"
+)
+
+
+@cache
+def captured(name: str) -> list[dict[str, Any]]:
+    lines = (CAPTURES / name).read_text().splitlines() if CAPTURES.is_dir() else []
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def gateway(httpserver: HTTPServer) -> Iterator[Gateway]:
+    with Gateway(httpserver.url_for("/api/v1"), KEY, timeout_s=5) as gateway:
+        yield gateway
+
+
+def ask(gateway: Gateway, **changes: Any) -> Completion:
+    question: dict[str, Any] = {
+        "model": "openai/gpt-5.2",
+        "system": "You trade.",
+        "user": "MARKETS",
+        "temperature": 0,
+        "max_tokens": 1000,
+        "reasoning": {"effort": "medium"},
+        "provider": {"allow_fallbacks": False},
+        "idempotency_key": "decision-7-try-1",
+    }
+    return gateway.complete(**(question | changes))
+
+
+def failure(gateway: Gateway) -> GatewayFailure:
+    with pytest.raises(GatewayFailure) as caught:
+        ask(gateway)
+    return caught.value
+
+
+def answer(httpserver: HTTPServer, body: Any, status: int = 200, **headers: str) -> None:
+    text = body if isinstance(body, str) else json.dumps(body)
+    httpserver.expect_request("/api/v1/chat/completions", method="POST").respond_with_data(
+        text,
+        status=status,
+        content_type="application/json",
+        headers={key.replace("_", "-"): value for key, value in headers.items()},
+    )
+
+
+def completed(**changes: Any) -> dict[str, Any]:
+    choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": "HOLD", "refusal": None}}
+    body = {
+        "id": "gen-1",
+        "model": "openai/gpt-5.2-2025-12-11",
+        "provider": "OpenAI",
+        "choices": [choice],
+        "usage": {
+            "prompt_tokens": 10,
+            "completion_tokens": 5,
+            "completion_tokens_details": {"reasoning_tokens": 3},
+            "cost": 0.00019325,
+        },
+    }
+    return body | changes
+
+
+def message(**changes: Any) -> dict[str, Any]:
+    return completed(choices=[{"finish_reason": "stop", "message": {"content": "HOLD"} | changes}])
+
+
+# ── the question ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_question_is_one_post_with_everything_the_methodology_fixes(
+    httpserver: HTTPServer, gateway: Gateway
+) -> None:
+    answer(httpserver, completed())
+    ask(gateway)
+    ((request, _),) = httpserver.log
+    assert request.json == {
+        "model": "openai/gpt-5.2",
+        "messages": [{"role": "system", "content": "You trade."}, {"role": "user", "content": "MARKETS"}],
+        "temperature": 0,
+        "max_tokens": 1000,
+        "stream": False,
+        "usage": {"include": True},
+        "reasoning": {"effort": "medium"},
+        "provider": {"allow_fallbacks": False},
+    }
+    assert request.headers["Idempotency-Key"] == "decision-7-try-1"
+    assert request.headers["Authorization"] == f"Bearer {KEY}"
+
+
+def test_without_key_and_options_none_is_sent(httpserver: HTTPServer) -> None:
+    answer(httpserver, completed())
+    with Gateway(httpserver.url_for("/api/v1"), None) as gateway:
+        ask(gateway, reasoning=None, provider=None)
+    ((request, _),) = httpserver.log
+    assert "Authorization" not in request.headers
+    assert not {"reasoning", "provider"} & request.json.keys()
+
+
+def test_key_that_no_header_can_carry_is_refused_without_being_shown() -> None:
+    with pytest.raises(ValueError, match="^gateway: api_key holds characters") as caught:
+        Gateway("https://gateway.example", "sk-\u2713-secret")
+    assert "secret" not in str(caught.value)
+
+
+# ── the answer ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_completion_holds_the_answer_and_its_account(httpserver: HTTPServer, gateway: Gateway) -> None:
+    answer(httpserver, completed())
+    done = ask(gateway)
+    assert (done.content, done.refusal, done.finish_reason, done.status) == ("HOLD", None, "stop", 200)
+    assert (done.returned_model, done.provider, done.generation_id) == (
+        "openai/gpt-5.2-2025-12-11",
+        "OpenAI",
+        "gen-1",
+    )
+    assert (done.tokens_input, done.tokens_output, done.tokens_reasoning) == (10, 5, 3)
+    assert str(done.cost_usd) == "0.00019325"
+    assert json.loads(done.raw) == completed()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("", ""),
+        ([], ""),
+        (
+            [{"type": "text", "text": '{"action": '}, {"type": "text", "text": '"HOLD"}'}],
+            '{"action": "HOLD"}',
+        ),
+        ([{"type": "image"}, {"type": "text", "text": "HOLD"}], "HOLD"),
+        ("a\x00b\ud800", "ab\ufffd"),
+    ],
+)
+def test_content_is_text_in_every_form(
+    httpserver: HTTPServer, gateway: Gateway, content: object, text: str
+) -> None:
+    answer(httpserver, message(content=content))
+    assert ask(gateway).content == text
+
+
+@pytest.mark.parametrize("content", [7, True, {"text": "HOLD"}, [{"type": "image"}], [1]])
+def test_content_that_is_no_text_is_a_failure(
+    httpserver: HTTPServer, gateway: Gateway, content: object
+) -> None:
+    answer(httpserver, message(content=content))
+    failed = failure(gateway)
+    assert failed.reason.startswith("gateway answered content that is no text but ")
+    assert (failed.retryable, failed.cost_usd) == (False, Decimal("0.00019325"))
+
+
+def test_refusal_and_cut_off_are_answers(httpserver: HTTPServer, gateway: Gateway) -> None:
+    choice = {"finish_reason": "length", "message": {"content": None, "refusal": " I can not. "}}
+    answer(httpserver, completed(choices=[choice]))
+    done = ask(gateway)
+    assert (done.content, done.refusal, done.finish_reason) == ("", "I can not.", "length")
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        [],
+        "free",
+        {"prompt_tokens": -1, "completion_tokens": "5", "cost": "abc"},
+        {"prompt_tokens": True, "completion_tokens": 10**12, "cost": -0.1},
+        {"prompt_tokens": 1.5, "completion_tokens_details": [], "cost": True},
+        {"cost": "NaN"},
+        {"cost": "1e999999999"},
+    ],
+)
+def test_bad_usage_is_unknown_not_fatal(httpserver: HTTPServer, gateway: Gateway, usage: object) -> None:
+    answer(httpserver, completed(usage=usage, model=7, provider=[], id={}))
+    done = ask(gateway)
+    assert (done.tokens_input, done.tokens_output, done.tokens_reasoning, done.cost_usd) == (None,) * 4
+    assert (done.returned_model, done.provider, done.generation_id) == (None,) * 3
+
+
+def test_usage_with_numbers_that_json_does_not_have_is_unknown(
+    httpserver: HTTPServer, gateway: Gateway
+) -> None:
+    answer(httpserver, json.dumps(completed(usage={"prompt_tokens": 3, "cost": float("nan")})))
+    done = ask(gateway)
+    assert (done.tokens_input, done.cost_usd) == (3, None)
+
+
+def test_cost_may_be_text_or_nothing_at_all(httpserver: HTTPServer, gateway: Gateway) -> None:
+    answer(httpserver, completed(usage={"cost": "0.10"}))
+    assert str(ask(gateway).cost_usd) == "0.10"
+    httpserver.clear()
+    answer(httpserver, completed(usage={"cost": 0}))
+    assert ask(gateway).cost_usd == 0
+
+
+def test_what_is_kept_holds_no_key_no_account_and_no_nul(httpserver: HTTPServer, gateway: Gateway) -> None:
+    inner = json.dumps({"user_id": "user_inner"})
+    answer(
+        httpserver,
+        {
+            "error": {"code": 401, "message": f"bad key {KEY}", "metadata": {"raw": inner}},
+            "user_id": "user_9",
+        },
+        status=401,
+    )
+    failed = failure(gateway)
+    kept = failed.raw + str(failed)
+    assert "bad key [redacted]" in failed.reason
+    assert not any(secret in kept for secret in (KEY, "user_9", "user_inner"))
+    httpserver.clear()
+    answer(httpserver, json.dumps(completed())[:-1] + "\x00}")
+    assert "\x00" not in failure(gateway).raw
+
+
+# ── failures ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("status", "retryable"),
+    [(s, False) for s in (400, 401, 402, 403, 404, 413, 422)]
+    + [(s, True) for s in (408, 429, 500, 502, 503, 504, 524, 529)],
+)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_code_decides_whether_to_try_again_wherever_it_stands(
+    httpserver: HTTPServer, gateway: Gateway, status: int, retryable: bool, hidden: bool
+) -> None:
+    body = {"id": "gen-9", "error": {"code": status, "message": "no"}, "usage": {"cost": 0.5}}
+    answer(httpserver, body, status=200 if hidden else status)
+    failed = failure(gateway)
+    assert (failed.status, failed.retryable, failed.reason) == (
+        status,
+        retryable,
+        f"gateway answered {status}: no",
+    )
+    assert (failed.generation_id, failed.cost_usd) == ("gen-9", Decimal("0.5"))
+
+
+@pytest.mark.parametrize(
+    ("body", "retryable"),
+    [
+        ("<html>Bad gateway</html>", True),
+        ("", True),
+        ('{"choices": [', True),
+        ("[]", True),
+        ({}, True),
+        ({"choices": []}, True),
+        ({"choices": None}, True),
+        ({"choices": ["HOLD"]}, True),
+        ({"choices": [{"message": "HOLD"}]}, True),
+        ({"choices": [{"finish_reason": "error", "message": {"content": "HO"}}]}, True),
+        ({"choices": [{"error": {"code": 502, "message": "gone"}, "message": {"content": ""}}]}, True),
+        ({"choices": [{"error": {"code": 403, "message": "moderated"}}]}, False),
+        ({"error": "plain words"}, True),
+        ({"error": {"message": "typed", "error_type": "payment_required"}}, False),
+        ({"error": {"message": "typed", "metadata": {"error_type": "provider_overloaded"}}}, True),
+        ({"error": {"code": "17", "message": ["odd"]}}, True),
+    ],
+)
+def test_ok_without_an_answer_is_a_failure(
+    httpserver: HTTPServer, gateway: Gateway, body: object, retryable: bool
+) -> None:
+    answer(httpserver, body)
+    failed = failure(gateway)
+    assert failed.retryable is retryable
+    assert failed.reason.startswith("gateway ")
+    assert "\n" not in failed.reason
+
+
+def test_error_is_looked_for_before_choices(httpserver: HTTPServer, gateway: Gateway) -> None:
+    answer(httpserver, completed(error={"code": 502, "message": "broke off"}))
+    assert failure(gateway).reason == "gateway answered 502: broke off"
+
+
+@pytest.mark.parametrize(("status", "retryable"), [(403, False), (502, True)])
+def test_html_is_judged_by_its_status(
+    httpserver: HTTPServer, gateway: Gateway, status: int, retryable: bool
+) -> None:
+    answer(httpserver, "<!DOCTYPE html><title>Blocked</title>", status=status, Retry_After="3")
+    failed = failure(gateway)
+    assert failed.reason == f"gateway answered {status} with an HTML page"
+    assert (failed.retryable, failed.retry_after) == (retryable, 3.0)
+    assert "Blocked" in failed.raw
+
+
+def test_wait_comes_from_the_header_then_the_body_then_the_quotas_return(
+    httpserver: HTTPServer, gateway: Gateway
+) -> None:
+    midnight = datetime.now(UTC) + timedelta(hours=1)
+    quota = {"headers": {"X-RateLimit-Reset": str(round(midnight.timestamp() * 1000))}}
+    error = {"code": 429, "message": "busy", "availability": {"retry_after": 40}, "metadata": quota}
+    answer(httpserver, {"error": error}, status=429, Retry_After="7")
+    assert failure(gateway).retry_after == 7
+    httpserver.clear()
+    answer(httpserver, {"error": error}, status=429)
+    assert failure(gateway).retry_after == 40
+    httpserver.clear()
+    answer(httpserver, {"error": error | {"availability": None}}, status=429)
+    assert failure(gateway).retry_after == pytest.approx(3600, abs=10)
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (reset, "failed: [Errno 104] Connection reset by peer"),
+        (truncated, "was cut off before its answer was complete"),
+        (silent, "did not finish within 0.3 s"),
+        (drips_its_body, "did not finish within 0.3 s"),
+        (drips_its_header, "did not finish within 0.3 s"),
+    ],
+)
+def test_broken_transport_fails_in_time_and_may_pass(act: Act, reason: str) -> None:
+    started = monotonic()
+    with misbehaving(act) as url, Gateway(url, KEY, timeout_s=0.3) as gateway:
+        failed = failure(gateway)
+    assert failed.reason == f"gateway: POST /chat/completions {reason}"
+    assert failed.retryable
+    assert failed.latency_ms <= (monotonic() - started) * 1000 < 2000
+
+
+def test_what_came_before_the_cut_is_kept() -> None:
+    half = b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"id": "gen-1", '
+    with misbehaving(saying(half)) as url, Gateway(url, KEY, timeout_s=2) as gateway:
+        failed = failure(gateway)
+    assert (failed.status, failed.raw) == (200, '{"id": "gen-1", ')
+
+
+def test_huge_answer_is_cut_short(httpserver: HTTPServer, gateway: Gateway) -> None:
+    answer(httpserver, " " * (8 * 1024 * 1024 + 1))
+    failed = failure(gateway)
+    assert failed.reason == "gateway: POST /chat/completions answered more than 8388608 bytes"
+    assert not failed.retryable
+
+
+# ── captured answers ──────────────────────────────────────────────────────────────────────────────
+
+
+@needs_captures
+def test_every_captured_answer_is_a_completion(httpserver: HTTPServer, gateway: Gateway) -> None:
+    assert len(captured("chat.jsonl")) == 89
+    for exchange in captured("chat.jsonl"):
+        httpserver.clear()
+        answer(httpserver, exchange["body"], exchange["status"])
+        body, done = exchange["body"], ask(gateway)
+        said = body["choices"][0]
+        assert done.content == (said["message"]["content"] or "")
+        assert done.finish_reason == said["finish_reason"]
+        assert (done.returned_model, done.provider) == (body["model"], body["provider"])
+        assert done.generation_id == body["id"]
+        assert done.tokens_input == body["usage"]["prompt_tokens"]
+        assert done.tokens_output == body["usage"]["completion_tokens"]
+        cost = body["usage"].get("cost")
+        assert done.cost_usd == (None if cost is None else Decimal(str(cost)))
+
+
+@needs_captures
+def test_captured_answers_are_by_the_model_that_was_asked_but_for_one() -> None:
+    others = set()
+    for exchange in captured("chat.jsonl"):
+        request = exchange["request"] or {}
+        asked = request.get("model") or request.get("json", {}).get("model")
+        if asked and not same_model(asked, exchange["body"]["model"]):
+            others.add((asked, exchange["body"]["model"]))
+    assert others == {("google/gemini-2.0-flash-exp:free", "x-ai/grok-4")}
+
+
+@needs_captures
+def test_every_captured_error_is_final(httpserver: HTTPServer, gateway: Gateway) -> None:
+    assert len(captured("errors.jsonl")) == 6
+    for exchange in captured("errors.jsonl"):
+        httpserver.clear()
+        answer(httpserver, exchange["body"], exchange["status"])
+        failed = failure(gateway)
+        assert (failed.status, failed.retryable) == (exchange["status"], False)
+        assert failed.reason.startswith(
+            f"gateway answered {exchange['status']}: {exchange['body']['error']['message'][:60]}"
+        )
+        assert "user_REDACTED" not in failed.raw
+
+
+QUOTED = [
+    # (status, retryable, retry_after, error_type), in the order of the file
+    (429, True, None, None),
+    (429, False, pytest.approx(max(0, 1777420800 - time()), abs=60), None),  # until the next free day
+    (402, False, None, None),
+    (402, False, None, None),
+    (502, True, None, None),
+    (404, False, None, None),
+    (429, True, None, "rate_limit_exceeded"),
+    (429, True, 40.0, "rate_limit_exceeded"),
+    (404, False, None, "not_found"),
+    (401, False, None, "authentication"),
+    (401, False, None, None),
+    (403, False, None, None),
+    (408, True, None, None),
+    (422, False, None, None),
+    (500, True, None, None),
+    (503, True, None, None),
+    (529, True, None, None),
+]
+
+
+@needs_captures
+@pytest.mark.parametrize(("place", "expected"), list(enumerate(QUOTED)))
+def test_quoted_error_is_judged_as_documented(
+    httpserver: HTTPServer, gateway: Gateway, place: int, expected: tuple[int, bool, float | None, str | None]
+) -> None:
+    assert len(captured("errors_quoted.jsonl")) == len(QUOTED)
+    quoted = captured("errors_quoted.jsonl")[place]
+    answer(httpserver, quoted["body"], quoted["http_status"] or 200, **quoted.get("headers") or {})
+    failed = failure(gateway)
+    assert (failed.status, failed.retryable, failed.retry_after, failed.error_type) == expected
+    assert "no message" not in failed.reason
+
+
+# ── who answered ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("asked", "returned"),
+    [
+        ("openai/gpt-5.2", None),
+        ("openai/gpt-5.2", ""),
+        ("openai/gpt-5.2", "openai/gpt-5.2"),
+        ("openai/gpt-5.2", "OpenAI/GPT-5.2"),
+        ("openai/gpt-5.2", "openai/gpt-5.2-2025-12-11"),
+        ("openai/gpt-5.2", "gpt-5.2-2025-12-11"),
+        ("openai/gpt-4", "openai/gpt-4-0613"),
+        ("anthropic/claude-opus-4.5", "anthropic/claude-4.5-opus-20251124"),
+        ("qwen/qwen3-235b-a22b-2507", "qwen/qwen3-235b-a22b-07-25"),
+        ("cohere/command-r", "cohere/command-r-08-2024"),
+        ("deepseek/deepseek-v3.2:free", "deepseek/deepseek-v3.2"),
+        ("mistralai/mistral-large-2411", "mistralai/mistral-large-241118"),
+    ],
+)
+def test_dated_snapshot_is_the_same_model(asked: str, returned: str | None) -> None:
+    assert same_model(asked, returned)
+
+
+@pytest.mark.parametrize(
+    ("asked", "returned"),
+    [
+        ("openai/gpt-5.2", "openai/gpt-5.2-mini"),
+        ("openai/gpt-5.2", "openai/gpt-5.1"),
+        ("openai/gpt-5.2", "openai/gpt-5"),
+        ("openai/gpt-5.2", "azure/gpt-5.2"),
+        ("openai/gpt-5.2", "x-ai/grok-4"),
+        ("deepseek/deepseek-v3.2", "deepseek/deepseek-v3.2-exp"),
+        ("anthropic/claude-opus-4.5", "anthropic/claude-sonnet-4.5"),
+        ("meta-llama/llama-3.3-70b", "meta-llama/llama-3.3-8b"),
+    ],
+)
+def test_another_vendor_family_or_size_is_another_model(asked: str, returned: str) -> None:
+    assert not same_model(asked, returned)
