@@ -1,0 +1,86 @@
+"""`manage.py demo`: a season played before your eyes, then the site that shows it."""
+
+import json
+import secrets
+import subprocess
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from arena_site import conf
+from arena_site.processes import Stop, manage, start, stop, stoppable, watch, web_server
+
+BAD_USAGE = 2
+
+
+class Command(BaseCommand):
+    help = (
+        "Plays a season against the bundled sandbox over HTTP, prints the leaderboard, then serves the site. "
+        "No key, no network, no database server."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--weeks", type=int, default=6, help="how many weeks to play (default 6)")
+        parser.add_argument("--seed", type=int, default=0, help="the same seed plays the same season, to the cent")
+        parser.add_argument("--database", metavar="URL", help="play into this database (default: DATABASE_URL)")
+        parser.add_argument("--no-serve", action="store_true", help="stop after the table")
+        parser.add_argument("--port", type=int, default=8000, help="where to serve the site")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["weeks"] < 1:
+            raise CommandError("--weeks must be at least 1", returncode=BAD_USAGE)
+        env = {"SECRET_KEY": secrets.token_urlsafe(40), "ARENA_SPEND_LIMIT_USD": "25", "ARENA_HTTPS": "false"}
+        if options["database"]:
+            try:
+                conf.database(options["database"])
+            except ValueError as wrong:
+                raise CommandError(f"--database {options['database']}: {wrong}", returncode=BAD_USAGE) from None
+            env["DATABASE_URL"] = options["database"]
+        with stoppable():
+            sandbox = None
+            try:
+                sandbox = start(manage("sandbox", "--seed", str(options["seed"])), stdout=subprocess.PIPE)
+                env |= self._addresses(sandbox)
+                self._play(env, options)
+                stop(sandbox)
+                if not options["no_serve"]:
+                    self._serve(env, options["port"])
+            except Stop:
+                self.stdout.write("stopped")
+            finally:
+                if sandbox is not None:
+                    stop(sandbox)
+
+    def _addresses(self, sandbox: "subprocess.Popen[str]") -> dict[str, str]:
+        assert sandbox.stdout is not None
+        line = sandbox.stdout.readline()
+        if not line:
+            raise CommandError("the sandbox did not start")
+        said = json.loads(line)
+        return {
+            "GAMMA_BASE_URL": said["gamma"],
+            "CLOB_BASE_URL": said["clob"],
+            "OPENROUTER_BASE_URL": said["openrouter"],
+            "SANDBOX_URL": said["root"],
+        }
+
+    def _play(self, env: dict[str, str], options: dict[str, Any]) -> None:
+        season = start(manage("sandbox_season", "--weeks", str(options["weeks"])), env)
+        try:
+            code = season.wait()
+        finally:
+            stop(season)
+        if code:
+            raise CommandError("the season ended early", returncode=code)
+
+    def _serve(self, env: dict[str, str], port: int) -> None:
+        self.stdout.write(f"serving http://127.0.0.1:{port}/ and http://127.0.0.1:{port}/admin/ (Ctrl-C stops)")
+        hosts = ",".join(dict.fromkeys([*settings.ALLOWED_HOSTS, "localhost", "127.0.0.1"]))
+        web = start(web_server(port), env | {"ALLOWED_HOSTS": hosts})
+        try:
+            watch({"web": web})
+            raise CommandError(f"the web server ended with {web.returncode}; is port {port} taken?")
+        finally:
+            stop(web)

@@ -1,0 +1,146 @@
+"""Plays a season against a running sandbox: the driver behind `demo`."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import DatabaseError, connection
+from rich.table import Table
+
+from cohorts.models import Cohort
+from cohorts.weeks import WEEK
+from markets.commands import BAD_USAGE, ArenaCommand, Result, rendered
+from markets.models import Run
+from scoring.models import Leaderboard
+
+SEASON_STARTS = datetime(2026, 3, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+SNAPSHOTS_EVERY = timedelta(hours=12)
+"""The demo's coarser grid: snapshots twice a day, a sync and a resolution pass once, not every few minutes."""
+DECISIONS_AT = timedelta(minutes=5)
+RETRY_AT = timedelta(hours=6)
+DEMO = "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Commands to run at an instant."""
+
+    at: datetime
+    commands: tuple[str, ...]
+
+
+def season(weeks: int) -> Iterator[Step]:
+    """The season's timetable: every day is synced and settled, Sundays start a cohort, decide, and retry."""
+    instant, end = SEASON_STARTS, SEASON_STARTS + weeks * WEEK
+    while instant <= end:
+        midnight = (instant - SEASON_STARTS) % DAY == timedelta(0)
+        sunday = (instant - SEASON_STARTS) % WEEK == timedelta(0) and instant < end
+        daily = ("sync_markets", "check_resolutions") if midnight else ()
+        yield Step(instant, (*daily, *(("start_cohort",) if sunday else ()), "take_snapshots"))
+        if sunday:
+            yield Step(instant + DECISIONS_AT, ("run_decisions",))
+            yield Step(instant + RETRY_AT, ("run_decisions",))
+        instant += SNAPSHOTS_EVERY
+
+
+class Command(ArenaCommand):
+    help = "Plays --weeks of the sandbox's season (SANDBOX_URL names it) and prints the final leaderboard."
+
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--weeks", type=int, default=6)
+
+    def records_run(self, options: dict[str, Any]) -> bool:
+        return False
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+        root = os.environ.get("SANDBOX_URL")
+        if not root:
+            self.refuse("SANDBOX_URL is not set: start `manage.py sandbox`, or run `manage.py demo`")
+        self._prepare()
+        Run.objects.create(kind=DEMO, at=SEASON_STARTS, summary={"weeks": options["weeks"]})
+        steps = list(season(options["weeks"]))
+        with httpx.Client() as clock, self.progress("playing") as progress:
+            for done, step in enumerate(steps):
+                week = (step.at - SEASON_STARTS).days // 7 + 1
+                progress(done, len(steps), f"week {week}, {step.at:%a %d %b %H:%M}")
+                if not self.stderr.isatty() and "start_cohort" in step.commands:
+                    self.stderr.write(f"week {week} of {options['weeks']}: {step.at:%Y-%m-%d}")
+                clock.post(f"{root}/sandbox/clock", json={"now": step.at.isoformat()}).raise_for_status()
+                for command in step.commands:
+                    self._run(command, step.at)
+        self.stdout.write(rendered(leaderboard_table()))
+        self._admin()
+        return Result({"weeks": options["weeks"], "cohorts": Cohort.objects.count(), "database": _database_name()})
+
+    def _run(self, command: str, at: datetime) -> None:
+        """Runs a command as an operator would. A run that reports failures is part of the show."""
+        try:
+            call_command(command, at=at, json=True, stdout=StringIO(), stderr=StringIO())
+        except SystemExit:
+            return
+
+    def _prepare(self) -> None:
+        """An empty, migrated database. Only an earlier demo is ever thrown away."""
+        if _holds_a_season():
+            if not Run.objects.filter(kind=DEMO).exists():
+                raise CommandError(
+                    f"{_database_name()} holds a season that is no demo: name another with --database",
+                    returncode=BAD_USAGE,
+                )
+            if connection.vendor == "sqlite":
+                path = Path(str(connection.settings_dict["NAME"]))
+                connection.close()
+                for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+                    file.unlink(missing_ok=True)
+            else:
+                call_command("migrate", "agents", "zero", verbosity=0)
+        call_command("migrate", verbosity=0)
+
+    def _admin(self) -> None:
+        password = secrets.token_urlsafe(9)
+        get_user_model().objects.create_superuser("admin", "", password)
+        self.stdout.write(f"admin login: admin / {password}")
+
+
+def leaderboard_table() -> Table:
+    """The trading board as a table a person can read."""
+    board = Leaderboard.objects.filter(protocol="trading", methodology="").first()
+    table = Table(title=f"Leaderboard, {board.computed_at:%Y-%m-%d %H:%M} UTC" if board else "Leaderboard")
+    for column in ("#", "family", "value", "return %", "95 % interval", "Brier", "win rate", "resolved bets"):
+        table.add_column(column, justify="left" if column == "family" else "right")
+    for entry in board.entries if board else ():
+        low, high = entry["return_ci"] or (None, None)
+        table.add_row(
+            str(entry["rank"]),
+            entry["display_name"],
+            f"{float(entry['total_value']):,.2f}",
+            f"{entry['return_percent']:+.2f}",
+            "–" if low is None else f"{low:+.1f} … {high:+.1f}",
+            "–" if entry["brier"] is None else f"{entry['brier']:.4f}",
+            "–" if entry["win_rate"] is None else f"{entry['win_rate']:.0%}",
+            str(entry["resolved_bets"]),
+        )
+    return table
+
+
+def _holds_a_season() -> bool:
+    try:
+        return Cohort.objects.exists() or Run.objects.filter(kind=DEMO).exists()
+    except DatabaseError:  # no tables yet
+        return False
+
+
+def _database_name() -> str:
+    return str(settings.DATABASES["default"]["NAME"])

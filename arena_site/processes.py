@@ -1,0 +1,84 @@
+"""A small process tree: starts commands side by side, stops them one by one, cleanly."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from django.conf import settings
+
+PATIENCE_S = 25
+"""How long a process may take to stop before it is killed."""
+POLL_S = 0.2
+
+
+class Stop(Exception):
+    """Somebody asked us to stop."""
+
+
+def manage(*arguments: str) -> list[str]:
+    return [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
+
+
+def web_server(port: int, *, host: str = "127.0.0.1", workers: int = 2) -> list[str]:
+    """gunicorn with threads, so that a slow reader or a long job never stalls the pages."""
+    bind = f"{host}:{port}"
+    return [
+        *(sys.executable, "-m", "gunicorn", "arena_site.wsgi"),
+        *("--worker-class", "gthread", "--workers", str(workers), "--threads", "8"),
+        *("--bind", bind, "--access-logfile", "/dev/null", "--log-level", "warning"),
+    ]
+
+
+def start(command: Sequence[str], env: Mapping[str, str] | None = None, **options: object) -> subprocess.Popen[str]:
+    """Starts a command in a session of its own: a Ctrl-C reaches us alone, and we stop it by its main pid.
+
+    django-q's cluster hangs when its whole process group gets the SIGTERM.
+    """
+    return subprocess.Popen(  # noqa: S603 - our own command lines
+        command,
+        env={**os.environ, **(env or {})},
+        cwd=settings.BASE_DIR,
+        start_new_session=True,
+        text=True,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Asks a process to stop; what is left of its session after a while is killed."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Turns SIGTERM and SIGINT into `Stop` while the block runs."""
+
+    def raise_stop(signum: int, frame: FrameType | None) -> None:
+        raise Stop
+
+    before = {name: signal.signal(name, raise_stop) for name in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def watch(processes: Mapping[str, subprocess.Popen[str]]) -> str:
+    """Waits until one of the named processes ends, and returns its name."""
+    while True:
+        for name, process in processes.items():
+            if process.poll() is not None:
+                return name
+        time.sleep(POLL_S)

@@ -1,0 +1,102 @@
+"""Polymarket's CLOB as the exchange fills it: midpoints, books, and who won."""
+
+from datetime import datetime
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any
+
+from arena_site.sandbox.catalogue import Fate
+from arena_site.sandbox.exchange import Book, Exchange, Stage
+from arena_site.sandbox.wire import Refusal, Reply, Request, plain
+
+BATCH_CAP = 500
+NO_BOOK = Reply(404, {"error": "No orderbook exists for the requested token id"})
+
+
+class Clob:
+    """The order books' HTTP face; each method answers one endpoint."""
+
+    def __init__(self, exchange: Exchange):
+        self.exchange = exchange
+
+    def midpoint(self, request: Request) -> Reply:
+        return Reply(200, {"mid": plain(self._book(request).mid)})
+
+    def book(self, request: Request) -> Reply:
+        return Reply(200, _book(self._book(request)))
+
+    def midpoints(self, request: Request) -> Reply:
+        return Reply(200, {book.token: plain(book.mid) for book in self._books(request)})
+
+    def books(self, request: Request) -> Reply:
+        return Reply(200, [_book(book) for book in self._books(request)])
+
+    def market(self, request: Request, condition_id: str) -> Reply:
+        market = self.exchange.by_condition.get(condition_id)
+        if market is None or not self.exchange.knows(market, request.at):
+            return Reply(404, {"error": "market not found"})
+        look = self.exchange.look(market, request.at)
+        tokens = [
+            {"token_id": token, "outcome": outcome, "price": price, "winner": look.winner == i}
+            for i, (token, outcome, price) in enumerate(zip(market.tokens, market.outcomes, look.prices, strict=True))
+        ]
+        body = {
+            "enable_order_book": look.open,
+            "active": True,
+            "closed": not look.open,
+            "archived": False,
+            "accepting_orders": look.open,
+            "minimum_order_size": 5,
+            "minimum_tick_size": market.tick,
+            "condition_id": market.condition_id,
+            "question_id": market.question_id,
+            "question": market.question,
+            "market_slug": market.slug,
+            "end_date_iso": f"{market.closes:%Y-%m-%d}T00:00:00Z",
+            "game_start_time": None,
+            "seconds_delay": 0,
+            "neg_risk": market.runner is not None,
+            "is_50_50_outcome": market.fate is Fate.EVEN and look.stage is Stage.RESOLVED,
+            "tokens": tokens,
+        }
+        return Reply(200, body)
+
+    def _book(self, request: Request) -> Book:
+        book = self.exchange.book(request.one("token_id") or "", request.at)
+        if book is None:
+            raise Refusal(NO_BOOK)
+        return book
+
+    def _books(self, request: Request) -> list[Book]:
+        """The books that exist of the tokens in the body, which are left out where there is none."""
+        try:
+            tokens = [entry["token_id"] for entry in request.json()]
+        except (ValueError, TypeError, KeyError):
+            raise Refusal(Reply(400, {"error": "Invalid payload"})) from None
+        if len(tokens) > BATCH_CAP:
+            raise Refusal(Reply(400, {"error": "Payload exceeds the limit"}))
+        books = (self.exchange.book(str(token), request.at) for token in tokens)
+        return [book for book in books if book is not None]
+
+
+def _book(book: Book) -> dict[str, Any]:
+    return {
+        "market": book.market.condition_id,
+        "asset_id": book.token,
+        "timestamp": str(_milliseconds(book.at)),
+        "hash": sha256(f"{book.token}/{book.at}".encode()).hexdigest()[:40],
+        "bids": _levels(book.bids),
+        "asks": _levels(book.asks),
+        "min_order_size": "5",
+        "tick_size": plain(book.tick),
+        "neg_risk": book.market.runner is not None,
+        "last_trade_price": plain(book.mid),
+    }
+
+
+def _levels(levels: tuple[tuple[Decimal, Decimal], ...]) -> list[dict[str, str]]:
+    return [{"price": plain(price), "size": plain(size)} for price, size in levels]
+
+
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000)

@@ -1,0 +1,194 @@
+"""OpenRouter as the personas speak through it: completions, their price, outages and refusals."""
+
+from collections import OrderedDict
+from datetime import datetime, timedelta
+from hashlib import sha256
+from threading import Lock
+from typing import Any
+
+from arena_site.sandbox.chance import dice
+from arena_site.sandbox.exchange import Exchange
+from arena_site.sandbox.models import PERSONAS, Desk, Persona
+from arena_site.sandbox.prompt import Prompt
+from arena_site.sandbox.wire import Refusal, Reply, Request, plain
+
+REMEMBERED = 10_000  # answers kept for their idempotency key
+CHARACTERS_PER_TOKEN = 4
+OUTAGE = timedelta(hours=3)
+FORESIGHT = timedelta(hours=18)  # how much earlier than the crowd a well-informed forecaster knows
+CREATED = 1_764_547_200  # 2025-12-01, when the listed models came out, more or less
+COMPLAINTS = {
+    402: "This request requires more credits, or fewer max_tokens. To increase, visit the settings page.",
+    503: "Service temporarily unavailable",
+}
+
+
+class OpenRouter:
+    """The gateway's HTTP face; each method answers one endpoint."""
+
+    def __init__(self, exchange: Exchange):
+        self.exchange = exchange
+        self._answers: OrderedDict[str, Reply] = OrderedDict()
+        self._lock = Lock()
+
+    def models(self, request: Request) -> Reply:
+        return Reply(200, {"data": [_listing(persona) for persona in PERSONAS.values()]})
+
+    def complete(self, request: Request) -> Reply:
+        """A chat completion; a key that was answered before gets the very same answer."""
+        key = request.headers.get("Idempotency-Key")
+        if key is None:
+            return self._complete(request)
+        with self._lock:
+            if key in self._answers:
+                return self._answers[key]
+        reply = self._complete(request)  # a failure is raised, and so never kept
+        with self._lock:
+            reply = self._answers.setdefault(key, reply)
+            if len(self._answers) > REMEMBERED:
+                self._answers.popitem(last=False)
+        return reply
+
+    def _complete(self, request: Request) -> Reply:
+        body = _body(request)
+        persona = PERSONAS.get(body["model"])
+        if persona is None:
+            raise _refused(404, f"No endpoints found for {body['model']}.")
+        if status := self._outage(persona, request.at):
+            raise _refused(status, COMPLAINTS[status])
+        text, finish = self._speak(persona, _said_by(body, "user"), request.at)
+        allowance = body.get("max_tokens")
+        if allowance is not None and _tokens(text) > allowance:
+            text, finish = text[: allowance * CHARACTERS_PER_TOKEN], "length"
+        asked = sum(_tokens(_text(message)) for message in body["messages"])
+        return Reply(200, _completion(persona, request, text, finish, asked))
+
+    def _outage(self, persona: Persona, at: datetime) -> int | None:
+        """The status that a persona answers with while it is down."""
+        since = at - self.exchange.season.starts
+        week, into = since // timedelta(weeks=1) + 1, since % timedelta(weeks=1)
+        return dict(persona.outages).get(week) if into < OUTAGE else None
+
+    def _speak(self, persona: Persona, user: str, at: datetime) -> tuple[str, str]:
+        try:
+            prompt = Prompt.read(user)
+        except ValueError as why:
+            return f"I can not trade on this message: {why}.", "stop"
+        mood = dice(self.exchange.seed, persona.id, prompt.week, prompt.date, prompt.afterword)
+
+        def belief(question: str, side: str) -> float | None:
+            return self._belief(question, side, at + FORESIGHT)
+
+        return persona.voice(persona.decide(Desk(prompt, mood, belief)), mood)
+
+    def _belief(self, question: str, side: str, at: datetime) -> float | None:
+        market = self.exchange.by_question.get(question)
+        sides = [outcome.casefold() for outcome in market.outcomes] if market else []
+        if market is None or side.casefold() not in sides:
+            return None
+        return self.exchange.truth(market, at)[sides.index(side.casefold())]
+
+
+def _body(request: Request) -> dict[str, Any]:
+    """The request's body, refused with 400 where it is not one that can be answered."""
+    try:
+        body = request.json()
+    except ValueError:
+        raise _refused(400, "The body is not valid JSON") from None
+    if not isinstance(body, dict) or not isinstance(body.get("model"), str):
+        raise _refused(400, "No models provided")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise _refused(400, 'Input required: specify "prompt" or "messages"')
+    if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
+        raise _refused(400, "messages: every message needs a role and content")
+    allowance = body.get("max_tokens")
+    if allowance is not None and (type(allowance) is not int or allowance < 1):
+        raise _refused(400, "max_tokens: expected a positive integer")
+    return body
+
+
+def _refused(status: int, message: str) -> Refusal:
+    return Refusal(Reply(status, {"error": {"message": message, "code": status}}))
+
+
+def _said_by(body: dict[str, Any], role: str) -> str:
+    return "\n".join(_text(message) for message in body["messages"] if message["role"] == role)
+
+
+def _text(message: dict[str, Any]) -> str:
+    """A message's text, whether its content is a string or a list of parts."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def _completion(persona: Persona, request: Request, text: str, finish: str, asked: int) -> dict[str, Any]:
+    said = _tokens(text)
+    per_read, per_written = persona.prices
+    cost = asked * per_read + said * per_written
+    created = int(request.at.timestamp())
+    name = sha256(request.body + request.headers.get("Idempotency-Key", "").encode()).hexdigest()[:20]
+    message = {"role": "assistant", "content": text, "refusal": None, "reasoning": None}
+    return {
+        "id": f"gen-{created}-{name}",
+        "provider": persona.provider,
+        "model": persona.returned,
+        "object": "chat.completion",
+        "created": created,
+        "choices": [
+            {
+                "logprobs": None,
+                "finish_reason": finish,
+                "native_finish_reason": finish,
+                "index": 0,
+                "message": message,
+            }
+        ],
+        "system_fingerprint": None,
+        "usage": {
+            "prompt_tokens": asked,
+            "completion_tokens": said,
+            "total_tokens": asked + said,
+            "cost": cost,
+            "is_byok": False,
+            "prompt_tokens_details": {"cached_tokens": 0},
+            "cost_details": {"upstream_inference_cost": cost},
+            "completion_tokens_details": {"reasoning_tokens": 0},
+        },
+    }
+
+
+def _listing(persona: Persona) -> dict[str, Any]:
+    """A model as /models lists it; prices are text, in dollars per token."""
+    per_read, per_written = persona.prices
+    return {
+        "id": persona.id,
+        "canonical_slug": persona.returned,
+        "name": persona.name,
+        "created": CREATED,
+        "description": f"{persona.name}, as the sandbox plays it.",
+        "context_length": persona.context,
+        "architecture": {
+            "modality": "text->text",
+            "input_modalities": ["text"],
+            "output_modalities": ["text"],
+            "tokenizer": "Other",
+            "instruct_type": None,
+        },
+        "pricing": {"prompt": plain(per_read), "completion": plain(per_written)},
+        "top_provider": {
+            "context_length": persona.context,
+            "max_completion_tokens": None,
+            "is_moderated": False,
+        },
+        "per_request_limits": None,
+        "supported_parameters": ["max_tokens", "reasoning", "response_format", "temperature"],
+        "default_parameters": {},
+        "expiration_date": None,
+    }

@@ -1,0 +1,115 @@
+"""What a model reads: the PORTFOLIO, POSITIONS and MARKETS blocks of the arena's user message."""
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One side of a market that can be bought."""
+
+    market_id: str
+    question: str
+    side: str
+    price: Decimal
+    volume: Decimal
+    category: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A position that can be sold now, since its market is still on offer."""
+
+    position_id: str
+    market_id: str
+    question: str
+    side: str
+    entry: Decimal
+    price: Decimal
+
+    @property
+    def gain(self) -> Decimal:
+        """Price over entry price, less one."""
+        return self.price / self.entry - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The blocks as values, and the words after the last one: on a retry these hold the complaint."""
+
+    cash: Decimal
+    week: int
+    date: str
+    holdings: tuple[Holding, ...]
+    held: frozenset[str]
+    """Every market held, sellable or not."""
+    offers: tuple[Offer, ...]
+    afterword: str
+
+    @classmethod
+    def read(cls, text: str) -> "Prompt":
+        """The prompt in a user message; a ValueError names the block that is missing or unreadable."""
+        lines = text.split("\n")  # not splitlines: a question may hold other breaks
+        portfolio, _ = _block(lines, "PORTFOLIO")
+        positions, _ = _block(lines, "POSITIONS")
+        markets, end = _block(lines, "MARKETS")
+        try:
+            (desk,) = portfolio
+            offers = tuple(offer for row in _table(markets) for offer in _offers(row))
+            on_offer = {offer.market_id for offer in offers}
+            held = list(_table(positions))
+            return cls(
+                cash=Decimal(desk["cash"]),
+                week=int(desk["week"]),
+                date=str(desk["date"]),
+                holdings=tuple(_holding(row) for row in held if row["market_id"] in on_offer and row["price"]),
+                held=frozenset(row["market_id"] for row in held),
+                offers=offers,
+                afterword="\n".join(lines[end:]),
+            )
+        except (KeyError, TypeError, ValueError, ArithmeticError) as why:
+            raise ValueError(f"the blocks are not as agreed: {why!r}") from why
+
+
+def _block(lines: list[str], heading: str) -> tuple[list[Any], int]:
+    """The JSON values under a heading line, and the number of the line after them."""
+    if heading not in lines:
+        raise ValueError(f"there is no {heading} block")
+    start = end = lines.index(heading) + 1
+    while end < len(lines) and lines[end].startswith(("[", "{")):
+        end += 1
+    return [json.loads(line, parse_float=Decimal) for line in lines[start:end]], end
+
+
+def _table(rows: list[list[Any]]) -> list[dict[str, Any]]:
+    """Rows under their header row, by column name."""
+    header, *body = rows or [[]]
+    return [dict(zip(header, row, strict=True)) for row in body]
+
+
+def _offers(row: dict[str, Any]) -> list[Offer]:
+    return [
+        Offer(
+            market_id=row["market_id"],
+            question=row["question"],
+            side=side,
+            price=Decimal(price),
+            volume=Decimal(row["volume_usd"] or 0),
+            category=row["category"] or "",
+        )
+        for side, price in row["prices"].items()
+        if price is not None and 0 < Decimal(price) < 1
+    ]
+
+
+def _holding(row: dict[str, Any]) -> Holding:
+    return Holding(
+        position_id=row["position_id"],
+        market_id=row["market_id"],
+        question=row["question"],
+        side=row["side"],
+        entry=Decimal(row["entry_price"]),
+        price=Decimal(row["price"]),
+    )

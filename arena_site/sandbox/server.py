@@ -1,0 +1,179 @@
+"""The sandbox on a local port: its addresses, its clock, and the two ways to run it."""
+
+import json
+import logging
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Lock, Thread
+
+from arena_site.sandbox.catalogue import load_season
+from arena_site.sandbox.clob import Clob
+from arena_site.sandbox.exchange import Exchange
+from arena_site.sandbox.gamma import Gamma
+from arena_site.sandbox.openrouter import OpenRouter
+from arena_site.sandbox.wire import Refusal, Reply, Request, zulu
+
+HOST = "127.0.0.1"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a running sandbox is reached: the values for the arena's base-URL settings, and its root."""
+
+    root: str
+    gamma: str
+    clob: str
+    openrouter: str
+
+    @classmethod
+    def at(cls, port: int) -> "Addresses":
+        root = f"http://{HOST}:{port}"
+        return cls(root, f"{root}/gamma", f"{root}/clob", f"{root}/openrouter/api/v1")
+
+    @property
+    def clock(self) -> str:
+        return f"{self.root}/sandbox/clock"
+
+
+class Clock:
+    """The sandbox's own time, which stands still until it is set."""
+
+    def __init__(self, now: datetime):
+        self._now = now
+        self._lock = Lock()
+
+    @property
+    def now(self) -> datetime:
+        with self._lock:
+            return self._now
+
+    def read(self, request: Request) -> Reply:
+        return Reply(200, {"now": zulu(self.now)})
+
+    def set(self, request: Request) -> Reply:
+        try:
+            now = datetime.fromisoformat(request.json()["now"])
+        except (ValueError, TypeError, KeyError):
+            raise Refusal(Reply(400, {"error": 'now: expected {"now": "2026-03-01T00:05:00Z"}'})) from None
+        if now.tzinfo is None:
+            raise Refusal(Reply(400, {"error": "now: a naive time is refused, write it with Z"}))
+        with self._lock:
+            self._now = now.astimezone(UTC)
+        return self.read(request)
+
+
+Endpoint = Callable[..., Reply]
+
+
+class Sandbox:
+    """All services of one seed behind one door: a request in, a reply out."""
+
+    def __init__(self, seed: int = 0):
+        exchange = Exchange(load_season(), seed)
+        gamma, clob, openrouter = Gamma(exchange), Clob(exchange), OpenRouter(exchange)
+        self.clock = Clock(exchange.season.starts)
+        table: list[tuple[str, str, Endpoint]] = [
+            ("GET", "/gamma/markets", gamma.markets),
+            ("GET", "/gamma/markets/keyset", gamma.markets_keyset),
+            ("GET", "/gamma/markets/slug/(?P<slug>[^/]+)", gamma.market_by_slug),
+            ("GET", "/gamma/markets/(?P<id>[^/]+)", gamma.market),
+            ("GET", "/gamma/events/keyset", gamma.events_keyset),
+            ("GET", "/clob/midpoint", clob.midpoint),
+            ("POST", "/clob/midpoints", clob.midpoints),
+            ("GET", "/clob/book", clob.book),
+            ("POST", "/clob/books", clob.books),
+            ("GET", "/clob/markets/(?P<condition_id>[^/]+)", clob.market),
+            ("POST", "/openrouter/api/v1/chat/completions", openrouter.complete),
+            ("GET", "/openrouter/api/v1/models", openrouter.models),
+            ("GET", "/sandbox/clock", self.clock.read),
+            ("POST", "/sandbox/clock", self.clock.set),
+        ]
+        self._routes = [(method, re.compile(path), endpoint) for method, path, endpoint in table]
+
+    def answer(self, request: Request) -> Reply:
+        matches = [
+            (m, endpoint, found) for m, path, endpoint in self._routes if (found := path.fullmatch(request.path))
+        ]
+        if not matches:
+            return Reply(404, {"error": f"no such path: {request.path}"})
+        for method, endpoint, found in matches:
+            if method == request.method:
+                try:
+                    return endpoint(request, **found.groupdict())
+                except Refusal as refusal:
+                    return refusal.reply
+        return Reply(405, {"error": f"{request.method} is not allowed on {request.path}"})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # headers and body leave together
+    server: "_Server"
+
+    def do_GET(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        body = self.rfile.read(int(length)) if length.isdigit() else b""
+        sandbox = self.server.sandbox
+        request = Request.parse(self.command, self.path, self.headers, body, sandbox.clock.now)
+        try:
+            reply = sandbox.answer(request)
+        except Exception:
+            log.exception("%s %s", self.command, self.path)
+            reply = Reply(500, {"type": "internal error", "error": "the sandbox failed; its log says why"})
+        content = reply.encode()
+        self.send_response(reply.status)
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **reply.headers}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        log.debug(format, *args)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # idle keep-alive connections must not hold up the end
+
+    def __init__(self, port: int, sandbox: Sandbox):
+        self.sandbox = sandbox
+        super().__init__((HOST, port), _Handler)
+
+
+@contextmanager
+def running(*, port: int = 0, seed: int = 0) -> Iterator[Addresses]:
+    """The addresses of a sandbox that serves from a thread of this process until the block ends."""
+    server = _Server(port, Sandbox(seed))
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="sandbox", daemon=True)
+    thread.start()
+    try:
+        yield Addresses.at(server.server_port)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def serve(*, port: int = 0, seed: int = 0, announce: Callable[[str], object] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, once the addresses have been announced as one line of JSON.
+
+    Announces on standard output unless told otherwise, and must run in the main thread, for the signals.
+    """
+    over = Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: over.set())
+    with running(port=port, seed=seed) as addresses:
+        line = json.dumps(asdict(addresses))
+        print(line, flush=True) if announce is None else announce(line)
+        over.wait()

@@ -1,0 +1,694 @@
+"""The sandbox speaks as the real services do, keeps to its seed and clock, and has a season worth playing."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from arena_site.sandbox.catalogue import SEASON, Fate, Market, load_season
+from arena_site.sandbox.exchange import Exchange, Stage
+from arena_site.sandbox.models import PERSONAS
+from arena_site.sandbox.server import Addresses, running
+from arena_site.sandbox.wire import zulu
+
+PROJECT = Path(__file__).resolve().parents[2]
+CAPTURES = PROJECT.parent / "shared" / "data"
+DAY = timedelta(days=1)
+
+GPT, GEMINI, GROK = "openai/gpt-5.2", "google/gemini-3-pro-preview", "x-ai/grok-4.1-fast"
+CLAUDE, DEEPSEEK = "anthropic/claude-opus-4.5", "deepseek/deepseek-v3.2"
+KIMI, QWEN = "moonshotai/kimi-k2-thinking", "qwen/qwen3-235b-a22b-2507"
+
+Row = dict[str, Any]
+
+
+class Season:
+    """A client of one running sandbox."""
+
+    def __init__(self, addresses: Addresses, exchange: Exchange):
+        self.addresses, self.exchange = addresses, exchange
+        self.http = httpx.Client(timeout=30)
+
+    def turn_to(self, at: datetime | float) -> datetime:
+        """Set the clock to an instant, or so many days into the season."""
+        now = at if isinstance(at, datetime) else self.exchange.season.starts + at * DAY
+        self.http.post(self.addresses.clock, json={"now": zulu(now)}).raise_for_status()
+        return now
+
+    def gamma(self, path: str, **query: Any) -> httpx.Response:
+        return self.http.get(self.addresses.gamma + path, params=query)
+
+    def clob(self, path: str, **query: Any) -> httpx.Response:
+        return self.http.get(self.addresses.clob + path, params=query)
+
+    def midpoints(self, *tokens: str) -> dict[str, str]:
+        body = [{"token_id": token} for token in tokens]
+        mids: dict[str, str] = self.http.post(f"{self.addresses.clob}/midpoints", json=body).json()
+        return mids
+
+    def walk(self, path: str = "/markets/keyset", **query: Any) -> list[list[Row]]:
+        """All pages of a keyset list."""
+        pages = []
+        while True:
+            body = self.gamma(path, **query).json()
+            pages.append(next(rows for name, rows in body.items() if name != "next_cursor"))
+            if "next_cursor" not in body:
+                return pages
+            query["after_cursor"] = body["next_cursor"]
+
+    def ask(self, model: str, user: str, *, key: str | None = None, **more: Any) -> httpx.Response:
+        messages = [{"role": "system", "content": "Trade."}, {"role": "user", "content": user}]
+        headers = {"Idempotency-Key": key} if key else {}
+        body = {"model": model, "messages": messages, **more}
+        return self.http.post(f"{self.addresses.openrouter}/chat/completions", json=body, headers=headers)
+
+    def says(self, model: str, user: str) -> str:
+        text: str = self.ask(model, user).raise_for_status().json()["choices"][0]["message"]["content"]
+        return text
+
+    def prompt(
+        self, at: datetime, *, week: int = 1, cash: str = "10000.00", positions: Sequence[list[Any]] = ()
+    ) -> str:
+        """A user message as the arena writes it, from the exchange's own prices."""
+        markets = [
+            [
+                look.market.id,
+                look.market.question,
+                "Any",
+                {side(name): float(price) for name, price in zip(look.market.outcomes, look.prices, strict=True)},
+                int(look.volume),
+                f"{look.market.closes:%Y-%m-%d}",
+            ]
+            for look in self.exchange.looks(at)
+            if look.open
+        ]
+        portfolio = {"cash": cash, "max_bet": "2500.00", "week": week, "date": f"{at:%Y-%m-%d}"}
+        columns = ["position_id", "market_id", "question", "side", "shares", "entry_price", "price", "value", "pnl"]
+        blocks: dict[str, list[Any]] = {
+            "PORTFOLIO": [portfolio],
+            "POSITIONS": [columns, *positions],
+            "MARKETS": [["market_id", "question", "category", "prices", "volume_usd", "closes"], *markets],
+        }
+        text = "\n\n".join(
+            "\n".join([name, *(json.dumps(row, ensure_ascii=False) for row in rows)]) for name, rows in blocks.items()
+        )
+        return f"Here is your portfolio.\n\n{text}\n\nAnswer with one JSON object."
+
+
+def side(outcome: str) -> str:
+    return outcome.upper() if outcome in ("Yes", "No") else outcome
+
+
+def instants(exchange: Exchange, market: Market, count: int = 12) -> list[datetime]:
+    """Moments spread over the market's open life."""
+    return [market.lists + (market.closes - market.lists) * i / count for i in range(count)]
+
+
+@pytest.fixture(scope="module")
+def exchange() -> Exchange:
+    return Exchange(load_season(), seed=0)
+
+
+@pytest.fixture(scope="module")
+def season(exchange: Exchange) -> Iterator[Season]:
+    with running(seed=0) as addresses:
+        client = Season(addresses, exchange)
+        with client.http:
+            yield client
+
+
+def with_fate(exchange: Exchange, fate: Fate) -> Market:
+    return next(market for market in exchange.season.markets if market.fate is fate)
+
+
+# Gamma
+
+
+def test_lists_stand_as_json_text_and_prices_as_text_within(season: Season) -> None:
+    season.turn_to(3)
+    for row in season.walk()[0]:
+        outcomes, prices, tokens = (json.loads(row[key]) for key in ("outcomes", "outcomePrices", "clobTokenIds"))
+        assert len(outcomes) == len(prices) == len(tokens) >= 2
+        assert all(isinstance(price, str) and 0 < Decimal(price) < 1 for price in prices)
+        assert all(token.isdigit() and len(token) > 60 for token in tokens)
+        assert re.fullmatch("0x[0-9a-f]{64}", row["conditionId"])
+        assert row["id"].isdigit()
+        assert isinstance(row["volume"], str)
+        assert Decimal(row["volume"]) == Decimal(str(row["volumeNum"]))
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"THE CAPTURED ANSWERS ARE MISSING: {CAPTURES}")
+@pytest.mark.parametrize(
+    ("capture", "closed"),
+    [
+        ("gamma/markets__funkekaiser__gamma_binary_market.json", False),
+        ("gamma/markets__nautechsystems__gamma_market_closed_binary_accepting_false.json", True),
+    ],
+)
+def test_a_row_has_the_fields_and_types_of_a_captured_one(season: Season, capture: str, closed: bool) -> None:
+    real = json.loads((CAPTURES / "polymarket" / capture).read_text())
+    real = real[0] if isinstance(real, list) else real
+    season.turn_to(20)
+    ours = season.gamma("/markets/keyset", closed=str(closed).lower(), limit=1).json()["markets"][0]
+    number = (int, float)
+    for name in real.keys() & ours.keys():
+        kind = number if type(real[name]) in number else type(real[name])
+        assert isinstance(ours[name], kind), name
+    assert len(real.keys() & ours.keys()) > 40
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"THE CAPTURED ANSWERS ARE MISSING: {CAPTURES}")
+def test_clob_answers_have_the_fields_and_types_of_captured_ones(season: Season, exchange: Exchange) -> None:
+    season.turn_to(3)
+    market = exchange.season.markets[0]
+    for capture, ours in [
+        ("book__nautilus.json", season.clob("/book", token_id=market.tokens[0]).json()),
+        ("midpoint__ra1nty.json", season.clob("/midpoint", token_id=market.tokens[0]).json()),
+        ("clob_market__closed_accepting_false.json", season.clob(f"/markets/{market.condition_id}").json()),
+    ]:
+        real = json.loads((CAPTURES / "polymarket" / "clob" / capture).read_text())
+        shared = real.keys() & ours.keys()
+        assert shared
+        for name in shared - {"minimum_tick_size"}:
+            assert type(ours[name]) is type(real[name]), (capture, name)
+
+
+def test_keyset_walk_sees_every_open_market_once_and_ends(season: Season, exchange: Exchange) -> None:
+    now = season.turn_to(10)
+    pages = season.walk(limit=500, order="volumeNum", ascending="false")
+    rows = [row for page in pages for row in page]
+    seen = now - timedelta(minutes=5)
+    assert [len(page) for page in pages[:-1]] == [100] * (len(pages) - 1)
+    assert len(pages) > 1
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert {row["id"] for row in rows} == {look.market.id for look in exchange.looks(seen) if look.open}
+    assert all(a["volumeNum"] > b["volumeNum"] for a, b in pairwise(rows))
+
+
+def test_a_cursor_under_another_name_is_ignored(season: Season) -> None:
+    season.turn_to(10)
+    first = season.gamma("/markets/keyset", limit=5).json()
+    again = season.gamma("/markets/keyset", limit=5, cursor=first["next_cursor"]).json()
+    assert again == first
+
+
+def test_closed_markets_show_only_when_asked_for(season: Season, exchange: Exchange) -> None:
+    market = next(m for m in exchange.season.markets if m.fate is Fate.PLAIN)
+    season.turn_to(market.closes + DAY)
+    assert season.gamma("/markets/keyset", id=market.id).json() == {"markets": []}
+    assert season.gamma("/markets", id=market.id).json() == []
+    (row,) = season.gamma("/markets/keyset", id=market.id, closed="true").json()["markets"]
+    alone = season.gamma(f"/markets/{market.id}").json()
+    assert row["id"] == alone["id"] == market.id
+    assert alone["closed"] is True
+    assert alone["active"] is True
+    assert "bestBid" not in alone
+    assert re.fullmatch(r"2026-\d\d-\d\d \d\d:\d\d:\d\d\+00", alone["closedTime"])
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "error"),
+    [
+        ("/markets/keyset", {"offset": "0"}, "offset is not allowed on keyset endpoints"),
+        ("/markets/keyset", {"order": "volume_num"}, "order fields are not valid"),
+        ("/markets/keyset", {"after_cursor": "???"}, "after_cursor is invalid"),
+        ("/markets/keyset", {"limit": "many"}, "limit is invalid"),
+        ("/markets/keyset", {"closed": "perhaps"}, "closed is invalid"),
+        ("/events/keyset", {"order": "volumeNum"}, "order fields are not valid"),
+        ("/markets", {"offset": "3000"}, "offset too large, use /markets/keyset for deeper pagination"),
+        ("/markets/0xabc", {}, "id is invalid"),
+    ],
+)
+def test_a_request_that_gamma_can_not_read_is_refused(season: Season, path: str, query: Row, error: str) -> None:
+    reply = season.gamma(path, **query)
+    assert (reply.status_code, reply.json()) == (422, {"type": "validation error", "error": error})
+
+
+def test_the_legacy_list_says_that_it_is_deprecated(season: Season) -> None:
+    season.turn_to(10)
+    reply = season.gamma("/markets", limit=500, offset=100)
+    assert reply.headers["deprecation"] == "true"
+    assert "keyset" in reply.headers["warning"]
+    assert 0 < len(reply.json()) < 100
+
+
+def test_an_event_holds_its_markets_and_tags(season: Season) -> None:
+    season.turn_to(12)
+    events = [event for page in season.walk("/events/keyset", limit=500) for event in page]
+    group = next(event for event in events if event["title"] == "Harbour Cup winner 2026")
+    assert [tag["label"] for tag in group["tags"]] == ["Sports"]
+    assert group["negRisk"]
+    assert len(group["markets"]) == 8
+    assert 0.98 < sum(float(json.loads(m["outcomePrices"])[0]) for m in group["markets"]) < 1.25
+    assert group["volume"] == pytest.approx(sum(m["volumeNum"] for m in group["markets"]))
+    (row,) = season.gamma("/markets/keyset", id=group["markets"][0]["id"], include_tag="true").json()["markets"]
+    assert row["tags"] == group["tags"]
+    assert row["events"][0]["id"] == group["id"]
+
+
+# The CLOB
+
+
+def test_midpoints_leave_out_tokens_without_a_book(season: Season, exchange: Exchange) -> None:
+    season.turn_to(10)
+    shut = next(m for m in exchange.season.markets if m.closes < exchange.season.starts + 9 * DAY)
+    open_ = next(m for m in exchange.season.markets if m.closes > exchange.season.starts + 11 * DAY)
+    mids = season.midpoints(*shut.tokens, *open_.tokens, "12345")
+    assert mids.keys() == set(open_.tokens)
+    assert sum(map(Decimal, mids.values())) == 1
+    reply = season.clob("/midpoint", token_id=shut.tokens[0])
+    assert (reply.status_code, reply.json()) == (
+        404,
+        {"error": "No orderbook exists for the requested token id"},
+    )
+    assert season.clob("/book", token_id="12345").status_code == 404
+
+
+def test_the_best_levels_of_a_book_come_last_and_enclose_the_midpoint(season: Season, exchange: Exchange) -> None:
+    season.turn_to(2)
+    tokens = [token for market in exchange.season.markets[:40] for token in market.tokens]
+    mids = season.midpoints(*tokens)
+    body = [{"token_id": token} for token in tokens]
+    for book in season.http.post(f"{season.addresses.clob}/books", json=body).json():
+        bids, asks = ([Decimal(level["price"]) for level in book[side]] for side in ("bids", "asks"))
+        assert bids == sorted(bids)
+        assert asks == sorted(asks, reverse=True)
+        assert (bids[-1] + asks[-1]) / 2 == Decimal(mids[book["asset_id"]])
+
+
+def test_gamma_shows_the_prices_of_five_minutes_ago(season: Season, exchange: Exchange) -> None:
+    token_of = {m.id: m.tokens[0] for m in exchange.season.markets}
+    moment = exchange.season.starts + 8 * DAY
+    season.turn_to(moment)
+    mids = season.midpoints(*token_of.values())
+    season.turn_to(moment + timedelta(minutes=5))
+    for row in (row for page in season.walk(limit=100) for row in page):
+        if exchange.by_id[row["id"]].one_sided is None:
+            first = json.loads(row["outcomePrices"])[0]
+            assert first == mids[token_of[row["id"]]]
+            assert Decimal(str(row["bestBid"])) < Decimal(first) < Decimal(str(row["bestAsk"]))
+
+
+def test_winner_flags_are_raised_once_the_oracle_is_done(season: Season, exchange: Exchange) -> None:
+    market = exchange.season.markets[0]
+    season.turn_to(market.closes + timedelta(minutes=1))
+    early = season.clob(f"/markets/{market.condition_id}").json()
+    season.turn_to(market.closes + DAY)
+    late = season.clob(f"/markets/{market.condition_id}").json()
+    assert early["closed"]
+    assert not any(token["winner"] for token in early["tokens"])
+    assert [token["winner"] for token in late["tokens"]] == [i == exchange.winner(market) for i in (0, 1)]
+    assert sorted(token["price"] for token in late["tokens"]) == [0, 1]
+    assert season.clob("/markets/0x00").status_code == 404
+
+
+# Prices and fates
+
+
+def test_open_prices_stay_in_range_on_their_tick_and_volume_grows(exchange: Exchange) -> None:
+    for market in exchange.season.markets:
+        looks = [exchange.look(market, at) for at in instants(exchange, market)]
+        for look in looks:
+            assert all(Decimal("0.003") <= price <= Decimal("0.997") for price in look.prices)
+            assert all(price % Decimal("0.001") == 0 for price in look.prices)
+            assert abs(sum(look.prices, Decimal(-1))) < Decimal("0.03")
+        assert all(a.volume < b.volume for a, b in pairwise(looks))
+
+
+def test_every_plain_market_resolves_to_its_outcome(exchange: Exchange) -> None:
+    for market in exchange.season.markets:
+        if market.fate is Fate.PLAIN:
+            look = exchange.look(market, market.closes + DAY)
+            assert (look.stage, look.oracle[-1]) == (Stage.RESOLVED, "resolved")
+            assert look.prices == tuple(Decimal(i == exchange.winner(market)) for i in range(len(look.prices)))
+
+
+def test_exactly_one_member_of_an_exclusive_group_ends_in_yes(exchange: Exchange) -> None:
+    for event in exchange.season.events:
+        if event.exclusive:
+            assert [exchange.winner(market) for market in event.markets].count(0) == 1
+
+
+def test_true_chances_are_calibrated_and_prices_shade_them_toward_the_middle() -> None:
+    expected = happened = 0.0
+    for seed in range(3):
+        exchange = Exchange(load_season(), seed)
+        for market in exchange.season.markets:
+            middle = market.lists + (market.closes - market.lists) / 2
+            favourite = max(exchange.truth(market, middle))
+            expected += favourite
+            happened += exchange.truth(market, middle).index(favourite) == exchange.winner(market)
+            if len(market.outcomes) == 2 and 0.6 < favourite < 0.95:
+                assert max(exchange.quotes(market, middle)) < Decimal(str(favourite + 0.006))
+    assert expected == pytest.approx(happened, rel=0.05)
+
+
+def test_the_season_has_many_markets_at_all_times_and_no_two_alike(exchange: Exchange) -> None:
+    starts, markets = exchange.season.starts, exchange.season.markets
+    assert len(markets) >= 220
+    assert len({exchange.look(m, m.closes).volume for m in markets}) == len(markets)
+    assert sum(m.closes < starts + 35 * DAY for m in markets) > 120
+    for week in range(1, 6):
+        assert any(starts + (week - 1) * 7 * DAY < m.lists < starts + week * 7 * DAY for m in markets)
+    assert any(m.outcomes == ("No", "Yes") for m in markets)
+    assert any(len(m.outcomes) > 3 for m in markets)
+    assert any(not m.question.isascii() for m in markets)
+
+
+def statuses(season: Season, market: Market, hours: list[float]) -> list[tuple[str | None, list[str]]]:
+    """The oracle's status and the prices that Gamma shows so many hours after the close."""
+    seen = []
+    for hour in hours:
+        season.turn_to(market.closes + timedelta(hours=hour))
+        row = season.gamma(f"/markets/{market.id}").json()
+        assert row["closed"] is True
+        seen.append((row.get("umaResolutionStatus"), json.loads(row["outcomePrices"])))
+    return seen
+
+
+def test_a_disputed_market_looks_decided_for_days(season: Season, exchange: Exchange) -> None:
+    market = with_fate(exchange, Fate.DISPUTED)
+    disputed, still, resolved = statuses(season, market, [8, 72, 24 * 6])
+    assert disputed[0] == still[0] == "disputed"
+    assert sorted(still[1]) == ["0.0005", "0.9995"]
+    assert resolved[0] == "resolved"
+    assert sorted(resolved[1]) == ["0", "1"]
+
+
+def test_an_even_market_pays_half_each_and_names_no_winner(season: Season, exchange: Exchange) -> None:
+    market = with_fate(exchange, Fate.EVEN)
+    assert statuses(season, market, [24]) == [("resolved", ["0.5", "0.5"])]
+    assert not any(t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"])
+
+
+def test_of_a_silent_market_only_the_winner_flags_tell(season: Season, exchange: Exchange) -> None:
+    market = with_fate(exchange, Fate.SILENT)
+    ((status, prices),) = statuses(season, market, [24])
+    assert status is None
+    assert sorted(prices) == ["0", "1"]
+    assert [t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"]].count(True) == 1
+
+
+def test_a_market_with_residues_never_becomes_clear(season: Season, exchange: Exchange) -> None:
+    market = with_fate(exchange, Fate.RESIDUE)
+    for status, prices in statuses(season, market, [2, 73, 24 * 30]):
+        assert status is None
+        assert all(0 < Decimal(price) < 1 for price in prices)
+    assert not any(t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"])
+
+
+def test_two_markets_vanish_for_good_and_one_comes_back(season: Season, exchange: Exchange) -> None:
+    absent = [market for market in exchange.season.markets if market.absent]
+    returning = [market for market in absent if market.absent and market.absent[1] < market.closes]
+    assert (len(absent), len(returning)) == (3, 1)
+    for market in absent:
+        assert market.absent
+        season.turn_to(market.absent[0] + timedelta(hours=1))
+        assert season.gamma(f"/markets/{market.id}").status_code == 404
+        assert season.gamma("/markets/keyset", id=market.id).json()["markets"] == []
+        assert season.midpoints(*market.tokens) == {}
+    (market,) = returning
+    assert market.absent
+    season.turn_to(market.absent[1] + timedelta(hours=1))
+    assert season.gamma(f"/markets/{market.id}").json()["id"] == market.id
+    assert season.midpoints(*market.tokens).keys() == set(market.tokens)
+
+
+def test_a_one_sided_book_has_an_absurd_midpoint_while_gamma_stays_sober(season: Season, exchange: Exchange) -> None:
+    market = next(m for m in exchange.season.markets if m.one_sided)
+    assert market.one_sided
+    now = season.turn_to(market.one_sided[0] + timedelta(hours=3))
+    book = season.clob("/book", token_id=market.tokens[0]).json()
+    assert book["bids"] == []
+    assert book["asks"][-1]["price"] == "0.02"
+    assert season.midpoints(*market.tokens) == {market.tokens[0]: "0.01", market.tokens[1]: "0.99"}
+    sober = exchange.quotes(market, now - timedelta(minutes=5))[0]
+    assert json.loads(season.gamma(f"/markets/{market.id}").json()["outcomePrices"])[0] == str(sober.normalize())
+    season.turn_to(market.one_sided[1])
+    assert season.clob("/book", token_id=market.tokens[0]).json()["bids"]
+
+
+# Seed and clock
+
+
+def test_the_same_seed_gives_the_same_answers_and_another_seed_others() -> None:
+    def gist(seed: int) -> list[str]:
+        exchange = Exchange(load_season(), seed)
+        with running(seed=seed) as addresses, httpx.Client() as http:
+            season = Season(addresses, exchange)
+            season.http.close()
+            season.http = http
+            now = season.turn_to(9)
+            lists = season.gamma("/markets/keyset", limit=100).text
+            return [lists, season.ask(CLAUDE, season.prompt(now)).text]
+
+    first, second, other = gist(7), gist(7), gist(8)
+    assert first == second
+    assert first[0] != other[0]
+    assert first[1] != other[1]
+    tokens = [[row["clobTokenIds"] for row in json.loads(lists)["markets"]] for lists, _ in (first, other)]
+    assert set(tokens[0]) & set(tokens[1])  # the catalogue itself does not depend on the seed
+
+
+def test_the_clock_stands_where_it_was_set(season: Season) -> None:
+    clock = season.addresses.clock
+    reply = season.http.post(clock, json={"now": "2026-03-08T02:05:00+02:00"})
+    assert reply.json() == season.http.get(clock).json() == {"now": "2026-03-08T00:05:00Z"}
+    bads: tuple[Any, ...] = ({"now": "2026-03-08T00:05:00"}, {"now": "soon"}, {}, [])
+    for bad in bads:
+        refused = season.http.post(clock, json=bad)
+        assert refused.status_code == 400
+        assert refused.json()["error"].startswith("now:")
+    assert season.http.get(clock).json() == {"now": "2026-03-08T00:05:00Z"}
+
+
+def test_a_connection_is_kept_alive_even_over_refusals(season: Season) -> None:
+    replies = [
+        season.gamma("/markets/0x1"),
+        season.clob("/nowhere"),
+        season.gamma("/markets/keyset", limit=1),
+    ]
+    callers = {reply.extensions["network_stream"].get_extra_info("client_addr") for reply in replies}
+    assert [reply.status_code for reply in replies] == [422, 404, 200]
+    assert len(callers) == 1
+    assert all("content-length" in reply.headers for reply in replies)
+
+
+def test_the_server_announces_itself_and_leaves_cleanly_when_told() -> None:
+    code = "from arena_site.sandbox.server import serve; serve(seed=3)"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        addresses = json.loads(process.stdout.readline())
+        with httpx.Client() as http:
+            now = http.get(f"{addresses['root']}/sandbox/clock").json()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=5) == 0
+    assert now == {"now": "2026-03-01T00:00:00Z"}
+    assert addresses["openrouter"] == f"{addresses['root']}/openrouter/api/v1"
+
+
+def test_a_fixture_with_one_question_twice_is_refused_by_name(tmp_path: Path) -> None:
+    script = json.loads(SEASON.read_text())
+    script["singles"]["Weather"].append(script["singles"]["Politics"][0])
+    twice = tmp_path / "twice.json"
+    twice.write_text(json.dumps(script))
+    with pytest.raises(ValueError, match=r"twice\.json: the question 'Will the Valdrian Senate"):
+        load_season(twice)
+
+
+# The models
+
+
+def answers(season: Season, model: str, weeks: int = 5) -> list[str]:
+    """What a model says in each of the weeks, asked at noon, when nothing is down."""
+    said = []
+    for week in range(1, weeks + 1):
+        now = season.turn_to(7 * week + 0.5)
+        said += [season.says(model, season.prompt(now, week=k)) for k in range(1, week + 1)]
+    return said
+
+
+def parsed(text: str) -> Row:
+    """The one JSON object in an answer."""
+    answer: Row = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    return answer
+
+
+@pytest.mark.parametrize("model", [GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI])
+def test_bets_are_legal_in_the_order_given(season: Season, exchange: Exchange, model: str) -> None:
+    staked = 0
+    for text in answers(season, model):
+        answer = parsed(text)
+        assert answer["action"] in ("BET", "HOLD")
+        assert ("bets" in answer) == (answer["action"] == "BET")
+        cash = Decimal(10_000)
+        for bet in answer.get("bets", ()):
+            amount = Decimal(str(bet["amount"]).lstrip("$"))
+            market = exchange.by_id[bet["market_id"]]
+            assert bet["side"].casefold() in {outcome.casefold() for outcome in market.outcomes}
+            assert 50 <= amount <= cash / 4
+            cash -= amount
+            staked += 1
+    assert staked
+
+
+def test_each_persona_answers_in_its_own_style(season: Season) -> None:
+    said = {model: answers(season, model, weeks=3) for model in PERSONAS}
+    for model in (GPT, GEMINI, GROK, CLAUDE):
+        assert all(json.loads(text)["reasoning"] for text in said[model])
+    fenced = [text for text in said[DEEPSEEK] if "```json" in text and not text.startswith("```")]
+    assert fenced == said[DEEPSEEK]
+    assert any(re.search(r'"amount": "\$\d+"', text) for text in fenced)
+    assert any('"side": "yes"' in text or '"side": "no"' in text for text in fenced)
+    assert all("<think>" in text for text in said[KIMI])
+    holds = [parsed(text)["action"] for text in said[KIMI]]
+    assert holds.count("HOLD") >= len(holds) / 2
+
+
+def test_qwen_errs_in_every_way_it_is_known_for_and_is_sometimes_right(season: Season) -> None:
+    kinds: Counter[str] = Counter()
+    now = season.turn_to(7.5)
+    for week in range(60):
+        reply = season.ask(QWEN, season.prompt(now, week=week)).json()["choices"][0]
+        text = reply["message"]["content"]
+        objects = len(re.findall(r'"action"', text))
+        if reply["finish_reason"] == "length":
+            with pytest.raises(ValueError):
+                json.loads(text)
+            kinds["truncated"] += 1
+        elif objects == 2:
+            kinds["doubled" if "Or rather" in text else "duplicated"] += 1
+        else:
+            amounts = [bet["amount"] for bet in json.loads(text).get("bets", [])]
+            kinds["overdone" if max(amounts, default=0) > 2500 else "good"] += 1
+    assert kinds.keys() == {"truncated", "doubled", "duplicated", "overdone", "good"}
+
+
+def test_a_complaint_gets_a_fresh_answer_and_the_same_prompt_the_same(season: Season) -> None:
+    prompt = season.prompt(season.turn_to(7.5))
+    first, again = season.says(QWEN, prompt), season.says(QWEN, prompt)
+    retries = {season.says(QWEN, f"{prompt}\n\nYour answer was malformed ({i}).") for i in range(4)}
+    assert first == again
+    assert len(retries | {first}) == 5
+
+
+def test_qwen_is_down_in_the_first_hours_of_weeks_two_and_four(season: Season) -> None:
+    prompt = season.prompt(season.exchange.season.starts + 7 * DAY)
+    for day, status in ((0, 200), (7, 402), (7.12, 402), (7.125, 200), (14, 200), (21, 503), (21.2, 200)):
+        season.turn_to(day)
+        reply = season.ask(QWEN, prompt)
+        assert reply.status_code == status
+        assert status == 200 or reply.json()["error"]["code"] == status
+    season.turn_to(7)
+    assert season.ask(GPT, prompt).status_code == 200
+
+
+def test_only_sellable_positions_are_sold_and_nothing_else_is_done(season: Season, exchange: Exchange) -> None:
+    now = season.turn_to(14.5)
+    open_ = [look.market for look in exchange.looks(now) if look.open and look.market.outcomes == ("Yes", "No")]
+    rows = [[str(i), m.id, m.question, "YES", "500", "0.10", "0.45", "225", "175"] for i, m in enumerate(open_[:3])]
+    rows.insert(0, ["99", "1", "Closed long ago?", "YES", "500", "0.10", "0.99", "495", "445"])
+    sold, sellers = set(), set()
+    for week in range(1, 9):
+        for model in (GPT, GROK):
+            answer = json.loads(season.says(model, season.prompt(now, week=week, positions=rows)))
+            if answer["action"] == "SELL":
+                assert "bets" not in answer
+                sellers.add(model)
+                sold |= {sale["position_id"] for sale in answer["sells"]}
+                assert all(1 <= sale["percentage"] <= 100 for sale in answer["sells"])
+    assert sold == {"0", "1", "2"}
+    assert sellers == {GPT, GROK}
+
+
+def test_without_the_cash_for_a_legal_bet_everyone_holds(season: Season) -> None:
+    now = season.turn_to(7.5)
+    for model in (GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI):
+        assert parsed(season.says(model, season.prompt(now, cash="199.99")))["action"] == "HOLD"
+
+
+def test_the_careful_forecaster_knows_more_than_the_market(season: Season, exchange: Exchange) -> None:
+    def edge(model: str) -> float:
+        """How much more the bought shares paid than they cost, on average."""
+        worth = []
+        for day in (7.5, 14.5, 21.5, 28.5):
+            now = season.turn_to(day)
+            for week in range(4):
+                for bet in parsed(season.says(model, season.prompt(now, week=week))).get("bets", ()):
+                    market = exchange.by_id[bet["market_id"]]
+                    i = [side(outcome) for outcome in market.outcomes].index(bet["side"])
+                    worth.append((i == exchange.winner(market)) - float(exchange.quotes(market, now)[i]))
+        return sum(worth) / len(worth)
+
+    assert edge(CLAUDE) > 0.1 > edge(GROK)
+
+
+def test_a_completion_carries_what_the_gateway_reports(season: Season) -> None:
+    prompt = season.prompt(season.turn_to(7.5))
+    body = season.ask(GPT, prompt).json()
+    usage, content = body["usage"], body["choices"][0]["message"]["content"]
+    assert body["model"] == "openai/gpt-5.2-20251211"
+    assert body["provider"] == "OpenAI"
+    assert body["id"].startswith("gen-")
+    assert body["choices"][0]["finish_reason"] == "stop"
+    assert usage["completion_tokens"] == -(-len(content) // 4)
+    assert usage["prompt_tokens"] == pytest.approx(len(prompt) / 4, abs=4)
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+    spent = usage["prompt_tokens"] * Decimal("0.00000175") + usage["completion_tokens"] * Decimal("0.000014")
+    assert usage["cost"] == pytest.approx(float(spent))
+    cut = season.ask(GPT, prompt, max_tokens=10).json()["choices"][0]
+    assert cut["finish_reason"] == "length"
+    assert cut["message"]["content"] == content[:40]
+
+
+def test_a_key_answered_before_gets_the_same_answer_but_a_failure_is_not_kept(season: Season) -> None:
+    prompt = season.prompt(season.turn_to(21))
+    assert season.ask(QWEN, prompt, key="attempt-1").status_code == 503
+    season.turn_to(21.5)
+    answered = season.ask(QWEN, prompt, key="attempt-1")
+    season.turn_to(21.6)
+    assert answered.status_code == 200
+    assert season.ask(QWEN, prompt, key="attempt-1").content == answered.content
+    assert season.ask(QWEN, prompt, key="attempt-2").json()["id"] != answered.json()["id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"messages": [{"role": "user", "content": "hi"}]}, 400, "No models provided"),
+        ({"model": GPT}, 400, "Input required"),
+        ({"model": GPT, "messages": ["hi"]}, 400, "messages: "),
+        (
+            {"model": GPT, "messages": [{"role": "user", "content": "hi"}], "max_tokens": "many"},
+            400,
+            "max_tokens: ",
+        ),
+        (
+            {"model": "acme/none", "messages": [{"role": "user", "content": "hi"}]},
+            404,
+            "No endpoints found for acme",
+        ),
+    ],
+)
+def test_a_call_that_can_not_be_answered_is_refused(season: Season, body: Row, status: int, message: str) -> None:
+    reply = season.http.post(f"{season.addresses.openrouter}/chat/completions", json=body)
+    error = reply.json()["error"]
+    assert (reply.status_code, error["code"]) == (status, status)
+    assert error["message"].startswith(message)
+
+
+def test_the_seven_models_are_listed_with_their_price_as_text(season: Season) -> None:
+    listed = season.http.get(f"{season.addresses.openrouter}/models").json()["data"]
+    assert [model["id"] for model in listed] == [GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI, QWEN]
+    assert listed[0]["pricing"] == {"prompt": "0.00000175", "completion": "0.000014"}
