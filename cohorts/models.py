@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from cohorts import weeks
 from markets.fields import MoneyField
+from markets.guards import Guard
 from markets.pricing import PriceRule
 
 
@@ -91,15 +92,29 @@ class Methodology(models.Model):
     def price_rule(self) -> PriceRule:
         return PriceRule(self.midpoint_tolerance, self.maximum_spread, self.gamma_tolerance)
 
+    @classmethod
+    def frozen_fields(cls) -> list[models.Field]:
+        """All that a result depends on: everything but how the version is called and when it came out."""
+        return [field for field in cls._meta.concrete_fields if field.name not in ("id", "title", "published_at")]
+
+    @classmethod
+    def in_use_guard(cls) -> Guard:
+        cohorts = Cohort._meta.db_table
+        return Guard(
+            name="methodology_in_use_is_frozen",
+            table=cls._meta.db_table,
+            columns=[field.column for field in cls.frozen_fields()],
+            when=f"EXISTS (SELECT 1 FROM {cohorts} WHERE {cohorts}.methodology_id = OLD.id)",
+            message="a methodology that a cohort uses can not be changed",
+        )
+
     @property
     def sha256(self) -> str:
         """A fingerprint of all that a result depends on."""
         frozen = {
-            field.name: str(getattr(self, field.name))
-            if not isinstance(field, models.JSONField)
-            else getattr(self, field.name)
-            for field in self._meta.concrete_fields
-            if field.name not in ("id", "title", "published_at")
+            field.name: value if isinstance(field, models.JSONField) else str(value)
+            for field in self.frozen_fields()
+            for value in [getattr(self, field.name)]
         }
         return hashlib.sha256(json.dumps(frozen, sort_keys=True).encode()).hexdigest()
 

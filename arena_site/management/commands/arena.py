@@ -40,6 +40,7 @@ class Command(BaseCommand):
                 tree["worker"] = start(manage("qcluster"))
                 tree["web"] = start(web_server(options["port"], host=options["host"], workers=options["web_workers"]))
                 self.stdout.write(f"serving {address} (Ctrl-C stops)")
+                self.stdout.flush()
                 ended = watch(tree)
                 raise CommandError(f"the {ended} process ended with {tree[ended].returncode}: stopping")
             except Stop:

@@ -77,6 +77,7 @@ class Command(BaseCommand):
 
     def _serve(self, env: dict[str, str], port: int) -> None:
         self.stdout.write(f"serving http://127.0.0.1:{port}/ and http://127.0.0.1:{port}/admin/ (Ctrl-C stops)")
+        self.stdout.flush()
         hosts = ",".join(dict.fromkeys([*settings.ALLOWED_HOSTS, "localhost", "127.0.0.1"]))
         web = start(web_server(port), env | {"ALLOWED_HOSTS": hosts})
         try:

@@ -1,0 +1,142 @@
+"""Methodology versions, weekly cohorts and their frozen universes, for readers."""
+
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+from rest_framework import serializers
+
+from cohorts.models import Cohort, Methodology
+from markets.models import Universe, UniverseEntry
+from markets.rest import Filters, ReferenceFilter, Row, Rows, decimal_text
+
+
+class MethodologyRow(Row):
+    retry_window_hours = serializers.SerializerMethodField()
+    sha256 = serializers.CharField(read_only=True, help_text="Of all that a result depends on.")
+
+    class Meta:
+        model = Methodology
+        fields = (
+            "version", "title", "published_at", "sha256", "starting_balance", "minimum_bet",
+            "maximum_bet_fraction", "universe_size", "universe_rule", "actions", "decision_weeks",
+            "retry_window_hours", "malformed_retries", "refused_retries", "temperature", "max_tokens",
+            "reasoning", "provider_routing", "system_prompt", "user_prompt", "malformed_note", "refused_note",
+            "midpoint_tolerance", "maximum_spread", "gamma_tolerance", "rulings", "scoring",
+        )  # fmt: skip
+
+    def get_retry_window_hours(self, methodology: Methodology) -> float:
+        return methodology.retry_window.total_seconds() / 3600
+
+
+class Methodologies(Rows):
+    """Everything that a result depends on, by version."""
+
+    queryset = Methodology.objects.all()
+    serializer_class = MethodologyRow
+    lookup_field = "version"
+    lookup_value_regex = r"[A-Za-z0-9.\-]{1,20}"
+    orderings = {"version": "version", "published_at": "published_at"}
+    ordering = ("version",)
+
+
+class CohortRow(Row):
+    methodology = serializers.CharField(source="methodology.version", read_only=True)
+    decision_week = serializers.SerializerMethodField(
+        help_text="The week it is in now; null before its first and after its last decision week."
+    )
+    agents = serializers.IntegerField(source="agent_count", read_only=True)
+    chain_head = serializers.SerializerMethodField(help_text="Not published yet: null.")
+
+    class Meta:
+        model = Cohort
+        fields = (
+            "number", "week_start", "methodology", "status", "started_at", "completed_at", "decision_week",
+            "agents", "chain_head",
+        )  # fmt: skip
+
+    def get_decision_week(self, cohort: Cohort) -> int | None:
+        now = self.context["now"]
+        return cohort.decision_week(now) if cohort.is_deciding(now) else None
+
+    def get_chain_head(self, cohort: Cohort) -> str | None:
+        return None
+
+
+class CohortFilters(Filters):
+    methodology = ReferenceFilter(Methodology, by="version")
+
+    class Meta:
+        model = Cohort
+        fields = {"status": ["exact"], "week_start": ["gte", "lt"], "completed_at": ["gte", "lt"]}
+
+
+class Cohorts(Rows):
+    """Weekly competitions, newest first."""
+
+    queryset = Cohort.objects.prefetch_related("methodology").annotate(agent_count=Count("agents"))
+    serializer_class = CohortRow
+    filterset_class = CohortFilters
+    lookup_field = "number"
+    lookup_value_regex = "[0-9]{1,9}"
+    orderings = {"number": "number", "week_start": "week_start", "completed_at": "completed_at"}
+    ordering = ("-number",)
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "now": timezone.now()}
+
+
+class UniverseRow(Row):
+    size = serializers.IntegerField(
+        source="bettable", read_only=True, help_text="How many markets may be bet on; markets held besides not counted."
+    )
+
+    class Meta:
+        model = Universe
+        fields = ("id", "week_start", "methodology", "frozen_at", "sha256", "size")
+
+
+class EntryRow(Row):
+    source = serializers.CharField(source="market.source", read_only=True)
+    external_id = serializers.CharField(source="market.external_id", read_only=True)
+    prices = serializers.SerializerMethodField(help_text="The frozen price of each side.")
+
+    class Meta:
+        model = UniverseEntry
+        fields = ("position", "market", "source", "external_id", "bettable", "open", "prices", "sources")
+
+    def get_prices(self, entry: UniverseEntry) -> dict[str, str]:
+        return {side: decimal_text(price) for side in entry.prices if (price := entry.price(side)) is not None}
+
+
+class UniverseDetail(UniverseRow):
+    entries = EntryRow(many=True, read_only=True)
+
+    class Meta(UniverseRow.Meta):
+        fields = (*UniverseRow.Meta.fields, "entries", "market_block")
+
+
+class UniverseFilters(Filters):
+    methodology = ReferenceFilter(Methodology, by="version", method="of_version")
+
+    class Meta:
+        model = Universe
+        fields = {"week_start": ["gte", "lt"], "frozen_at": ["gte", "lt"]}
+
+    def of_version(self, universes: QuerySet[Universe], name: str, value: Methodology) -> QuerySet[Universe]:
+        return universes.filter(methodology=value.version)
+
+
+class Universes(Rows):
+    """The markets and prices that every agent of a week's run saw; one of them with its entries."""
+
+    queryset = Universe.objects.annotate(bettable=Count("entries", filter=Q(entries__bettable=True)))
+    serializer_class = UniverseRow
+    detail_serializer_class = UniverseDetail
+    filterset_class = UniverseFilters
+    orderings = {"id": "pk", "week_start": "week_start", "frozen_at": "frozen_at"}
+    ordering = ("-week_start",)
+
+    def get_queryset(self) -> QuerySet[Universe]:
+        universes = super().get_queryset()
+        return universes.prefetch_related("entries__market") if self.detail else universes.defer("market_block")

@@ -1,0 +1,360 @@
+"""Actors for tests: a cohort, its agents, markets with prices, and money that moves through the ledger alone.
+
+Families, releases and methodology v1 come from the migrations. Every trade is made by `bet`, `sale` and
+`resolve`, so that each invariant of the ledger holds in every test.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import factory
+from django.db import transaction
+from django.db.models import Max
+from factory.django import DjangoModelFactory
+
+from agents.models import Agent, Decision, Family, Instruction, ModelCall, Position, Release, Trade
+from agents.services import ledger
+from agents.services.settlement import Cancelled, Won, market_settle
+from cohorts.models import Cohort, Methodology
+from markets.blocks import MARKET_COLUMNS, json_line, json_number
+from markets.models import Market, Outcome, PriceObservation, Run, Universe, UniverseEntry
+from markets.services.universes import fingerprint
+from scoring.models import Snapshot
+
+WEEK = datetime(2026, 3, 8, tzinfo=UTC)
+"""A Sunday: the start of cohort 1."""
+DECIDED = timedelta(minutes=5)
+"""How long after the week's start decisions are made."""
+
+
+class FamilyFactory(DjangoModelFactory[Family]):
+    """A family besides the seven of the line-up, with a release."""
+
+    class Meta:
+        model = Family
+        skip_postgeneration_save = True
+
+    slug = factory.Sequence(lambda n: f"newcomer-{n}")
+    display_name = factory.Sequence(lambda n: f"Newcomer {n}")
+    provider = "Acme"
+    color = "#123456"
+    release = factory.RelatedFactory("tests.factories.ReleaseFactory", factory_related_name="family")
+
+
+class ReleaseFactory(DjangoModelFactory[Release]):
+    class Meta:
+        model = Release
+
+    family = factory.SubFactory(FamilyFactory, release=None)
+    model_id = factory.Sequence(lambda n: f"acme/model-{n}")
+    display_name = factory.Sequence(lambda n: f"Model {n}")
+    price_prompt = Decimal("0.000001")
+    price_completion = Decimal("0.000004")
+    effective_from = WEEK - timedelta(weeks=52)
+
+
+class CohortFactory(DjangoModelFactory[Cohort]):
+    """The next week's cohort: number 1 in the week of `WEEK`, and so on."""
+
+    class Meta:
+        model = Cohort
+
+    number = factory.LazyFunction(lambda: (Cohort.objects.aggregate(last=Max("number"))["last"] or 0) + 1)
+    week_start = factory.LazyAttribute(lambda o: WEEK + (o.number - 1) * timedelta(weeks=1))
+    methodology = factory.LazyFunction(Methodology.objects.current)
+    started_at = factory.SelfAttribute("week_start")
+
+
+class AgentFactory(DjangoModelFactory[Agent]):
+    """An agent of the first family that has none in the cohort, its starting balance deposited."""
+
+    class Meta:
+        model = Agent
+
+    cohort = factory.SubFactory(CohortFactory)
+    family = factory.LazyAttribute(
+        lambda o: Family.objects.exclude(agents__cohort=o.cohort).order_by("pk").first() or FamilyFactory()
+    )
+    release = factory.LazyAttribute(lambda o: o.family.release_at(o.cohort.started_at))
+    model_id = factory.SelfAttribute("release.model_id")
+    display_name = factory.SelfAttribute("release.display_name")
+    price_prompt = factory.SelfAttribute("release.price_prompt")
+    price_completion = factory.SelfAttribute("release.price_completion")
+
+    @classmethod
+    def _create(cls, model_class: type[Agent], *args: Any, **fields: Any) -> Agent:
+        with transaction.atomic():
+            agent = super()._create(model_class, *args, **fields)
+            ledger.deposit(agent, agent.cohort.methodology.starting_balance, at=agent.cohort.started_at)
+        return agent
+
+
+class MarketFactory(DjangoModelFactory[Market]):
+    """An open market with an outcome for each of `prices`; its kind follows from their names."""
+
+    class Meta:
+        model = Market
+
+    class Params:
+        closed = factory.Trait(status=Market.Status.CLOSED, accepts_orders=False, closed_at=WEEK + timedelta(days=2))
+
+    prices = {"YES": "0.40", "NO": "0.60"}
+    source = Market.Source.POLYMARKET
+    external_id = factory.Sequence(lambda n: str(500_000 + n))
+    condition_id = factory.Sequence(lambda n: f"0x{n:064x}")
+    slug = factory.Sequence(lambda n: f"question-{n}")
+    question = factory.Sequence(lambda n: f"Will it happen, number {n}?")
+    category = "Politics"
+    event_id = factory.Sequence(lambda n: f"event-{n}")
+    kind = factory.LazyAttribute(lambda o: Market.Kind.BINARY if set(o.prices) == {"YES", "NO"} else Market.Kind.MULTI)
+    volume = factory.Sequence(lambda n: Decimal(1_000_000 - n))
+    first_seen_at = WEEK - timedelta(days=1)
+    listed_at = WEEK - timedelta(days=1)
+    refreshed_at = WEEK - timedelta(days=1)
+
+    @classmethod
+    def _create(cls, model_class: type[Market], *args: Any, prices: Mapping[str, str | None], **fields: Any) -> Market:
+        market = super()._create(model_class, *args, **fields)
+        for index, (side, text) in enumerate(prices.items()):
+            price = None if text is None else Decimal(text)
+            Outcome.objects.create(
+                market=market,
+                index=index,
+                name=side.capitalize() if market.kind == Market.Kind.BINARY else side,
+                side=side,
+                token_id=f"{market.external_id}{index}",
+                quote=price,
+                quote_at=market.refreshed_at,
+                price=price,
+                price_at=None if price is None else market.refreshed_at,
+                price_source="" if price is None else Outcome.PriceSource.GAMMA,
+            )
+        return market
+
+
+class PriceObservationFactory(DjangoModelFactory[PriceObservation]):
+    class Meta:
+        model = PriceObservation
+
+    outcome = factory.LazyFunction(lambda: MarketFactory().outcomes.get(side="YES"))
+    observed_at = factory.Sequence(lambda n: WEEK + n * timedelta(minutes=10))
+    price = Decimal("0.43")
+    source = Outcome.PriceSource.MIDPOINT
+    reason = "midpoint agrees with Gamma"
+
+
+class UniverseFactory(DjangoModelFactory[Universe]):
+    """A week's frozen universe of `markets` (all there are, unless told), at the prices of their outcomes."""
+
+    class Meta:
+        model = Universe
+        django_get_or_create = ("week_start", "methodology")
+
+    markets = None
+    week_start = WEEK
+    methodology = factory.LazyFunction(lambda: Methodology.objects.current().version)
+    frozen_at = factory.LazyAttribute(lambda o: o.week_start + DECIDED)
+
+    @classmethod
+    def _create(cls, model_class: type[Universe], *args: Any, markets: list[Market] | None, **fields: Any) -> Universe:
+        chosen = list(Market.objects.order_by("pk")) if markets is None else markets
+        entries = [_entry(market, position) for position, market in enumerate(chosen, start=1)]
+        fields.setdefault("sha256", fingerprint(entries))
+        fields.setdefault("market_block", _market_block(entries))
+        universe = super()._create(model_class, *args, **fields)
+        if not universe.entries.exists():
+            for entry in entries:
+                entry.universe = universe
+            UniverseEntry.objects.bulk_create(entries)
+        return universe
+
+
+def _entry(market: Market, position: int) -> UniverseEntry:
+    priced = [outcome for outcome in market.outcomes.all() if outcome.price is not None]
+    return UniverseEntry(
+        market=market,
+        position=position,
+        bettable=True,
+        open=market.is_open,
+        prices={outcome.side: json_number(outcome.price) for outcome in priced},
+        sources={outcome.side: {"source": outcome.price_source, "stale": False} for outcome in priced},
+    )
+
+
+def _market_block(entries: list[UniverseEntry]) -> str:
+    rows = (
+        [str(e.market.pk), e.market.question, e.market.category, {s: Decimal(p) for s, p in e.prices.items()}, 0, None]
+        for e in entries
+    )
+    return "\n".join([json_line(MARKET_COLUMNS), *map(json_line, rows)])
+
+
+class DecisionFactory(DjangoModelFactory[Decision]):
+    """A completed HOLD of the agent's first week, unless told otherwise."""
+
+    class Meta:
+        model = Decision
+
+    class Params:
+        failed = factory.Trait(status=Decision.Status.FAILED, action=None, decided_at=None, error="HTTP 503")
+        missed = factory.Trait(status=Decision.Status.MISSED, action=None, decided_at=None, error="window over")
+
+    agent = factory.SubFactory(AgentFactory)
+    cohort = factory.SelfAttribute("agent.cohort")
+    week = 1
+    universe = factory.SubFactory(
+        UniverseFactory,
+        week_start=factory.LazyAttribute(
+            lambda o: o.factory_parent.cohort.week_start + (o.factory_parent.week - 1) * timedelta(weeks=1)
+        ),
+    )
+    status = Decision.Status.COMPLETED
+    action = Decision.Action.HOLD
+    reasoning = "Nothing looks mispriced."
+    decided_at = factory.LazyAttribute(lambda o: o.cohort.week_start + (o.week - 1) * timedelta(weeks=1) + DECIDED)
+
+
+class ModelCallFactory(DjangoModelFactory[ModelCall]):
+    """An answered call with tokens and a cost; its prompt is hashed as a real one's."""
+
+    class Meta:
+        model = ModelCall
+
+    decision = factory.SubFactory(DecisionFactory)
+    sequence = factory.LazyAttribute(lambda o: o.decision.calls.count() + 1)
+    attempt = factory.SelfAttribute("sequence")
+    idempotency_key = factory.LazyAttribute(
+        lambda o: hashlib.sha256(f"{o.decision.pk}:{o.attempt}".encode()).hexdigest()
+    )
+    model = factory.SelfAttribute("decision.agent.model_id")
+    returned_model = factory.SelfAttribute("model")
+    portfolio_block = '{"cash": "10000.00"}'
+    positions_block = '["position_id"]'
+    awaiting = "none"
+    result = ModelCall.Result.ANSWERED
+    raw_response = '{"choices": []}'
+    content = '{"action": "HOLD", "reasoning": "-"}'
+    tokens_input = 1000
+    tokens_output = 200
+    cost_usd = Decimal("0.0025")
+    latency_ms = 1500
+    sent_at = factory.LazyAttribute(lambda o: o.decision.cohort.week_start + DECIDED)
+
+    @classmethod
+    def _create(cls, model_class: type[ModelCall], *args: Any, **fields: Any) -> ModelCall:
+        if "prompt_sha256" not in fields:
+            unsaved = model_class(**fields)
+            fields["prompt_sha256"] = ModelCall.fingerprint(unsaved.system_prompt, unsaved.user_prompt)
+        return super()._create(model_class, *args, **fields)
+
+
+class InstructionFactory(DjangoModelFactory[Instruction]):
+    """A bet that was rejected."""
+
+    class Meta:
+        model = Instruction
+
+    call = factory.SubFactory(ModelCallFactory)
+    sequence = factory.LazyAttribute(lambda o: o.call.instructions.count() + 1)
+    kind = "BET"
+    payload = {"market_id": "1", "side": "YES", "amount": "20"}
+    executed = False
+    reason = "bets[0].amount: 20 is below the minimum of 50.00"
+
+
+class SnapshotFactory(DjangoModelFactory[Snapshot]):
+    """An agent's untouched portfolio, ten minutes after the agent's last snapshot."""
+
+    class Meta:
+        model = Snapshot
+
+    agent = factory.SubFactory(AgentFactory)
+    taken_at = factory.LazyAttribute(
+        lambda o: o.agent.cohort.week_start + o.agent.snapshots.count() * timedelta(minutes=10)
+    )
+    cash = factory.SelfAttribute("agent.cash")
+    positions_value = Decimal("0.00")
+    total_value = factory.LazyAttribute(lambda o: o.cash + o.positions_value)
+    pnl = factory.LazyAttribute(lambda o: o.total_value - o.agent.cohort.methodology.starting_balance)
+    pnl_percent = factory.LazyAttribute(lambda o: o.pnl / o.agent.cohort.methodology.starting_balance * 100)
+    resolved_bets = 0
+    open_positions = 0
+    stale_positions = 0
+
+
+class RunFactory(DjangoModelFactory[Run]):
+    class Meta:
+        model = Run
+
+    kind = "sync_markets"
+    at = factory.Sequence(lambda n: WEEK + n * timedelta(minutes=5))
+    started_at = factory.SelfAttribute("at")
+    finished_at = factory.LazyAttribute(lambda o: o.at + timedelta(seconds=20))
+    status = Run.Status.SUCCEEDED
+    summary = {"seen": 500}
+
+
+def bet(
+    agent: Agent,
+    market: Market | None = None,
+    side: str = "YES",
+    amount: str | Decimal = "500.00",
+    *,
+    price: str | Decimal | None = None,
+    week: int = 1,
+) -> Trade:
+    """A purchase in the agent's decision of `week`, at the side's own price unless one is given."""
+    outcome = (market or MarketFactory()).outcomes.get(side=side)
+    decision = _decision(agent, week, Decision.Action.BET)
+    with transaction.atomic():
+        trade = ledger.buy(
+            ledger.agent_lock(agent.pk),
+            outcome,
+            amount=Decimal(amount),
+            price=outcome.price if price is None else Decimal(price),
+            decision=decision,
+            sequence=decision.trades.count() + 1,
+            at=decision.decided_at,
+        )
+    agent.refresh_from_db()
+    return trade
+
+
+def sale(
+    position: Position,
+    percentage: str | Decimal = "100",
+    *,
+    price: str | Decimal | None = None,
+    week: int = 2,
+) -> Trade:
+    """A sale out of `position` in its agent's decision of `week`."""
+    decision = _decision(position.agent, week, Decision.Action.SELL)
+    with transaction.atomic():
+        trade = ledger.sell(
+            ledger.agent_lock(position.agent_id),
+            position,
+            percentage=Decimal(percentage),
+            price=position.outcome.price if price is None else Decimal(price),
+            decision=decision,
+            sequence=decision.trades.count() + 1,
+            at=decision.decided_at,
+        )
+    position.agent.refresh_from_db()
+    return trade
+
+
+def resolve(market: Market, side: str | None, *, at: datetime = WEEK + timedelta(days=30)) -> Market:
+    """The market at its end, its positions settled: `side` won, or with None it was cancelled."""
+    end = Cancelled() if side is None else Won(market.outcomes.get(side=side))
+    if market_settle(market, end, at=at) is None:
+        raise ValueError(f"market {market.pk} was final already")
+    market.refresh_from_db()
+    return market
+
+
+def _decision(agent: Agent, week: int, action: Decision.Action) -> Decision:
+    known = Decision.objects.filter(agent=agent, week=week).first()
+    return known or DecisionFactory(agent=agent, week=week, action=action)

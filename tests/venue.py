@@ -1,0 +1,328 @@
+"""A scripted venue for tests: Gamma, the CLOB and the model gateway on one real local HTTP server.
+
+Tests say what the world looks like (`market`, `move`, `close`, `resolve`) and what models answer (`says`); the
+arena reaches it only over HTTP, through the same settings as the real services.
+"""
+
+import json
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from io import StringIO
+from typing import Any
+
+from django.core.management import CommandError, call_command
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+SUNDAY = datetime(2026, 3, 8, tzinfo=UTC)
+DECISION = SUNDAY + timedelta(minutes=5)
+HOLD = {"action": "HOLD", "reasoning": "nothing to do"}
+GPT, GEMINI, GROK = "openai/gpt-5.2", "google/gemini-3-pro-preview", "x-ai/grok-4.1-fast"
+CLAUDE, DEEPSEEK = "anthropic/claude-opus-4.5", "deepseek/deepseek-v3.2"
+KIMI, QWEN = "moonshotai/kimi-k2-thinking", "qwen/qwen3-235b-a22b-2507"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An answer of the gateway that is none."""
+
+    status: int
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A completion with more than its text."""
+
+    content: Any
+    returned_model: str | None = None
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    usage: Any = None
+
+
+Script = Mapping[str, Any] | str | Failure | Said | Callable[["Prompt"], Any]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A request to a model, its blocks read back the way a model would."""
+
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+
+    @property
+    def model(self) -> str:
+        return self.body["model"]
+
+    @property
+    def user(self) -> str:
+        return self.body["messages"][1]["content"]
+
+    def block(self, heading: str) -> list[Any]:
+        lines = self.user.split("\n")
+        start = lines.index(heading) + 1
+        rows = []
+        for line in lines[start:]:
+            if not line.startswith(("{", "[")):
+                break
+            rows.append(json.loads(line))
+        return rows
+
+    @property
+    def portfolio(self) -> dict[str, Any]:
+        return self.block("PORTFOLIO")[0]
+
+    @property
+    def positions(self) -> list[dict[str, Any]]:
+        header, *rows = self.block("POSITIONS")
+        return [dict(zip(header, row, strict=True)) for row in rows]
+
+    @property
+    def markets(self) -> list[dict[str, Any]]:
+        header, *rows = self.block("MARKETS")
+        return [dict(zip(header, row, strict=True)) for row in rows]
+
+    def market_id(self, question: str) -> str:
+        return next(row["market_id"] for row in self.markets if row["question"] == question)
+
+
+def bet(question: str, side: str, amount: Any, *more: tuple[str, str, Any]) -> Callable[[Prompt], Any]:
+    """An answer that bets on markets named by their questions."""
+
+    def answer(prompt: Prompt) -> Any:
+        bets = [
+            {"market_id": prompt.market_id(q), "side": s, "amount": a} for q, s, a in ((question, side, amount), *more)
+        ]
+        return {"action": "BET", "bets": bets, "reasoning": "because"}
+
+    return answer
+
+
+def sell(question: str, percentage: Any) -> Callable[[Prompt], Any]:
+    """An answer that sells from the first position on a market named by its question."""
+
+    def answer(prompt: Prompt) -> Any:
+        held = next(row for row in prompt.positions if row["question"] == question)
+        sells = [{"position_id": held["position_id"], "percentage": percentage}]
+        return {"action": "SELL", "sells": sells, "reasoning": "because"}
+
+    return answer
+
+
+class Venue:
+    """The world outside. Everything is public and may be bent by a test."""
+
+    def __init__(self, server: HTTPServer) -> None:
+        self.server = server
+        self.rows: dict[str, Any] = {}
+        self.gone: set[str] = set()
+        self.midpoints: dict[str, str | None] = {}
+        self.books: dict[str, tuple[str | None, str | None]] = {}
+        self.winners: dict[str, str] = {}
+        self.scripts: dict[str, deque[Script]] = defaultdict(deque)
+        self.asked: list[Prompt] = []
+        self.requests: list[str] = []
+        self.down: set[str] = set()
+        for pattern, handler in (
+            (r"^/gamma/markets/keyset$", self._catalogue),
+            (r"^/gamma/markets/[^/]+$", self._market),
+            (r"^/clob/midpoints$", self._midpoints),
+            (r"^/clob/books$", self._books),
+            (r"^/clob/markets/[^/]+$", self._clob_market),
+            (r"^/gateway/chat/completions$", self._complete),
+        ):
+            server.expect_request(re.compile(pattern)).respond_with_handler(self._logged(handler))
+
+    # what the world looks like
+
+    def market(self, question: str, prices: Mapping[str, str] | None = None, **raw: Any) -> dict[str, Any]:
+        """Lists a market (Yes 0.40, No 0.60 unless told) and returns its raw row."""
+        number = len(self.rows) + 1
+        prices = prices or {"Yes": "0.40", "No": "0.60"}
+        external_id = str(900 + number)
+        tokens = [f"{external_id}{index:03d}" for index in range(len(prices))]
+        row = {
+            "id": external_id,
+            "question": question,
+            "conditionId": f"0x{number:064x}",
+            "slug": f"market-{number}",
+            "outcomes": json.dumps(list(prices)),
+            "outcomePrices": json.dumps(list(prices.values())),
+            "clobTokenIds": json.dumps(tokens),
+            "volume": str(1_000_000 - number),
+            "volumeNum": 1_000_000 - number,
+            "endDate": "2026-06-30T00:00:00Z",
+            "active": True,
+            "closed": False,
+            "acceptingOrders": True,
+            "events": [{"id": f"e{number}", "title": question}],
+        } | raw
+        self.rows[external_id] = row
+        for token, price in zip(tokens, prices.values(), strict=True):
+            self.quote(token, price)
+        return row
+
+    def row(self, question: str) -> dict[str, Any]:
+        return next(row for row in self.rows.values() if row["question"] == question)
+
+    def tokens(self, question: str) -> list[str]:
+        return json.loads(self.row(question)["clobTokenIds"])
+
+    def quote(self, token: str, price: str | None) -> None:
+        """Puts a midpoint with a tight two-sided book on a token, or takes both away."""
+        self.midpoints[token] = price
+        if price is None:
+            self.books.pop(token, None)
+        else:
+            tick = Decimal("0.005")
+            self.books[token] = (str(Decimal(price) - tick), str(Decimal(price) + tick))
+
+    def move(self, question: str, **prices: str) -> None:
+        """Moves both Gamma and the CLOB to new prices, outcome by outcome in their order."""
+        row = self.row(question)
+        row["outcomePrices"] = json.dumps(list(prices.values()))
+        for token, price in zip(self.tokens(question), prices.values(), strict=True):
+            self.quote(token, price)
+
+    def close(self, question: str, *prices: str, status: str | None = None) -> None:
+        """Closes a market at `prices` (default: as they stand) with an oracle's status."""
+        row = self.row(question)
+        row.update(closed=True, acceptingOrders=False, closedTime="2026-03-20 12:00:00+00")
+        if prices:
+            row["outcomePrices"] = json.dumps(list(prices))
+        if status:
+            row["umaResolutionStatus"] = status
+        for token in self.tokens(question):
+            self.quote(token, None)
+
+    def resolve(self, question: str, winner: str) -> None:
+        names = json.loads(self.row(question)["outcomes"])
+        self.close(question, *("1" if name == winner else "0" for name in names), status="resolved")
+
+    def cancel(self, question: str) -> None:
+        names = json.loads(self.row(question)["outcomes"])
+        self.close(question, *([str(Decimal(1) / len(names))] * len(names)), status="resolved")
+
+    # what models answer
+
+    def says(self, model: str, *scripts: Script) -> None:
+        """Queues answers of a model; once they are used up it holds."""
+        self.scripts[model].extend(scripts)
+
+    def everyone_holds(self) -> None:
+        self.scripts.clear()
+
+    # the doors
+
+    def _logged(self, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def answer(request: Request) -> Response:
+            self.requests.append(f"{request.method} {request.path}")
+            service = request.path.split("/")[1]
+            return Response("<html>down</html>", 503) if service in self.down else handler(request)
+
+        return answer
+
+    def _catalogue(self, request: Request) -> Response:
+        rows = [
+            row
+            for key, row in self.rows.items()
+            if key not in self.gone and not (isinstance(row, dict) and row.get("closed"))
+        ]
+        rows.sort(key=lambda row: -float((row.get("volumeNum") or 0) if isinstance(row, dict) else 0))
+        start = int(request.args.get("after_cursor", "0"))
+        page = {"markets": rows[start : start + 100]}
+        if start + 100 < len(rows):
+            page["next_cursor"] = str(start + 100)
+        return _json(page)
+
+    def _market(self, request: Request) -> Response:
+        key = request.path.rsplit("/", 1)[1]
+        if key in self.gone or key not in self.rows:
+            return _json({"type": "not found error", "error": "id not found"}, 404)
+        return _json(self.rows[key])
+
+    def _midpoints(self, request: Request) -> Response:
+        tokens = [item["token_id"] for item in request.get_json()]
+        return _json({token: self.midpoints[token] for token in tokens if self.midpoints.get(token) is not None})
+
+    def _books(self, request: Request) -> Response:
+        books = []
+        for item in request.get_json():
+            bid, ask = self.books.get(item["token_id"], (None, None))
+            levels = {"bids": bid, "asks": ask}
+            books.append(
+                {"asset_id": item["token_id"]}
+                | {side: [{"price": price, "size": "10"}] if price else [] for side, price in levels.items()}
+            )
+        return _json(books)
+
+    def _clob_market(self, request: Request) -> Response:
+        condition = request.path.rsplit("/", 1)[1]
+        row = next((row for row in self.rows.values() if row["conditionId"] == condition), None)
+        if row is None:
+            return _json({"error": "market not found"}, 404)
+        names, tokens = json.loads(row["outcomes"]), json.loads(row["clobTokenIds"])
+        won = self.winners.get(row["question"])
+        flags = [
+            {"token_id": token, "outcome": name, "price": int(name == won), "winner": name == won}
+            for token, name in zip(tokens, names, strict=True)
+        ]
+        return _json({"condition_id": condition, "tokens": flags})
+
+    def _complete(self, request: Request) -> Response:
+        prompt = Prompt(request.get_json(), dict(request.headers))
+        self.asked.append(prompt)
+        queue = self.scripts[prompt.model]
+        said: Any = queue.popleft() if queue else HOLD
+        if callable(said):
+            said = said(prompt)
+        if isinstance(said, Failure):
+            body = said.body or {"error": {"code": said.status, "message": f"scripted {said.status}"}}
+            return _json(body, said.status, said.headers)
+        if not isinstance(said, Said):
+            said = Said(said if isinstance(said, str) else json.dumps(said))
+        message = {"role": "assistant", "content": said.content, "refusal": said.refusal}
+        return _json(
+            {
+                "id": f"gen-{len(self.asked)}",
+                "model": said.returned_model or prompt.model,
+                "provider": "Scripted",
+                "choices": [{"index": 0, "finish_reason": said.finish_reason, "message": message}],
+                "usage": said.usage or {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.001},
+            }
+        )
+
+
+def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json.dumps(body), status, headers, content_type="application/json")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command came to: its exit code, its summary, what it said on stderr."""
+
+    code: int
+    summary: dict[str, Any]
+    complaint: str
+
+    def __getitem__(self, key: str) -> Any:
+        return self.summary[key]
+
+
+def run(command: str, at: datetime, **options: Any) -> Ran:
+    """Runs a management command for an instant the way an operator does."""
+    said, complained = StringIO(), StringIO()
+    code = 0
+    try:
+        call_command(command, at=at, json=True, stdout=said, stderr=complained, **options)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except CommandError as error:
+        return Ran(error.returncode, {}, str(error))
+    return Ran(code, json.loads(said.getvalue().strip().splitlines()[-1]), complained.getvalue())
