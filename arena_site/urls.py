@@ -1,4 +1,10 @@
-from django.contrib import admin
-from django.urls import path
+"""Every door of the arena."""
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/", include("arena_site.urls_api")),
+    path("", include("arena_site.urls_pages")),
+]

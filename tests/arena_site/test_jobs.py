@@ -1,0 +1,117 @@
+"""The schedules: installed by code, validated, each a doorbell to a command that may ring twice."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django_q.models import Schedule
+
+from agents.models import Decision
+from arena_site import jobs
+from cohorts.models import Cohort, MissedWeek
+from markets.models import Run
+from scoring.models import Snapshot
+from tests.venue import SUNDAY, Failure, Venue
+
+pytestmark = pytest.mark.django_db
+
+
+def at(moment: datetime) -> Any:
+    return time_machine.travel(moment, tick=False)
+
+
+def test_schedules_are_installed_once_and_valid() -> None:
+    Schedule.objects.create(name="old", func="arena_site.jobs.gone", schedule_type="C", cron="* * * * *")
+    jobs.install()
+    first = set(Schedule.objects.values_list("pk", "name", "cron"))
+    jobs.install()
+    assert set(Schedule.objects.values_list("pk", "name", "cron")) == first
+    assert {name for _, name, _ in first} == {job.name for job in jobs.JOBS}
+    assert dict(Schedule.objects.values_list("name", "cron"))["sync"] == "*/5 * * * *"
+
+
+def test_a_cron_line_that_is_none_is_refused_before_it_stops_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "JOBS", (jobs.Job("sync", "every now and then", 60, ""),))
+    with pytest.raises(ValueError, match="sync"):
+        jobs.install()
+    assert not Schedule.objects.exists()
+
+
+def test_every_schedule_rings_a_function_that_is_there() -> None:
+    for schedule in jobs.install():
+        assert callable(getattr(jobs, schedule.func.rpartition(".")[2]))
+
+
+@pytest.mark.parametrize(
+    ("now", "tick"),
+    [("00:00:01", "00:00"), ("00:04:59", "00:00"), ("00:05:00", "00:05"), ("23:59:59", "23:55")],
+)
+def test_jobs_run_for_instants_of_the_tick(now: str, tick: str) -> None:
+    assert jobs.tick(datetime.fromisoformat(f"2026-03-10T{now}+00:00")) == datetime.fromisoformat(
+        f"2026-03-10T{tick}+00:00"
+    )
+
+
+def test_a_sunday_by_the_jobs_alone(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    with at(SUNDAY + timedelta(seconds=2)):
+        jobs.sync()
+        jobs.cohort()
+        jobs.snapshots()
+    with at(SUNDAY + timedelta(minutes=5, seconds=1)):
+        jobs.decisions()
+        jobs.decisions()
+    with at(SUNDAY + timedelta(hours=1)):
+        jobs.resolutions()
+        jobs.cohort()
+        jobs.snapshots()
+    assert Cohort.objects.get().week_start == SUNDAY
+    assert Decision.objects.filter(status="completed").count() == 7
+    assert len(venue.asked) == 7
+    assert Snapshot.objects.count() == 14
+    assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
+
+
+def test_a_failed_run_is_reported_as_a_failed_job_and_mended_by_the_next_ring(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    venue.says("openai/gpt-5.2", Failure(402))
+    with at(SUNDAY):
+        jobs.sync()
+        jobs.cohort()
+    with at(SUNDAY + timedelta(minutes=5)), pytest.raises(jobs.JobFailed, match=r"GPT-5.2.*402"):
+        jobs.decisions()
+    with at(SUNDAY + timedelta(hours=1, minutes=5)):
+        jobs.decisions()
+    assert Decision.objects.filter(status="completed").count() == 7
+
+
+def test_a_cohort_is_made_up_within_a_day_and_never_later() -> None:
+    with at(SUNDAY + timedelta(hours=23)):
+        jobs.cohort()
+    assert Cohort.objects.get().week_start == SUNDAY
+    with at(SUNDAY + timedelta(days=8, hours=1)):
+        jobs.cohort()
+        jobs.cohort()
+    assert Cohort.objects.count() == 1
+    assert MissedWeek.objects.get().week_start == SUNDAY + timedelta(weeks=1)
+
+
+def test_decisions_are_not_begun_on_a_monday_and_what_failed_is_missed_then(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    venue.says("openai/gpt-5.2", Failure(503))
+    with at(SUNDAY):
+        jobs.sync()
+        jobs.cohort()
+    with at(SUNDAY + timedelta(minutes=5)), pytest.raises(jobs.JobFailed):
+        jobs.decisions()
+    with at(SUNDAY + timedelta(days=1, minutes=10)):
+        jobs.decisions()
+        jobs.decisions_end()
+    assert Decision.objects.get(agent__model_id="openai/gpt-5.2").status == "missed"
+    assert len(venue.asked) == 7
+
+
+def test_utc_is_what_counts() -> None:
+    zone = datetime(2026, 3, 8, 1, 0, tzinfo=UTC).astimezone()
+    assert jobs.tick(zone) == datetime(2026, 3, 8, 1, 0, tzinfo=UTC)

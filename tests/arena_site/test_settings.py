@@ -1,0 +1,113 @@
+"""Settings and start-up, as an operator meets them: one clear line, the contract's exit code, nothing half-done."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ARENA_", "DJANGO_"))}
+    for name in ("SECRET_KEY", "GAMMA_BASE_URL", "CLOB_BASE_URL", "OPENROUTER_BASE_URL", "KALSHI_BASE_URL"):
+        clean.pop(name, None)
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments], cwd=ROOT, env=clean | env, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("GAMMA_BASE_URL", "gamma.example", "must be an http:// or https:// address"),
+        ("OPENROUTER_BASE_URL", "http://", "must be an http:// or https:// address"),
+        ("CLOB_BASE_URL", "http://h:port", "is no URL"),
+        ("DATABASE_URL", "mysql://root@h/arena", "must begin with sqlite:/// or postgres://"),
+        ("ARENA_SPEND_LIMIT_USD", "-1", "must be zero or more dollars"),
+        ("ARENA_SPEND_LIMIT_USD", "NaN", "must be zero or more dollars"),
+        ("ARENA_SOURCES", "polymarket,manifold", "must name sources out of polymarket, kalshi"),
+        ("ARENA_HTTPS", "perhaps", "must be true or false"),
+        ("ARENA_LLM_TIMEOUT_S", "soon", "must be a whole number"),
+        ("ARENA_LLM_TRANSPORT_RETRIES", "-1", "must lie between 0 and 10"),
+        ("ARENA_LEASE_S", "300", "must exceed ARENA_LLM_TIMEOUT_S (300)"),
+        ("ARENA_TRUSTED_PROXIES", "proxy", "is no IP address or network"),
+        ("ARENA_ALERT_WEBHOOK", "hook", "must be an http:// or https:// address"),
+    ],
+)
+def test_wrong_setting_stops_the_start_with_one_line_that_names_it(name: str, value: str, what: str) -> None:
+    ran = manage("check", **{name: value})
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1
+    assert name in ran.stderr
+    assert what in ran.stderr
+
+
+def test_example_file_names_every_setting_of_the_contract() -> None:
+    named = {line.split("=")[0] for line in (ROOT / ".env.example").read_text().splitlines() if "=" in line}
+    assert named >= {
+        *("DATABASE_URL", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL"),
+        *("KALSHI_BASE_URL", "ARENA_SPEND_LIMIT_USD", "ARENA_SOURCES", "ARENA_HTTPS", "ARENA_ALERT_EMAIL"),
+        *("ARENA_ALERT_WEBHOOK", "ARENA_TRUSTED_PROXIES", "ARENA_LLM_TIMEOUT_S", "ARENA_LLM_TRANSPORT_RETRIES"),
+        *("ARENA_LEASE_S", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS"),
+    }
+
+
+def test_an_empty_setting_is_its_default(tmp_path: Path) -> None:
+    ran = manage("migrate", "--plan", GAMMA_BASE_URL="", ARENA_LEASE_S="", DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3")
+    assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("command", [("arena",), ("check", "--deploy", "--fail-level", "ERROR")], ids=["arena", "check"])
+def test_a_server_does_not_start_without_a_secret_key(command: tuple[str, ...], tmp_path: Path) -> None:
+    ran = manage(*command, DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3")
+    assert ran.returncode != 0
+    assert "SECRET_KEY is not set" in ran.stderr
+    assert not (tmp_path / "x.sqlite3").exists()
+
+
+def test_web_server_refuses_too() -> None:
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "", "DEBUG": "false"}
+    ran = subprocess.run(
+        [sys.executable, "-c", "import arena_site.wsgi"], cwd=ROOT, env=env, capture_output=True, text=True
+    )
+    assert "SECRET_KEY is not set" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("at", "what"),
+    [("2026-03-08T00:05:00", "names no time zone"), ("last sunday", "is no ISO-8601 time")],
+    ids=["naive", "garbage"],
+)
+def test_bad_time_is_bad_usage_and_changes_nothing(at: str, what: str, tmp_path: Path) -> None:
+    ran = manage("start_cohort", "--at", at, DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3")
+    assert ran.returncode == 2
+    assert what in ran.stderr.splitlines()[-1]
+    assert not (tmp_path / "x.sqlite3").exists()
+
+
+def test_migrate_then_start_cohort_needs_nothing_else(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/x.sqlite3"
+    assert manage("migrate", "-v0", DATABASE_URL=database).returncode == 0
+    ran = manage("start_cohort", "--at", "2026-03-08T00:00:00Z", "--json", DATABASE_URL=database)
+    assert ran.returncode == 0
+    assert ran.stdout == '{"cohort": 1, "created": true, "agents": 7}\n'
+
+
+def test_unmigrated_database_is_one_line(tmp_path: Path) -> None:
+    ran = manage("start_cohort", DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("CommandError: database: no such table")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_unreachable_server_is_one_line_and_exit_1(tmp_path: Path) -> None:
+    env = {"DATABASE_URL": f"sqlite:///{tmp_path}/x.sqlite3", "GAMMA_BASE_URL": "http://127.0.0.1:9"}
+    manage("migrate", "-v0", **env)
+    ran = manage("sync_markets", "--json", **env)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("gamma: GET /markets/keyset failed")
+    assert ran.stderr.count("\n") == 1
+    assert ran.stdout.startswith('{"seen": 0,')

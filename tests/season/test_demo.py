@@ -1,0 +1,163 @@
+"""The main job as a newcomer runs it: `demo` as a real process, a season over real HTTP, and the live process tree."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60
+
+
+def environment(**extra: str) -> dict[str, str]:
+    ours = ("ARENA_", "DJANGO_", "SECRET_KEY", "GAMMA_", "CLOB_", "OPENROUTER_", "KALSHI_", "DATABASE_URL")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | extra
+
+
+def demo(database: Path, *options: str) -> str:
+    """The table that a one-week demo prints."""
+    command = [sys.executable, "manage.py", "demo", "--no-serve", "--weeks", "1", "--database", f"sqlite:///{database}"]
+    ran = subprocess.run([*command, *options], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert "week 1 of 1" in ran.stderr
+    assert re.search(r"admin login: admin / \S+", ran.stdout)
+    return ran.stdout[: ran.stdout.index("admin login")]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    database = tmp_path_factory.mktemp("demo") / "demo.sqlite3"
+    return database, demo(database, "--seed", "3")
+
+
+def test_same_seed_same_table_to_the_cent_and_another_seed_another(played: tuple[Path, str], tmp_path: Path) -> None:
+    database, table = played
+    families = ("GPT-5.2", "Gemini 3 Pro", "Grok 4.1", "Claude Opus 4.5", "DeepSeek V3.2", "Kimi K2", "Qwen 3")
+    assert all(name in table for name in families)
+    assert demo(tmp_path / "again.sqlite3", "--seed", "3") == table
+    assert demo(tmp_path / "other.sqlite3", "--seed", "4") != table
+
+
+def test_ledger_of_a_demo_is_proved(played: tuple[Path, str]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "verify_ledger", "--json"],
+        cwd=ROOT,
+        env=environment(DATABASE_URL=f"sqlite:///{played[0]}"),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0
+    assert '"violations": 0' in ran.stdout
+
+
+def test_a_demo_never_plays_over_a_live_season(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/live.sqlite3"
+    for command in (["migrate", "-v0"], ["start_cohort"]):
+        subprocess.run(
+            [sys.executable, "manage.py", *command],
+            cwd=ROOT,
+            env=environment(DATABASE_URL=database),
+            check=True,
+            capture_output=True,
+        )
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "demo", "--no-serve", "--weeks", "1", "--database", database],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 2
+    assert "holds a season that is no demo" in ran.stderr
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Starts commands as processes and leaves none behind."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*command: str, **env: str) -> "subprocess.Popen[str]":
+        log = (tmp_path / f"{command[0]}.log").open("w")
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", *command], cwd=ROOT, env=environment(**env), stdout=log, stderr=log, text=True
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+
+
+def answers(url: str) -> int | None:
+    try:
+        return httpx.get(url).status_code
+    except httpx.HTTPError:
+        return None
+
+
+def eventually(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not what():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.2)
+
+
+def children(pid: int) -> set[int]:
+    """Every process below `pid`."""
+    below: set[int] = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            child = int(stat.parent.name)
+            below |= {child} | children(child)
+    return below
+
+
+def test_arena_starts_web_and_worker_and_stops_them_cleanly(
+    launch: Callable[..., "subprocess.Popen[str]"], port: int, tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path}/arena.sqlite3"
+    dead = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in ("GAMMA", "CLOB", "OPENROUTER")}
+    arena = launch("arena", "--port", str(port), DATABASE_URL=database, SECRET_KEY="x" * 50, **dead)
+    eventually(lambda: answers(f"http://127.0.0.1:{port}/healthz") == 200)
+    eventually(lambda: len(children(arena.pid)) >= 6)  # gunicorn and its workers, the cluster and its own
+    family = children(arena.pid)
+    arena.send_signal(signal.SIGTERM)
+    assert arena.wait(PATIENCE_S) == 0
+    assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
+    said = (tmp_path / "arena.log").read_text()
+    assert "6 schedules installed" in said
+    assert "createsuperuser" in said
+
+
+def test_demo_serves_the_site_until_it_is_stopped(
+    launch: Callable[..., "subprocess.Popen[str]"], port: int, tmp_path: Path
+) -> None:
+    demo = launch("demo", "--weeks", "1", "--port", str(port), "--database", f"sqlite:///{tmp_path}/demo.sqlite3")
+    eventually(lambda: answers(f"http://127.0.0.1:{port}/") == 200)
+    page = httpx.get(f"http://127.0.0.1:{port}/")
+    assert "Claude Opus 4.5" in page.text
+    family = children(demo.pid)
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(PATIENCE_S) == 0
+    assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
