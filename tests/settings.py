@@ -1,12 +1,20 @@
-"""The arena's settings, for tests: quick hashing, no waiting, and never the real services."""
+"""The arena's settings, for tests: quick hashing, and never the real services.
+
+The suite runs on SQLite, or on PostgreSQL with ARENA_TESTS_ON=postgres.
+"""
 
 import os
+
+from tests.databases import postgres_url
 
 # Before the settings are read: a test that forgets to name a server must reach nobody.
 for name in ("OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL", "KALSHI_BASE_URL"):
     os.environ[name] = "http://127.0.0.1:9"
 os.environ["OPENROUTER_API_KEY"] = ""
 os.environ.setdefault("SECRET_KEY", "only-for-tests")
+# Before xdist starts its workers, so that they inherit the one server that was found or started.
+if os.environ.get("ARENA_TESTS_ON") == "postgres":
+    os.environ["DATABASE_URL"] = postgres_url()
 
 from arena_site.settings import *  # noqa: E402, F403
 

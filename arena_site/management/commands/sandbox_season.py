@@ -105,12 +105,17 @@ class Command(ArenaCommand):
                 for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
                     file.unlink(missing_ok=True)
             else:
-                call_command("migrate", "agents", "zero", verbosity=0)
+                for app in ("scoring", "agents", "cohorts", "markets"):
+                    call_command("migrate", app, "zero", verbosity=0)
         call_command("migrate", verbosity=0)
 
     def _admin(self) -> None:
         password = secrets.token_urlsafe(9)
-        get_user_model().objects.create_superuser("admin", "", password)
+        user, _ = get_user_model().objects.get_or_create(
+            username="admin", defaults={"is_staff": True, "is_superuser": True}
+        )
+        user.set_password(password)
+        user.save()
         self.stdout.write(f"admin login: admin / {password}")
 
 
