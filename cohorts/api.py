@@ -93,11 +93,11 @@ class UniverseRow(Row):
 
     class Meta:
         model = Universe
-        fields = ("id", "week_start", "methodology", "frozen_at", "sha256", "size")
+        fields: tuple[str, ...] = ("id", "week_start", "methodology", "frozen_at", "sha256", "size")
 
 
 class EntryRow(Row):
-    source = serializers.CharField(source="market.source", read_only=True)
+    source = serializers.CharField(source="market.source", read_only=True)  # type: ignore[assignment]
     external_id = serializers.CharField(source="market.external_id", read_only=True)
     prices = serializers.SerializerMethodField(help_text="The frozen price of each side.")
 

@@ -23,6 +23,7 @@ from markets.blocks import MARKET_COLUMNS, json_line, json_number
 from markets.models import Market, Outcome, PriceObservation, Run, Universe, UniverseEntry
 from markets.services.universes import fingerprint
 from scoring.models import Snapshot
+from scoring.services.scores import compute_scores
 
 WEEK = datetime(2026, 3, 8, tzinfo=UTC)
 """A Sunday: the start of cohort 1."""
@@ -353,6 +354,23 @@ def resolve(market: Market, side: str | None, *, at: datetime = WEEK + timedelta
         raise ValueError(f"market {market.pk} was final already")
     market.refresh_from_db()
     return market
+
+
+def play_week() -> Cohort:
+    """The next cohort, played: two agents bet, sold and were paid, with all that is recorded of it and a board."""
+    cohort = CohortFactory()
+    for agent in (AgentFactory(cohort=cohort), AgentFactory(cohort=cohort)):
+        won = bet(agent, market := MarketFactory())
+        InstructionFactory(call=ModelCallFactory(decision=won.decision))
+        kept = bet(agent, MarketFactory(), amount="300.00")
+        sale(kept.position, "50")
+        resolve(market, "YES")
+        SnapshotFactory(agent=agent)
+        PriceObservationFactory(outcome=won.outcome)
+    UniverseFactory(week_start=cohort.week_start + timedelta(weeks=9), methodology=f"v{cohort.number}")
+    RunFactory()
+    compute_scores(at=WEEK + timedelta(days=31))
+    return cohort
 
 
 def _decision(agent: Agent, week: int, action: Decision.Action) -> Decision:

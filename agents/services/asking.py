@@ -19,6 +19,7 @@ from agents.prompts import Prompt
 from agents.services.claims import Claim, ClaimLost
 from agents.services.execution import payload
 from cohorts.models import Methodology
+from markets.failpoints import reached
 
 LONGEST_PAUSE_S = 30
 """A gateway that asks for more patience than this is left for a later run."""
@@ -57,6 +58,7 @@ def ask(asking: Asking, claim: Claim, prompt: Prompt, *, attempt: int) -> ModelC
         _check_spend(asking, claim)
         claim.renew()
         call = _sent(claim, agent, prompt, attempt)
+        reached("call.sent")
         try:
             completion = _complete(asking.gateway, call, prompt, methodology)
         except GatewayFailure as failure:
@@ -66,7 +68,9 @@ def ask(asking: Asking, claim: Claim, prompt: Prompt, *, attempt: int) -> ModelC
                 raise Unanswered(failure.reason) from failure
             asking.pause(pause)
             continue
+        reached("call.answered")
         _judge(call, claim, agent, completion)
+        reached("call.stored")
         if call.result == ModelCall.Result.FAILED:
             raise Unanswered(call.error)
         return call

@@ -17,6 +17,7 @@ from agents.services.execution import carry_out
 from agents.services.missed import record_missed
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
+from markets.failpoints import reached
 from markets.models import Universe, UniverseEntry
 from markets.services.universes import NoMarkets, universe_freeze
 from markets.sources.polymarket import Clob
@@ -139,6 +140,7 @@ def _decide(agent: Agent, universe: Universe, *, asking: Asking, at: datetime, r
         report.skipped += 1
         return
     report.asked += 1
+    reached("decision.claimed")
     try:
         outcome = _converse(claim, asking=asking, at=at)
     except Unanswered as reason:
@@ -148,6 +150,7 @@ def _decide(agent: Agent, universe: Universe, *, asking: Asking, at: datetime, r
         report.skipped += 1
         report.log.append(f"{agent}: {lost}")
         return
+    reached("decision.finished")
     report.completed += outcome.status == Decision.Status.COMPLETED
     report.fallback_holds += outcome.fallback
     report.trades += outcome.trades.count()
@@ -231,6 +234,7 @@ def _execute(claim: Claim, call: ModelCall, *, at: datetime) -> Decision:
         claim.renew()
         agent = ledger.agent_lock(claim.decision.agent_id)
         instructions = carry_out(answer, agent=agent, decision=claim.decision, call=call, at=at)
+        reached("decision.traded")
         rejected = [instruction.reason for instruction in instructions if not instruction.executed]
         if instructions and len(rejected) == len(instructions):
             call.result, call.error = ModelCall.Result.REFUSED, "\n".join(rejected)

@@ -12,6 +12,7 @@ from agents.models import Position, Settlement
 from agents.services import ledger
 from agents.services.missed import record_missed
 from cohorts.models import Cohort
+from markets.failpoints import reached
 from markets.http import UpstreamError
 from markets.models import Alert, Market, Outcome
 from markets.services.marks import is_replay
@@ -78,6 +79,7 @@ def check_resolutions(
     )
     heard = SyncReport()
     rows = refresh_markets(gamma=gamma, markets=markets, at=at, report=heard)
+    reached("settlement.refreshed")
     report.log += heard.log
     report.failures += heard.failures
     for done, market in enumerate(markets):
@@ -90,6 +92,7 @@ def check_resolutions(
     progress(len(markets), len(markets))
     report.missed = record_missed(Cohort.objects.active().select_related("methodology"), at=at)
     report.cohorts_completed = cohorts_complete(at=at)
+    reached("settlement.completed")
     return report
 
 
@@ -175,6 +178,8 @@ def market_settle(market: Market, end: Won | Cancelled, *, at: datetime) -> int 
                 settled += 1
             ledger.declare_bankrupt_if_so(agent, agent.cohort.methodology)
         Alert.objects.clear("closed-unresolved", market.external_id, at)
+        reached("settlement.paid")
+    reached("settlement.committed")
     return settled
 
 

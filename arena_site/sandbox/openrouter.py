@@ -35,27 +35,27 @@ class OpenRouter:
         return Reply(200, {"data": [_listing(persona) for persona in PERSONAS.values()]})
 
     def complete(self, request: Request) -> Reply:
-        """A chat completion; a key that was answered before gets the very same answer."""
-        key = request.headers.get("Idempotency-Key")
-        if key is None:
-            return self._complete(request)
-        with self._lock:
-            if key in self._answers:
-                return self._answers[key]
-        reply = self._complete(request)  # a failure is raised, and so never kept
-        with self._lock:
-            reply = self._answers.setdefault(key, reply)
-            if len(self._answers) > REMEMBERED:
-                self._answers.popitem(last=False)
-        return reply
-
-    def _complete(self, request: Request) -> Reply:
+        """A chat completion; a key that was answered before gets the very same answer, unless the model is down."""
         body = _body(request)
         persona = PERSONAS.get(body["model"])
         if persona is None:
             raise _refused(404, f"No endpoints found for {body['model']}.")
         if status := self._outage(persona, request.at):
             raise _refused(status, COMPLAINTS[status])
+        key = request.headers.get("Idempotency-Key")
+        if key is None:
+            return self._complete(request, persona, body)
+        with self._lock:
+            if key in self._answers:
+                return self._answers[key]
+        reply = self._complete(request, persona, body)
+        with self._lock:
+            reply = self._answers.setdefault(key, reply)
+            if len(self._answers) > REMEMBERED:
+                self._answers.popitem(last=False)
+        return reply
+
+    def _complete(self, request: Request, persona: Persona, body: dict[str, Any]) -> Reply:
         text, finish = self._speak(persona, _said_by(body, "user"), request.at)
         allowance = body.get("max_tokens")
         if allowance is not None and _tokens(text) > allowance:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 
+from django.db import transaction
+
 from markets.models import Market, Outcome, PriceObservation
 from markets.models.market import NO, YES
 from markets.pricing import PriceRule, Verdict, judge, needs_book
@@ -159,11 +161,12 @@ def _record(outcomes: list[Outcome], marks: Marks, midpoints: dict[str, Decimal]
         )
         if not verdict.stale:
             outcome.price_at = at
-    PriceObservation.objects.bulk_create(observations, batch_size=500)
-    Outcome.objects.bulk_create(
-        outcomes,
-        batch_size=500,
-        update_conflicts=True,
-        unique_fields=["id"],
-        update_fields=["price", "price_source", "price_stale", "price_at", "bid", "ask"],
-    )
+    with transaction.atomic():
+        PriceObservation.objects.bulk_create(observations, batch_size=500)
+        Outcome.objects.bulk_create(
+            outcomes,
+            batch_size=500,
+            update_conflicts=True,
+            unique_fields=["id"],
+            update_fields=["price", "price_source", "price_stale", "price_at", "bid", "ask"],
+        )

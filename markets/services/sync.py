@@ -8,6 +8,7 @@ from decimal import ROUND_DOWN, Decimal
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from markets.failpoints import reached
 from markets.http import UpstreamError
 from markets.models import Alert, Market, Outcome
 from markets.models.market import NO, YES
@@ -70,9 +71,12 @@ def sync_markets(
         return report
     heard = _walk(gamma, target, report, progress)
     _refresh(gamma, heard, at, report)
+    reached("sync.walked")
     if heard.rows:
         _store(heard, at, report)
+        reached("sync.stored")
         _accept_unfollowed(heard.rows, clob=clob, rule=rule, at=at, report=report)
+        reached("sync.priced")
     return report
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from django.db import IntegrityError, transaction
 
 from markets.blocks import MARKET_COLUMNS, json_line, json_number
+from markets.failpoints import reached
 from markets.models import Market, Outcome, Universe, UniverseEntry
 from markets.pricing import PriceRule, Verdict
 from markets.services.marks import Marks, is_replay, mark_markets, stored_marks
@@ -62,6 +63,7 @@ def universe_freeze(
         return stored_marks(markets, at) if replay else mark_markets(markets, rule=rule, at=at, clob=clob)
 
     draft = universe_draft(size=size, held=held, at=at, replay=replay, priced=priced)
+    reached("universe.priced")
     try:
         with transaction.atomic():
             universe = Universe.objects.create(
@@ -76,6 +78,7 @@ def universe_freeze(
             UniverseEntry.objects.bulk_create(draft.entries, batch_size=500)
     except IntegrityError:  # another run froze it in the meantime: that one counts
         return Universe.objects.get(week_start=week_start, methodology=methodology)
+    reached("universe.frozen")
     return universe
 
 

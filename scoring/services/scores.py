@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from agents.models import Trade
+from markets.failpoints import reached
 from markets.models import Market
 from scoring.metrics.brier import brier_score
 from scoring.models import BrierScore
@@ -23,7 +24,11 @@ def compute_scores(*, at: datetime) -> ScoreReport:
 
     What it needs is on record, so a crash between a payout and its score loses nothing: the next call finds it.
     """
-    return ScoreReport(brier_rows=score_trades(at=at), leaderboards=refresh_boards(at=at))
+    report = ScoreReport(brier_rows=score_trades(at=at))
+    reached("scores.scored")
+    report.leaderboards = refresh_boards(at=at)
+    reached("scores.ranked")
+    return report
 
 
 def score_trades(*, at: datetime) -> int:

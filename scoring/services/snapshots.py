@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 from agents.models import Agent, JournalEntry, Position, Settlement, Trade
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
+from markets.failpoints import reached
 from markets.models import Market
 from markets.services.marks import Marks, is_replay, mark_markets, stored_marks
 from markets.sources.polymarket import Clob
@@ -51,9 +52,11 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     instant = grid_instant(at)
     report = SnapshotReport(taken_at=instant, replay=is_replay(instant))
     marks = _marks(instant, clob, report)
+    reached("snapshots.marked")
     agents = list(Agent.objects.filter(cohort__in=Cohort.objects.active(instant)).select_related("cohort__methodology"))
     report.snapshots = _record(agents, instant, marks)
     report.snapshots += _close_out(instant)
+    reached("snapshots.recorded")
     if not report.replay:
         refresh_boards(at=instant)
     return report

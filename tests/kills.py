@@ -1,0 +1,307 @@
+"""A harness that plays a Sunday by the real commands in processes of their own, kills them, and runs them again.
+
+The sandbox is a second process. Each command runs in a fork of this one, so that a SIGKILL is a real one and a
+start costs nothing. A round begins from a copy of one prepared database and ends with the books read in an order
+that does not depend on ids: equal books mean that nobody can tell what died.
+"""
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST_SUNDAY = datetime(2026, 3, 1, tzinfo=UTC)
+SUNDAY = FIRST_SUNDAY + timedelta(weeks=1)
+FAILED_OR_FINE = (0, 1)
+"""A run that reports failures (a model that is down) has ended as it should."""
+
+Step = tuple[datetime, str]
+PREPARED: list[Step] = [
+    (FIRST_SUNDAY, "sync_markets"),
+    (FIRST_SUNDAY, "start_cohort"),
+    (FIRST_SUNDAY + timedelta(minutes=5), "run_decisions"),
+    (FIRST_SUNDAY + timedelta(minutes=10), "take_snapshots"),
+    (SUNDAY - timedelta(hours=6), "sync_markets"),
+    (SUNDAY - timedelta(hours=6), "take_snapshots"),
+]
+PLAYED: list[Step] = [
+    (SUNDAY, "sync_markets"),
+    (SUNDAY, "check_resolutions"),
+    (SUNDAY, "start_cohort"),
+    (SUNDAY, "take_snapshots"),
+    (SUNDAY + timedelta(minutes=5), "run_decisions"),
+    (SUNDAY + timedelta(hours=6), "run_decisions"),
+    (SUNDAY + timedelta(hours=12), "take_snapshots"),
+]
+
+
+@dataclass(frozen=True)
+class Death:
+    """When a command dies: at the n-th passing of a fail point, or after some seconds."""
+
+    point: str = ""
+    count: int = 1
+    after_s: float = 0
+
+
+class Database:
+    """One prepared database and the copies that rounds play on."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder, self.copies = url, folder, 0
+
+    @property
+    def is_postgres(self) -> bool:
+        return self.url.startswith("postgres")
+
+    def fresh(self, template: str | None = None) -> str:
+        """The name of a new database: empty, or a copy of `template`."""
+        self.copies += 1
+        if self.is_postgres:
+            name = f"arena_kills_{os.getpid()}_{self.copies}"
+            with psycopg.connect(self.url, autocommit=True) as server:
+                server.execute(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
+            return name
+        path = self.folder / f"{self.copies}.sqlite3"
+        if template:
+            shutil.copy(template, path)
+        return str(path)
+
+    def drop(self, name: str) -> None:
+        if self.is_postgres:
+            with psycopg.connect(self.url, autocommit=True) as server:
+                server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        else:
+            for path in Path(name).parent.glob(f"{Path(name).name}*"):
+                path.unlink()
+
+
+@contextlib.contextmanager
+def sandbox(seed: int = 3) -> Iterator[dict[str, str]]:
+    """A sandbox process; yields its addresses."""
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
+    command = [sys.executable, "manage.py", "sandbox", "--seed", str(seed)]
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+class Arena:
+    """Runs commands against a sandbox and a database, each in a process of its own."""
+
+    def __init__(
+        self, addresses: dict[str, str], database: Database, unblock: Callable[[], object] = lambda: None
+    ) -> None:
+        self.addresses, self.database, self.unblock = addresses, database, unblock
+        self.clock = httpx.Client()
+        self.deaths = 0
+        warm()
+
+    def prepare(self) -> str:
+        """The name of a database at the end of a first week."""
+        name = self.database.fresh()
+        assert self._child(name, lambda: _command("migrate", None)) in FAILED_OR_FINE
+        for step in PREPARED:
+            self.run(name, step)
+        return name
+
+    def run(self, name: str, step: Step, death: Death | None = None) -> int:
+        """A command's exit code; -9 if it was killed."""
+        at, command = step
+        self.clock.post(f"{self.addresses['root']}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
+        return self._child(name, lambda: _command(command, at), death)
+
+    def play(self, name: str, deaths: Callable[[int, int], Death | None]) -> dict[str, Any]:
+        """Plays the Sunday; `deaths` says how the n-th try of the i-th command dies, if it does. Returns the books."""
+        for index, step in enumerate(PLAYED):
+            for attempt in range(20):
+                code = self.run(name, step, deaths(index, attempt))
+                if code != -signal.SIGKILL:
+                    break
+                self.deaths += 1
+                self._child(name, _let_leases_expire)
+            assert code in FAILED_OR_FINE, f"{step[1]} ended with {code}"
+        return self.books(name)
+
+    def books(self, name: str) -> dict[str, Any]:
+        reader, writer = os.pipe()
+
+        def write() -> int:
+            with os.fdopen(writer, "wb") as pipe:
+                pickle.dump(_books(), pipe)
+            return 0
+
+        pid = self._fork(name, write)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            said = pipe.read()
+        os.waitpid(pid, 0)
+        return pickle.loads(said)
+
+    def _child(self, name: str, work: Callable[[], int], death: Death | None = None) -> int:
+        pid = self._fork(name, work, death)
+        if death is not None and death.after_s:
+            time.sleep(death.after_s)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _fork(self, name: str, work: Callable[[], int], death: Death | None = None) -> int:
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 70
+        try:
+            self.unblock()
+            _become(name, self.database, self.addresses, death)
+            code = work()
+        except BaseException:  # a child must never return into the parent's code
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+
+def _become(name: str, database: Database, addresses: dict[str, str], death: Death | None) -> None:
+    """Points this fresh child at its database and at the sandbox, and arms its fail point."""
+    from django.conf import settings
+    from django.db import connections
+
+    from arena_site import conf
+    from markets import failpoints
+
+    url = database.url.rpartition("/")[0] + f"/{name}" if database.is_postgres else f"sqlite:///{name}"
+    if database.is_postgres and "?" in database.url:
+        url += "?" + database.url.partition("?")[2]
+    wrapper = connections["default"]
+    wrapper.connection = None  # the parent's, if it had one, is not ours to use or to close
+    wrapper.in_atomic_block, wrapper.savepoint_ids, wrapper.needs_rollback = False, [], False
+    wrapper.settings_dict.update(conf.database(url))
+    wrapper.settings_dict["OPTIONS"] = {
+        key: value for key, value in wrapper.settings_dict["OPTIONS"].items() if key != "pool"
+    }
+    settings.GAMMA_BASE_URL, settings.CLOB_BASE_URL = addresses["gamma"], addresses["clob"]
+    settings.OPENROUTER_BASE_URL = addresses["openrouter"]
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 0
+    if death is not None and death.point:
+        failpoints._NAME, failpoints._left = death.point, death.count
+
+
+def _command(name: str, at: datetime | None) -> int:
+    from django.core.management import call_command
+
+    options: dict[str, Any] = {"verbosity": 0} if at is None else {"at": at, "json": True}
+    try:
+        call_command(name, stdout=io.StringIO(), stderr=io.StringIO(), **options)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def _let_leases_expire() -> int:
+    """What waiting for the lease of a dead worker would do."""
+    from django.utils import timezone
+
+    from agents.models import Decision
+
+    Decision.objects.filter(status=Decision.Status.CLAIMED).update(lease_until=timezone.now())
+    return 0
+
+
+def _books() -> dict[str, Any]:
+    """Everything that must not depend on who died when, by names instead of ids."""
+    from agents.models import Decision, JournalEntry, ModelCall, Position, Settlement, Trade
+    from agents.services.audit import verify_ledger
+    from markets.models import Market, Universe
+    from scoring.models import BrierScore, Leaderboard, Snapshot
+
+    who = ("agent__cohort__number", "agent__family__slug")
+    what = ("market__external_id", "outcome__side")
+    judged = ModelCall.objects.filter(result__in=["answered", "malformed", "declined", "refused"], late=False)
+    board = Leaderboard.objects.get(protocol="trading", methodology="").entries
+    return {
+        "journal": _rows(JournalEntry, *who, "sequence", "kind", "amount", "balance", "occurred_at"),
+        "trades": _rows(
+            Trade,
+            *who,
+            "decision__week",
+            "sequence",
+            *what,
+            "kind",
+            "shares",
+            "price",
+            "amount",
+            "cost_basis",
+            "realized_pnl",
+            "implied_confidence",
+            "executed_at",
+        ),  # fmt: skip
+        "positions": _rows(
+            Position, *who, *what, "status", "shares", "cost_basis", "realized_pnl", "opened_at", "closed_at"
+        ),
+        "settlements": _rows(Settlement, *who, "market__external_id", "kind", "payout", "realized_pnl", "settled_at"),
+        "decisions": _rows(Decision, *who, "week", "status", "action", "fallback", "refusals", "decided_at"),
+        "snapshots": _rows(Snapshot, *who, "taken_at", "cash", "total_value", "brier", "resolved_bets"),
+        "scores": _rows(BrierScore, *who, "market__external_id", "trade__sequence", "score", "outcome"),
+        "markets": _rows(Market, "external_id", "status", "winning_outcome__side", "resolved_at", "closed_at"),
+        "universes": _rows(Universe, "week_start", "methodology", "frozen_at", "sha256"),
+        "board": [{key: entry[key] for key in entry if key != "cost_usd"} for entry in board],
+        "violations": verify_ledger().violations,
+        "answers bought twice": [
+            key
+            for key in judged.values_list("decision_id", "attempt").distinct()
+            if judged.filter(decision_id=key[0], attempt=key[1]).count() > 1
+        ],
+    }
+
+
+def _rows(model: Any, *fields: str) -> list[tuple[Any, ...]]:
+    return sorted(model.objects.values_list(*fields), key=repr)
+
+
+def warm() -> None:
+    """Imports what the commands import, so that a fork starts at once."""
+    from django.core.management import load_command_class
+
+    for app, command in (
+        *(("cohorts", "sync_markets"), ("agents", "start_cohort"), ("scoring", "run_decisions")),
+        *(("scoring", "check_resolutions"), ("scoring", "take_snapshots")),
+    ):
+        load_command_class(app, command)
+
+
+def random_deaths(dice: random.Random, longest_s: float) -> Callable[[int, int], Death | None]:
+    """Kills about half of all first and second tries at a random moment."""
+
+    def death(index: int, attempt: int) -> Death | None:
+        if attempt > 2 or dice.random() < 0.4:
+            return None
+        return Death(after_s=dice.uniform(0.005, longest_s))
+
+    return death
+
+
+def differences(undisturbed: dict[str, Any], books: dict[str, Any]) -> list[str]:
+    return [name for name, rows in undisturbed.items() if books[name] != rows]
