@@ -6,13 +6,12 @@ from decimal import Decimal
 
 from agents.models import Agent, Position
 from cohorts.models import Methodology
-from markets.blocks import json_line, json_number
+from markets.blocks import decimal_text, json_line
 from markets.models import Universe, UniverseEntry
 
 POSITION_COLUMNS = (
     "position_id", "market_id", "question", "side", "shares", "entry_price", "price", "value", "pnl",
 )  # fmt: skip
-PRICE_PLACES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +24,6 @@ class Prompt:
     awaiting: str
     retry_note: str
     user: str
-
-
-def price_text(price: Decimal) -> str:
-    """A price with at least six places, and every digit it has."""
-    text = json_number(price)
-    places = len(text.partition(".")[2])
-    return f"{price:.{max(places, PRICE_PLACES)}f}"
 
 
 def prompt_for(
@@ -62,8 +54,8 @@ def prompt_for(
                     position.market.question,
                     position.side,
                     f"{position.shares:.6f}",
-                    price_text(entry_price) if entry_price is not None else None,
-                    price_text(price) if price is not None else None,
+                    decimal_text(entry_price) if entry_price is not None else None,
+                    decimal_text(price) if price is not None else None,
                     f"{value:.2f}",
                     f"{value - position.cost_basis:.2f}",
                 ]

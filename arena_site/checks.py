@@ -31,7 +31,7 @@ def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register(deploy=True)
 def queue_outlives_its_jobs(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    queue = settings.Q_CLUSTER
+    queue: dict[str, Any] = settings.Q_CLUSTER
     if queue["retry"] > queue["timeout"]:
         return []
     return [Error("Q_CLUSTER: retry must exceed timeout, or a running job is handed out twice", id="arena.E002")]

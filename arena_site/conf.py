@@ -110,5 +110,5 @@ def database(url: str) -> dict[str, object]:
         }
     else:
         parsed["CONN_HEALTH_CHECKS"] = True
-        parsed["OPTIONS"] = {**parsed.get("OPTIONS", {}), "pool": {"min_size": 0, "max_size": 8}}
+        parsed["OPTIONS"] = {**parsed.get("OPTIONS", {}), "pool": {"min_size": 0, "max_size": 8, "timeout": 10}}
     return parsed

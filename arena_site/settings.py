@@ -37,6 +37,8 @@ if ARENA_LEASE_S <= ARENA_LLM_TIMEOUT_S:
     raise ImproperlyConfigured(
         f"ARENA_LEASE_S={ARENA_LEASE_S}: must exceed ARENA_LLM_TIMEOUT_S ({ARENA_LLM_TIMEOUT_S})"
     )
+# Set by `demo` alone: pages then say that nothing on them is real.
+ARENA_DEMO = conf.read(env, "ARENA_DEMO", "false", conf.flag)
 ARENA_HTTPS = conf.read(env, "ARENA_HTTPS", "false", conf.flag)
 ARENA_ALERT_EMAIL = env.str("ARENA_ALERT_EMAIL", default="")
 ARENA_ALERT_WEBHOOK = conf.read(env, "ARENA_ALERT_WEBHOOK", "", conf.optional(conf.base_url))
@@ -94,6 +96,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "arena_site.pages.is_demo",
             ],
         },
     }
@@ -131,7 +134,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.PageNumberPagination",
+    "EXCEPTION_HANDLER": "arena_site.api.problem",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": True,
 }
@@ -146,6 +149,24 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "MarketSource": "markets.models.Market.Source",
+        "MarketKind": "markets.models.Market.Kind",
+        "MarketStatus": "markets.models.Market.Status",
+        "PriceSource": "markets.models.Outcome.PriceSource",
+        "RunStatus": "markets.models.Run.Status",
+        "CohortStatus": "cohorts.models.Cohort.Status",
+        "AgentStatus": "agents.models.Agent.Status",
+        "Action": "agents.models.Decision.Action",
+        "DecisionStatus": "agents.models.Decision.Status",
+        "CallResult": "agents.models.ModelCall.Result",
+        "TradeKind": "agents.models.Trade.Kind",
+        "PositionStatus": "agents.models.Position.Status",
+        "SettlementKind": "agents.models.Settlement.Kind",
+        "JournalKind": "agents.models.JournalEntry.Kind",
+        "InstructionKind": [("BET", "BET"), ("SELL", "SELL")],
+    },
 }
 
 # A doorbell, not a ledger: messages name a job, truth lives in our rows. A decision run may take hours

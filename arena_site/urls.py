@@ -8,3 +8,4 @@ urlpatterns = [
     path("api/", include("arena_site.urls_api")),
     path("", include("arena_site.urls_pages")),
 ]
+handler500 = "arena_site.pages.server_error"

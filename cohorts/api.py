@@ -7,8 +7,9 @@ from django.utils import timezone
 from rest_framework import serializers
 
 from cohorts.models import Cohort, Methodology
+from markets.blocks import decimal_text
 from markets.models import Universe, UniverseEntry
-from markets.rest import Filters, ReferenceFilter, Row, Rows, decimal_text
+from markets.rest import Filters, ReferenceFilter, Row, Rows
 
 
 class MethodologyRow(Row):

@@ -103,8 +103,8 @@ class Methodology(models.Model):
         return Guard(
             name="methodology_in_use_is_frozen",
             table=cls._meta.db_table,
-            columns=[field.column for field in cls.frozen_fields()],
-            when=f"EXISTS (SELECT 1 FROM {cohorts} WHERE {cohorts}.methodology_id = OLD.id)",
+            columns=[str(field.column) for field in cls.frozen_fields()],
+            when=f"EXISTS (SELECT 1 FROM {cohorts} WHERE {cohorts}.methodology_id = OLD.id)",  # noqa: S608 - names of our own
             message="a methodology that a cohort uses can not be changed",
         )
 

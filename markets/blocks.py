@@ -24,6 +24,12 @@ def json_number(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def decimal_text(value: Decimal, places: int = 6) -> str:
+    """A decimal with at least `places` places, and every digit it has: 0.430000."""
+    written = len(json_number(value).partition(".")[2])
+    return f"{value:.{max(places, written)}f}"
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)  # ten places at most: the shortest repr of the float is the decimal's own text

@@ -31,7 +31,10 @@ def instant(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{text!r} is no ISO-8601 time; write it like 2026-03-08T00:05:00Z") from None
     if at.tzinfo is None:
         raise argparse.ArgumentTypeError(f"{text!r} names no time zone; end it with Z for UTC")
-    return at.astimezone(UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{text!r} lies outside the years 1 to 9999") from None
 
 
 @dataclass(slots=True)

@@ -42,18 +42,20 @@ def judge(
     gamma: Decimal | None,
     spread: Decimal | None,
     last: Decimal | None,
+    gamma_is_news: bool = True,
 ) -> Verdict:
     """Applies the rule to one side of an open market.
 
     `spread` is that of an order book with both sides, None where the book is one-sided or unknown. Exactly 0
-    or 1 is no price of an open market once a better one is known: an empty book looks like that.
+    or 1 is no price of an open market once a better one is known: an empty book looks like that. A Gamma price
+    seen before the last one was accepted (`gamma_is_news` is False) may confirm a midpoint but replaces nothing.
     """
     refused = []
     if _usable(midpoint, last):
         assert midpoint is not None
         if gamma is not None and abs(midpoint - gamma) <= rule.midpoint_tolerance:
             return Verdict(midpoint, MIDPOINT, False, "midpoint agrees with Gamma")
-        if spread is not None and spread <= rule.maximum_spread:
+        if spread is not None and 0 <= spread <= rule.maximum_spread:
             return Verdict(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, spread {spread:f}")
         refused.append(f"midpoint {midpoint:f} refused: far from Gamma, no tight two-sided book")
     else:
@@ -64,9 +66,12 @@ def judge(
         assert gamma is not None
         if last is None:
             return Verdict(gamma, GAMMA, False, "; ".join([*refused, "Gamma's, the first price"]))
-        if abs(gamma - last) <= rule.gamma_tolerance:
+        if not gamma_is_news:
+            refused.append(f"Gamma's {gamma:f} refused: not seen again since the last accepted price")
+        elif abs(gamma - last) <= rule.gamma_tolerance:
             return Verdict(gamma, GAMMA, False, "; ".join([*refused, "Gamma's is near the last accepted price"]))
-        refused.append(f"Gamma's {gamma:f} refused: far from the last accepted price")
+        else:
+            refused.append(f"Gamma's {gamma:f} refused: far from the last accepted price")
     else:
         refused.append("no Gamma price" if gamma is None else f"Gamma's {gamma:f} refused: no price of an open market")
     return Verdict(last, LAST if last is not None else "", True, "; ".join(refused))

@@ -257,7 +257,7 @@ def _books() -> dict[str, Any]:
             "realized_pnl",
             "implied_confidence",
             "executed_at",
-        ),  # fmt: skip
+        ),
         "positions": _rows(
             Position, *who, *what, "status", "shares", "cost_basis", "realized_pnl", "opened_at", "closed_at"
         ),

@@ -142,9 +142,7 @@ def _decide(agent: Agent, universe: Universe, *, asking: Asking, at: datetime, r
     report.asked += 1
     reached("decision.claimed")
     try:
-        outcome = _converse(claim, asking=asking, at=at)
-    except Unanswered as reason:
-        outcome = _fail(claim, str(reason))
+        outcome = _outcome(claim, asking=asking, at=at)
     except ClaimLost as lost:
         report.asked -= 1
         report.skipped += 1
@@ -159,6 +157,14 @@ def _decide(agent: Agent, universe: Universe, *, asking: Asking, at: datetime, r
         report.failures.append(f"{agent}: {outcome.error}")
     elif outcome.fallback:
         report.log.append(f"{agent}: held by fallback: {outcome.error}")
+
+
+def _outcome(claim: Claim, *, asking: Asking, at: datetime) -> Decision:
+    """The decision at its end, or failed for now. Raises ClaimLost if it is no longer ours."""
+    try:
+        return _converse(claim, asking=asking, at=at)
+    except Unanswered as reason:
+        return _fail(claim, str(reason))
 
 
 def _converse(claim: Claim, *, asking: Asking, at: datetime) -> Decision:

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
 
-from agents.models import Position, Settlement
+from agents.models import Decision, Position, Settlement
 from agents.services import ledger
 from agents.services.missed import record_missed
 from cohorts.models import Cohort
@@ -186,7 +187,8 @@ def market_settle(market: Market, end: Won | Cancelled, *, at: datetime) -> int 
 def _alarm(market: Market, at: datetime) -> None:
     """Calls a person for a market that has been closed too long without an end."""
     overdue = Market.objects.awaiting_resolution().filter(pk=market.pk, followed=True, closed_at__lte=at - ALARM_AFTER)
-    if overdue.exists():
+    called = Alert.objects.filter(kind="closed-unresolved", subject=market.external_id)
+    if overdue.exists() and not called.exists():  # once acknowledged it is not raised anew
         Alert.objects.raise_once(
             "closed-unresolved",
             market.external_id,
@@ -196,11 +198,14 @@ def _alarm(market: Market, at: datetime) -> None:
 
 
 def cohorts_complete(*, at: datetime) -> int:
-    """Completes the cohorts whose decision weeks are over and in which nobody holds a position."""
+    """Completes the cohorts whose decision weeks are over and in which nobody holds a position or may yet get one."""
     held = Position.objects.open().filter(agent__cohort=OuterRef("pk"))
+    # A model asked in the last minute of the last week may still answer with a bet.
+    deciding = Decision.objects.filter(cohort=OuterRef("pk"), status=Decision.Status.CLAIMED)
+    deciding = deciding.filter(lease_until__gt=timezone.now())
     over: Iterable[Cohort] = (
         cohort
-        for cohort in Cohort.objects.active().filter(~Exists(held)).select_related("methodology")
+        for cohort in Cohort.objects.active().filter(~Exists(held), ~Exists(deciding)).select_related("methodology")
         if cohort.deciding_ends_at <= at
     )
     return sum(

@@ -4,12 +4,14 @@ import json
 import logging
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
+from typing import Any
 
 from arena_site.sandbox.catalogue import load_season
 from arena_site.sandbox.clob import Clob
@@ -149,6 +151,11 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, port: int, sandbox: Sandbox):
         self.sandbox = sandbox
         super().__init__((HOST, port), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no news; anything else is a fault of ours and shown."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager

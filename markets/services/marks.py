@@ -24,6 +24,7 @@ class Marks:
     failures: list[str] = field(default_factory=list)
     asked: int = 0
     answered: int = 0
+    accepted: int = 0
 
     @property
     def upstream_gave_nothing(self) -> bool:
@@ -69,7 +70,9 @@ def mark_markets(markets: Sequence[Market], *, rule: PriceRule, at: datetime, cl
             gamma=outcome.quote,
             spread=book.spread if book else None,
             last=outcome.price,
+            gamma_is_news=_is_news(outcome, at),
         )
+    marks.accepted = sum(not marks.verdicts[outcome.pk].stale for outcome in led)
     for market in markets:
         _complete(market, marks)
     _record([o for m in markets if m.is_open for o in m.outcomes.all()], marks, midpoints, at)
@@ -81,6 +84,13 @@ def stored_marks(markets: Iterable[Market], at: datetime) -> Marks:
     outcomes = [outcome for market in markets for outcome in market.outcomes.all()]
     observed = PriceObservation.objects.latest((outcome.pk for outcome in outcomes), at)
     return Marks({pk: Verdict(row.price, row.source, row.stale, row.reason) for pk, row in observed.items()})
+
+
+def _is_news(outcome: Outcome, at: datetime) -> bool:
+    """Was the catalogue's quote seen since a price was last accepted? Repeating an instant changes nothing."""
+    if outcome.price_at is None or outcome.price_at == at:
+        return True
+    return outcome.quote_at is not None and outcome.quote_at > outcome.price_at
 
 
 def leading_outcomes(market: Market) -> list[Outcome]:
@@ -125,7 +135,7 @@ def _complete(market: Market, marks: Marks) -> None:
             marks.verdicts[outcome.pk] = Verdict(
                 outcome.price,
                 "last" if outcome.price is not None else "",
-                False,
+                outcome.price_stale,
                 "closed: its last price stays",
             )
         return

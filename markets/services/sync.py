@@ -272,7 +272,8 @@ def _describe(market: Market, row: MarketRow, *, listed: bool, at: datetime) -> 
     for name in ("condition_id", "slug", "description", "category", "event_id", "event_title"):
         setattr(market, name, getattr(row, name) or getattr(market, name))
     cents = Decimal("0.01")
-    market.volume = row.volume.quantize(cents, rounding=ROUND_DOWN)
+    # Volume only grows: zero means that the row leaves it out.
+    market.volume = row.volume.quantize(cents, rounding=ROUND_DOWN) or market.volume
     if row.liquidity is not None:
         market.liquidity = row.liquidity.quantize(cents, rounding=ROUND_DOWN)
     market.closes_at = row.closes_at or market.closes_at

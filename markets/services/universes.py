@@ -18,8 +18,8 @@ from markets.sources.polymarket import Clob
 
 LISTING_SLACK = timedelta(hours=1)
 """A market counts as listed when the newest catalogue walks, cut short or not, showed it within this time."""
-CANDIDATES = 1.5
-"""How many markets, as a multiple of the universe's size, are priced to find enough that qualify."""
+CANDIDATES, SPARE_CANDIDATES = 1.5, 50
+"""How many markets, as a multiple of the universe's size and at least so many more, are priced to find enough."""
 
 
 class NoMarkets(Exception):
@@ -130,7 +130,7 @@ def _candidates(size: int, at: datetime, *, replay: bool) -> list[Market]:
         listed.values_list("volume", "external_id", "pk"),
         key=lambda row: (-row[0], len(row[1]), row[1]),
     )
-    order = {pk: rank for rank, (_, _, pk) in enumerate(ranked[: int(size * CANDIDATES)])}
+    order = {pk: rank for rank, (_, _, pk) in enumerate(ranked[: max(int(size * CANDIDATES), size + SPARE_CANDIDATES)])}
     markets = Market.objects.filter(pk__in=order).prefetch_related("outcomes")
     return sorted(markets, key=lambda market: order[market.pk])
 

@@ -77,6 +77,8 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> Marks:
     report.log += marks.failures
     if marks.upstream_gave_nothing:
         report.failures.append(f"no price could be had: {marks.failures[0]}")
+    elif marks.asked and not marks.accepted:
+        report.failures.append(f"no price could be had: none of the {marks.asked} looked up could be accepted")
     return marks
 
 

@@ -253,9 +253,7 @@ REFUSED = [
     case("digits of another script", betting('"\u0665\u0660\u0660"'), "amount must be a plain number"),
     case("digits set apart", betting('"1 250"'), 'not "1 250"'),
     case("an endless amount as text", betting(f'"{"9" * 5000}"'), "bets[0].amount must be a plain number"),
-    case(
-        "a percentage in dollars", selling('"$50"'), "sells[0].percentage must be a plain number such as 50"
-    ),
+    case("a percentage in dollars", selling('"$50"'), "sells[0].percentage must be a plain number such as 50"),
     case("a percentage in words", selling('"half"'), 'not "half"'),
     case("a true percentage", selling("true"), "sells[0].percentage must be a number, not true"),
 ]
@@ -272,7 +270,8 @@ def test_doubtful_answer_is_refused_with_its_reason(text, reason):
         parse_answer(text)
     assert reason in refusal.value.reason
     assert str(refusal.value) == refusal.value.reason
-    assert "\n" not in refusal.value.reason and len(refusal.value.reason) < 150
+    assert "\n" not in refusal.value.reason
+    assert len(refusal.value.reason) < 150
 
 
 def test_amount_keeps_the_places_it_was_written_with():

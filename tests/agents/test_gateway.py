@@ -98,9 +98,7 @@ def message(**changes: Any) -> dict[str, Any]:
 # ── the question ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_question_is_one_post_with_everything_the_methodology_fixes(
-    httpserver: HTTPServer, gateway: Gateway
-) -> None:
+def test_question_is_one_post_with_everything_the_methodology_fixes(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, completed())
     ask(gateway)
     ((request, _),) = httpserver.log
@@ -128,7 +126,7 @@ def test_without_key_and_options_none_is_sent(httpserver: HTTPServer) -> None:
 
 
 def test_key_that_no_header_can_carry_is_refused_without_being_shown() -> None:
-    with pytest.raises(ValueError, match="^gateway: api_key holds characters") as caught:
+    with pytest.raises(ValueError, match=r"^gateway: api_key holds characters") as caught:
         Gateway("https://gateway.example", "sk-\u2713-secret")
     assert "secret" not in str(caught.value)
 
@@ -164,17 +162,13 @@ def test_completion_holds_the_answer_and_its_account(httpserver: HTTPServer, gat
         ("a\x00b\ud800", "ab\ufffd"),
     ],
 )
-def test_content_is_text_in_every_form(
-    httpserver: HTTPServer, gateway: Gateway, content: object, text: str
-) -> None:
+def test_content_is_text_in_every_form(httpserver: HTTPServer, gateway: Gateway, content: object, text: str) -> None:
     answer(httpserver, message(content=content))
     assert ask(gateway).content == text
 
 
 @pytest.mark.parametrize("content", [7, True, {"text": "HOLD"}, [{"type": "image"}], [1]])
-def test_content_that_is_no_text_is_a_failure(
-    httpserver: HTTPServer, gateway: Gateway, content: object
-) -> None:
+def test_content_that_is_no_text_is_a_failure(httpserver: HTTPServer, gateway: Gateway, content: object) -> None:
     answer(httpserver, message(content=content))
     failed = failure(gateway)
     assert failed.reason.startswith("gateway answered content that is no text but ")
@@ -208,9 +202,7 @@ def test_bad_usage_is_unknown_not_fatal(httpserver: HTTPServer, gateway: Gateway
     assert (done.returned_model, done.provider, done.generation_id) == (None,) * 3
 
 
-def test_usage_with_numbers_that_json_does_not_have_is_unknown(
-    httpserver: HTTPServer, gateway: Gateway
-) -> None:
+def test_usage_with_numbers_that_json_does_not_have_is_unknown(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, json.dumps(completed(usage={"prompt_tokens": 3, "cost": float("nan")})))
     done = ask(gateway)
     assert (done.tokens_input, done.cost_usd) == (3, None)
@@ -303,9 +295,7 @@ def test_error_is_looked_for_before_choices(httpserver: HTTPServer, gateway: Gat
 
 
 @pytest.mark.parametrize(("status", "retryable"), [(403, False), (502, True)])
-def test_html_is_judged_by_its_status(
-    httpserver: HTTPServer, gateway: Gateway, status: int, retryable: bool
-) -> None:
+def test_html_is_judged_by_its_status(httpserver: HTTPServer, gateway: Gateway, status: int, retryable: bool) -> None:
     answer(httpserver, "<!DOCTYPE html><title>Blocked</title>", status=status, Retry_After="3")
     failed = failure(gateway)
     assert failed.reason == f"gateway answered {status} with an HTML page"

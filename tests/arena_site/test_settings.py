@@ -56,11 +56,15 @@ def test_example_file_names_every_setting_of_the_contract() -> None:
 
 
 def test_an_empty_setting_is_its_default(tmp_path: Path) -> None:
-    ran = manage("migrate", "--plan", GAMMA_BASE_URL="", ARENA_LEASE_S="", DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3")
+    ran = manage(
+        "migrate", "--plan", GAMMA_BASE_URL="", ARENA_LEASE_S="", DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3"
+    )
     assert ran.returncode == 0
 
 
-@pytest.mark.parametrize("command", [("arena",), ("check", "--deploy", "--fail-level", "ERROR")], ids=["arena", "check"])
+@pytest.mark.parametrize(
+    "command", [("arena",), ("check", "--deploy", "--fail-level", "ERROR")], ids=["arena", "check"]
+)
 def test_a_server_does_not_start_without_a_secret_key(command: tuple[str, ...], tmp_path: Path) -> None:
     ran = manage(*command, DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3")
     assert ran.returncode != 0

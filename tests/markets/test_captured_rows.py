@@ -110,9 +110,7 @@ def test_two_sides_quote_each_other() -> None:
         ("book__ra1nty_one_sided.json", None, "0.001"),
     ],
 )
-def test_captured_book_gives_its_best_prices(
-    httpserver: HTTPServer, name: str, bid: str | None, ask: str
-) -> None:
+def test_captured_book_gives_its_best_prices(httpserver: HTTPServer, name: str, bid: str | None, ask: str) -> None:
     body = (CAPTURES / "clob" / name).read_text()
     token = captured(f"clob/{name}")["asset_id"]
     httpserver.expect_request("/books", method="POST").respond_with_data(f"[{body}]")
@@ -123,9 +121,7 @@ def test_captured_book_gives_its_best_prices(
 
 def test_captured_midpoint_is_a_price(httpserver: HTTPServer) -> None:
     httpserver.expect_request("/midpoints", method="POST").respond_with_data("", status=404)
-    httpserver.expect_request("/midpoint").respond_with_data(
-        (CAPTURES / "clob" / "midpoint__ra1nty.json").read_text()
-    )
+    httpserver.expect_request("/midpoint").respond_with_data((CAPTURES / "clob" / "midpoint__ra1nty.json").read_text())
     with Clob(httpserver.url_for("/")) as clob:
         assert clob.midpoints(["9"]).prices == {"9": Decimal("0.0005")}
 

@@ -121,9 +121,7 @@ def failure(service: HttpService, path: str = "/x") -> UpstreamError:
     return caught.value
 
 
-def test_answer_keeps_its_decimals_and_the_request_names_who_asks(
-    httpserver: HTTPServer, service: HttpService
-) -> None:
+def test_answer_keeps_its_decimals_and_the_request_names_who_asks(httpserver: HTTPServer, service: HttpService) -> None:
     httpserver.expect_request(
         "/api/markets", query_string="limit=5", headers={"User-Agent": USER_AGENT}
     ).respond_with_data('{"price": 0.10, "n": 3}', content_type="application/json")
@@ -138,18 +136,14 @@ def test_post_sends_its_json(httpserver: HTTPServer, service: HttpService) -> No
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 524])
-def test_status_that_may_pass_is_tried_again(
-    httpserver: HTTPServer, service: HttpService, status: int
-) -> None:
+def test_status_that_may_pass_is_tried_again(httpserver: HTTPServer, service: HttpService, status: int) -> None:
     httpserver.expect_ordered_request("/api/x").respond_with_data("no", status=status)
     httpserver.expect_ordered_request("/api/x").respond_with_json({"ok": 1})
     assert service.get_json("/x") == {"ok": 1}
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 405, 422])
-def test_status_that_will_not_pass_is_final(
-    httpserver: HTTPServer, service: HttpService, status: int
-) -> None:
+def test_status_that_will_not_pass_is_final(httpserver: HTTPServer, service: HttpService, status: int) -> None:
     httpserver.expect_request("/api/x").respond_with_json({"error": "no\nsuch thing"}, status=status)
     error = failure(service)
     assert (error.status, error.retryable, len(httpserver.log)) == (status, False, 1)
@@ -163,9 +157,7 @@ def test_body_that_is_no_json_is_tried_again(httpserver: HTTPServer, service: Ht
     assert service.get_json("/x") == [1]
 
 
-def test_retries_are_bounded_and_the_last_failure_is_told(
-    httpserver: HTTPServer, service: HttpService
-) -> None:
+def test_retries_are_bounded_and_the_last_failure_is_told(httpserver: HTTPServer, service: HttpService) -> None:
     httpserver.expect_request("/api/x").respond_with_json(
         {"type": "service unavailable", "error": "keyset pagination is not configured"}, status=503
     )
@@ -177,18 +169,14 @@ def test_retries_are_bounded_and_the_last_failure_is_told(
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
-def test_number_that_json_does_not_have_is_refused(
-    httpserver: HTTPServer, service: HttpService, constant: str
-) -> None:
+def test_number_that_json_does_not_have_is_refused(httpserver: HTTPServer, service: HttpService, constant: str) -> None:
     httpserver.expect_request("/api/x").respond_with_data(f'{{"price": {constant}}}')
     error = failure(service)
     assert constant in error.reason
     assert len(httpserver.log) == 1
 
 
-def test_absurd_nesting_and_exponents_are_broken_json_not_crashes(
-    httpserver: HTTPServer, service: HttpService
-) -> None:
+def test_absurd_nesting_and_exponents_are_broken_json_not_crashes(httpserver: HTTPServer, service: HttpService) -> None:
     httpserver.expect_request("/api/deep").respond_with_data("[" * 200_000)
     httpserver.expect_request("/api/wide").respond_with_data("[1e99999999999999999999]")
     assert "broken or truncated JSON" in failure(service, "/deep").reason
@@ -207,9 +195,7 @@ def test_ok_that_holds_only_an_error_is_one(
     assert len(httpserver.log) == requests
 
 
-def test_answer_with_an_empty_error_beside_its_data_is_an_answer(
-    httpserver: HTTPServer, service: HttpService
-) -> None:
+def test_answer_with_an_empty_error_beside_its_data_is_an_answer(httpserver: HTTPServer, service: HttpService) -> None:
     httpserver.expect_request("/api/x").respond_with_json({"error": None, "data": [1]})
     assert service.get_json("/x")["data"] == [1]
 
@@ -326,9 +312,7 @@ def test_huge_body_is_cut_short(httpserver: HTTPServer) -> None:
 
 def test_exchange_judges_nothing(httpserver: HTTPServer, service: HttpService) -> None:
     def answer(request: Request) -> Response:
-        return Response(
-            json.dumps(request.headers["Idempotency-Key"]), status=503, headers={"X-Request-Id": "r1"}
-        )
+        return Response(json.dumps(request.headers["Idempotency-Key"]), status=503, headers={"X-Request-Id": "r1"})
 
     httpserver.expect_request("/api/x", method="POST").respond_with_handler(answer)
     exchange = service.exchange("POST", "/x", json={}, headers={"Idempotency-Key": "k-1"})

@@ -165,9 +165,7 @@ QUERY = {
 
 
 @pytest.mark.parametrize(("status", "said"), [(503, "try later"), (500, "oops"), (422, "order not valid")])
-def test_other_failures_of_keyset_are_failures(
-    httpserver: HTTPServer, gamma: Gamma, status: int, said: str
-) -> None:
+def test_other_failures_of_keyset_are_failures(httpserver: HTTPServer, gamma: Gamma, status: int, said: str) -> None:
     httpserver.expect_request("/markets/keyset").respond_with_json({"error": said}, status=status)
     httpserver.expect_request("/markets").respond_with_json([raw()])
     with pytest.raises(UpstreamError, match=said):
@@ -274,9 +272,7 @@ def test_unusable_row_is_skipped_and_says_why(fields: dict[str, Any], reason: st
     assert skipped(**fields).reason == reason
 
 
-@pytest.mark.parametrize(
-    "value", ["", "x", "NaN", "Infinity", "1.01", "-0.1", None, True, [], "0.5.5", "٠.٥", "1_0"]
-)
+@pytest.mark.parametrize("value", ["", "x", "NaN", "Infinity", "1.01", "-0.1", None, True, [], "0.5.5", "٠.٥", "1_0"])
 def test_one_bad_price_costs_only_its_outcome(value: object) -> None:
     assert [o.price for o in row(outcomePrices=[value, "0.57"]).outcomes] == [None, Decimal("0.57")]
 
@@ -411,11 +407,7 @@ JSON = st.recursive(
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.dictionaries(
-        st.sampled_from([*raw(), "events", "tags", "endDate", "volume", "bestBid"]), JSON, max_size=4
-    )
-)
+@given(st.dictionaries(st.sampled_from([*raw(), "events", "tags", "endDate", "volume", "bestBid"]), JSON, max_size=4))
 def test_no_json_crashes_the_parser(fields: dict[str, Any]) -> None:
     parsed = parse_market(raw() | fields, "row 1")
     assert isinstance(parsed, MarketRow | SkippedRow)
@@ -453,9 +445,7 @@ def test_midpoints_come_in_batches_and_bad_ones_are_named(httpserver: HTTPServer
 def test_failed_batch_costs_no_other_batch_its_prices(httpserver: HTTPServer, clob: Clob) -> None:
     def answer(request: Request) -> Response:
         tokens = [one["token_id"] for one in request.json]
-        return (
-            Response("", status=500) if "0" in tokens else Response(json.dumps(dict.fromkeys(tokens, "0.5")))
-        )
+        return Response("", status=500) if "0" in tokens else Response(json.dumps(dict.fromkeys(tokens, "0.5")))
 
     httpserver.expect_request("/midpoints", method="POST").respond_with_handler(answer)
     found = clob.midpoints(map(str, range(501)))
@@ -464,9 +454,7 @@ def test_failed_batch_costs_no_other_batch_its_prices(httpserver: HTTPServer, cl
 
 
 @pytest.mark.parametrize("status", [400, 404, 405])
-def test_without_the_batch_tokens_are_asked_one_by_one(
-    httpserver: HTTPServer, clob: Clob, status: int
-) -> None:
+def test_without_the_batch_tokens_are_asked_one_by_one(httpserver: HTTPServer, clob: Clob, status: int) -> None:
     httpserver.expect_request("/midpoints", method="POST").respond_with_data("", status=status)
     httpserver.expect_request("/midpoint", query_string="token_id=1").respond_with_json({"mid": "0.0005"})
     httpserver.expect_request("/midpoint", query_string="token_id=2").respond_with_json({"mid_price": "0.4"})
@@ -475,9 +463,7 @@ def test_without_the_batch_tokens_are_asked_one_by_one(
     )
     found = clob.midpoints(["1", "2", "3"])
     assert found.prices == {"1": Decimal("0.0005"), "2": Decimal("0.4")}
-    assert found.rejected == {
-        "3": "GET /midpoint answered 404: No orderbook exists for the requested token id"
-    }
+    assert found.rejected == {"3": "GET /midpoint answered 404: No orderbook exists for the requested token id"}
 
 
 def test_asking_one_by_one_ends_when_the_service_is_down(httpserver: HTTPServer, clob: Clob) -> None:

@@ -39,7 +39,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def test_same_seed_same_table_to_the_cent_and_another_seed_another(played: tuple[Path, str], tmp_path: Path) -> None:
-    database, table = played
+    _, table = played
     families = ("GPT-5.2", "Gemini 3 Pro", "Grok 4.1", "Claude Opus 4.5", "DeepSeek V3.2", "Kimi K2", "Qwen 3")
     assert all(name in table for name in families)
     assert demo(tmp_path / "again.sqlite3", "--seed", "3") == table
@@ -157,6 +157,7 @@ def test_demo_serves_the_site_until_it_is_stopped(
     eventually(lambda: answers(f"http://127.0.0.1:{port}/") == 200)
     page = httpx.get(f"http://127.0.0.1:{port}/")
     assert "Claude Opus 4.5" in page.text
+    assert "the models are stand-ins" in page.text
     family = children(demo.pid)
     demo.send_signal(signal.SIGINT)
     assert demo.wait(PATIENCE_S) == 0

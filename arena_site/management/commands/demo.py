@@ -31,7 +31,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["weeks"] < 1:
             raise CommandError("--weeks must be at least 1", returncode=BAD_USAGE)
-        env = {"SECRET_KEY": secrets.token_urlsafe(40), "ARENA_SPEND_LIMIT_USD": "25", "ARENA_HTTPS": "false"}
+        env = {
+            "SECRET_KEY": secrets.token_urlsafe(40),
+            "ARENA_SPEND_LIMIT_USD": "25",
+            "ARENA_HTTPS": "false",
+            "ARENA_DEMO": "true",
+        }
         if options["database"]:
             try:
                 conf.database(options["database"])

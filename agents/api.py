@@ -1,0 +1,363 @@
+"""Families, releases, decisions and the ledger, for readers."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from agents.models import (
+    Decision,
+    Family,
+    Instruction,
+    JournalEntry,
+    ModelCall,
+    Position,
+    Release,
+    Settlement,
+    Trade,
+)
+from cohorts.models import Cohort
+from markets.blocks import decimal_text
+from markets.rest import DecimalText, Filters, Money, ReferenceFilter, Row, Rows
+
+ZERO = Decimal(0)
+
+
+class ReleaseRow(Row):
+    family = serializers.CharField(source="family.slug", read_only=True)
+
+    class Meta:
+        model = Release
+        fields = ("id", "family", "model_id", "display_name", "price_prompt", "price_completion", "effective_from")
+
+
+class ReleaseFilters(Filters):
+    family = ReferenceFilter(Family, by="slug")
+
+    class Meta:
+        model = Release
+        fields = {"effective_from": ["gte", "lt"]}
+
+
+class Releases(Rows):
+    """The exact models behind the families, with their prices per token."""
+
+    queryset = Release.objects.select_related("family")
+    serializer_class = ReleaseRow
+    filterset_class = ReleaseFilters
+    orderings = {"id": "pk", "family": "family__slug", "effective_from": "effective_from"}
+
+
+class FamilyRow(Row):
+    release = serializers.CharField(
+        read_only=True, allow_null=True, help_text="The model behind it now, as its gateway names it."
+    )
+
+    class Meta:
+        model = Family
+        fields = ("slug", "display_name", "provider", "color", "active", "release")
+
+
+class FamilyFilters(Filters):
+    class Meta:
+        model = Family
+        fields = {"active": ["exact"]}
+
+
+def with_release(families: QuerySet[Family], at: datetime) -> QuerySet[Family]:
+    """Adds `release`, the model id in effect at an instant, as `Family.release_at` finds it for one."""
+    in_effect = Release.objects.filter(family=OuterRef("pk"), effective_from__lte=at)
+    newest = in_effect.order_by("-effective_from", "-pk").values("model_id")[:1]
+    return families.annotate(release=Subquery(newest))
+
+
+class Families(Rows):
+    """Competitors: stable slots, whatever model is behind them."""
+
+    queryset = Family.objects.all()
+    serializer_class = FamilyRow
+    filterset_class = FamilyFilters
+    lookup_field = "slug"
+    lookup_value_regex = r"[a-z0-9][a-z0-9.\-]*"
+    orderings = {"slug": "slug", "display_name": "display_name", "provider": "provider"}
+
+    def get_queryset(self) -> QuerySet[Family]:
+        return with_release(super().get_queryset(), timezone.now())
+
+
+class OfAgent(Row):
+    """What all rows of an agent name: the agent, its cohort, its family."""
+
+    cohort = serializers.IntegerField(source="agent.cohort.number", read_only=True)
+    family = serializers.CharField(source="agent.family.slug", read_only=True)
+
+
+class OfAgentFilters(Filters):
+    cohort = ReferenceFilter(Cohort, "agent__cohort", by="number")
+    family = ReferenceFilter(Family, "agent__family", by="slug")
+
+
+class TradeRow(OfAgent):
+    side = serializers.CharField(read_only=True)
+
+    class Meta:
+        model = Trade
+        fields = (
+            "id", "agent", "cohort", "family", "decision", "sequence", "position", "market", "side", "kind",
+            "shares", "price", "amount", "implied_confidence", "cost_basis", "realized_pnl", "executed_at",
+        )  # fmt: skip
+
+
+class TradeFilters(OfAgentFilters):
+    class Meta:
+        model = Trade
+        fields = {
+            "agent": ["exact"],
+            "decision": ["exact"],
+            "position": ["exact"],
+            "market": ["exact"],
+            "kind": ["exact"],
+            "executed_at": ["gte", "lt"],
+        }
+
+
+class Trades(Rows):
+    """Purchases and sales, each at the frozen price of its run."""
+
+    queryset = Trade.objects.select_related("agent__cohort", "agent__family", "outcome")
+    serializer_class = TradeRow
+    filterset_class = TradeFilters
+    orderings = {"id": "pk", "executed_at": "executed_at", "amount": "amount"}
+
+
+class DecisionRow(OfAgent):
+    tokens_input = serializers.SerializerMethodField(help_text="Summed over every call; 0 where none stated any.")
+    tokens_output = serializers.SerializerMethodField(help_text="Summed over every call; 0 where none stated any.")
+    cost_usd = serializers.SerializerMethodField(help_text="Summed over every call, failed ones too.")
+
+    class Meta:
+        model = Decision
+        fields: tuple[str, ...] = (
+            "id", "agent", "cohort", "family", "universe", "week", "action", "status", "fallback", "reasoning",
+            "error", "tokens_input", "tokens_output", "cost_usd", "decided_at",
+        )  # fmt: skip
+
+    def get_tokens_input(self, decision: Any) -> int:
+        return decision.tokens_input or 0
+
+    def get_tokens_output(self, decision: Any) -> int:
+        return decision.tokens_output or 0
+
+    def get_cost_usd(self, decision: Any) -> str:
+        return decimal_text(decision.cost_usd or ZERO)
+
+
+class CallRow(Row):
+    portfolio = serializers.CharField(source="portfolio_block", read_only=True)
+    positions = serializers.CharField(source="positions_block", read_only=True)
+
+    class Meta:
+        model = ModelCall
+        fields = (
+            "sequence", "attempt", "model", "returned_model", "provider", "generation_id", "idempotency_key",
+            "prompt_sha256", "portfolio", "positions", "awaiting", "retry_note", "result", "late", "raw_response",
+            "content", "refusal", "parsed", "finish_reason", "http_status", "error", "tokens_input",
+            "tokens_output", "tokens_reasoning", "cost_usd", "cost_stated", "latency_ms", "sent_at",
+        )  # fmt: skip
+
+
+class InstructionRow(Row):
+    call = serializers.IntegerField(source="call.sequence", read_only=True, help_text="The sequence of its call.")
+
+    class Meta:
+        model = Instruction
+        fields = ("call", "sequence", "kind", "payload", "executed", "reason")
+
+
+class DecisionDetail(DecisionRow):
+    system_prompt = serializers.SerializerMethodField()
+    user_prompt = serializers.SerializerMethodField(
+        help_text="Byte for byte as it was sent with the last call; null where nothing was sent."
+    )
+    calls = CallRow(many=True, read_only=True)
+    instructions = serializers.SerializerMethodField()
+    trades = TradeRow(many=True, read_only=True)
+
+    class Meta(DecisionRow.Meta):
+        fields = (*DecisionRow.Meta.fields, "system_prompt", "user_prompt", "calls", "instructions", "trades")
+
+    def get_system_prompt(self, decision: Decision) -> str | None:
+        calls = list(decision.calls.all())
+        return calls[-1].system_prompt if calls else None
+
+    def get_user_prompt(self, decision: Decision) -> str | None:
+        calls = list(decision.calls.all())
+        return calls[-1].user_prompt if calls else None
+
+    @extend_schema_field(InstructionRow(many=True))
+    def get_instructions(self, decision: Decision) -> list[dict[str, Any]]:
+        of_calls = [instruction for call in decision.calls.all() for instruction in call.instructions.all()]
+        return list(InstructionRow(of_calls, many=True).data)
+
+
+class DecisionFilters(OfAgentFilters):
+    cohort = ReferenceFilter(Cohort, by="number")
+
+    class Meta:
+        model = Decision
+        fields = {
+            "agent": ["exact"],
+            "universe": ["exact"],
+            "week": ["exact"],
+            "action": ["exact"],
+            "status": ["exact"],
+            "fallback": ["exact"],
+            "decided_at": ["gte", "lt"],
+        }
+
+
+class Decisions(Rows):
+    """What agents decided, newest first; one of them with its prompt, every call and every instruction."""
+
+    queryset = Decision.objects.select_related("agent__cohort", "agent__family").with_costs()
+    serializer_class = DecisionRow
+    detail_serializer_class = DecisionDetail
+    filterset_class = DecisionFilters
+    orderings = {"id": "pk", "week": "week", "decided_at": "decided_at"}
+    ordering = ("-pk",)
+
+    def get_queryset(self) -> QuerySet[Decision]:
+        decisions = super().get_queryset()
+        if not self.detail:
+            return decisions
+        calls = ModelCall.objects.order_by("sequence").prefetch_related("instructions__call")
+        trades = Trades.queryset.order_by("sequence")
+        return decisions.select_related("cohort__methodology", "universe").prefetch_related(
+            Prefetch("calls", calls), Prefetch("trades", trades)
+        )
+
+
+class PositionRow(OfAgent):
+    side = serializers.CharField(read_only=True)
+    entry_price = DecimalText(allow_null=True, help_text="The mean price paid for the shares still held.")
+    price = serializers.SerializerMethodField(help_text="The last accepted price; null unless open.")
+    value = serializers.SerializerMethodField("get_worth", help_text="Shares at that price, else at cost.")
+    unrealized_pnl = serializers.SerializerMethodField(help_text="Null unless open.")
+
+    class Meta:
+        model = Position
+        fields = (
+            "id", "agent", "cohort", "family", "market", "side", "status", "shares", "cost_basis", "entry_price",
+            "price", "value", "unrealized_pnl", "realized_pnl", "opened_at", "closed_at",
+        )  # fmt: skip
+
+    def _price(self, position: Position) -> Decimal | None:
+        return position.outcome.price if position.status == Position.Status.OPEN else None
+
+    def get_price(self, position: Position) -> str | None:
+        price = self._price(position)
+        return None if price is None else decimal_text(price)
+
+    def get_worth(self, position: Position) -> str:
+        return decimal_text(position.value_at(self._price(position)), places=2)
+
+    def get_unrealized_pnl(self, position: Position) -> str | None:
+        if position.status != Position.Status.OPEN:
+            return None
+        return decimal_text(position.value_at(self._price(position)) - position.cost_basis, places=2)
+
+
+class PositionFilters(OfAgentFilters):
+    class Meta:
+        model = Position
+        fields = {
+            "agent": ["exact"],
+            "market": ["exact"],
+            "status": ["exact"],
+            "opened_at": ["gte", "lt"],
+            "closed_at": ["gte", "lt"],
+        }
+
+
+class Positions(Rows):
+    """Shares held and once held, at the last accepted prices."""
+
+    queryset = Position.objects.select_related("agent__cohort", "agent__family", "outcome")
+    serializer_class = PositionRow
+    filterset_class = PositionFilters
+    orderings = {
+        "id": "pk",
+        "cost_basis": "cost_basis",
+        "realized_pnl": "realized_pnl",
+        "opened_at": "opened_at",
+        "closed_at": "closed_at",
+    }
+
+
+class SettlementRow(OfAgent):
+    side = serializers.CharField(source="position.side", read_only=True)
+
+    class Meta:
+        model = Settlement
+        fields = (
+            "id", "position", "agent", "cohort", "family", "market", "side", "kind", "shares", "cost_basis",
+            "payout", "realized_pnl", "settled_at",
+        )  # fmt: skip
+
+
+class SettlementFilters(OfAgentFilters):
+    class Meta:
+        model = Settlement
+        fields = {
+            "agent": ["exact"],
+            "market": ["exact"],
+            "position": ["exact"],
+            "kind": ["exact"],
+            "settled_at": ["gte", "lt"],
+        }
+
+
+class Settlements(Rows):
+    """The ends of positions: paid, worthless or refunded."""
+
+    queryset = Settlement.objects.select_related("agent__cohort", "agent__family", "position__outcome")
+    serializer_class = SettlementRow
+    filterset_class = SettlementFilters
+    orderings = {"id": "pk", "payout": "payout", "realized_pnl": "realized_pnl", "settled_at": "settled_at"}
+    ordering = ("-settled_at",)
+
+
+class JournalRow(OfAgent):
+    balance = Money(help_text="Cash after this entry.")
+
+    class Meta:
+        model = JournalEntry
+        fields = (
+            "id", "agent", "cohort", "family", "sequence", "kind", "amount", "balance", "trade", "settlement",
+            "occurred_at",
+        )  # fmt: skip
+
+
+class JournalFilters(OfAgentFilters):
+    class Meta:
+        model = JournalEntry
+        fields = {
+            "agent": ["exact"],
+            "trade": ["exact"],
+            "settlement": ["exact"],
+            "kind": ["exact"],
+            "occurred_at": ["gte", "lt"],
+        }
+
+
+class Journal(Rows):
+    """Every change of every agent's cash, with the balance after it."""
+
+    queryset = JournalEntry.objects.select_related("agent__cohort", "agent__family")
+    serializer_class = JournalRow
+    filterset_class = JournalFilters
+    orderings = {"id": "pk", "sequence": "sequence", "occurred_at": "occurred_at"}

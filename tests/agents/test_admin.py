@@ -1,0 +1,160 @@
+"""Families, releases, decisions and the ledger, for the operator."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from agents.models import Decision, Family, Release
+from tests.factories import (
+    AgentFactory,
+    DecisionFactory,
+    FamilyFactory,
+    InstructionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    ReleaseFactory,
+    bet,
+)
+
+pytestmark = pytest.mark.django_db
+HOSTILE = "</pre><script>alert(1)</script>"
+
+
+def shown(client: Client, decision: Decision) -> str:
+    page = client.get(reverse("admin:agents_decision_change", args=[decision.pk]))
+    assert page.status_code == 200
+    return page.content.decode()
+
+
+def test_a_decision_shows_its_prompt_calls_instructions_and_trades(admin_client: Client) -> None:
+    trade = bet(AgentFactory(), MarketFactory(question="Will it rain on Sunday?"))
+    ModelCallFactory(decision=trade.decision, result="malformed", error="no JSON object", content="I think")
+    call = ModelCallFactory(decision=trade.decision, portfolio_block='{"cash": "7.77"}')
+    InstructionFactory(call=call, reason="bets[0].amount: 20 is below the minimum")
+    page = shown(admin_client, trade.decision)
+    assert '<pre class="verbatim">' in page
+    assert "{&quot;cash&quot;: &quot;7.77&quot;}" in page
+    assert "Will it rain on Sunday?" in page
+    assert "no JSON object" in page
+    assert "bets[0].amount: 20 is below the minimum" in page
+    assert "1250.000000" in page
+    assert "0.005000" in page
+
+
+def test_what_a_model_or_a_venue_says_is_escaped(admin_client: Client) -> None:
+    trade = bet(AgentFactory(), MarketFactory(question=HOSTILE, prices={HOSTILE: "0.5", "Other": "0.5"}), HOSTILE)
+    decision = trade.decision
+    Decision.objects.filter(pk=decision.pk).update(reasoning=HOSTILE, error=HOSTILE)
+    call = ModelCallFactory(
+        decision=decision, content=HOSTILE, raw_response=HOSTILE, error=HOSTILE, portfolio_block=HOSTILE,
+        retry_note=HOSTILE, provider=HOSTILE,
+    )  # fmt: skip
+    InstructionFactory(call=call, reason=HOSTILE, payload={"side": HOSTILE})
+    pages = [shown(admin_client, decision)]
+    pages += [
+        admin_client.get(reverse(f"admin:agents_{model}_changelist")).content.decode()
+        for model in ("decision", "modelcall", "instruction", "position", "trade", "journalentry")
+    ]
+    pages.append(admin_client.get(reverse("admin:agents_modelcall_change", args=[call.pk])).content.decode())
+    assert all("<script>alert(1)" not in page for page in pages)
+    assert pages[0].count("&lt;script&gt;alert(1)") >= 9
+
+
+def test_a_decision_for_which_nothing_was_sent_says_so(admin_client: Client) -> None:
+    decision = DecisionFactory(missed=True, universe=None)
+    assert "nothing was sent" in shown(admin_client, decision)
+
+
+def test_a_decision_costs_the_same_queries_however_much_was_said(admin_client: Client) -> None:
+    agent = AgentFactory()
+
+    def grow() -> Decision:
+        trade = bet(agent, MarketFactory(), amount="100.00")
+        InstructionFactory(call=ModelCallFactory(decision=trade.decision))
+        return trade.decision
+
+    def counted(decision: Decision) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            shown(admin_client, decision)
+        return len(captured)
+
+    before = counted(grow())
+    grow()
+    assert counted(grow()) == before
+
+
+def test_a_decision_loads_no_script_or_style_inline(admin_client: Client) -> None:
+    page = shown(admin_client, ModelCallFactory().decision)
+    assert "arena/admin.css" in page
+    assert ' style="' not in page
+
+
+def test_an_agent_links_to_its_own_records(admin_client: Client) -> None:
+    first, second = AgentFactory(), AgentFactory()
+    bet(first, MarketFactory(question="The first one's?"))
+    bet(second, MarketFactory(question="The second one's?"))
+    page = admin_client.get(reverse("admin:agents_agent_change", args=[first.pk])).content.decode()
+    link = f"{reverse('admin:agents_trade_changelist')}?agent__id__exact={first.pk}"
+    assert f'href="{link}"' in page
+    trades = admin_client.get(link).content.decode()
+    assert "The first one&#x27;s?" in trades
+    assert "The second one&#x27;s?" not in trades
+
+
+def release_form(release: Release, **changed: Any) -> dict[str, Any]:
+    return {
+        "family": release.family_id,
+        "model_id": release.model_id,
+        "display_name": release.display_name,
+        "price_prompt": str(release.price_prompt),
+        "price_completion": str(release.price_completion),
+        "effective_from_0": f"{release.effective_from:%Y-%m-%d}",
+        "effective_from_1": f"{release.effective_from:%H:%M:%S}",
+        **changed,
+    }
+
+
+def test_a_release_that_nobody_plays_can_be_corrected(admin_client: Client) -> None:
+    release = ReleaseFactory()
+    path = reverse("admin:agents_release_change", args=[release.pk])
+    answer = admin_client.post(path, release_form(release, price_prompt="0.000000071"))
+    assert answer.status_code == 302, answer.context["errors"]
+    release.refresh_from_db()
+    assert release.price_prompt == Decimal("0.000000071")
+
+
+def test_a_release_that_an_agent_plays_can_not_be_changed_or_deleted(admin_client: Client) -> None:
+    release = AgentFactory().release
+    for page, posted in (("change", release_form(release, model_id="acme/other")), ("delete", {"post": "yes"})):
+        path = reverse(f"admin:agents_release_{page}", args=[release.pk])
+        assert admin_client.post(path, posted).status_code == 403
+    release.refresh_from_db()
+    assert release.model_id == "openai/gpt-5.2"
+
+
+def test_a_new_release_is_registered_for_a_family(admin_client: Client) -> None:
+    family = Family.objects.get(slug="grok-4")
+    release = Release(
+        family=family, model_id="x-ai/grok-5", display_name="Grok 5", price_prompt="0.000001",
+        price_completion="0.000002", effective_from=timezone.now() - timedelta(hours=1),
+    )  # fmt: skip
+    answer = admin_client.post(reverse("admin:agents_release_add"), release_form(release))
+    assert answer.status_code == 302, answer.context["errors"]
+    assert "x-ai/grok-5" in admin_client.get(reverse("admin:agents_family_changelist")).content.decode()
+
+
+def test_a_family_can_be_renamed_but_keeps_its_slug(admin_client: Client) -> None:
+    family = FamilyFactory()
+    path = reverse("admin:agents_family_change", args=[family.pk])
+    posted = {"slug": "other", "display_name": "New name", "provider": "Acme", "color": "#abcdef"}
+    assert admin_client.post(path, posted).status_code == 302
+    slug = family.slug
+    family.refresh_from_db()
+    assert (family.slug, family.display_name, family.active) == (slug, "New name", False)

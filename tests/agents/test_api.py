@@ -1,0 +1,252 @@
+"""Rows of families, decisions and the ledger as readers get them."""
+
+import hashlib
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+import time_machine
+from django.test import Client
+
+from agents.models import Decision, Family
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    InstructionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    ReleaseFactory,
+    bet,
+    resolve,
+    sale,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def found(client: Client, name: str, **query: object) -> list[int]:
+    return [row["id"] for row in client.get(f"/api/v1/{name}/", query).json()["results"]]
+
+
+def test_a_family_shows_the_release_that_is_in_effect_now(client: Client) -> None:
+    family = Family.objects.get(slug="gpt-5.1")
+    ReleaseFactory(family=family, model_id="openai/gpt-6", effective_from=WEEK)
+    ReleaseFactory(family=family, model_id="openai/gpt-7", effective_from=WEEK + timedelta(weeks=1))
+    with time_machine.travel(WEEK + timedelta(days=1), tick=False):
+        row = client.get("/api/v1/families/gpt-5.1/").json()
+        assert row == {
+            "slug": "gpt-5.1",
+            "display_name": "GPT-5.2",
+            "provider": "OpenAI",
+            "color": "#009e73",
+            "active": True,
+            "release": "openai/gpt-6",
+        }
+        at = WEEK + timedelta(days=1)
+        for listed in client.get("/api/v1/families/").json()["results"]:
+            release = Family.objects.get(slug=listed["slug"]).release_at(at)
+            assert release is not None
+            assert listed["release"] == release.model_id
+
+
+def test_a_release_shows_its_prices_per_token_in_full(client: Client) -> None:
+    rows = client.get("/api/v1/releases/", {"family": "qwen-3-next"}).json()["results"]
+    assert [(row["family"], row["price_prompt"], row["price_completion"]) for row in rows] == [
+        ("qwen-3-next", "0.000000071", "0.0000001")
+    ]
+
+
+def test_a_trade_names_agent_cohort_family_and_decision(client: Client) -> None:
+    trade = bet(AgentFactory(), MarketFactory(prices={"YES": "0.43", "NO": "0.57"}), amount="1250.00")
+    row = client.get(f"/api/v1/trades/{trade.pk}/").json()
+    assert row == {
+        "id": trade.pk,
+        "agent": trade.agent_id,
+        "cohort": 1,
+        "family": "gpt-5.1",
+        "decision": trade.decision_id,
+        "sequence": 1,
+        "position": trade.position_id,
+        "market": trade.market_id,
+        "side": "YES",
+        "kind": "BUY",
+        "shares": "2906.976744",
+        "price": "0.430000",
+        "amount": "1250.00",
+        "implied_confidence": 0.5,
+        "cost_basis": "1250.00",
+        "realized_pnl": "0.00",
+        "executed_at": "2026-03-08T00:05:00Z",
+    }
+
+
+def test_trades_can_be_narrowed_by_all_they_refer_to(client: Client) -> None:
+    first = bet(AgentFactory())
+    second = bet(AgentFactory(cohort=CohortFactory()))
+    sold = sale(second.position)
+    assert found(client, "trades", cohort=2) == [second.pk, sold.pk]
+    assert found(client, "trades", agent=first.agent_id) == [first.pk]
+    assert found(client, "trades", market=first.market_id) == [first.pk]
+    assert found(client, "trades", decision=sold.decision_id) == [sold.pk]
+    assert found(client, "trades", position=second.position_id) == [second.pk, sold.pk]
+    assert found(client, "trades", kind="SELL") == [sold.pk]
+    assert found(client, "trades", family="gpt-5.1") == [first.pk, second.pk, sold.pk]
+    assert found(client, "trades", family="grok-4") == []
+    assert found(client, "trades", executed_at__lt="2026-03-15T00:00:00Z") == [first.pk]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "said"),
+    [
+        ("cohort", "99", "no cohort has the number 99"),
+        ("cohort", "99999999999999999999", "no cohort has the number 99999999999999999999"),
+        ("cohort", "one", "no cohort has the number one"),
+        ("family", "gpt-9", "no family has the slug gpt-9"),
+        ("agent", "5", "no agent has the id 5"),
+        ("kind", "buy", "buy is unknown; known are BUY, SELL"),
+    ],
+)
+def test_a_filter_that_refers_to_nothing_says_so(client: Client, parameter: str, value: str, said: str) -> None:
+    response = client.get("/api/v1/trades/", {parameter: value})
+    assert (response.status_code, response.json()) == (400, {parameter: [said]})
+
+
+def test_an_open_position_is_worth_its_shares_at_the_last_price(client: Client) -> None:
+    position = bet(AgentFactory(), amount="500.00").position
+    position.outcome.price = Decimal("0.50")
+    position.outcome.save()
+    row = client.get(f"/api/v1/positions/{position.pk}/").json()
+    assert row == {
+        "id": position.pk,
+        "agent": position.agent_id,
+        "cohort": 1,
+        "family": "gpt-5.1",
+        "market": position.market_id,
+        "side": "YES",
+        "status": "open",
+        "shares": "1250.000000",
+        "cost_basis": "500.00",
+        "entry_price": "0.400000",
+        "price": "0.500000",
+        "value": "625.00",
+        "unrealized_pnl": "125.00",
+        "realized_pnl": "0.00",
+        "opened_at": "2026-03-08T00:05:00Z",
+        "closed_at": None,
+    }
+
+
+def test_an_open_position_without_a_price_counts_at_cost(client: Client) -> None:
+    position = bet(AgentFactory()).position
+    position.outcome.price = None
+    position.outcome.save()
+    row = client.get(f"/api/v1/positions/{position.pk}/").json()
+    assert (row["price"], row["value"], row["unrealized_pnl"]) == (None, "500.00", "0.00")
+
+
+def test_a_position_that_is_over_has_no_price_and_no_value(client: Client) -> None:
+    position = bet(AgentFactory()).position
+    resolve(position.market, "YES")
+    row = client.get(f"/api/v1/positions/{position.pk}/").json()
+    assert (row["status"], row["realized_pnl"]) == ("settled", "750.00")
+    assert (row["price"], row["entry_price"], row["unrealized_pnl"], row["value"]) == (None, None, None, "0.00")
+
+
+def test_the_journal_and_the_settlement_tell_where_cash_came_from(client: Client) -> None:
+    agent = AgentFactory()
+    trade = bet(agent)
+    resolve(trade.market, None)
+    rows = client.get("/api/v1/journal/", {"agent": agent.pk, "ordering": "sequence"}).json()["results"]
+    assert [(row["kind"], row["amount"], row["balance"]) for row in rows] == [
+        ("deposit", "10000.00", "10000.00"),
+        ("buy", "-500.00", "9500.00"),
+        ("refund", "500.00", "10000.00"),
+    ]
+    (settlement,) = client.get("/api/v1/settlements/", {"kind": "refunded", "market": trade.market_id}).json()[
+        "results"
+    ]
+    assert rows[1]["trade"] == trade.pk
+    assert rows[2]["settlement"] == settlement["id"]
+    assert (settlement["payout"], settlement["realized_pnl"], settlement["side"]) == ("500.00", "0.00", "YES")
+
+
+def test_a_decision_costs_what_all_its_calls_cost(client: Client) -> None:
+    decision = DecisionFactory(universe__markets=[MarketFactory()])
+    ModelCallFactory(decision=decision, result="failed", tokens_input=None, tokens_output=None, cost_usd=Decimal(0))
+    ModelCallFactory(decision=decision, result="malformed", cost_usd=Decimal("0.0000005"))
+    ModelCallFactory(decision=decision)
+    (row,) = client.get("/api/v1/decisions/").json()["results"]
+    assert row == {
+        "id": decision.pk,
+        "agent": decision.agent_id,
+        "cohort": 1,
+        "family": "gpt-5.1",
+        "universe": decision.universe_id,
+        "week": 1,
+        "action": "HOLD",
+        "status": "completed",
+        "fallback": False,
+        "reasoning": "Nothing looks mispriced.",
+        "error": None,
+        "tokens_input": 2000,
+        "tokens_output": 400,
+        "cost_usd": "0.0025005",
+        "decided_at": "2026-03-08T00:05:00Z",
+    }
+
+
+def test_a_decision_for_which_nothing_was_sent_has_no_prompt_and_cost_nothing(client: Client) -> None:
+    decision = DecisionFactory(missed=True, universe=None)
+    row = client.get(f"/api/v1/decisions/{decision.pk}/").json()
+    assert (row["status"], row["action"], row["error"]) == ("missed", None, "window over")
+    assert (row["tokens_input"], row["cost_usd"]) == (0, "0.000000")
+    assert (row["system_prompt"], row["user_prompt"], row["calls"], row["trades"]) == (None, None, [], [])
+
+
+def test_one_decision_shows_its_prompt_byte_for_byte_and_every_call(client: Client) -> None:
+    market = MarketFactory(question='<script>alert("é")</script>\u2028\nMARKETS')
+    trade = bet(AgentFactory(), market)
+    decision = trade.decision
+    ModelCallFactory(decision=decision, result="malformed", raw_response="<b>", error="no JSON", provider="Acme")
+    last = ModelCallFactory(decision=decision, retry_note="\nNOTE\nAgain.\n")
+    rejected = InstructionFactory(call=last)
+    row = client.get(f"/api/v1/decisions/{decision.pk}/").json()
+    assert row["user_prompt"] == last.user_prompt
+    assert row["user_prompt"].endswith("\nNOTE\nAgain.\n")
+    sent = f"{row['system_prompt']}\0{row['user_prompt']}"
+    assert hashlib.sha256(sent.encode()).hexdigest() == row["calls"][1]["prompt_sha256"]
+    assert [(call["sequence"], call["result"]) for call in row["calls"]] == [(1, "malformed"), (2, "answered")]
+    assert row["calls"][0]["raw_response"] == "<b>"
+    assert row["calls"][0]["error"] == "no JSON"
+    assert row["calls"][0]["provider"] == "Acme"
+    assert (row["calls"][1]["provider"], row["calls"][1]["latency_ms"]) == (None, 1500)
+    assert row["calls"][1]["cost_usd"] == "0.002500"
+    assert row["instructions"] == [
+        {
+            "call": 2,
+            "sequence": 1,
+            "kind": "BET",
+            "payload": {"market_id": "1", "side": "YES", "amount": "20"},
+            "executed": False,
+            "reason": rejected.reason,
+        }
+    ]
+    assert [traded["id"] for traded in row["trades"]] == [trade.pk]
+
+
+def test_decisions_can_be_narrowed(client: Client) -> None:
+    cohort = CohortFactory()
+    market = MarketFactory()
+    held = DecisionFactory(agent=AgentFactory(cohort=cohort), universe__markets=[market])
+    failed = DecisionFactory(agent=AgentFactory(cohort=cohort), failed=True)
+    later = DecisionFactory(agent=failed.agent, week=2, fallback=True)
+    assert found(client, "decisions") == [later.pk, failed.pk, held.pk]
+    assert found(client, "decisions", status="failed") == [failed.pk]
+    assert found(client, "decisions", action="HOLD", week=1) == [held.pk]
+    assert found(client, "decisions", fallback="true") == [later.pk]
+    assert found(client, "decisions", universe=held.universe_id) == [failed.pk, held.pk]
+    assert found(client, "decisions", decided_at__gte="2026-03-08T00:05:00Z") == [later.pk, held.pk]
+    assert found(client, "decisions", cohort=1, family=held.agent.family.slug) == [held.pk]
+    assert Decision.objects.count() == 3

@@ -1,0 +1,138 @@
+"""Health for machines: alive, ready, measured."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+
+from markets.models import Alert, Run
+from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, SnapshotFactory
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
+
+ROOT = Path(__file__).resolve().parents[2]
+ASK = """
+import json, sys
+import django
+from django.conf import settings
+del settings.DATABASES["default"]["OPTIONS"]["pool"]  # which would wait, and hide what the driver says
+django.setup()
+settings.ROOT_URLCONF = "arena_site.urls_pages"
+from django.test import Client
+answer = Client().get(sys.argv[1])
+print(json.dumps([answer.status_code, answer.content.decode()]))
+"""
+
+
+def asked_with(database: str, address: str) -> tuple[int, str]:
+    """The answer of a process whose DATABASE_URL is this."""
+    settings = {
+        "DATABASE_URL": database,
+        "ALLOWED_HOSTS": "testserver",
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+    }
+    environment = os.environ | settings
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, address],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    status, body = json.loads(done.stdout)
+    return status, body
+
+
+def metrics(client) -> dict[str, float]:
+    lines = client.get("/metrics").content.decode().splitlines()
+    return {name: float(value) for name, _, value in (li.rpartition(" ") for li in lines if not li.startswith("#"))}
+
+
+def test_alive_asks_nothing_of_the_database(client, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        answer = client.get("/healthz")
+
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_ready_with_a_migrated_database(client):
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"status": "ok", "database": "ok", "migrations": "ok"},
+    )
+
+
+def test_not_ready_names_the_migrations_that_wait(client):
+    MigrationRecorder(connection).record_unapplied("scoring", "0001_initial")
+
+    answer = client.get("/readyz")
+
+    assert answer.status_code == 503
+    assert answer.json()["migrations"] == "not applied: scoring.0001_initial"
+
+
+def test_not_ready_without_a_database_and_no_secret_is_told():
+    status, body = asked_with("postgres://arena:hunter2@127.0.0.1:9/arena", "/readyz")
+
+    assert status == 503
+    assert "can not be reached" in json.loads(body)["database"]
+    assert "hunter2" not in body
+    assert "127.0.0.1" not in body
+
+
+def test_metrics_answer_without_a_database():
+    status, body = asked_with("postgres://arena:hunter2@127.0.0.1:9/arena", "/metrics")
+
+    assert status == 200
+    assert "arena_database_up 0.0" in body
+    assert "hunter2" not in body
+
+
+def test_metrics_count_what_is_in_the_database(client):
+    agent = AgentFactory()
+    decision = DecisionFactory(agent=agent)
+    ModelCallFactory(decision=decision, result="malformed")
+    ModelCallFactory(decision=decision)
+    at = datetime(2026, 3, 9, tzinfo=UTC)
+    SnapshotFactory(agent=agent, taken_at=at)
+    Alert.objects.raise_once("closed-unresolved", "m1", "look", at)
+    Alert.objects.raise_once("closed-unresolved", "m2", "look", at)
+    with Run.objects.recorded("sync_markets", at):
+        pass
+
+    shown = metrics(client)
+
+    assert shown["arena_database_up"] == 1
+    assert shown['arena_cohorts{status="active"}'] == 1
+    assert shown['arena_agents{status="active"}'] == 1
+    assert shown['arena_decisions{status="completed"}'] == 1
+    assert shown['arena_model_calls_total{result="malformed"}'] == 1
+    assert shown['arena_model_cost_usd_total{model="openai/gpt-5.2"}'] == pytest.approx(0.005)
+    assert shown['arena_open_alerts{kind="closed-unresolved"}'] == 2
+    assert shown['arena_newest_timestamp_seconds{of="snapshot"}'] == at.timestamp()
+    ran = shown['arena_run_last_success_timestamp_seconds{kind="sync_markets"}']
+    assert ran == pytest.approx(timezone.now().timestamp(), abs=60)
+    assert 'arena_run_last_failure_timestamp_seconds{kind="sync_markets"}' not in shown
+
+
+def test_metrics_of_an_empty_arena_leave_out_what_there_is_not(client):
+    shown = metrics(client)
+
+    assert shown["arena_database_up"] == 1
+    assert not any(name.startswith("arena_newest_timestamp_seconds") for name in shown)
+
+
+def test_health_is_never_cached(client):
+    for address in ("/healthz", "/readyz", "/metrics"):
+        assert "no-store" in client.get(address)["Cache-Control"]

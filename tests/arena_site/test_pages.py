@@ -1,0 +1,54 @@
+"""Pages of no app: about, what is not there, and the way around."""
+
+import re
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
+
+
+def test_about_says_what_the_results_can_not_say(client):
+    shown = client.get("/about/").content.decode()
+
+    assert "not a proper score" in shown
+    assert "Paper trades have no depth" in shown
+
+
+def test_an_unknown_address_is_named_and_leads_home(client):
+    answer = client.get("/nowhere/<b>/")
+
+    assert answer.status_code == 404
+    shown = answer.content.decode()
+    assert "/nowhere/%3Cb%3E/" in shown
+    assert 'href="/"' in shown
+
+
+def test_a_broken_page_needs_nothing_that_may_be_broken():
+    assert "Something broke on our side" in render_to_string("500.html")
+
+
+def test_every_link_of_the_frame_leads_somewhere(client):
+    frame = client.get("/about/").content.decode()
+    links = {link for link in re.findall(r'href="(/[^"]*)"', frame) if not link.startswith(("/api/", "/static/"))}
+
+    assert {"/", "/cohorts/", "/markets/", "/methodology/", "/about/"} <= links
+    assert {link: client.get(link).status_code for link in links} == dict.fromkeys(links, 200)
+
+
+def test_the_page_being_read_is_marked_in_the_navigation(client):
+    assert '<a href="/about/" aria-current="true">' in client.get("/about/").content.decode()
+
+
+def test_what_the_frame_loads_is_shipped(client):
+    frame = client.get("/about/").content.decode()
+    files = set(re.findall(r'"/static/([^"#]+)', frame))
+
+    assert files == {"arena/arena.css", "arena/favicon.svg"}
+    assert all(finders.find(file) for file in files)
+
+
+@pytest.mark.parametrize("address", ["/", "/about/", "/healthz", "/markets/"])
+def test_pages_are_only_read(client, address):
+    assert client.post(address).status_code == 405

@@ -1,0 +1,79 @@
+"""Markets and what ran, for the operator."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from markets.models import Alert
+from tests.factories import WEEK, MarketFactory, RunFactory, UniverseFactory
+
+pytestmark = pytest.mark.django_db
+HOSTILE = "<script>alert(1)</script>"
+
+
+def raised(subject: str = "500001") -> Alert:
+    return Alert.objects.create(kind="closed-unresolved", subject=subject, message="Closed for long.", raised_at=WEEK)
+
+
+def acknowledge(client: Client, *alerts: Alert) -> None:
+    chosen = {"action": "acknowledge", "_selected_action": [alert.pk for alert in alerts]}
+    client.post(reverse("admin:markets_alert_changelist"), chosen)
+
+
+def test_a_market_shows_its_question_escaped_and_its_sides(admin_client: Client) -> None:
+    market = MarketFactory(question=HOSTILE, prices={HOSTILE: "0.25", "Other": "0.75"})
+    for path in ("markets_market_changelist", "markets_outcome_changelist"):
+        page = admin_client.get(reverse(f"admin:{path}")).content.decode()
+        assert HOSTILE not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    page = admin_client.get(reverse("admin:markets_market_change", args=[market.pk])).content.decode()
+    assert HOSTILE not in page
+    assert "0.25" in page
+
+
+def test_the_log_of_a_run_is_shown_line_by_line(admin_client: Client) -> None:
+    run = RunFactory(log=["first <line>", "second"], error="it failed")
+    page = admin_client.get(reverse("admin:markets_run_change", args=[run.pk])).content.decode()
+    assert "first &lt;line&gt;\nsecond" in page
+    assert "it failed" in page
+
+
+def test_a_universe_links_to_its_entries(admin_client: Client) -> None:
+    universe = UniverseFactory(markets=[MarketFactory(question="In this universe?")])
+    page = admin_client.get(reverse("admin:markets_universe_change", args=[universe.pk])).content.decode()
+    link = f"{reverse('admin:markets_universeentry_changelist')}?universe__id__exact={universe.pk}"
+    assert f'href="{link}"' in page
+    assert "In this universe?" in admin_client.get(link).content.decode()
+
+
+def test_an_acknowledged_alert_is_cleared_and_the_act_is_on_record(admin_client: Client) -> None:
+    chosen, other = raised(), raised("500002")
+    acknowledge(admin_client, chosen)
+    assert list(Alert.objects.filter(cleared_at=None)) == [other]
+    (entry,) = LogEntry.objects.all()
+    assert (entry.object_id, entry.get_change_message()) == (str(chosen.pk), "Acknowledged.")
+
+
+def test_an_alert_is_acknowledged_once(admin_client: Client) -> None:
+    alert = raised()
+    acknowledge(admin_client, alert)
+    alert.refresh_from_db()
+    cleared_at = alert.cleared_at
+    raised_anew = raised()
+    acknowledge(admin_client, alert)
+    alert.refresh_from_db()
+    raised_anew.refresh_from_db()
+    assert (alert.cleared_at, raised_anew.cleared_at) == (cleared_at, None)
+    assert LogEntry.objects.count() == 1
+
+
+def test_who_may_only_look_can_not_acknowledge(client: Client) -> None:
+    viewer = User.objects.create_user("viewer", password="x", is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_alert"))
+    client.force_login(viewer)
+    alert = raised()
+    acknowledge(client, alert)
+    alert.refresh_from_db()
+    assert alert.cleared_at is None

@@ -1,0 +1,135 @@
+"""Rows of markets, prices and runs as readers get them."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from markets.rest import decimal_text
+from tests.factories import WEEK, MarketFactory, PriceObservationFactory, RunFactory, resolve
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [
+        ("0.43", 6, "0.430000"),
+        ("0.4300000000", 6, "0.430000"),
+        ("0.0000005", 6, "0.0000005"),
+        ("1", 6, "1.000000"),
+        ("0E-10", 6, "0.000000"),
+        ("1E+4", 2, "10000.00"),
+        ("-12.50", 2, "-12.50"),
+    ],
+)
+def test_a_decimal_shows_its_least_places_and_every_digit_it_has(value: str, places: int, text: str) -> None:
+    assert decimal_text(Decimal(value), places) == text
+
+
+def test_a_market_shows_each_side_with_its_price(client: Client) -> None:
+    market = MarketFactory(
+        prices={"Lakers": "0.4300005", "Celtics": None}, volume=Decimal("1200.50"), category="", slug=""
+    )
+    row = client.get(f"/api/v1/markets/{market.pk}/").json()
+    assert row == {
+        "id": market.pk,
+        "source": "polymarket",
+        "external_id": market.external_id,
+        "slug": None,
+        "question": market.question,
+        "category": None,
+        "kind": "multi",
+        "status": "active",
+        "outcomes": [
+            {
+                "side": "Lakers",
+                "name": "Lakers",
+                "price": "0.4300005",
+                "price_at": "2026-03-07T00:00:00Z",
+                "stale": False,
+            },
+            {"side": "Celtics", "name": "Celtics", "price": None, "price_at": None, "stale": False},
+        ],
+        "volume": "1200.50",
+        "liquidity": None,
+        "closes_at": None,
+        "closed_at": None,
+        "resolved_at": None,
+        "winning_side": None,
+    }
+
+
+def test_a_resolved_market_names_its_winner(client: Client) -> None:
+    market = resolve(MarketFactory(), "NO", at=WEEK + timedelta(days=3))
+    row = client.get(f"/api/v1/markets/{market.pk}/").json()
+    assert (row["status"], row["winning_side"]) == ("resolved", "NO")
+    assert row["resolved_at"] == "2026-03-11T00:00:00Z"
+
+
+def test_markets_come_by_volume_and_can_be_narrowed(client: Client) -> None:
+    small = MarketFactory(volume=Decimal(10), category="Sports", prices={"A": "0.5", "B": "0.5"})
+    large = MarketFactory(volume=Decimal(20), closed=True)
+
+    def found(**query: str) -> list[int]:
+        return [row["id"] for row in client.get("/api/v1/markets/", query).json()["results"]]
+
+    assert found() == [large.pk, small.pk]
+    assert found(status="closed") == [large.pk]
+    assert found(kind="multi") == [small.pk]
+    assert found(category="Sports") == [small.pk]
+    assert found(external_id=large.external_id) == [large.pk]
+    assert found(closed_at__gte=large.closed_at.isoformat()) == [large.pk]
+    assert found(closed_at__lt=large.closed_at.isoformat()) == []
+    assert found(ordering="volume") == [small.pk, large.pk]
+
+
+def test_a_filter_value_that_nothing_has_is_named(client: Client) -> None:
+    assert client.get("/api/v1/markets/", {"category": "Chess"}).json() == {"category": ["Chess occurs nowhere"]}
+    assert client.get("/api/v1/markets/", {"status": "open"}).json() == {
+        "status": ["open is unknown; known are active, closed, resolved, cancelled"]
+    }
+    assert client.get("/api/v1/prices/", {"market": "7"}).json() == {"market": ["no market has the id 7"]}
+    assert client.get("/api/v1/prices/", {"stale": "yes"}).json() == {"stale": ["yes is neither true nor false"]}
+
+
+def test_a_price_says_what_it_was_made_of_and_why(client: Client) -> None:
+    market = MarketFactory()
+    outcome = market.outcomes.get(side="NO")
+    observed = PriceObservationFactory(
+        outcome=outcome, observed_at=WEEK, price=None, source="", stale=True, reason="no midpoint", gamma=Decimal(1)
+    )
+    (row,) = client.get("/api/v1/prices/", {"market": market.pk, "stale": "true"}).json()["results"]
+    assert row == {
+        "id": observed.pk,
+        "market": market.pk,
+        "side": "NO",
+        "observed_at": "2026-03-08T00:00:00Z",
+        "price": None,
+        "source": None,
+        "stale": True,
+        "reason": "no midpoint",
+        "midpoint": None,
+        "gamma": "1.000000",
+        "bid": None,
+        "ask": None,
+    }
+    assert client.get("/api/v1/prices/", {"stale": "false"}).json()["results"] == []
+
+
+def test_a_day_holds_its_first_instant_and_not_the_next_days(client: Client) -> None:
+    for hours in (0, 12, 24):
+        PriceObservationFactory(observed_at=WEEK + timedelta(hours=hours))
+    day = {"observed_at__gte": "2026-03-08T00:00:00Z", "observed_at__lt": "2026-03-08T22:00:00-02:00"}
+    rows = client.get("/api/v1/prices/", day).json()["results"]
+    assert [row["observed_at"] for row in rows] == ["2026-03-08T12:00:00Z", "2026-03-08T00:00:00Z"]
+
+
+def test_the_log_of_a_run_comes_with_the_one_run(client: Client) -> None:
+    run = RunFactory(kind="take_snapshots", status="failed", log=["clob: timeout"], error="no price could be had")
+    RunFactory()
+    (row,) = client.get("/api/v1/runs/", {"status": "failed", "kind": "take_snapshots"}).json()["results"]
+    assert row["error"] == "no price could be had"
+    assert "log" not in row
+    assert client.get(f"/api/v1/runs/{run.pk}/").json()["log"] == ["clob: timeout"]

@@ -1,0 +1,102 @@
+"""The price rule as a table: which price is believed, where it came from, and whether it is stale."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from markets.pricing import PriceRule, judge, needs_book
+
+RULE = PriceRule(Decimal("0.10"), Decimal("0.10"), Decimal("0.25"))
+PRICES = st.none() | st.decimals("0", "1", places=4)
+
+
+def d(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
+
+
+@pytest.mark.parametrize(
+    ("midpoint", "gamma", "spread", "last", "price", "source", "stale"),
+    [
+        # the midpoint agrees with Gamma, up to exactly 0.10
+        ("0.43", "0.40", None, "0.40", "0.43", "midpoint", False),
+        ("0.50", "0.40", None, "0.40", "0.50", "midpoint", False),
+        ("0.30", "0.40", None, "0.40", "0.30", "midpoint", False),
+        ("0.5000000001", "0.40", None, "0.40", "0.40", "gamma", False),
+        # far from Gamma, a book with both sides and a spread of at most 0.10 speaks for itself
+        ("0.90", "0.40", "0.10", "0.40", "0.90", "midpoint", False),
+        ("0.90", "0.40", "0.1000000001", "0.40", "0.40", "gamma", False),
+        ("0.90", "0.40", "-0.05", "0.40", "0.40", "gamma", False),
+        ("0.43", None, "0.02", "0.40", "0.43", "midpoint", False),
+        # an absurd jump with a one-sided book (no spread) is not believed
+        ("0.0005", "0.40", None, "0.40", "0.40", "gamma", False),
+        ("0.0005", None, None, "0.40", "0.40", "last", True),
+        # Gamma alone, up to exactly 0.25 from the last accepted price
+        (None, "0.65", None, "0.40", "0.65", "gamma", False),
+        (None, "0.15", None, "0.40", "0.15", "gamma", False),
+        (None, "0.6500000001", None, "0.40", "0.40", "last", True),
+        (None, "0.02", None, "0.40", "0.40", "last", True),
+        # vanished, or 0: the last accepted price stays, flagged
+        (None, None, None, "0.40", "0.40", "last", True),
+        ("0", "0", None, "0.40", "0.40", "last", True),
+        ("0", "0", "0.01", "0.40", "0.40", "last", True),
+        ("1", "1", None, "0.40", "0.40", "last", True),
+        # a first price has nothing to be compared with
+        (None, "0.02", None, None, "0.02", "gamma", False),
+        ("0.97", "0.40", None, None, "0.40", "gamma", False),
+        ("0.97", None, "0.03", None, "0.97", "midpoint", False),
+        (None, None, None, None, None, "", True),
+    ],
+)
+def test_believed_price(
+    midpoint: str | None,
+    gamma: str | None,
+    spread: str | None,
+    last: str | None,
+    price: str | None,
+    source: str,
+    stale: bool,
+) -> None:
+    verdict = judge(RULE, midpoint=d(midpoint), gamma=d(gamma), spread=d(spread), last=d(last))
+    assert (verdict.price, verdict.source, verdict.stale) == (d(price), source, stale)
+    assert verdict.reason
+
+
+def test_gamma_price_not_seen_since_the_last_accepted_one_confirms_but_replaces_nothing() -> None:
+    def believed(midpoint: str | None) -> tuple[Decimal | None, str, bool]:
+        verdict = judge(
+            RULE, midpoint=d(midpoint), gamma=d("0.42"), spread=None, last=d("0.40"), gamma_is_news=False
+        )
+        return verdict.price, verdict.source, verdict.stale
+
+    assert believed("0.50") == (Decimal("0.50"), "midpoint", False)
+    assert believed(None) == (Decimal("0.40"), "last", True)
+
+
+@pytest.mark.parametrize(
+    ("midpoint", "gamma", "asked"),
+    [("0.50", "0.40", False), ("0.51", "0.40", True), ("0.50", None, True), (None, "0.40", False), (None, None, False)],
+)
+def test_book_is_fetched_only_for_a_midpoint_in_doubt(midpoint: str | None, gamma: str | None, asked: bool) -> None:
+    assert needs_book(RULE, midpoint=d(midpoint), gamma=d(gamma)) is asked
+
+
+@given(midpoint=PRICES, gamma=PRICES, spread=PRICES, last=PRICES)
+def test_verdict_is_one_of_the_prices_on_offer_and_stale_exactly_where_nothing_new_was_believed(
+    midpoint: Decimal | None, gamma: Decimal | None, spread: Decimal | None, last: Decimal | None
+) -> None:
+    verdict = judge(RULE, midpoint=midpoint, gamma=gamma, spread=spread, last=last)
+    assert verdict.price == {"midpoint": midpoint, "gamma": gamma, "last": last, "": None}[verdict.source]
+    assert verdict.stale == (verdict.source in ("last", ""))
+    assert len(verdict.reason) <= 300
+    if last is not None:
+        assert verdict.price is not None
+        if 0 < last < 1:
+            assert 0 < verdict.price < 1
+
+
+def test_the_other_side_of_a_binary_market_is_the_exact_complement() -> None:
+    verdict = judge(RULE, midpoint=d("0.3333333333"), gamma=d("0.33"), spread=None, last=None)
+    assert verdict.complement.price == Decimal("0.6666666667")
+    assert verdict.complement.source == "midpoint"

@@ -1,0 +1,186 @@
+"""Agents at their worth, snapshots, Brier scores and the leaderboard as readers get them."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from scoring.models import BrierScore, Leaderboard
+from scoring.services.boards import trading_entries
+from scoring.services.scores import compute_scores
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    MarketFactory,
+    ModelCallFactory,
+    SnapshotFactory,
+    bet,
+    resolve,
+)
+
+pytestmark = pytest.mark.django_db
+RESOLVED = WEEK + timedelta(days=30)
+
+
+def test_an_agent_is_shown_at_its_worth_with_its_record(client: Client) -> None:
+    agent = AgentFactory()
+    won = bet(agent, amount="1250.00", price="0.50")
+    held = bet(agent, MarketFactory(), amount="500.00", price="0.50")
+    resolve(won.market, "YES")
+    compute_scores(at=RESOLVED)
+    row = client.get(f"/api/v1/agents/{agent.pk}/").json()
+    assert row == {
+        "id": agent.pk,
+        "cohort": 1,
+        "family": "gpt-5.1",
+        "release": agent.release_id,
+        "model_id": "openai/gpt-5.2",
+        "display_name": "GPT-5.2",
+        "status": "active",
+        "cash": "10750.00",
+        "positions_value": "400.00",
+        "total_value": "11150.00",
+        "pnl": "1150.00",
+        "pnl_percent": "11.5000",
+        "brier": 0.25,
+        "resolved_bets": 1,
+        "win_rate": 1.0,
+    }
+    assert held.position.shares == 1000
+    assert client.get("/api/v1/agents/").json()["results"] == [row]
+
+
+def test_an_agent_without_a_resolved_bet_has_no_score(client: Client) -> None:
+    AgentFactory()
+    (row,) = client.get("/api/v1/agents/").json()["results"]
+    assert (row["brier"], row["resolved_bets"], row["win_rate"]) == (None, 0, None)
+    assert (row["pnl"], row["pnl_percent"]) == ("0.00", "0.0000")
+
+
+def test_agents_can_be_narrowed(client: Client) -> None:
+    first, second = AgentFactory(), AgentFactory()
+
+    def found(**query: object) -> list[int]:
+        return [row["id"] for row in client.get("/api/v1/agents/", query).json()["results"]]
+
+    assert found(cohort=1) == [first.pk]
+    assert found(family="gpt-5.1", status="active") == [first.pk, second.pk]
+    assert found(release=first.release_id, ordering="-cohort") == [second.pk, first.pk]
+    assert found(status="bankrupt") == []
+
+
+def test_snapshots_come_newest_first_and_can_be_narrowed(client: Client) -> None:
+    agent, other = AgentFactory(), AgentFactory(cohort=CohortFactory())
+    SnapshotFactory(agent=agent, brier=0.125)
+    SnapshotFactory(agent=agent, positions_value=Decimal("0.01"))
+    SnapshotFactory(agent=other)
+    first, second = client.get("/api/v1/snapshots/", {"cohort": 1}).json()["results"]
+    assert first["taken_at"] == "2026-03-08T00:10:00Z"
+    assert second == {
+        "agent": agent.pk,
+        "cohort": 1,
+        "family": "gpt-5.1",
+        "taken_at": "2026-03-08T00:00:00Z",
+        "cash": "10000.00",
+        "positions_value": "0.00",
+        "total_value": "10000.00",
+        "pnl": "0.00",
+        "pnl_percent": "0.0000",
+        "brier": 0.125,
+        "resolved_bets": 0,
+        "open_positions": 0,
+        "stale_positions": 0,
+    }
+    assert (first["total_value"], first["pnl_percent"]) == ("10000.01", "0.0001")
+    early = {"agent": agent.pk, "taken_at__lt": "2026-03-08T00:10:00Z"}
+    assert client.get("/api/v1/snapshots/", early).json()["results"] == [second]
+    oldest = client.get("/api/v1/snapshots/", {"cohort": 1, "ordering": "taken_at"}).json()["results"]
+    assert oldest == [second, first]
+
+
+def test_a_brier_score_can_be_recomputed_from_its_row(client: Client) -> None:
+    trade = bet(AgentFactory(), side="NO", amount="1250.00")
+    resolve(trade.market, "YES")
+    compute_scores(at=RESOLVED)
+    (row,) = client.get("/api/v1/brier-scores/", {"trade": trade.pk, "outcome": "false"}).json()["results"]
+    assert row["score"] == (row["probability"] - row["outcome"]) ** 2 == 0.25
+    assert (row["market_probability"], row["family"], row["cohort"]) == (0.6, "gpt-5.1", 1)
+    assert row["scored_at"] == "2026-04-07T00:00:00Z"
+    assert BrierScore.objects.count() == 1
+
+
+def test_the_board_is_empty_before_anything_was_computed(client: Client) -> None:
+    empty = {"count": 0, "next": None, "previous": None, "results": []}
+    assert client.get("/api/v1/leaderboard/").json() == empty
+    assert client.get("/api/v1/leaderboard/", {"protocol": "forecast"}).json() == empty
+
+
+def test_the_board_shows_its_entries_as_they_were_computed(client: Client) -> None:
+    cohort = CohortFactory()
+    winner, loser = AgentFactory(cohort=cohort), AgentFactory(cohort=cohort)
+    market = MarketFactory()
+    for agent, side in ((winner, "YES"), (loser, "NO")):
+        ModelCallFactory(decision=bet(agent, market, side).decision)
+    resolve(market, "YES")
+    compute_scores(at=RESOLVED)
+    body = client.get("/api/v1/leaderboard/", {"protocol": "trading", "methodology": "v1"}).json()
+    assert (body["count"], body["next"], body["previous"]) == (2, None, None)
+    assert body["results"] == [
+        {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
+        for entry in trading_entries("v1")
+    ]
+    first = body["results"][0]
+    assert (first["family"], first["rank"], first["total_value"], first["pnl"]) == ("gpt-5.1", 1, "10750.00", "750.00")
+    assert (first["return_percent"], first["return_se"], first["return_ci"]) == (7.5, None, None)
+    assert (first["win_rate"], first["resolved_bets"], first["cost_usd"]) == (1.0, 1, "0.002500")
+
+
+def test_the_board_shows_intervals_as_pairs(client: Client) -> None:
+    entry = {**_entry("grok-4"), "return_se": 1.5, "return_ci": [-2.0, 4.0], "brier_ci": [0.1, 0.3]}
+    Leaderboard.objects.create(protocol="trading", computed_at=WEEK, entries=[entry])
+    assert client.get("/api/v1/leaderboard/").json()["results"] == [entry]
+
+
+def test_the_board_is_paged(client: Client) -> None:
+    Leaderboard.objects.create(
+        protocol="trading", computed_at=WEEK, entries=[_entry(slug) for slug in ("gpt-5.1", "grok-4", "kimi-k2")]
+    )
+    body = client.get("/api/v1/leaderboard/", {"page_size": 2, "page": 2}).json()
+    assert (body["count"], [entry["family"] for entry in body["results"]]) == (3, ["kimi-k2"])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "said"),
+    [
+        ("protocol", "poker", "poker is unknown; known are trading, forecast"),
+        ("methodology", "v9", "no methodology has the version v9"),
+    ],
+)
+def test_a_board_that_can_not_be_is_refused(client: Client, parameter: str, value: str, said: str) -> None:
+    response = client.get("/api/v1/leaderboard/", {parameter: value})
+    assert (response.status_code, response.json()) == (400, {parameter: [said]})
+
+
+def _entry(family: str) -> dict[str, object]:
+    return {
+        "family": family,
+        "display_name": family,
+        "rank": 1,
+        "rank_low": 1,
+        "rank_high": 3,
+        "cohorts": 1,
+        "total_value": "10000.00",
+        "pnl": "0.00",
+        "return_percent": 0.0,
+        "return_se": None,
+        "return_ci": None,
+        "brier": None,
+        "brier_ci": None,
+        "bss_random": None,
+        "bss_market": None,
+        "win_rate": None,
+        "resolved_bets": 0,
+        "cost_usd": "0.000000",
+    }
