@@ -23,9 +23,9 @@ class ExactDecimalField(models.DecimalField):
         return f"numeric({self.max_digits}, {self.decimal_places})"
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
-        value = self.get_prep_value(value)
         if value is None or hasattr(value, "as_sql"):
             return value
+        value = self.get_prep_value(value)
         scaled = value.scaleb(self.decimal_places)
         if scaled != scaled.to_integral_value():
             raise ValueError(f"{self.name}: {value} has more than {self.decimal_places} decimal places")

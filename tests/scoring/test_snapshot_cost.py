@@ -1,0 +1,73 @@
+"""A snapshot pass asks the CLOB in batches and the database a fixed number of times, whatever the positions."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from markets import clients
+from markets.models import Outcome
+from scoring.models import Snapshot
+from scoring.services.snapshots import take_snapshots
+from tests.crowd import Crowd, crowd
+from tests.venue import Venue
+
+MOST_QUERIES = 70
+"""SQLite takes a few dozen rows to a statement; the same markets cost the same whoever holds them."""
+
+
+def cost(made: Crowd) -> int:
+    with clients.clob() as clob, CaptureQueriesContext(connection) as queries:
+        report = take_snapshots(at=made.at, clob=clob)
+    assert report.snapshots == made.agents
+    return len(queries)
+
+
+@pytest.fixture
+def quoted(venue: Venue) -> Venue:
+    venue.midpoints = _Everything()
+    return venue
+
+
+class _Everything(dict[str, str | None]):
+    """A midpoint for whatever token is asked for."""
+
+    def get(self, key: str, default: Any = None) -> str:
+        return "0.41"
+
+    def __getitem__(self, key: str) -> str:
+        return "0.41"
+
+
+def test_140_agents_with_4480_positions_cost_one_call_and_a_bounded_number_of_queries(quoted: Venue) -> None:
+    made = crowd(cohorts=20, positions=32)
+    assert (made.agents, made.positions) == (140, 4480)
+    assert cost(made) <= MOST_QUERIES
+    assert quoted.requests == ["POST /clob/midpoints"]
+    assert Snapshot.objects.count() == 140
+    assert Outcome.objects.filter(side="YES", price="0.41").count() == made.markets
+
+
+def test_queries_do_not_grow_with_positions(quoted: Venue) -> None:
+    """Sixteen times the positions on the same markets, within what a few more rows to a statement explain."""
+    with transaction.atomic():
+        few = cost(crowd(cohorts=2, positions=10))
+        transaction.set_rollback(True)
+    many = cost(crowd(cohorts=10, positions=32))
+    assert many - few <= 3
+
+
+@pytest.mark.django_db
+def test_the_crowd_is_a_ledger_that_proves() -> None:
+    crowd(cohorts=1, positions=5)
+    call_command("verify_ledger", json=True)
+
+
+def test_a_second_pass_for_the_same_instant_takes_none(quoted: Venue) -> None:
+    made = crowd(cohorts=1, positions=3)
+    cost(made)
+    with clients.clob() as clob:
+        assert take_snapshots(at=made.at + timedelta(minutes=9), clob=clob).snapshots == 0
