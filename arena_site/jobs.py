@@ -52,6 +52,7 @@ JOBS = (
     ),
     Job("decisions", "5 * * * 0", 6 * HOURS, "the week's decisions, Sunday 00:05; later hours retry what failed"),
     Job("decisions_end", "10 0 * * 1", 30 * MINUTES, "what failed for 24 hours is recorded as missed, Monday 00:10"),
+    Job("prune", "40 3 * * *", 30 * MINUTES, "old detail rolled up, daily 03:40, off everybody else's minutes"),
 )
 
 
@@ -114,6 +115,10 @@ def decisions() -> str:
 def decisions_end() -> str:
     """Rings the decisions once their window is over, which records what is left as missed and asks nobody."""
     return _command("run_decisions", tick())
+
+
+def prune() -> str:
+    return _command("prune", tick())
 
 
 def _command(name: str, at: datetime) -> str:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from django.db.models import Avg, Count, Q
 
 from agents.models import Agent, Position
+from agents.models.ledger import marked_value
 from scoring.models import BrierScore
 
 ZERO = Decimal("0.00")
@@ -54,8 +55,10 @@ def valuations(agents: Iterable[Agent]) -> dict[int, Valuation]:
     """The value of each agent (its cohort's methodology loaded) at the last accepted prices, by agent id."""
     agents = list(agents)
     held: dict[int, Decimal] = defaultdict(lambda: ZERO)
-    for position in Position.objects.open().filter(agent__in=[a.pk for a in agents]).select_related("outcome"):
-        held[position.agent_id] += position.value_at(position.outcome.price)
+    rows = Position.objects.open().filter(agent__in=[a.pk for a in agents]).order_by()
+    # Bare columns: a board looks at thousands of positions, and building a model for each would be most of its time.
+    for agent, *holding in rows.values_list("agent", "shares", "cost_basis", "outcome__price"):
+        held[agent] += marked_value(*holding)
     return {
         agent.pk: Valuation(agent.cash, held[agent.pk], agent.cohort.methodology.starting_balance) for agent in agents
     }

@@ -11,11 +11,12 @@ import json
 import os
 import pickle
 import random
-import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -60,6 +61,15 @@ class Death:
     after_s: float = 0
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, its summary, what it complained of."""
+
+    code: int
+    summary: dict[str, Any]
+    complaint: str
+
+
 class Database:
     """One prepared database and the copies that rounds play on."""
 
@@ -80,7 +90,12 @@ class Database:
             return name
         path = self.folder / f"{self.copies}.sqlite3"
         if template:
-            shutil.copy(template, path)
+            # Not by copying the file: what children wrote last may still stand in the log beside it.
+            with (
+                contextlib.closing(sqlite3.connect(template)) as source,
+                contextlib.closing(sqlite3.connect(path)) as to,
+            ):
+                source.backup(to)
         return str(path)
 
     def drop(self, name: str) -> None:
@@ -117,10 +132,15 @@ class Arena:
         self.deaths = 0
         warm()
 
-    def prepare(self) -> str:
-        """The name of a database at the end of a first week."""
+    def migrated(self) -> str:
+        """The name of a database in which nothing has happened yet."""
         name = self.database.fresh()
         assert self._child(name, lambda: _command("migrate", None)) in FAILED_OR_FINE
+        return name
+
+    def prepare(self) -> str:
+        """The name of a database at the end of a first week."""
+        name = self.migrated()
         for step in PREPARED:
             self.run(name, step)
         return name
@@ -128,8 +148,47 @@ class Arena:
     def run(self, name: str, step: Step, death: Death | None = None) -> int:
         """A command's exit code; -9 if it was killed."""
         at, command = step
-        self.clock.post(f"{self.addresses['root']}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
+        self._set_clock(at)
         return self._child(name, lambda: _command(command, at), death)
+
+    def run_at_once(self, name: str, step: Step, processes: int) -> list[Ended]:
+        """How a command ended in each of some processes that began it at the same instant."""
+        at, command = step
+        self._set_clock(at)
+        ready_reader, ready = os.pipe()
+        go_reader, go = os.pipe()
+        said_reader, said = os.pipe()
+
+        def work() -> int:
+            os.close(go)
+            os.write(ready, b".")
+            os.read(go_reader, 1)  # returns once the parent has closed its end
+            ended = _ended(command, at)
+            # Less than a pipe takes in one piece, so that no two reports mix.
+            os.write(said, json.dumps([ended.code, ended.summary, ended.complaint[-2000:]]).encode() + b"\n")
+            return ended.code
+
+        children = [self._fork(name, work) for _ in range(processes)]
+        os.close(said)
+        os.close(ready)
+        waiting = sum(len(os.read(ready_reader, 1)) for _ in children)
+        os.close(go)
+        with os.fdopen(said_reader) as reports:
+            ends = [Ended(*json.loads(line)) for line in reports]
+        for pid in children:
+            os.waitpid(pid, 0)
+        os.close(ready_reader)
+        os.close(go_reader)
+        assert len(ends) == waiting == processes, "a process died before it could say how it ended"
+        return ends
+
+    def call(self, name: str, command: str, *arguments: str, at: datetime = SUNDAY, **options: Any) -> Ended:
+        """How a command with options ended."""
+        ended: Ended = self.read(name, lambda: _ended(command, at, *arguments, **options))
+        return ended
+
+    def _set_clock(self, at: datetime) -> None:
+        self.clock.post(f"{self.addresses['root']}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
 
     def play(self, name: str, deaths: Callable[[int, int], Death | None]) -> dict[str, Any]:
         """Plays the Sunday; `deaths` says how the n-th try of the i-th command dies, if it does. Returns the books."""
@@ -144,11 +203,15 @@ class Arena:
         return self.books(name)
 
     def books(self, name: str) -> dict[str, Any]:
+        return self.read(name, _books)
+
+    def read(self, name: str, what: Callable[[], Any]) -> Any:
+        """What a function says of a database, called in a process of its own."""
         reader, writer = os.pipe()
 
         def write() -> int:
             with os.fdopen(writer, "wb") as pipe:
-                pickle.dump(_books(), pipe)
+                pickle.dump(what(), pipe)
             return 0
 
         pid = self._fork(name, write)
@@ -177,8 +240,6 @@ class Arena:
             _become(name, self.database, self.addresses, death)
             code = work()
         except BaseException:  # a child must never return into the parent's code
-            import traceback
-
             traceback.print_exc()
         finally:
             os._exit(code)
@@ -218,6 +279,26 @@ def _command(name: str, at: datetime | None) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def _ended(name: str, at: datetime, *arguments: str, **options: Any) -> Ended:
+    from django.core.management import CommandError, call_command
+
+    said, complained = io.StringIO(), io.StringIO()
+    try:
+        call_command(name, *arguments, at=at, json=True, stdout=said, stderr=complained, **options)
+    except SystemExit as end:
+        return Ended(int(end.code or 0), _summary(said.getvalue()), complained.getvalue())
+    except CommandError as error:
+        return Ended(error.returncode, {}, str(error))
+    except Exception:  # whatever it is, the test that reads this shows it
+        return Ended(70, {}, traceback.format_exc())
+    return Ended(0, _summary(said.getvalue()), complained.getvalue())
+
+
+def _summary(said: str) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads(said.strip().splitlines()[-1])
+    return summary
 
 
 def _let_leases_expire() -> int:

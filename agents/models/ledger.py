@@ -25,6 +25,11 @@ def to_microshares(shares: Decimal) -> Decimal:
     return shares.quantize(MICROSHARE, rounding=ROUND_HALF_EVEN)
 
 
+def marked_value(shares: Decimal, cost_basis: Decimal, price: Decimal | None) -> Decimal:
+    """What shares are worth at a price, to the cent. Unpriced ones count at cost, never at zero."""
+    return cost_basis if price is None else to_cents(shares * price)
+
+
 class PositionQuerySet(models.QuerySet["Position"]):
     def open(self) -> PositionQuerySet:
         return self.filter(status=Position.Status.OPEN)
@@ -84,8 +89,8 @@ class Position(models.Model):
         return to_microshares(self.cost_basis / self.shares) if self.shares else None
 
     def value_at(self, price: Decimal | None) -> Decimal:
-        """What the shares are worth at a price. Unpriced shares count at cost, never at zero."""
-        return self.cost_basis if price is None else to_cents(self.shares * price)
+        """What the position is worth at a price."""
+        return marked_value(self.shares, self.cost_basis, price)
 
 
 class Trade(models.Model):

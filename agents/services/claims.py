@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
+from django.db.models import Exists
 from django.utils import timezone
 
 from agents.models import Agent, Decision, ModelCall
@@ -37,9 +38,19 @@ class Claim:
 
 
 def decision_claim(
-    agent: Agent, *, week: int, universe: Universe, refused_retries: int, lease: timedelta
+    agent: Agent,
+    *,
+    week: int,
+    universe: Universe,
+    refused_retries: int,
+    lease: timedelta,
+    began: datetime | None = None,
 ) -> Claim | None:
-    """Claims the decision of `agent` for `week`; None where it is final, claimed elsewhere, or out of tries."""
+    """Claims the decision of `agent` for `week`; None where it is final, claimed elsewhere, or out of tries.
+
+    One that failed since `began` (on the real clock) is left alone: a run beside this one has just tried it, and
+    overlapping runs must not use up its tries, or knock at a gateway that is down, once each.
+    """
     now, token = timezone.now(), uuid.uuid4()
     held = {"status": Decision.Status.CLAIMED, "claim_token": token, "lease_until": now + lease}
     try:
@@ -49,9 +60,11 @@ def decision_claim(
             )
     except IntegrityError:
         decision = Decision.objects.get(agent=agent, cohort_id=agent.cohort_id, week=week)
+        just_tried = decision.calls.filter(decision__status=Decision.Status.FAILED, sent_at__gt=began or now)
         claimed = (
             Decision.objects.claimable(now)
             .filter(pk=decision.pk, refusals__lte=refused_retries)
+            .exclude(Exists(just_tried))
             .update(universe=universe, error="", **held)
         )
         if not claimed:

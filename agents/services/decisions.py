@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from django.db import transaction
+from django.utils import timezone
 
 from agents.answers import Answer, Bet, Sell
 from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
@@ -54,6 +55,7 @@ def run_decisions(
     `cohort` and `family` narrow the run. An agent whose decision is final or claimed elsewhere is skipped.
     """
     report = DecisionReport()
+    began = timezone.now()
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
         cohorts = cohorts.filter(pk=cohort.pk)
@@ -69,7 +71,7 @@ def run_decisions(
             report.skipped += 1
             report.log.append(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}")
             continue
-        _decide(agent, universes[agent.cohort.methodology_id], asking=asking, at=at, report=report)
+        _decide(agent, universes[agent.cohort.methodology_id], asking=asking, at=at, began=began, report=report)
     progress(len(agents), len(agents), "")
     asked = ModelCall.objects.filter(pk__gt=first_call, decision__agent__in=[agent.pk for agent in agents])
     report.cost_usd = sum(asked.values_list("cost_usd", flat=True), Decimal(0))
@@ -126,7 +128,9 @@ def _ahead_of(agents: list[Agent], at: datetime) -> set[int]:
     return set(entries.values_list("agent_id", flat=True).distinct())
 
 
-def _decide(agent: Agent, universe: Universe, *, asking: Asking, at: datetime, report: DecisionReport) -> None:
+def _decide(
+    agent: Agent, universe: Universe, *, asking: Asking, at: datetime, began: datetime, report: DecisionReport
+) -> None:
     """One agent's decision from the claim to its end, counted in `report`."""
     methodology = agent.cohort.methodology
     claim = decision_claim(
@@ -135,6 +139,7 @@ def _decide(agent: Agent, universe: Universe, *, asking: Asking, at: datetime, r
         universe=universe,
         refused_retries=methodology.refused_retries,
         lease=asking.lease,
+        began=began,
     )
     if claim is None:
         report.skipped += 1

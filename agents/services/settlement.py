@@ -91,6 +91,7 @@ def check_resolutions(
             _conclude(market, row, clob=clob, at=at, report=report)
         _alarm(market, at)
     progress(len(markets), len(markets))
+    report.positions_settled += _pay_latecomers(at=at)
     report.missed = record_missed(Cohort.objects.active().select_related("methodology"), at=at)
     report.cohorts_completed = cohorts_complete(at=at)
     reached("settlement.completed")
@@ -154,10 +155,7 @@ def _clob_agrees(winner: Outcome, row: MarketRow, clob: Clob) -> bool:
 
 
 def market_settle(market: Market, end: Won | Cancelled, *, at: datetime) -> int | None:
-    """Marks the market final and settles its open positions in one transaction; None if it was final already.
-
-    Agents are locked in the order of their ids, so that two settlements at once can not lock each other out.
-    """
+    """Marks the market final and settles its open positions in one transaction; None if it was final already."""
     won = end.outcome if isinstance(end, Won) else None
     with transaction.atomic():
         taken = Market.objects.unsettled().filter(pk=market.pk)
@@ -166,21 +164,41 @@ def market_settle(market: Market, end: Won | Cancelled, *, at: datetime) -> int 
         status = Market.Status.RESOLVED if won else Market.Status.CANCELLED
         if not taken.update(status=status, winning_outcome=won, resolved_at=at):
             return None
-        held = Position.objects.open().filter(market=market)
-        settled = 0
-        for agent_id in sorted(set(held.values_list("agent_id", flat=True))):
-            agent = ledger.agent_lock(agent_id)
-            for position in held.filter(agent=agent).order_by("pk"):
-                if won is None:
-                    kind = Settlement.Kind.REFUNDED
-                else:
-                    kind = Settlement.Kind.WON if position.outcome_id == won.pk else Settlement.Kind.LOST
-                ledger.settle(agent, position, kind=kind, at=at)
-                settled += 1
-            ledger.declare_bankrupt_if_so(agent, agent.cohort.methodology)
+        settled = _pay(market, won, at=at)
         Alert.objects.clear("closed-unresolved", market.external_id, at)
         reached("settlement.paid")
     reached("settlement.committed")
+    return settled
+
+
+def _pay(market: Market, won: Outcome | None, *, at: datetime) -> int:
+    """Settles every open position on `market`; returns how many.
+
+    Agents are locked in the order of their ids, so that two settlements at once can not lock each other out.
+    """
+    held = Position.objects.open().filter(market=market)
+    settled = 0
+    for agent_id in sorted(set(held.values_list("agent_id", flat=True))):
+        agent = ledger.agent_lock(agent_id)
+        for position in held.filter(agent=agent).order_by("pk"):
+            if won is None:
+                kind = Settlement.Kind.REFUNDED
+            else:
+                kind = Settlement.Kind.WON if position.outcome_id == won.pk else Settlement.Kind.LOST
+            ledger.settle(agent, position, kind=kind, at=at)
+            settled += 1
+        ledger.declare_bankrupt_if_so(agent, agent.cohort.methodology)
+    return settled
+
+
+def _pay_latecomers(*, at: datetime) -> int:
+    """Settles positions bought by a transaction that did not see its market being settled beside it."""
+    # Where transactions do not queue (PostgreSQL), a bet may commit just after the settlement it could not see.
+    final = Market.objects.filter(status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED))
+    settled = 0
+    for market in final.filter(positions__status=Position.Status.OPEN).select_related("winning_outcome").distinct():
+        with transaction.atomic():
+            settled += _pay(market, market.winning_outcome, at=at)
     return settled
 
 

@@ -48,10 +48,11 @@ class SyncReport:
 
 @dataclass(slots=True)
 class _Heard:
-    """Rows by external id; `listed` holds those that the open list named."""
+    """Rows by external id; `listed` holds those that the open list named, `unusable` those it named in vain."""
 
     rows: dict[str, MarketRow] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
+    unusable: set[str] = field(default_factory=set)
     whole: bool = True
 
 
@@ -97,6 +98,7 @@ def _walk(gamma: Gamma, target: int, report: SyncReport, progress: Callable[[int
         for page in gamma.catalogue():
             for left_out in page.skipped:
                 report.skip(left_out)
+                heard.unusable.add(left_out.ref)
             for row in page.rows:
                 if row.external_id in heard.rows:
                     continue
@@ -122,7 +124,8 @@ def _refresh(gamma: Gamma, heard: _Heard, at: datetime, report: SyncReport) -> N
         if newest is not None:
             fell_out = polymarket.filter(followed=False, status=Market.Status.ACTIVE, listed_at=newest)
             wanted += list(fell_out.exclude(external_id__in=heard.listed))[:VANISHED_AT_MOST]
-    _ask_singly(gamma, (m for m in wanted if m.external_id not in heard.rows), heard, at, report)
+    named = heard.rows.keys() | heard.unusable
+    _ask_singly(gamma, [m for m in wanted if m.external_id not in named], heard, at, report)
 
 
 def _ask_singly(gamma: Gamma, markets: Iterable[Market], heard: _Heard, at: datetime, report: SyncReport) -> None:

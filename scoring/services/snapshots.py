@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from django.db.models import Exists, F, Max, OuterRef, Sum
+from django.db.models import Exists, F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from agents.models import Agent, JournalEntry, Position, Settlement, Trade
+from agents.models.ledger import marked_value
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
 from markets.failpoints import reached
@@ -39,8 +40,7 @@ class _Holding:
     outcome: int
 
     def value(self, prices: dict[int, Decimal]) -> Decimal:
-        held = Position(shares=self.shares, cost_basis=self.cost_basis)
-        return held.value_at(prices.get(self.outcome))
+        return marked_value(self.shares, self.cost_basis, prices.get(self.outcome))
 
 
 def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
@@ -150,16 +150,18 @@ def _cash_since(agents: Iterable[int], instant: datetime) -> dict[int, Decimal]:
     return {row["agent"]: row["change"] for row in rows.values("agent").annotate(change=Sum("amount"))}
 
 
-def _close_out(instant: datetime) -> int:
-    """The closing snapshot of completed cohorts: at the grid instant after their last settlement."""
+def ended_cohorts() -> QuerySet[Cohort]:
+    """Completed cohorts with `ended_at`, their last settlement: the closing snapshot is due on the grid after it."""
     settled = Settlement.objects.filter(agent__cohort=OuterRef("pk")).order_by().values("agent__cohort")
     last_settled = settled.annotate(last=Max("settled_at")).values("last")
+    completed = Cohort.objects.filter(status=Cohort.Status.COMPLETED)
+    return completed.annotate(ended_at=Coalesce(last_settled, F("completed_at")))
+
+
+def _close_out(instant: datetime) -> int:
+    """The closing snapshot of completed cohorts: at the grid instant after their last settlement."""
     after = Snapshot.objects.filter(agent__cohort=OuterRef("pk"), taken_at__gt=OuterRef("ended_at"))
-    completed = (
-        Cohort.objects.filter(status=Cohort.Status.COMPLETED)
-        .annotate(ended_at=Coalesce(last_settled, F("completed_at")))
-        .filter(~Exists(after))
-    )
+    completed = ended_cohorts().filter(~Exists(after))
     taken = 0
     for cohort in completed:
         closing = next_grid_instant(cohort.ended_at)

@@ -19,6 +19,8 @@ def main() -> int:
     parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL server instead of SQLite")
     options = parser.parse_args()
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    if options.postgres:
+        os.environ["ARENA_TESTS_ON"] = "postgres"
     import django
 
     django.setup()

@@ -65,9 +65,7 @@ def test_believed_price(
 
 def test_gamma_price_not_seen_since_the_last_accepted_one_confirms_but_replaces_nothing() -> None:
     def believed(midpoint: str | None) -> tuple[Decimal | None, str, bool]:
-        verdict = judge(
-            RULE, midpoint=d(midpoint), gamma=d("0.42"), spread=None, last=d("0.40"), gamma_is_news=False
-        )
+        verdict = judge(RULE, midpoint=d(midpoint), gamma=d("0.42"), spread=None, last=d("0.40"), gamma_is_news=False)
         return verdict.price, verdict.source, verdict.stale
 
     assert believed("0.50") == (Decimal("0.50"), "midpoint", False)

@@ -96,6 +96,5 @@ def test_one_round_leaves_every_rank_open() -> None:
 
 
 def test_round_sat_out_is_not_a_return_of_zero() -> None:
-    returns = np.array([[10.0, 10, 10, np.nan], [5, 5, 5, 5]])
-    assert rank_ranges(returns)[0] == (1, 2)  # resamples of the last round alone leave it without a mean
-    assert rank_ranges(np.array([[10.0, 10, 10, 10, 10, 10, np.nan], [5] * 7]))[0] == (1, 1)
+    sat_out = [-10.0] * 4 + [np.nan] * 4
+    assert rank_ranges(np.array([sat_out, [-6.0] * 8])) == [(2, 2), (1, 1)]

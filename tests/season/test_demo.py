@@ -146,7 +146,7 @@ def test_arena_starts_web_and_worker_and_stops_them_cleanly(
     assert arena.wait(PATIENCE_S) == 0
     assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
     said = (tmp_path / "arena.log").read_text()
-    assert "6 schedules installed" in said
+    assert "7 schedules installed" in said
     assert "createsuperuser" in said
 
 

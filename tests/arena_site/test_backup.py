@@ -1,0 +1,205 @@
+"""A copy of the database, played back into an empty one, is the same arena: its books, and the proof of its ledger."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena_site.backups import BackupFailed, tool
+from tests.databases import postgres_url
+from tests.kills import Arena, Database, sandbox
+
+ROOT = Path(__file__).resolve().parents[2]
+ON_POSTGRES = os.environ.get("ARENA_TESTS_ON") == "postgres"
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
+    folder: Path = tmp_path_factory.mktemp("backup")
+    with sandbox() as addresses:
+        yield Arena(addresses, Database(postgres_url() if ON_POSTGRES else "sqlite", folder), django_db_blocker.unblock)
+
+
+@pytest.fixture(scope="module")
+def played(arena: Arena) -> str:
+    return arena.prepare()
+
+
+@pytest.fixture
+def empty(arena: Arena) -> Iterator[str]:
+    name = arena.database.fresh()
+    yield name
+    arena.database.drop(name)
+
+
+@pytest.fixture
+def other(arena: Arena, played: str) -> Iterator[str]:
+    """A season of its own, one step further than the copy."""
+    name = arena.database.fresh(played)
+    yield name
+    arena.database.drop(name)
+
+
+@pytest.fixture(scope="module")
+def copy(arena: Arena, played: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out: Path = tmp_path_factory.mktemp("copies") / "arena.copy"
+    ended = arena.call(played, "backup", out=out)
+    assert ended.code == 0, ended.complaint
+    assert ended.summary["file"] == str(out)
+    assert ended.summary["bytes"] == out.stat().st_size > 0
+    assert ended.summary["database"] == ("postgresql" if ON_POSTGRES else "sqlite")
+    return out
+
+
+def test_restored_into_an_empty_database_it_is_the_same_arena(
+    arena: Arena, played: str, copy: Path, empty: str
+) -> None:
+    ended = arena.call(empty, "restore", str(copy))
+    assert ended.code == 0, ended.complaint
+    assert ended.summary["cohorts"] == 1
+    assert ended.summary["migrations"] == "ok"
+    proof = arena.call(empty, "verify_ledger")
+    assert (proof.code, proof.summary["violations"], proof.summary["agents"]) == (0, 0, 7)
+    assert arena.books(empty) == arena.books(played)
+
+
+def test_a_restored_arena_plays_on(arena: Arena, copy: Path, empty: str) -> None:
+    arena.call(empty, "restore", str(copy))
+    assert arena.call(empty, "start_cohort").summary == {"cohort": 2, "created": True, "agents": 7}
+
+
+def test_a_restored_arena_still_freezes_its_methodology(arena: Arena, copy: Path, empty: str) -> None:
+    arena.call(empty, "restore", str(copy))
+    assert "can not be changed" in arena.read(empty, _bend_the_rules)
+
+
+def test_a_database_that_holds_a_cohort_is_replaced_only_by_force(
+    arena: Arena, played: str, copy: Path, other: str
+) -> None:
+    arena.call(other, "start_cohort")
+    refused = arena.call(other, "restore", str(copy))
+    assert (refused.code, refused.complaint) == (2, "the database holds 2 cohorts: --force replaces them")
+    assert arena.read(other, _cohorts) == 2
+    forced = arena.call(other, "restore", str(copy), force=True)
+    assert (forced.code, forced.summary["cohorts"]) == (0, 1)
+    assert arena.books(other) == arena.books(played)
+
+
+def test_what_is_no_copy_changes_nothing(arena: Arena, other: str, copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear arena")
+    (tmp_path / "half").write_bytes(copy.read_bytes()[: copy.stat().st_size // 2])
+    with sqlite3.connect(tmp_path / "foreign.sqlite3") as foreign:
+        foreign.execute("CREATE TABLE thing (id)")
+    before = arena.books(other)
+    for name in ("letter.txt", "half", "foreign.sqlite3"):
+        ended = arena.call(other, "restore", str(tmp_path / name), force=True)
+        assert (ended.code, ended.summary["cohorts"]) == (1, None), name
+        assert ended.complaint
+    absent = arena.call(other, "restore", str(tmp_path / "absent"), force=True)
+    assert absent.code == 2
+    assert "there is no such file" in absent.complaint
+    assert arena.books(other) == before
+
+
+def test_a_copy_is_whole_or_not_there(arena: Arena, played: str, empty: str, tmp_path: Path) -> None:
+    out = tmp_path / "arena.copy"
+    out.write_text("yesterday's")
+    failed = arena.call(empty, "backup", out=out)
+    assert failed.code == 1
+    assert "it has no table" in failed.complaint
+    assert out.read_text() == "yesterday's"
+    assert arena.call(played, "backup", out=out).code == 0  # safe to repeat: the newer one takes its place
+    assert out.stat().st_size > 1000
+    assert arena.call(played, "backup", out=tmp_path / "nowhere" / "arena.copy").code == 2
+    assert list(tmp_path.iterdir()) == [out], "nothing half done is left lying about"
+
+
+def program(folder: Path, name: str, version: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {version}'\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_program_older_than_the_server_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = program(tmp_path, "pg_dump", "9.6.1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BackupFailed, match=rf"pg_dump of PostgreSQL 98 is needed.*{old} is 9"):
+        tool("pg_dump", server=98)
+    assert tool("pg_dump", server=9) == str(old)
+
+
+def test_without_any_program_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BackupFailed, match=r"there is none.*install PostgreSQL's client programs"):
+        tool("pg_undump", server=15)
+
+
+HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("SELECT count(*) FROM django_migrations").fetchone(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file with a cohort, whichever server the suite runs on."""
+    name: Path = tmp_path_factory.mktemp("file") / "arena.sqlite3"
+    for command in (["migrate", "-v0"], ["start_cohort"]):
+        assert manage(name, *command).returncode == 0
+    return name
+
+
+def manage(database: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+    env = os.environ | {"DATABASE_URL": f"sqlite:///{database}", "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
+    line = [sys.executable, "manage.py", *command]
+    return subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+
+
+def test_a_file_that_others_have_open_is_not_taken_from_under_them(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "copy.sqlite3"
+    assert manage(file, "backup", "--out", str(out)).returncode == 0
+    command = [sys.executable, "-c", HOLDER, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        before = file.stat().st_ino
+        ended = manage(file, "restore", str(out), "--force")
+        holder.communicate("")
+    assert ended.returncode == 1
+    assert "is in use" in ended.stderr
+    assert file.stat().st_ino == before
+    assert manage(file, "restore", str(out), "--force").returncode == 0
+    assert file.stat().st_ino != before
+
+
+def test_the_live_file_is_no_place_for_its_copy(file: Path) -> None:
+    for command in (["backup", "--out"], ["restore", "--force"]):
+        ended = manage(file, *command, str(file))
+        assert (ended.returncode, ended.stderr.strip()) == (2, f"CommandError: {file} is the database itself")
+
+
+def _bend_the_rules() -> str:
+    from django.db import DatabaseError
+
+    from cohorts.models import Methodology
+
+    try:
+        Methodology.objects.update(minimum_bet=1)
+    except DatabaseError as error:
+        return str(error)
+    return "bent"
+
+
+def _cohorts() -> int:
+    from cohorts.models import Cohort
+
+    return Cohort.objects.count()

@@ -1,0 +1,166 @@
+"""Do jobs stall the pages? `uv run python -m tests.benchmarks.visitors [--postgres] [--seconds 15]`.
+
+A web server as in production, on a database of 140 agents with 4,480 positions; a visitor asks for one page after
+another, and for endpoints, while nothing runs, while snapshots are taken, while 200 markets settle, while scores run.
+Prints median and slowest answer of each phase in milliseconds, and the ratio to the idle phase.
+"""
+
+import argparse
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATHS = (
+    *("/", "/cohorts/", "/cohorts/3/", "/cohorts/3/gpt-5.1/", "/markets/", "/markets/7/", "/decisions/9/", "/healthz"),
+    *("/api/v1/leaderboard/", "/api/v1/agents/", "/api/v1/positions/", "/api/v1/snapshots/", "/api/v1/decisions/9/"),
+)
+PHASES = ("idle", "snapshots", "settlement", "scores")
+LIMIT_MS = 250
+
+
+def fill() -> None:
+    from django.core.management import call_command
+
+    from tests.crowd import crowd
+
+    call_command("migrate", verbosity=0)
+    crowd(cohorts=20, positions=32)
+
+
+def work(phase: str, seconds: float) -> None:
+    """Runs one kind of pass over and over, in a process of its own, as a worker does."""
+    from agents.services.settlement import Won, market_settle
+    from cohorts.weeks import GRID
+    from markets.models import Market
+    from scoring.services.scores import compute_scores
+    from scoring.services.snapshots import take_snapshots
+    from tests.factories import WEEK
+
+    end, passes = time.monotonic() + seconds, 0
+    at = WEEK + timedelta(weeks=21)
+    markets = list(Market.objects.unsettled().prefetch_related("outcomes")[:200])
+    while time.monotonic() < end:
+        if phase == "snapshots":
+            with _silent_clob() as clob:
+                take_snapshots(at=at + passes * GRID, clob=clob)
+        elif phase == "settlement":
+            if passes == len(markets):
+                break
+            market = markets[passes]
+            market_settle(market, Won(market.outcomes.all()[0]), at=at)
+        else:
+            compute_scores(at=at + timedelta(weeks=1))
+        passes += 1
+    print(f"{passes} {'markets settled' if phase == 'settlement' else 'passes'}")
+
+
+@contextmanager
+def _silent_clob() -> Iterator["object"]:
+    from markets.sources.polymarket import Clob
+
+    with Clob("http://127.0.0.1:9", retries=0) as clob:
+        yield clob
+
+
+def visit(address: str, seconds: float) -> list[float]:
+    """Milliseconds of each answer, one visitor after another."""
+    import httpx
+
+    times = []
+    end = time.monotonic() + seconds
+    with httpx.Client(base_url=address, timeout=30) as visitor:
+        while time.monotonic() < end:
+            for path in PATHS:
+                began = time.perf_counter()
+                visitor.get(path).raise_for_status()
+                times.append((time.perf_counter() - began) * 1000)
+    return times
+
+
+@contextmanager
+def web(env: dict[str, str]) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "gunicorn", "arena_site.wsgi", "--worker-class", "gthread", "--workers", "2"]
+    command += ["--threads", "8", "--bind", f"127.0.0.1:{port}", "--log-level", "error"]
+    server = subprocess.Popen(command, cwd=ROOT, env=env)
+    try:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def measure(options: argparse.Namespace, url: str) -> None:
+    env = {**os.environ, "DATABASE_URL": url, "SECRET_KEY": "x" * 50, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
+    me = [sys.executable, "-m", "tests.benchmarks.visitors"]
+    subprocess.run([*me, "--work", "fill"], cwd=ROOT, env=env, check=True)
+    results: dict[str, list[float]] = {}
+    with web(env) as address:
+        visit(address, 3)  # warms the workers
+        for phase in PHASES:
+            worker = None
+            if phase != "idle":
+                worker = subprocess.Popen(
+                    [*me, "--work", phase, "--seconds", str(options.seconds)],
+                    cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True,
+                )  # fmt: skip
+            results[phase] = visit(address, options.seconds)
+            if worker is not None:
+                print(f"{phase}: {worker.communicate()[0].strip()}")
+    idle = statistics.median(results["idle"])
+    print(
+        f"{'':12}{'answers':>9}{'median ms':>11}{'p99 ms':>9}{'slowest ms':>12}{'median ratio':>14}{'over 250 ms':>13}"
+    )
+    for phase, times in results.items():
+        middle, p99 = statistics.median(times), statistics.quantiles(times, n=100)[98]
+        slow = sum(t > LIMIT_MS for t in times)
+        print(f"{phase:12}{len(times):>9}{middle:>11.1f}{p99:>9.1f}{max(times):>12.1f}{middle / idle:>14.2f}{slow:>13}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--work", choices=["fill", *PHASES[1:]], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        import django
+
+        django.setup()
+        fill() if options.work == "fill" else work(options.work, options.seconds)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        if not options.postgres:
+            measure(options, f"sqlite:///{folder}/visitors.sqlite3")
+            return
+        import psycopg
+
+        from tests.databases import postgres_url
+
+        server = postgres_url()
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute("DROP DATABASE IF EXISTS arena_visitors WITH (FORCE)")
+            connection.execute("CREATE DATABASE arena_visitors")
+            base, _, query = server.partition("?")
+            measure(options, f"{base.rpartition('/')[0]}/arena_visitors" + (f"?{query}" if query else ""))
+            connection.execute("DROP DATABASE arena_visitors WITH (FORCE)")
+
+
+if __name__ == "__main__":
+    main()

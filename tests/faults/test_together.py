@@ -1,0 +1,122 @@
+"""Two at once, or eight: the same command begun at the same instant by many leaves the books of a lone run."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.databases import postgres_url
+from tests.kills import PLAYED, PREPARED, Arena, Database, Ended, Step, differences, sandbox
+
+PROCESSES = 8
+SEASON: list[Step] = [*PREPARED, *PLAYED]
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
+    folder: Path = tmp_path_factory.mktemp("together")
+    on_postgres = os.environ.get("ARENA_TESTS_ON") == "postgres"
+    with sandbox() as addresses:
+        yield Arena(addresses, Database(postgres_url() if on_postgres else "sqlite", folder), django_db_blocker.unblock)
+
+
+class Season:
+    """Two weeks from an empty database, each command run by one process or by several at once."""
+
+    def __init__(self, arena: Arena, processes: int) -> None:
+        name = arena.migrated()
+        self.ends: dict[Step, list[Ended]] = {step: arena.run_at_once(name, step, processes) for step in SEASON}
+        self.books: dict[str, Any] = arena.books(name)
+        self.rows: dict[str, Any] = arena.read(name, _rows)
+        arena.database.drop(name)
+
+    def total(self, command: str, key: str) -> int:
+        return sum(end.summary[key] for (_, name), ends in self.ends.items() if name == command for end in ends)
+
+
+def _rows() -> dict[str, Any]:
+    """What the books do not show: how often models were asked, who was enrolled, what was paid."""
+    from agents.models import Agent, ModelCall, Settlement
+    from cohorts.models import Cohort
+    from markets.models import Market
+    from scoring.models import Snapshot
+
+    asked = ModelCall.objects.values_list(
+        "decision__agent__cohort__number", "decision__agent__family__slug", "decision__week", "attempt", "result"
+    )
+    return {
+        "cohorts": list(Cohort.objects.order_by("number").values_list("number", "week_start", "status")),
+        "agents": Counter(Agent.objects.values_list("cohort__number", "family__slug")),
+        "calls": Counter(asked),
+        "late calls": ModelCall.objects.filter(late=True).count(),
+        "markets": Market.objects.count(),
+        "payouts": Counter(Settlement.objects.values_list("position", flat=True)),
+        "snapshots": Counter(Snapshot.objects.values_list("agent", "taken_at")),
+    }
+
+
+@pytest.fixture(scope="module")
+def alone(arena: Arena) -> Season:
+    season = Season(arena, 1)
+    assert season.books["trades"]
+    assert season.books["settlements"]
+    assert season.books["violations"] == []
+    return season
+
+
+@pytest.fixture(scope="module")
+def together(arena: Arena) -> Season:
+    return Season(arena, PROCESSES)
+
+
+def test_the_books_are_those_of_a_lone_run(alone: Season, together: Season) -> None:
+    assert differences(alone.books, together.books) == []
+
+
+def test_no_process_fails_where_a_lone_one_would_not(alone: Season, together: Season) -> None:
+    ended: dict[tuple[datetime, str], set[int]] = {}
+    for step, ends in together.ends.items():
+        (lone,) = alone.ends[step]
+        worse = [end for end in ends if end.code not in (0, lone.code)]
+        assert worse == [], f"{step[1]} at {step[0]}"
+        ended[step] = {end.code for end in ends}
+    # What fails for one is reported by whoever met it.
+    assert {step for step, codes in ended.items() if 1 in codes} == {
+        step for step, (lone,) in alone.ends.items() if lone.code == 1
+    }
+    complaints = " ".join(end.complaint for ends in together.ends.values() for end in ends)
+    assert "locked" not in complaints
+    assert "deadlock" not in complaints
+
+
+def test_each_week_has_one_cohort_that_one_process_started(alone: Season, together: Season) -> None:
+    assert together.rows["cohorts"] == alone.rows["cohorts"]
+    assert set(together.rows["agents"].values()) == {1}
+    assert together.total("start_cohort", "created") == 2
+
+
+def test_nobody_is_asked_more_often_than_by_a_lone_run(alone: Season, together: Season) -> None:
+    assert together.rows["calls"] == alone.rows["calls"]
+    assert together.rows["late calls"] == 0
+    assert together.books["answers bought twice"] == []
+    assert together.total("run_decisions", "asked") == alone.total("run_decisions", "asked")
+    assert together.total("run_decisions", "trades") == alone.total("run_decisions", "trades")
+
+
+def test_each_position_is_paid_once_and_counted_by_whoever_paid_it(alone: Season, together: Season) -> None:
+    assert set(together.rows["payouts"].values()) == {1}
+    for key in ("resolved", "cancelled", "positions_settled"):
+        assert together.total("check_resolutions", key) == alone.total("check_resolutions", key), key
+
+
+def test_each_agent_has_one_snapshot_per_instant(alone: Season, together: Season) -> None:
+    assert set(together.rows["snapshots"].values()) == {1}
+    assert sum(together.rows["snapshots"].values()) == sum(alone.rows["snapshots"].values())
+
+
+def test_no_market_is_listed_twice(alone: Season, together: Season) -> None:
+    assert together.rows["markets"] == alone.rows["markets"]

@@ -1,0 +1,199 @@
+"""The trading board by hand: each number of an entry recomputed from what was bet and what happened."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Agent, Family
+from cohorts.models import Methodology
+from markets.models import Market
+from scoring.models import BrierScore, Leaderboard
+from scoring.services.boards import refresh_boards, trading_entries
+from scoring.services.scores import compute_scores, score_trades
+from scoring.valuations import records, valuations
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    bet,
+    resolve,
+    sale,
+)
+
+pytestmark = pytest.mark.django_db
+SETTLED = WEEK + timedelta(days=30)
+
+
+def entry(family: Family, methodology: str = "") -> dict[str, Any]:
+    return next(row for row in trading_entries(methodology) if row["family"] == family.slug)
+
+
+def again(agent: Agent) -> Agent:
+    """The same family's agent in the next cohort."""
+    return AgentFactory(cohort=CohortFactory(), family=agent.family)
+
+
+@pytest.fixture
+def ada() -> Agent:
+    """Bets 2,500 on YES at 0.40 (confidence 1, won), 750 on NO at 0.60 (0.4, lost), 337.50 at 0.25 (0.2, cancelled)."""
+    ada = AgentFactory()
+    sure, doubted, void = MarketFactory(), MarketFactory(), MarketFactory(prices={"A": "0.25", "B": "0.75"})
+    bet(ada, sure, "YES", "2500.00")
+    bet(ada, doubted, "NO", "750.00")
+    bet(ada, void, "A", "337.50")
+    resolve(sure, "YES")
+    resolve(doubted, "YES")
+    resolve(void, None)
+    compute_scores(at=SETTLED)
+    return ada
+
+
+def test_scores_by_hand(ada: Agent) -> None:
+    """Brier (0 + 0.16) / 2; market ((0.4-1)² + 0.6²) / 2 = 0.36; 2,500 became 6,250 and 750 nothing."""
+    row = entry(ada.family)
+    assert row["brier"] == pytest.approx(0.08)
+    assert row["bss_random"] == pytest.approx(1 - 0.08 / 0.25)
+    assert row["bss_market"] == pytest.approx(1 - 0.08 / 0.36)
+    assert (row["win_rate"], row["resolved_bets"], row["cohorts"]) == (0.5, 2, 1)
+    assert (Decimal(row["total_value"]), Decimal(row["pnl"])) == (Decimal("13000.00"), Decimal("3000.00"))
+    assert row["return_percent"] == pytest.approx(30.0)
+    assert (row["return_se"], row["return_ci"]) == (None, None)
+
+
+def test_cancelled_market_counts_in_no_score(ada: Agent) -> None:
+    assert BrierScore.objects.filter(market__status=Market.Status.CANCELLED).count() == 0
+    assert BrierScore.objects.count() == 2
+
+
+def test_a_trade_is_scored_once_and_not_before_its_market_is_resolved(ada: Agent) -> None:
+    open_market = MarketFactory()
+    bet(ada, open_market, week=2)
+    assert score_trades(at=SETTLED) == 0
+    resolve(open_market, "NO", at=SETTLED + timedelta(days=2))
+    assert score_trades(at=SETTLED + timedelta(days=1)) == 0  # not resolved by then
+    assert [score_trades(at=SETTLED + timedelta(days=2)) for _ in range(2)] == [1, 0]
+
+
+def test_family_is_scored_over_all_its_bets_and_not_by_a_mean_of_means(ada: Agent) -> None:
+    second = again(ada)
+    market = MarketFactory()
+    bet(second, market, "YES", "1250.00")  # confidence 0.5, lost: 0.25
+    resolve(market, "NO")
+    compute_scores(at=SETTLED)
+    assert entry(ada.family)["brier"] == pytest.approx((0 + 0.16 + 0.25) / 3)
+    assert records([second.pk])[second.pk].brier == pytest.approx(0.25)
+
+
+def test_family_return_is_the_mean_over_cohorts_with_students_interval(ada: Agent) -> None:
+    """Returns of 30 and -12.5 %: mean 8.75, SE 21.25, t(0.975, 1) = 12.7062."""
+    second = again(ada)
+    market = MarketFactory()
+    bet(second, market, "YES", "1250.00")
+    resolve(market, "NO")
+    row = entry(ada.family)
+    assert row["cohorts"] == 2
+    assert row["return_percent"] == pytest.approx(8.75)
+    assert row["return_se"] == pytest.approx(21.25)
+    assert row["return_ci"] == pytest.approx((8.75 - 12.7062 * 21.25, 8.75 + 12.7062 * 21.25), rel=1e-5)
+    assert Decimal(row["pnl"]) == Decimal("1750.00")
+    assert Decimal(row["total_value"]) == Decimal("10875.00")
+
+
+def test_board_ranks_by_mean_return_and_equals_share_a_rank(ada: Agent) -> None:
+    loser, idle, idle_too = (AgentFactory(cohort=ada.cohort) for _ in range(3))
+    market = MarketFactory()
+    bet(loser, market, "YES", "100.00")
+    resolve(market, "NO")
+    rows = trading_entries()
+    assert [(row["rank"], row["family"]) for row in rows] == [
+        (1, ada.family.slug),
+        *sorted((2, agent.family.slug) for agent in (idle, idle_too)),
+        (4, loser.family.slug),
+    ]
+
+
+def test_family_without_a_resolved_bet_has_no_score_and_still_a_return() -> None:
+    agent = AgentFactory()
+    bet(agent, amount="500.00")
+    row = entry(agent.family)
+    scores = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
+    assert [row[key] for key in scores] == [None, None, None, None, None, 0]
+    assert row["return_percent"] == 0.0
+
+
+def test_open_position_counts_at_its_mark() -> None:
+    agent = AgentFactory()
+    trade = bet(agent, amount="500.00")  # 1,250 shares at 0.40
+    trade.outcome.price = Decimal("0.4333333333")
+    trade.outcome.save()
+    assert valuations([agent])[agent.pk].total == Decimal("10041.67")
+    assert Decimal(entry(agent.family)["total_value"]) == Decimal("10041.67")
+
+
+def test_open_position_without_a_price_counts_at_cost_and_never_at_zero() -> None:
+    agent = AgentFactory()
+    trade = bet(agent, amount="500.00")
+    type(trade.outcome).objects.filter(pk=trade.outcome_id).update(price=None)
+    assert valuations([agent])[agent.pk].total == Decimal("10000.00")
+
+
+def test_interval_of_the_brier_draws_whole_events() -> None:
+    """The same event bet on in two cohorts is one cluster; with no second event nothing is known of the spread."""
+    first = AgentFactory()
+    market = MarketFactory(event_id="cup")
+    bet(first, market, "YES", "2500.00")
+    bet(again(first), market, "NO", "1000.00")
+    resolve(market, "YES")
+    compute_scores(at=SETTLED)
+    assert entry(first.family)["resolved_bets"] == 2
+    assert entry(first.family)["brier_ci"] is None
+
+
+def test_boards_are_kept_per_methodology_and_over_all(ada: Agent) -> None:
+    v2 = Methodology.objects.get(version="v1")
+    v2.pk, v2.version = None, "v2"
+    v2.save()
+    AgentFactory(cohort=CohortFactory(methodology=v2), family=ada.family)
+    assert refresh_boards(at=SETTLED) == 3
+    assert {board.methodology: board.entries[0]["cohorts"] for board in Leaderboard.objects.all()} == {
+        "": 2, "v1": 1, "v2": 1,
+    }  # fmt: skip
+    assert entry(ada.family, "v2")["brier"] is None
+    assert entry(ada.family, "v1")["brier"] == pytest.approx(0.08)
+
+
+def test_cost_is_that_of_every_call_malformed_ones_too() -> None:
+    decision = DecisionFactory()
+    ModelCallFactory(decision=decision, result="malformed", cost_usd=Decimal("0.25"))
+    ModelCallFactory(decision=decision, cost_usd=Decimal("0.5"))
+    assert entry(decision.agent.family)["cost_usd"] == "0.750000"
+
+
+def test_sold_bet_still_counts_in_win_rate_and_brier() -> None:
+    agent = AgentFactory()
+    trade = bet(agent, market := MarketFactory(), "YES", "1250.00")
+    sale(trade.position)
+    resolve(market, "YES")
+    compute_scores(at=SETTLED)
+    row = entry(agent.family)
+    assert (row["resolved_bets"], row["win_rate"], row["brier"]) == (1, 1.0, pytest.approx(0.25))
+
+
+def test_board_costs_the_same_number_of_queries_whatever_was_played(ada: Agent) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            trading_entries()
+        return len(captured)
+
+    before = queries()
+    for _ in range(4):
+        agent = again(ada)
+        bet(agent, amount="100.00")
+    assert queries() == before

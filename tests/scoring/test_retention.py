@@ -1,0 +1,152 @@
+"""Old detail is rolled up: what is kept, for how long, and what is never let go."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from agents.models import ModelCall
+from cohorts.models import Cohort
+from markets.models import PriceObservation, Run
+from scoring.models import Snapshot
+from scoring.services import retention
+from tests.factories import (
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    PriceObservationFactory,
+    SnapshotFactory,
+)
+from tests.venue import Venue, run
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+DAY, HOUR, GRID = timedelta(days=1), timedelta(hours=1), timedelta(minutes=10)
+
+
+def snapshots(first: datetime, last: datetime, step: timedelta = GRID) -> None:
+    """Snapshots of one agent, and a fresh one that keeps these from being the newest."""
+    agent = AgentFactory()
+    instants = [first + n * step for n in range((last - first) // step + 1)]
+    for instant in (*instants, NOW - GRID):
+        SnapshotFactory(agent=agent, taken_at=instant)
+
+
+def kept() -> list[str]:
+    times = Snapshot.objects.filter(taken_at__lt=NOW - GRID).order_by("taken_at").values_list("taken_at", flat=True)
+    return [f"{at:%H:%M}" for at in times]
+
+
+@pytest.mark.parametrize(
+    ("age", "left"),
+    [
+        (29 * DAY, ["23:50", "00:00", "00:10", "00:20", "00:30", "00:40", "00:50", "01:00", "01:10"]),
+        (31 * DAY, ["00:00", "01:00"]),
+        (179 * DAY, ["00:00", "01:00"]),
+        (181 * DAY, ["00:00"]),
+        (900 * DAY, ["00:00"]),
+    ],
+)
+def test_snapshots_grow_coarse_with_age(age: timedelta, left: list[str]) -> None:
+    midnight = (NOW - age).replace(hour=0)
+    snapshots(midnight - GRID, midnight + HOUR + GRID)
+    run("prune", NOW)
+    assert kept() == left
+
+
+@pytest.mark.parametrize(("limit", "left"), [(30 * DAY, 1), (180 * DAY, 1)])
+def test_what_is_exactly_as_old_as_the_limit_is_still_kept(limit: timedelta, left: int) -> None:
+    odd = GRID if limit == 30 * DAY else HOUR
+    at = (NOW - limit).replace(hour=5) + odd
+    snapshots(at, at)
+    assert run("prune", at + limit)["snapshots"] == 0
+    assert run("prune", at + limit + timedelta(seconds=1))["snapshots"] == left
+
+
+def test_an_agents_newest_snapshot_stays_however_old() -> None:
+    for hour in (3, 4):
+        SnapshotFactory(agent=AgentFactory(), taken_at=datetime(2026, 3, 9, hour, 10, tzinfo=UTC))
+    assert run("prune", NOW)["snapshots"] == 0
+    assert Snapshot.objects.count() == 2
+
+
+def test_a_cohorts_closing_snapshot_stays_and_is_not_taken_again(venue: Venue) -> None:
+    ended = datetime(2026, 4, 20, 3, 5, tzinfo=UTC)
+    cohort = CohortFactory(status=Cohort.Status.COMPLETED, completed_at=ended)
+    agent = AgentFactory(cohort=cohort)
+    closing, later = ended.replace(minute=10), ended.replace(minute=30)
+    for instant in (ended.replace(minute=0), closing, later, later + GRID):
+        SnapshotFactory(agent=agent, taken_at=instant)
+    run("prune", NOW)
+    assert set(Snapshot.objects.values_list("taken_at", flat=True)) == {closing, later + GRID}
+    assert run("take_snapshots", NOW)["snapshots"] == 0
+
+
+def test_old_prices_keep_the_last_of_each_day_and_outcome() -> None:
+    market = MarketFactory()
+    yes, no = market.outcomes.order_by("index")
+    old = datetime(2026, 5, 4, 23, 50, tzinfo=UTC)
+    for outcome in (yes, no):
+        for instant in (old - HOUR, old, old + GRID, old + 2 * GRID, NOW - 2 * DAY, NOW - 2 * DAY + GRID):
+            PriceObservationFactory(outcome=outcome, observed_at=instant)
+    assert run("prune", NOW)["prices"] == 4
+    for outcome in (yes, no):
+        assert list(outcome.observations.order_by("observed_at").values_list("observed_at", flat=True)) == [
+            *(old, old + 2 * GRID),
+            *(NOW - 2 * DAY, NOW - 2 * DAY + GRID),
+        ]
+
+
+def test_of_two_prices_at_one_instant_the_later_written_stays() -> None:
+    outcome = MarketFactory().outcomes.get(side="YES")
+    old = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    for price in ("0.30", "0.35"):
+        PriceObservationFactory(outcome=outcome, observed_at=old, price=Decimal(price))
+    run("prune", NOW)
+    assert PriceObservation.objects.get().price == Decimal("0.35")
+
+
+def test_an_outcomes_newest_price_stays_however_old() -> None:
+    outcome = MarketFactory().outcomes.get(side="YES")
+    PriceObservationFactory(outcome=outcome, observed_at=datetime(2024, 5, 4, 12, tzinfo=UTC))
+    assert run("prune", NOW)["prices"] == 0
+
+
+def test_runs_are_forgotten_after_three_months_failed_ones_after_a_year() -> None:
+    def ran(kind: str, age: timedelta, status: str = "succeeded") -> Run:
+        return Run.objects.create(kind=kind, at=NOW - age, started_at=NOW - age, status=status)
+
+    gone = [
+        ran("sync_markets", 91 * DAY),
+        ran("sync_markets", 91 * DAY, "running"),
+        ran("sync_markets", 366 * DAY, "failed"),
+    ]
+    stay = [
+        ran("sync_markets", 364 * DAY, "failed"),
+        ran("sync_markets", 89 * DAY),
+        ran("sync_markets", 80 * DAY, "running"),
+        ran("verify_ledger", 300 * DAY),  # the newest of its kind, which metrics go by
+    ]
+    assert run("prune", NOW)["runs"] == 3
+    assert set(Run.objects.exclude(kind="prune")) == set(stay)
+    assert not Run.objects.filter(pk__in=[row.pk for row in gone]).exists()
+
+
+def test_calls_to_models_are_kept_for_ever() -> None:
+    ModelCallFactory(decision=DecisionFactory(), sent_at=datetime(2020, 1, 1, tzinfo=UTC))
+    run("prune", NOW)
+    assert ModelCall.objects.count() == 1
+
+
+def test_pruning_again_finds_nothing_and_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "BATCH", 2)
+    snapshots(datetime(2026, 5, 4, tzinfo=UTC), datetime(2026, 5, 4, 2, tzinfo=UTC))
+    outcome = MarketFactory().outcomes.get(side="YES")
+    for n in range(7):
+        PriceObservationFactory(outcome=outcome, observed_at=datetime(2026, 5, 4, tzinfo=UTC) + n * HOUR)
+    first, second = run("prune", NOW), run("prune", NOW)
+    assert first.summary == {"snapshots": 12, "prices": 6, "runs": 0, "tasks": 0}
+    assert second.summary == {"snapshots": 0, "prices": 0, "runs": 0, "tasks": 0}
