@@ -57,8 +57,8 @@ def valuations(agents: Iterable[Agent]) -> dict[int, Valuation]:
     held: dict[int, Decimal] = defaultdict(lambda: ZERO)
     rows = Position.objects.open().filter(agent__in=[a.pk for a in agents]).order_by()
     # Bare columns: a board looks at thousands of positions, and building a model for each would be most of its time.
-    for agent, *holding in rows.values_list("agent", "shares", "cost_basis", "outcome__price"):
-        held[agent] += marked_value(*holding)
+    for agent, shares, cost_basis, price in rows.values_list("agent", "shares", "cost_basis", "outcome__price"):
+        held[agent] += marked_value(shares, cost_basis, price)
     return {
         agent.pk: Valuation(agent.cash, held[agent.pk], agent.cohort.methodology.starting_balance) for agent in agents
     }

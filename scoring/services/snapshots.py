@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import Exists, F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import Coalesce
@@ -150,7 +151,7 @@ def _cash_since(agents: Iterable[int], instant: datetime) -> dict[int, Decimal]:
     return {row["agent"]: row["change"] for row in rows.values("agent").annotate(change=Sum("amount"))}
 
 
-def ended_cohorts() -> QuerySet[Cohort]:
+def ended_cohorts() -> QuerySet[Any]:
     """Completed cohorts with `ended_at`, their last settlement: the closing snapshot is due on the grid after it."""
     settled = Settlement.objects.filter(agent__cohort=OuterRef("pk")).order_by().values("agent__cohort")
     last_settled = settled.annotate(last=Max("settled_at")).values("last")
