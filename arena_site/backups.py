@@ -214,7 +214,7 @@ def _run(program: str, *arguments: str) -> str:
 
 def _server_version() -> int:
     connection.ensure_connection()
-    return int(connection.pg_version) // 10_000
+    return int(connection.pg_version) // 10_000  # type: ignore[attr-defined]
 
 
 def tool(name: str, *, server: int) -> str:

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Max, Q, Sum
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, generate_latest
@@ -15,11 +17,16 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from agents.models import Agent, Decision, ModelCall, Position
+from agents.services.asking import spent_in_week
+from agents.services.settlement import ALARM_AFTER
 from cohorts.models import Cohort
-from markets.models import Alert, Market, Outcome, Run
+from cohorts.weeks import week_start
+from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry
 from scoring.models import Leaderboard, Snapshot
 
 OK = "ok"
+BIG = (PriceObservation, Snapshot, ModelCall, Run, Market, Outcome, UniverseEntry)
+"""Tables that grow."""
 
 
 @require_safe
@@ -67,7 +74,7 @@ class ArenaCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Every metric; only `arena_database_up` where the database does not answer."""
         try:
-            read = [*_states(), *_work(), *_freshness()]
+            read = [*_states(), *_work(), *_freshness(), *_due(), *_money(), *_disk()]
         except DatabaseError:
             yield GaugeMetricFamily("arena_database_up", "Does the database answer?", value=0)
             return
@@ -124,6 +131,68 @@ def _freshness() -> Iterator[Metric]:
         if at is not None:
             metric.add_metric([name], at.timestamp())
     yield metric
+
+
+def _due() -> Iterator[Metric]:
+    """What is late, and what waits to be done."""
+    now = timezone.now()
+    ages = GaugeMetricFamily("arena_run_age_seconds", "Seconds since a run of this kind succeeded.", labels=["kind"])
+    succeeded = Run.objects.filter(status=Run.Status.SUCCEEDED).order_by()
+    for kind, at in succeeded.values_list("kind").annotate(last=Max("finished_at")):
+        if at is not None:
+            ages.add_metric([kind], (now - at).total_seconds())
+    yield ages
+    this_week = Decision.objects.filter(universe__week_start=week_start(now))
+    yield _labelled(
+        "arena_decisions_due",
+        "This week's decisions that are not final: to be claimed, or claimed by a live worker.",
+        "state",
+        [
+            ("claimable", this_week.claimable(now).count()),
+            ("claimed", this_week.filter(status=Decision.Status.CLAIMED, lease_until__gt=now).count()),
+        ],
+    )
+    failed = this_week.filter(status=Decision.Status.FAILED).count()
+    yield GaugeMetricFamily("arena_decisions_failed_this_week", "This week's decisions that failed so far.", failed)
+    followed = Market.objects.followed()
+    stale = Outcome.objects.filter(price_stale=True, market__in=followed).count()
+    yield GaugeMetricFamily("arena_stale_followed_prices", "Outcomes of followed markets priced stale.", stale)
+    overdue = followed.filter(status=Market.Status.CLOSED, closed_at__lte=now - ALARM_AFTER).count()
+    yield GaugeMetricFamily("arena_markets_overdue", "Followed markets closed for over 72 hours.", overdue)
+
+
+def _money() -> Iterator[Metric]:
+    """The week's spending beside its limit, and what the last proof of the ledger found."""
+    spent = float(spent_in_week(week_start(timezone.now())))
+    yield GaugeMetricFamily("arena_spend_this_week_usd", "What models cost this week, in US dollars.", spent)
+    limit = float(settings.ARENA_SPEND_LIMIT_USD)
+    yield GaugeMetricFamily("arena_spend_limit_usd", "The most they may cost in a week.", limit)
+    proof = Run.objects.filter(kind="verify_ledger").exclude(finished_at=None).order_by("-started_at").first()
+    if proof is not None and "violations" in proof.summary:
+        found = proof.summary["violations"]
+        yield GaugeMetricFamily("arena_ledger_violations", "What the last verify_ledger found wrong.", found)
+
+
+def _disk() -> Iterator[Metric]:
+    """The database's size and about how many rows its big tables hold, without counting them."""
+    tables = [model._meta.db_table for model in BIG]
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+            (size,) = cursor.fetchone()
+            rows = []
+            for table in tables:
+                # The highest id: one look at the end of the tree. Rows that were pruned are counted still.
+                cursor.execute(f"SELECT coalesce(max(rowid), 0) FROM {table}")  # noqa: S608 - names of our own
+                rows.append((table, cursor.fetchone()[0]))
+        else:
+            cursor.execute("SELECT pg_database_size(current_database())")
+            (size,) = cursor.fetchone()
+            # What the planner believes; below zero where a table was never analysed.
+            cursor.execute("SELECT relname, greatest(reltuples, 0) FROM pg_class WHERE relname = ANY(%s)", [tables])
+            rows = cursor.fetchall()
+    yield GaugeMetricFamily("arena_database_bytes", "Size of the database on disk.", size)
+    yield _labelled("arena_table_rows", "About how many rows a big table holds.", "table", rows)
 
 
 def _labelled(name: str, text: str, label: str, counts: Any) -> Metric:

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 from django_q.models import Schedule
 
-from cohorts.services import START_WITHIN, week_missed
+from cohorts.services import START_WITHIN, weeks_missed
 from cohorts.weeks import week_start
 
 MINUTES, HOURS = 60, 3600
@@ -98,11 +98,12 @@ def resolutions() -> str:
 
 
 def cohort() -> str:
-    """Starts the week's cohort within a day of its start; later than that the week is recorded as missed."""
+    """Starts the week's cohort within a day of its start; a week too late for that is recorded as missed."""
     at = tick()
+    missed = weeks_missed(at=at)  # before the start, which would hide the weeks slept through
     if at < week_start(at) + START_WITHIN:
         return _command("start_cohort", at)
-    return "recorded the week as missed" if week_missed(at=at) else "the week has its cohort or is recorded as missed"
+    return f"{missed} weeks newly recorded as missed"
 
 
 def decisions() -> str:

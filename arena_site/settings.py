@@ -7,7 +7,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
-from arena_site import conf
+from arena_site import conf, logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -187,12 +187,5 @@ Q_CLUSTER = {
     "ALT_CLUSTERS": {},
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-    # Retries are no news; what they could not mend is reported by whoever asked.
-    "loggers": {"stamina": {"level": "ERROR"}},
-}
+# "json" is for machines that collect logs: one object a line, each step of a decision among them.
+LOGGING = logs.configuration(conf.read(env, "ARENA_LOG", "line", logs.form))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from cohorts.models import Cohort, Methodology, MissedWeek
-from cohorts.weeks import week_start
+from cohorts.weeks import WEEK, week_start
 from markets.services.sync import SyncReport, sync_markets
 from markets.sources.polymarket import Clob, Gamma
 
@@ -31,12 +31,19 @@ def catalogue_sync(
     )
 
 
-def week_missed(*, at: datetime) -> bool:
-    """Records the week of `at` as missed if it has no cohort and is too old to start one; True if it did."""
-    week = week_start(at)
-    if at < week + START_WITHIN or Cohort.objects.filter(week_start=week).exists():
-        return False
-    _, created = MissedWeek.objects.get_or_create(
-        week_start=week, defaults={"recorded_at": at, "reason": "nothing started its cohort within 24 hours"}
-    )
-    return created
+def weeks_missed(*, at: datetime) -> int:
+    """Records every week since the newest cohort that has none and is too old to start one; returns how many.
+
+    Without any cohort the arena has not begun, and only the week of `at` counts.
+    """
+    this_week = week_start(at)
+    newest = Cohort.objects.order_by("-week_start").values_list("week_start", flat=True).first()
+    week = newest + WEEK if newest is not None else this_week
+    missed = 0
+    while week <= this_week and at >= week + START_WITHIN:
+        _, created = MissedWeek.objects.get_or_create(
+            week_start=week, defaults={"recorded_at": at, "reason": "nothing started its cohort within 24 hours"}
+        )
+        missed += created
+        week += WEEK
+    return missed

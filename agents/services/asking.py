@@ -1,5 +1,6 @@
 """Asking a model: one stored row for each request, bounded retries of the transport, the week's spend cap."""
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -24,6 +25,8 @@ from markets.failpoints import reached
 LONGEST_PAUSE_S = 30
 """A gateway that asks for more patience than this is left for a later run."""
 FIRST_PAUSE_S = 0.5
+
+log = logging.getLogger(__name__)
 
 
 class Unanswered(Exception):
@@ -58,6 +61,7 @@ def ask(asking: Asking, claim: Claim, prompt: Prompt, *, attempt: int) -> ModelC
         _check_spend(asking, claim)
         claim.renew()
         call = _sent(claim, agent, prompt, attempt)
+        log.info("asked", extra=claim.about | {"model": call.model, "attempt": attempt})
         reached("call.sent")
         try:
             completion = _complete(asking.gateway, call, prompt, methodology)
@@ -176,6 +180,10 @@ def _store(call: ModelCall, claim: Claim, agent: Agent, heard: Completion | Gate
         except ClaimLost as error:
             call.late, lost = True, error
         call.save()
+    log.info(
+        "answered" if isinstance(heard, Completion) else "failed",
+        extra=claim.about | {"result": call.result, "late": call.late, "ms": call.latency_ms, "reason": call.error},
+    )
     if lost is not None:
         raise lost
 

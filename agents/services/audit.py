@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from agents.models import Agent, JournalEntry, Position, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
+from markets.models import Market
 
 ZERO = Decimal("0.00")
 
@@ -51,7 +52,7 @@ def _books(agent: Agent) -> _Books:
         journal=list(agent.journal.order_by("sequence").select_related("trade", "settlement")),
         trades=list(agent.trades.order_by("pk").select_related("decision")),
         positions=list(agent.positions.order_by("pk")),
-        settlements={s.position_id: s for s in agent.settlements.all()},
+        settlements={s.position_id: s for s in agent.settlements.select_related("market", "position")},
     )
 
 
@@ -155,6 +156,9 @@ def _settlement(settlement: Settlement, shares: Decimal, cost: Decimal) -> Itera
     ended, cost_ended = settlement.shares, settlement.cost_basis
     if (ended, cost_ended) != (shares, cost):
         yield f"{row} ends {ended} shares at cost {cost_ended}, the trades left {shares} at {cost}"
+    end = _end(settlement)
+    if settlement.kind != end:
+        yield f"{row} over {settlement.payout} should be {end}: its market is {settlement.market.status}"
     due = {
         Settlement.Kind.WON: to_cents(shares),
         Settlement.Kind.LOST: ZERO,
@@ -165,6 +169,16 @@ def _settlement(settlement: Settlement, shares: Decimal, cost: Decimal) -> Itera
     gain = settlement.payout - cost_ended
     if settlement.realized_pnl != gain:
         yield f"{row} realized {settlement.realized_pnl}, payout less cost make {gain}"
+
+
+def _end(settlement: Settlement) -> Settlement.Kind | None:
+    """How the market's own end says the position ended; None while the market is not final."""
+    if settlement.market.status == Market.Status.CANCELLED:
+        return Settlement.Kind.REFUNDED
+    if settlement.market.status != Market.Status.RESOLVED:
+        return None
+    won = settlement.position.outcome_id == settlement.market.winning_outcome_id
+    return Settlement.Kind.WON if won else Settlement.Kind.LOST
 
 
 def _whole(books: _Books) -> Iterator[str]:

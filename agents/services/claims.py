@@ -24,6 +24,18 @@ class Claim:
     token: uuid.UUID
     lease: timedelta
 
+    @property
+    def about(self) -> dict[str, int | str]:
+        """What a log line says of it."""
+        agent = self.decision.agent
+        return {
+            "cohort": agent.cohort.number,
+            "agent": agent.pk,
+            "family": agent.family.slug,
+            "decision": self.decision.pk,
+            "week": self.decision.week,
+        }
+
     def renew(self) -> None:
         """Extends the lease. Raises ClaimLost if the decision is no longer ours."""
         held = Decision.objects.filter(pk=self.decision.pk, claim_token=self.token, status=Decision.Status.CLAIMED)

@@ -1,5 +1,6 @@
 """A decision run: every agent of the active cohorts is asked once for its week, exactly once."""
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,6 +23,8 @@ from markets.failpoints import reached
 from markets.models import Universe, UniverseEntry
 from markets.services.universes import NoMarkets, universe_freeze
 from markets.sources.polymarket import Clob
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -145,6 +148,7 @@ def _decide(
         report.skipped += 1
         return
     report.asked += 1
+    log.info("claimed", extra=claim.about)
     reached("decision.claimed")
     try:
         outcome = _outcome(claim, asking=asking, at=at)
@@ -152,12 +156,16 @@ def _decide(
         report.asked -= 1
         report.skipped += 1
         report.log.append(f"{agent}: {lost}")
+        log.info("lost", extra=claim.about | {"reason": str(lost)})
         return
     reached("decision.finished")
+    if outcome.status == Decision.Status.COMPLETED:
+        log.info("executed", extra=claim.about | {"action": outcome.action, "fallback": outcome.fallback})
     report.completed += outcome.status == Decision.Status.COMPLETED
     report.fallback_holds += outcome.fallback
     report.trades += outcome.trades.count()
     if outcome.status == Decision.Status.FAILED:
+        log.info("failed", extra=claim.about | {"reason": outcome.error})
         report.failed += 1
         report.failures.append(f"{agent}: {outcome.error}")
     elif outcome.fallback:

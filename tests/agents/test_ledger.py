@@ -108,6 +108,8 @@ class Season:
             sold = sum((t.cost_basis for t in trades if t.kind == "SELL"), Decimal(0))
             if position.status == Position.Status.OPEN:
                 assert position.cost_basis == bought - sold
+        final = (Market.Status.RESOLVED, Market.Status.CANCELLED)
+        assert not agent.positions.filter(status="open", market__status__in=final).exists()
         worth = valuations([agent])[agent.pk]
         realized = sum((p.realized_pnl for p in agent.positions.all()), Decimal(0))
         unrealized = sum(
@@ -198,6 +200,19 @@ def test_the_sequences_hold_both_legal_and_illegal_instructions() -> None:
     season.check()
     assert [executed for executed, _ in season.fates] == [True, False, True, True, False, True, True]
     assert Trade.objects.get(sequence=2, kind="BUY").amount == Decimal("50.00")
+
+
+@pytest.mark.parametrize("end", ["closed", "won", "cancelled"])
+def test_market_that_ended_since_the_freeze_takes_no_bet_and_gives_up_no_position(end: str) -> None:
+    season = Season.opened()
+    prices = ["0.40", "0.0001", "0.3333333333"]
+    season.answer([("bet", 0, "YES", Decimal(500))], prices)
+    season.close(0) if end == "closed" else season.end(0, 0 if end == "won" else None)
+    before = season.books()
+    season.answer([("bet", 0, "YES", Decimal(500)), ("sell", 0, Decimal(100), None)], prices)
+    assert season.books() == before
+    assert [executed for executed, _ in season.fates] == [True, False, False]
+    assert "is closed" in season.fates[1][1]
 
 
 # ── cents and dust ────────────────────────────────────────────────────────────────────────────────
@@ -349,6 +364,17 @@ def test_journal_row_deleted_is_found(played: Agent, kind: str) -> None:
     assert any(cause in line for line in lines), lines
 
 
+def test_journal_forged_in_itself_consistently_disagrees_with_its_causes(played: Agent) -> None:
+    """A cent more from a sale, carried through every later balance up to the cash."""
+    sale_row = JournalEntry.objects.get(sequence=5)
+    add_least(JournalEntry._meta.db_table, "amount", sale_row.pk)
+    for row in JournalEntry.objects.filter(sequence__gte=5):
+        add_least(JournalEntry._meta.db_table, "balance", row.pk)
+    add_least(Agent._meta.db_table, "cash", played.pk)
+    _, lines, _ = verified()
+    assert any(f"journal row {sale_row.pk} (no. 5) moves 293.76, its sell says 293.75" in line for line in lines), lines
+
+
 def test_only_the_agent_that_was_tampered_with_is_named(played: Agent) -> None:
     other = AgentFactory(cohort=played.cohort)
     bet(other, amount="700.00")
@@ -362,3 +388,13 @@ def test_sound_ledger_passes_and_counts_what_it_read(played: Agent) -> None:
     said = StringIO()
     call_command("verify_ledger", at=WEEK, json=True, stdout=said)
     assert said.getvalue().strip() == '{"agents": 1, "journal_rows": 8, "violations": 0}'
+
+
+def test_settlement_that_its_market_does_not_bear_out_is_found(played: Agent) -> None:
+    """The winner swapped behind the ledger's back: every amount agrees with every other, but not with the market."""
+    settlement = Settlement.objects.get(kind="won")
+    loser = settlement.market.outcomes.exclude(pk=settlement.market.winning_outcome_id).get()
+    type(settlement.market).objects.filter(pk=settlement.market_id).update(winning_outcome=loser)
+    code, lines, _ = verified()
+    assert code == 1
+    assert any(f"settlement {settlement.pk} (won) over {settlement.payout} should be lost" in line for line in lines)

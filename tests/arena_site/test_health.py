@@ -4,16 +4,29 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+import time_machine
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
-from markets.models import Alert, Run
-from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, SnapshotFactory
+from agents.models import Decision
+from markets.models import Alert, Outcome, Run
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    SnapshotFactory,
+    UniverseFactory,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
 
@@ -124,6 +137,45 @@ def test_metrics_count_what_is_in_the_database(client):
     ran = shown['arena_run_last_success_timestamp_seconds{kind="sync_markets"}']
     assert ran == pytest.approx(timezone.now().timestamp(), abs=60)
     assert 'arena_run_last_failure_timestamp_seconds{kind="sync_markets"}' not in shown
+
+
+def test_metrics_say_what_is_late_due_and_spent(client, settings):
+    settings.ARENA_SPEND_LIMIT_USD = Decimal("12.5")
+    now = WEEK + timedelta(hours=5)
+    universe = UniverseFactory(markets=[])
+    cohort = CohortFactory()
+    for status in ("completed", "failed", "failed"):
+        unfinished = {} if status == "completed" else {"action": None, "decided_at": None}
+        DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe, status=status, **unfinished)
+    for lease, token in ((now + timedelta(minutes=1), uuid4()), (now - timedelta(minutes=1), uuid4())):
+        held = {"action": None, "decided_at": None, "claim_token": token, "lease_until": lease}
+        DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe, status="claimed", **held)
+    ModelCallFactory(decision=Decision.objects.order_by("pk").first(), cost_usd=Decimal("0.75"))
+    for kind, violations in (("sync_markets", None), ("verify_ledger", 3)):
+        Run.objects.create(
+            kind=kind, at=now, started_at=now, status="succeeded", finished_at=now - timedelta(seconds=90),
+            summary={} if violations is None else {"violations": violations},
+        )  # fmt: skip
+    MarketFactory(closed=True, followed=True, closed_at=now - timedelta(hours=73))
+    MarketFactory(closed=True, followed=True, closed_at=now - timedelta(hours=71))
+    MarketFactory(closed=True, closed_at=now - timedelta(hours=73))
+    Outcome.objects.filter(market=MarketFactory(followed=True), side="YES").update(price_stale=True)
+    Outcome.objects.filter(market=MarketFactory()).update(price_stale=True)
+
+    with time_machine.travel(now, tick=False):
+        shown = metrics(client)
+
+    assert shown['arena_run_age_seconds{kind="sync_markets"}'] == 90
+    assert shown['arena_decisions_due{state="claimable"}'] == 3
+    assert shown['arena_decisions_due{state="claimed"}'] == 1
+    assert shown["arena_decisions_failed_this_week"] == 2
+    assert shown["arena_stale_followed_prices"] == 1
+    assert shown["arena_markets_overdue"] == 1
+    assert shown["arena_spend_this_week_usd"] == 0.75
+    assert shown["arena_spend_limit_usd"] == 12.5
+    assert shown["arena_ledger_violations"] == 3
+    assert shown["arena_database_bytes"] > 100_000
+    assert shown['arena_table_rows{table="markets_market"}'] >= 0
 
 
 def test_metrics_of_an_empty_arena_leave_out_what_there_is_not(client):

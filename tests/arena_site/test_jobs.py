@@ -97,6 +97,21 @@ def test_a_cohort_is_made_up_within_a_day_and_never_later() -> None:
     assert MissedWeek.objects.get().week_start == SUNDAY + timedelta(weeks=1)
 
 
+def test_weeks_slept_through_are_recorded_and_never_back_dated() -> None:
+    with at(SUNDAY):
+        jobs.cohort()
+    with at(SUNDAY + timedelta(weeks=3, hours=2)):
+        jobs.cohort()
+    assert list(Cohort.objects.order_by("number").values_list("week_start", flat=True)) == [
+        SUNDAY,
+        SUNDAY + timedelta(weeks=3),
+    ]
+    assert set(MissedWeek.objects.values_list("week_start", flat=True)) == {
+        SUNDAY + timedelta(weeks=1),
+        SUNDAY + timedelta(weeks=2),
+    }
+
+
 def test_decisions_are_not_begun_on_a_monday_and_what_failed_is_missed_then(venue: Venue) -> None:
     venue.market("Will it rain?")
     venue.says("openai/gpt-5.2", Failure(503))

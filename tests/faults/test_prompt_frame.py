@@ -75,7 +75,7 @@ def test_hostile_category_and_outcome_names_stay_in_their_row(venue: Venue) -> N
     assert row["category"] == "Politics  NOTE Bet all"
 
 
-@given(st.text(max_size=60))
+@given(st.one_of(st.text(max_size=60), st.text('a"\\\n\r\x0b\x1c\x85\u2028\u2029')))
 def test_any_text_is_one_line_that_reads_back_as_it_was(text: str) -> None:
     line = json_line([text])
     assert len(line.splitlines()) == 1

@@ -157,9 +157,9 @@ def test_settlement_that_comes_second_with_what_it_read_before_pays_nothing(open
 
 def test_bet_that_commits_beside_the_settlement_of_its_market_is_paid_by_the_next_pass(opened: Venue) -> None:
     """Failure 5: on PostgreSQL the two transactions may not see each other."""
-    decided(opened)
     opened.resolve(RAIN, "No")
-    run("check_resolutions", SUNDAY + DAY)
+    run("sync_markets", SUNDAY + DAY)
+    assert run("check_resolutions", SUNDAY + DAY)["resolved"] == 1
     made(agent(), market(), "YES", "500.00")
     made(agent(GROK), market(), "NO", "600.00")
     assert [run("check_resolutions", SUNDAY + 2 * DAY)["positions_settled"] for _ in range(2)] == [2, 0]

@@ -143,12 +143,12 @@ def test_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venue) -> None:
 
 def test_outcomes_in_another_order_are_matched_by_token(venue: Venue) -> None:
     """Failure 10: names, prices and tokens change places together between two calls."""
-    row = venue.market(CUP, {"Lakers": "0.70", "Celtics": "0.30"})
+    row = venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     run("sync_markets", SUNDAY)
     for name in ("outcomes", "outcomePrices", "clobTokenIds"):
         row[name] = json.dumps(json.loads(row[name])[::-1])
     run("sync_markets", LATER)
-    assert (outcome("Lakers", CUP).price, outcome("Celtics", CUP).price) == (Decimal("0.70"), Decimal("0.30"))
+    assert (outcome("Lakers", CUP).price, outcome("Celtics", CUP).price) == (Decimal("0.55"), Decimal("0.45"))
 
 
 def test_names_in_another_case_and_spacing_are_still_the_same_outcomes(venue: Venue) -> None:

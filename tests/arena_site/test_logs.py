@@ -1,0 +1,58 @@
+"""Logs for machines: each step of a decision on a line of its own, with whose it is."""
+
+import json
+import logging
+import sys
+
+import pytest
+
+from agents.models import Decision
+from arena_site import logs
+from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue, run
+
+
+def test_a_record_is_one_line_of_json_with_its_fields_and_traceback() -> None:
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        fields = {"cohort": 3}
+        record = logging.getLogger("agents").makeRecord(
+            "agents", logging.INFO, "f.py", 1, "asked %s", ("x\ny",), sys.exc_info(), extra=fields
+        )
+    (line,) = logs.JsonLines().format(record).split("\n")
+    said = json.loads(line)
+    assert (said["message"], said["level"], said["logger"], said["cohort"]) == ("asked x\ny", "info", "agents", 3)
+    assert said["time"].endswith("Z")
+    assert "ValueError: two" in said["traceback"]
+
+
+@pytest.mark.django_db
+def test_each_step_of_a_decision_names_its_cohort_agent_and_decision(
+    venue: Venue, caplog: pytest.LogCaptureFixture
+) -> None:
+    venue.market("Will it rain?")
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    venue.says(GPT, Failure(503))
+    with caplog.at_level(logging.INFO, logger="agents"):
+        run("run_decisions", DECISION)
+    told = [
+        json.loads(logs.JsonLines().format(record)) for record in caplog.records if record.name.startswith("agents")
+    ]
+    steps: dict[int, list[str]] = {}
+    for line in told:
+        steps.setdefault(line["decision"], []).append(line["message"])
+    for decision in Decision.objects.select_related("agent__family"):
+        failed = decision.agent.family.slug == "gpt-5.1"
+        ending = ["failed", "failed"] if failed else ["answered", "executed"]
+        assert steps[decision.pk] == ["claimed", "asked", *ending]
+    assert {(line["cohort"], line["week"]) for line in told} == {(1, 1)}
+    assert {line["agent"] for line in told} == set(Decision.objects.values_list("agent", flat=True))
+    assert "503" in next(line["reason"] for line in told if line["message"] == "failed")
+
+
+def test_only_the_json_format_tells_each_step() -> None:
+    assert "agents" not in logs.configuration("line")["loggers"]
+    assert logs.configuration("json")["loggers"]["agents"] == {"level": "INFO"}
+    with pytest.raises(ValueError, match="line, json"):
+        logs.form("xml")
