@@ -173,6 +173,7 @@ def _dump_postgres(to: Path) -> None:
         str(to),
         *_server(),
     )
+    _check_postgres(to)
 
 
 def _load_postgres(file: Path) -> None:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -74,7 +75,16 @@ class Database:
     """One prepared database and the copies that rounds play on."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        self.url, self.folder, self.copies = url, folder, 0
+        self.url, self.folder, self.made = url, folder, list[str]()
+
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leaves a server as it was found; a folder is its owner's to clear."""
+        if self.is_postgres:
+            for name in self.made:
+                self.drop(name)
 
     @property
     def is_postgres(self) -> bool:
@@ -82,13 +92,13 @@ class Database:
 
     def fresh(self, template: str | None = None) -> str:
         """The name of a new database: empty, or a copy of `template`."""
-        self.copies += 1
         if self.is_postgres:
-            name = f"arena_kills_{os.getpid()}_{self.copies}"
+            name = f"arena_kills_{uuid.uuid4().hex[:16]}"
+            self.made.append(name)
             with psycopg.connect(self.url, autocommit=True) as server:
                 server.execute(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
             return name
-        path = self.folder / f"{self.copies}.sqlite3"
+        path = self.folder / f"{uuid.uuid4().hex[:16]}.sqlite3"
         if template:
             # Not by copying the file: what children wrote last may still stand in the log beside it.
             with (

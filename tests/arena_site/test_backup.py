@@ -21,8 +21,9 @@ ON_POSTGRES = os.environ.get("ARENA_TESTS_ON") == "postgres"
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
     folder: Path = tmp_path_factory.mktemp("backup")
-    with sandbox() as addresses:
-        yield Arena(addresses, Database(postgres_url() if ON_POSTGRES else "sqlite", folder), django_db_blocker.unblock)
+    url = postgres_url() if ON_POSTGRES else "sqlite"
+    with sandbox() as addresses, Database(url, folder) as database:
+        yield Arena(addresses, database, django_db_blocker.unblock)
 
 
 @pytest.fixture(scope="module")

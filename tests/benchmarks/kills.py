@@ -30,8 +30,13 @@ def main() -> int:
     from tests.kills import Arena, Database, differences, random_deaths, sandbox
 
     dice = random.Random(options.seed)
-    with sandbox() as addresses, tempfile.TemporaryDirectory() as folder:
-        arena = Arena(addresses, Database(postgres_url() if options.postgres else "sqlite", Path(folder)))
+    url = postgres_url() if options.postgres else "sqlite"
+    with (
+        sandbox() as addresses,
+        tempfile.TemporaryDirectory() as folder,
+        Database(url, Path(folder)) as database,
+    ):
+        arena = Arena(addresses, database)
         prepared = arena.prepare()
         quiet = arena.play(arena.database.fresh(prepared), lambda index, attempt: None)
         equal = 0

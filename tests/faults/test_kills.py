@@ -17,8 +17,9 @@ from tests.kills import Arena, Database, Death, differences, random_deaths, sand
 def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
     folder: Path = tmp_path_factory.mktemp("kills")
     on_postgres = os.environ.get("ARENA_TESTS_ON") == "postgres"
-    with sandbox() as addresses:
-        yield Arena(addresses, Database(postgres_url() if on_postgres else "sqlite", folder), django_db_blocker.unblock)
+    url = postgres_url() if on_postgres else "sqlite"
+    with sandbox() as addresses, Database(url, folder) as database:
+        yield Arena(addresses, database, django_db_blocker.unblock)
 
 
 @pytest.fixture(scope="module")

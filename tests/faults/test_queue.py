@@ -143,8 +143,9 @@ class Queue:
 def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
     folder: Path = tmp_path_factory.mktemp("queue")
     on_postgres = os.environ.get("ARENA_TESTS_ON") == "postgres"
-    with sandbox() as addresses:
-        yield Arena(addresses, Database(postgres_url() if on_postgres else "sqlite", folder), django_db_blocker.unblock)
+    url = postgres_url() if on_postgres else "sqlite"
+    with sandbox() as addresses, Database(url, folder) as database:
+        yield Arena(addresses, database, django_db_blocker.unblock)
 
 
 @pytest.fixture(scope="module")
