@@ -12,7 +12,7 @@ from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from markets.models import Universe
 from markets.services.marks import stored_marks
-from markets.services.universes import NoMarkets, universe_draft
+from markets.services.universes import universe_draft
 
 CHARACTERS_PER_TOKEN = 4
 """The usual rule of thumb for English and JSON."""
@@ -72,6 +72,3 @@ def _completion_tokens(agent: Agent) -> int:
     seen = ModelCall.objects.filter(model=agent.model_id, tokens_output__isnull=False)
     mean = seen.aggregate(mean=Avg("tokens_output"))["mean"]
     return int(mean) if mean is not None else EXPECTED_COMPLETION_TOKENS
-
-
-__all__ = ["Estimate", "NoMarkets", "estimate_run"]

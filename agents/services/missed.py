@@ -1,15 +1,14 @@
 """Decisions whose window passed without success: recorded as missed, once and for ever."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.utils import timezone
 
 from agents.models import Agent, Decision
 from cohorts.models import Cohort
+from cohorts.weeks import WEEK
 from markets.models import Universe
-
-WEEK = timedelta(weeks=1)
 
 
 def record_missed(cohorts: Iterable[Cohort], *, at: datetime, family: str | None = None) -> int:

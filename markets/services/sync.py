@@ -305,8 +305,7 @@ def _accept_unfollowed(rows: Iterable[str], *, clob: Clob, rule: PriceRule, at: 
             for o in market.outcomes.all()
         )
         (doubtful if jumped else plain).append(market)
-    with transaction.atomic():
-        mark_markets(plain, rule=rule, at=at, clob=None)
+    mark_markets(plain, rule=rule, at=at, clob=None)
     if doubtful:
         marks = mark_markets(doubtful, rule=rule, at=at, clob=clob)
         report.failures += marks.failures
