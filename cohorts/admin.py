@@ -4,15 +4,24 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
+from cohorts.admin_form import MethodologyForm, differences
 from cohorts.models import Cohort, Methodology, MissedWeek
 from markets.readonly import ReadOnlyAdmin
+
+CONFIRMED = "_differences_seen"
 
 
 @admin.register(Methodology)
 class MethodologyAdmin(admin.ModelAdmin):
-    """A version can be written until a cohort uses it; from then on it is only read."""
+    """A version can be written until a cohort uses it; from then on it is only read, and copied into a new one.
+
+    Before anything is saved, the differences to the version it was copied from are shown and confirmed.
+    """
+
+    form = MethodologyForm
 
     list_display = ("version", "title", "published_at", "decision_weeks", "universe_size")
     search_fields = ("version", "title")
@@ -20,11 +29,57 @@ class MethodologyAdmin(admin.ModelAdmin):
     actions: Any = None
     readonly_fields = ("sha256",)
 
+    class Media:
+        css = {"all": ["arena/admin.css"]}
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """The version that is copied, else the one that new cohorts get; but for what must be its own."""
+        source = _source(request)
+        own = ("id", "version", "published_at")
+        return {f.name: getattr(source, f.name) for f in Methodology._meta.concrete_fields if f.name not in own}
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method == "POST" and CONFIRMED not in request.POST:
+            found = self.get_object(request, object_id) if object_id else None  # type: ignore[arg-type]
+            allowed = self.has_change_permission(request, found) if object_id else self.has_add_permission(request)
+            before = found or _source(request)
+            kept = Methodology.objects.get(pk=before.pk)
+            form = self.get_form(request, found, change=bool(object_id))(request.POST, instance=found)
+            if allowed and form.is_valid():
+                return self._to_confirm(request, kept, form.instance)
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def _to_confirm(self, request: HttpRequest, before: Methodology, after: Methodology) -> HttpResponse:
+        context = {
+            "title": f"{after.version}: what differs from {before.version}",
+            "opts": self.opts,
+            "differences": differences(before, after),
+            "posted": [
+                (name, value)
+                for name, values in request.POST.lists()
+                for value in values
+                if name != "csrfmiddlewaretoken"
+            ],
+            "confirmed": CONFIRMED,
+        }
+        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        page = "admin/cohorts/methodology/differences.html"
+        return TemplateResponse(request, page, self.admin_site.each_context(request) | context)
+
     def has_change_permission(self, request: HttpRequest, obj: Methodology | None = None) -> bool:
         return super().has_change_permission(request, obj) and not _in_use(obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Methodology | None = None) -> bool:
         return super().has_delete_permission(request, obj) and not _in_use(obj)
+
+
+def _source(request: HttpRequest) -> Methodology:
+    """The version that a new one is copied from."""
+    number = request.GET.get("copy", "")
+    named = Methodology.objects.filter(pk=number).first() if number.isascii() and number.isdigit() else None
+    return named or Methodology.objects.current()
 
 
 def _in_use(methodology: Methodology | None) -> bool:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from rest_framework import serializers
 
@@ -23,11 +24,17 @@ class MethodologyRow(Row):
             "maximum_bet_fraction", "universe_size", "universe_rule", "actions", "decision_weeks",
             "retry_window_hours", "malformed_retries", "refused_retries", "temperature", "max_tokens",
             "reasoning", "provider_routing", "system_prompt", "user_prompt", "malformed_note", "refused_note",
-            "midpoint_tolerance", "maximum_spread", "gamma_tolerance", "rulings", "scoring",
+            "midpoint_tolerance", "maximum_spread", "gamma_tolerance", "rulings", "scoring", "forecast",
         )  # fmt: skip
 
     def get_retry_window_hours(self, methodology: Methodology) -> float:
         return methodology.retry_window.total_seconds() / 3600
+
+
+class MethodologyFilters(Filters):
+    class Meta:
+        model = Methodology
+        fields = {"published_at": ["gte", "lt"]}
 
 
 class Methodologies(Rows):
@@ -35,6 +42,7 @@ class Methodologies(Rows):
 
     queryset = Methodology.objects.all()
     serializer_class = MethodologyRow
+    filterset_class = MethodologyFilters
     lookup_field = "version"
     lookup_value_regex = r"[A-Za-z0-9.\-]{1,20}"
     orderings = {"version": "version", "published_at": "published_at"}
@@ -47,7 +55,10 @@ class CohortRow(Row):
         help_text="The week it is in now; null before its first and after its last decision week."
     )
     agents = serializers.IntegerField(source="agent_count", read_only=True)
-    chain_head = serializers.SerializerMethodField(help_text="Not published yet: null.")
+    chain_head = serializers.CharField(
+        source="head", read_only=True, allow_null=True,
+        help_text="SHA-256 of the trading chain's link of the cohort's newest decision; null before its first.",
+    )  # fmt: skip
 
     class Meta:
         model = Cohort
@@ -60,28 +71,44 @@ class CohortRow(Row):
         now = self.context["now"]
         return cohort.decision_week(now) if cohort.is_deciding(now) else None
 
-    def get_chain_head(self, cohort: Cohort) -> str | None:
-        return None
-
 
 class CohortFilters(Filters):
     methodology = ReferenceFilter(Methodology, by="version")
 
     class Meta:
         model = Cohort
-        fields = {"status": ["exact"], "week_start": ["gte", "lt"], "completed_at": ["gte", "lt"]}
+        fields = {
+            "status": ["exact"],
+            "week_start": ["gte", "lt"],
+            "started_at": ["gte", "lt"],
+            "completed_at": ["gte", "lt"],
+        }
 
 
 class Cohorts(Rows):
     """Weekly competitions, newest first."""
 
-    queryset = Cohort.objects.prefetch_related("methodology").annotate(agent_count=Count("agents"))
+    queryset = Cohort.objects.all()
     serializer_class = CohortRow
     filterset_class = CohortFilters
     lookup_field = "number"
     lookup_value_regex = "[0-9]{1,9}"
     orderings = {"number": "number", "week_start": "week_start", "completed_at": "completed_at"}
     ordering = ("-number",)
+
+    def get_queryset(self) -> QuerySet[Cohort]:
+        cohorts = super().get_queryset()
+        if self.shows("methodology", "decision_week"):
+            cohorts = cohorts.prefetch_related("methodology")
+        if self.shows("chain_head"):
+            linked = Cohort.objects.filter(pk=OuterRef("pk"), decisions__link__isnull=False)
+            newest = linked.order_by("-decisions__link__sequence").values("decisions__link__sha256")[:1]
+            cohorts = cohorts.annotate(head=Subquery(newest))
+        if self.shows("agents"):
+            # Not joined: who counts the rows of a page would group all agents first.
+            of_cohort = Cohort.objects.filter(pk=OuterRef("pk")).order_by()
+            cohorts = cohorts.annotate(agent_count=Subquery(of_cohort.values(number_of=Count("agents"))))
+        return cohorts
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "now": timezone.now()}
@@ -131,7 +158,7 @@ class UniverseFilters(Filters):
 class Universes(Rows):
     """The markets and prices that every agent of a week's run saw; one of them with its entries."""
 
-    queryset = Universe.objects.annotate(bettable=Count("entries", filter=Q(entries__bettable=True)))
+    queryset = Universe.objects.all()
     serializer_class = UniverseRow
     detail_serializer_class = UniverseDetail
     filterset_class = UniverseFilters
@@ -140,4 +167,14 @@ class Universes(Rows):
 
     def get_queryset(self) -> QuerySet[Universe]:
         universes = super().get_queryset()
-        return universes.prefetch_related("entries__market") if self.detail else universes.defer("market_block")
+        if self.shows("size"):
+            # A query for each row of the page: joined, every entry of every universe would be counted first.
+            entries = UniverseEntry.objects.filter(universe=OuterRef("pk"), bettable=True).order_by()
+            counted = entries.values("universe").annotate(number=Count("pk")).values("number")
+            universes = universes.annotate(bettable=Coalesce(Subquery(counted), 0))
+        if self.shows("entries"):
+            entries = UniverseEntry.objects.select_related("market").order_by("position")
+            of_market = ("market__source", "market__external_id")
+            own = ("universe", "market", "position", "bettable", "open", "prices", "sources")
+            universes = universes.prefetch_related(Prefetch("entries", entries.only(*own, *of_market)))
+        return universes if self.shows("market_block") else universes.defer("market_block")

@@ -6,13 +6,14 @@ import hashlib
 import json
 from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
 
 from cohorts import weeks
+from cohorts.forecasting import ForecastRules
 from markets.fields import MoneyField
-from markets.guards import Guard
 from markets.pricing import PriceRule
 
 
@@ -23,6 +24,11 @@ class MethodologyQuerySet(models.QuerySet["Methodology"]):
         if newest is None:
             raise Methodology.DoesNotExist("no methodology is published: run `manage.py migrate`")
         return newest
+
+    def forecasting(self) -> Methodology | None:
+        """The newest published version that has a forecast protocol."""
+        published = self.filter(published_at__isnull=False).exclude(forecast={})
+        return published.order_by("-published_at", "-pk").first()
 
 
 class Methodology(models.Model):
@@ -57,6 +63,9 @@ class Methodology(models.Model):
     gamma_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
     rulings = models.JSONField(help_text="What this version rules beyond its sources, one sentence each.")
     scoring = models.JSONField(help_text="Each published score and its formula.")
+    forecast: Any = models.JSONField(
+        default=dict, blank=True, help_text="The forecast protocol's rules and prompts; empty in versions without it."
+    )
 
     objects = MethodologyQuerySet.as_manager()
 
@@ -97,24 +106,19 @@ class Methodology(models.Model):
         """All that a result depends on: everything but how the version is called and when it came out."""
         return [field for field in cls._meta.concrete_fields if field.name not in ("id", "title", "published_at")]
 
-    @classmethod
-    def in_use_guard(cls) -> Guard:
-        cohorts = Cohort._meta.db_table
-        return Guard(
-            name="methodology_in_use_is_frozen",
-            table=cls._meta.db_table,
-            columns=[str(field.column) for field in cls.frozen_fields()],
-            when=f"EXISTS (SELECT 1 FROM {cohorts} WHERE {cohorts}.methodology_id = OLD.id)",  # noqa: S608 - names of our own
-            message="a methodology that a cohort uses can not be changed",
-        )
+    @property
+    def forecast_rules(self) -> ForecastRules | None:
+        """How forecasts are asked for; None in versions of the trading protocol alone."""
+        return ForecastRules.from_json(self.forecast) if self.forecast else None
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of all that a result depends on."""
+        """A fingerprint of all that a result depends on; what a version does not have leaves no mark in it."""
         frozen = {
             field.name: value if isinstance(field, models.JSONField) else str(value)
             for field in self.frozen_fields()
             for value in [getattr(self, field.name)]
+            if field.name != "forecast" or value
         }
         return hashlib.sha256(json.dumps(frozen, sort_keys=True).encode()).hexdigest()
 

@@ -1,12 +1,13 @@
 """Writes of this floor: the catalogue brought to the size that the methodologies in play need; missed weeks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from cohorts.models import Cohort, Methodology, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.services.sync import SyncReport, sync_markets
-from markets.sources.polymarket import Clob, Gamma
+from markets.sources.base import Catalogue
+from markets.sources.polymarket import Clob
 
 CATALOGUE_MARGIN = 1.5
 """The catalogue is walked until it has half again the universe's size."""
@@ -15,14 +16,18 @@ START_WITHIN = timedelta(hours=24)
 
 
 def catalogue_sync(
-    *, gamma: Gamma, clob: Clob, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None
+    *,
+    catalogues: Sequence[Catalogue],
+    clob: Clob,
+    at: datetime,
+    progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> SyncReport:
-    """Syncs as many markets as the largest universe in play needs, and all that are followed."""
+    """Syncs as many markets of each source as the largest universe in play needs, and all that are awaited."""
     current = Methodology.objects.current()
     in_play = Methodology.objects.filter(cohorts__status=Cohort.Status.ACTIVE).values_list("universe_size", flat=True)
     size = max([current.universe_size, *in_play])
     return sync_markets(
-        gamma=gamma,
+        catalogues=catalogues,
         clob=clob,
         at=at,
         target=int(size * CATALOGUE_MARGIN),

@@ -1,15 +1,34 @@
 """Markets, prices, universes, runs and alerts, for the operator."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils import timezone
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from markets.models import Alert, Market, Outcome, PriceObservation, Run, Universe, UniverseEntry
+from markets.list_filters import Look, days, looks
+from markets.models import (
+    Alert,
+    Market,
+    Outcome,
+    PriceObservation,
+    Question,
+    QuestionEntry,
+    QuestionOption,
+    QuestionSet,
+    QuestionSheet,
+    Run,
+    Universe,
+    UniverseEntry,
+)
 from markets.readonly import ReadOnlyAdmin, ReadOnlyTable, list_link, verbatim, verbatim_json
+
+
+def _waiting(rows: Any, now: datetime, *, hours: int) -> Any:
+    return rows.awaited().filter(status=Market.Status.CLOSED, closed_at__lte=now - timedelta(hours=hours))
 
 
 class OutcomeTable(ReadOnlyTable):
@@ -20,7 +39,17 @@ class OutcomeTable(ReadOnlyTable):
 @admin.register(Market)
 class MarketAdmin(ReadOnlyAdmin):
     list_display = ("question", "source", "kind", "status", "category", "volume", "closes_at", "winning_outcome")
-    list_filter = ("status", "followed", "source", "kind", "accepts_orders", "closed_at", "resolved_at")
+    list_filter = (
+        looks(
+            Look("closed-24h", "closed over 24 hours, no end", lambda rows, now: _waiting(rows, now, hours=24)),
+            Look("closed-72h", "closed over 72 hours, no end", lambda rows, now: _waiting(rows, now, hours=72)),
+            Look("stale", "followed, at a stale price", lambda rows, now: rows.followed().filter(
+                Exists(Outcome.objects.filter(market=OuterRef("pk"), price_stale=True)))),
+            Look("ended", "ended in the last 24 hours", lambda rows, now: rows.filter(
+                resolved_at__gt=now - timedelta(hours=24), resolved_at__lte=now)),
+        ),
+        "status", "followed", "asked", "source", "kind", "accepts_orders",
+    )  # fmt: skip
     list_select_related = ("winning_outcome",)
     list_defer = ("description",)
     search_fields = ("question", "category", "slug", "=external_id", "=condition_id", "=event_id")
@@ -40,7 +69,7 @@ class OutcomeAdmin(ReadOnlyAdmin):
 @admin.register(PriceObservation)
 class PriceObservationAdmin(ReadOnlyAdmin):
     list_display = ("observed_at", "market", "outcome", "price", "source", "stale", "reason")
-    list_filter = ("stale", "source", "observed_at")
+    list_filter = ("stale", "source", days("observed_at"))
     list_select_related = ("outcome__market",)
     search_fields = ("=outcome__market__external_id", "=outcome__token_id")
     search_help_text = "A market's id at its venue, or a token's."
@@ -78,10 +107,87 @@ class UniverseEntryAdmin(ReadOnlyAdmin):
     ordering = ("-universe_id", "position")
 
 
+class OptionTable(ReadOnlyTable):
+    model = QuestionOption
+    fields = ("index", "name", "outcome", "happened")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[QuestionOption]:
+        return super().get_queryset(request).select_related("outcome")
+
+
+@admin.register(Question)
+class QuestionAdmin(ReadOnlyAdmin):
+    list_display = ("text", "source", "status", "category", "exclusive", "first_asked_at", "closes_at", "resolved_at")
+    list_filter = ("status", "source", "exclusive")
+    date_hierarchy = "first_asked_at"
+    list_defer = ("rules",)
+    search_fields = ("text", "category", "=event_key")
+    ordering = ("-pk",)
+    inlines = (OptionTable,)
+
+
+@admin.register(QuestionOption)
+class QuestionOptionAdmin(ReadOnlyAdmin):
+    list_display = ("question", "index", "name", "outcome", "happened")
+    list_filter = ("happened",)
+    list_select_related = ("question", "outcome")
+    list_defer = ("question__rules",)
+    search_fields = ("name", "question__text")
+    ordering = ("-question_id", "index")
+
+
+@admin.register(QuestionSet)
+class QuestionSetAdmin(ReadOnlyAdmin):
+    list_display = ("day", "methodology", "part", "universe", "frozen_at", "sha256", "entries")
+    list_filter = ("methodology",)
+    list_select_related = ("universe",)
+    list_defer = ("universe__market_block",)
+    search_fields = ("=sha256", "=methodology")
+    date_hierarchy = "day"
+    ordering = ("-day", "part")
+    fields = ("day", "methodology", "part", "universe", "frozen_at", "sha256", "entries")
+
+    def entries(self, question_set: QuestionSet) -> SafeString:
+        return list_link(QuestionEntry, "entries", question_set__id__exact=question_set.pk)
+
+
+@admin.register(QuestionSheet)
+class QuestionSheetAdmin(ReadOnlyAdmin):
+    list_display = ("question_set", "number", "arm")
+    list_filter = ("arm",)
+    list_select_related = ("question_set",)
+    list_defer = ("block",)
+    search_fields = ("=question_set__methodology", "block")
+    ordering = ("-question_set_id", "number", "arm")
+    fields = ("question_set", "number", "arm", "questions_as_sent")
+
+    @admin.display(description="QUESTIONS block")
+    def questions_as_sent(self, sheet: QuestionSheet) -> SafeString:
+        return verbatim(sheet.block)
+
+
+@admin.register(QuestionEntry)
+class QuestionEntryAdmin(ReadOnlyAdmin):
+    list_display = ("question_set", "position", "question", "sheet", "reason", "prices", "twin")
+    list_filter = ("reason",)
+    list_select_related = ("question_set", "question", "twin")
+    list_defer = ("question__rules", "twin__rules")
+    search_fields = ("question__text",)
+    ordering = ("-question_set_id", "position")
+
+
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin):
     list_display = ("kind", "at", "status", "started_at", "finished_at", "error")
-    list_filter = ("status", "kind", "started_at")
+    list_filter = (
+        looks(
+            Look("failed", "failed in the last 24 hours", lambda rows, now: rows.filter(
+                status=Run.Status.FAILED, started_at__gt=now - timedelta(hours=24))),
+            Look("long", "running for over an hour", lambda rows, now: rows.filter(
+                status=Run.Status.RUNNING, started_at__lt=now - timedelta(hours=1))),
+        ),
+        "status", "kind", days("started_at"),
+    )  # fmt: skip
     list_defer = ("log",)
     search_fields = ("kind", "error")
     date_hierarchy = "at"
@@ -105,13 +211,9 @@ class AlertAdmin(ReadOnlyAdmin):
     actions: Any = ("acknowledge",)
 
     def has_acknowledge_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("markets.change_alert")  # type: ignore[union-attr]
+        return request.user.has_perm("arena_site.acknowledge_alerts")  # type: ignore[union-attr]
 
     @admin.action(description="Acknowledge the chosen alerts", permissions=["acknowledge"])
-    def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> None:
-        acknowledged = 0
-        for alert in alerts.filter(cleared_at=None):
-            if Alert.objects.clear(alert.kind, alert.subject, timezone.now()):
-                self.log_change(request, alert, "Acknowledged.")
-                acknowledged += 1
-        self.message_user(request, f"{acknowledged} acknowledged.")
+    def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> HttpResponseRedirect:
+        chosen = [alert.pk for alert in alerts]
+        return HttpResponseRedirect(reverse("admin:act", args=["acknowledge"], query={"alert": chosen}))

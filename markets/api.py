@@ -1,5 +1,6 @@
 """Markets, their prices, and what ran, for readers."""
 
+from django.db.models import QuerySet
 from rest_framework import serializers
 
 from markets.models import Market, Outcome, PriceObservation, Run
@@ -45,7 +46,8 @@ class MarketFilters(Filters):
 class Markets(Rows):
     """Markets with the last accepted price of each side."""
 
-    queryset = Market.objects.select_related("winning_outcome").prefetch_related("outcomes")
+    # Without what is not shown and may be long.
+    queryset = Market.objects.select_related("winning_outcome").defer("description", "event_title")
     serializer_class = MarketRow
     filterset_class = MarketFilters
     orderings = {
@@ -56,6 +58,10 @@ class Markets(Rows):
         "resolved_at": "resolved_at",
     }
     ordering = ("-volume",)
+
+    def get_queryset(self) -> QuerySet[Market]:
+        markets = super().get_queryset()
+        return markets.prefetch_related("outcomes") if self.shows("outcomes") else markets
 
 
 class PriceRow(Row):
@@ -107,7 +113,12 @@ class RunFilters(Filters):
 
     class Meta:
         model = Run
-        fields = {"status": ["exact"], "at": ["gte", "lt"], "started_at": ["gte", "lt"]}
+        fields = {
+            "status": ["exact"],
+            "at": ["gte", "lt"],
+            "started_at": ["gte", "lt"],
+            "finished_at": ["gte", "lt"],
+        }
 
 
 class Runs(Rows):

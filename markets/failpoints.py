@@ -13,6 +13,8 @@ POINTS = (
     *("sync.walked", "sync.stored", "sync.priced"),
     *("universe.priced", "universe.frozen"),
     *("decision.claimed", "call.sent", "call.answered", "call.stored", "decision.traded", "decision.finished"),
+    *("questions.priced", "questions.frozen"),
+    *("elicitation.claimed", "elicitation.recorded", "elicitation.finished"),
     *("settlement.refreshed", "settlement.paid", "settlement.committed", "settlement.completed"),
     *("scores.scored", "scores.ranked"),
     *("snapshots.marked", "snapshots.recorded"),

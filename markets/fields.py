@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import models
+from django.utils.functional import cached_property
 
 
 class ExactDecimalField(models.DecimalField):
@@ -37,7 +38,12 @@ class ExactDecimalField(models.DecimalField):
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Decimal | None:
         if value is None or connection.vendor != "sqlite":
             return value
-        return Decimal(str(value)).scaleb(-self.decimal_places)
+        return (value if type(value) is int else Decimal(str(value))) * self.unit
+
+    @cached_property
+    def unit(self) -> Decimal:
+        """One of the last decimal place."""
+        return Decimal(1).scaleb(-self.decimal_places)
 
 
 class _Precision(ExactDecimalField):

@@ -6,6 +6,7 @@ callers that keep every request as a row of their own.
 """
 
 import json
+import math
 import random
 import re
 import threading
@@ -144,7 +145,7 @@ class HttpService:
                         raise trouble(f"answered more than {self.max_bytes} bytes", retryable=False)
         except httpx.TimeoutException:
             raise trouble(f"did not finish within {self.timeout_s:g} s", retryable=True) from None
-        except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL):
+        except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError):
             # Their text quotes the request, and with it possibly a key.
             raise trouble("could not be sent: it is no valid request", retryable=False) from None
         except httpx.RemoteProtocolError:
@@ -201,8 +202,6 @@ class HttpService:
             raise trouble(f"{answer.status}: {error_message(text)}", retryable=retryable)
         try:
             parsed = parse_json(answer.body)
-        except NotFinite as error:
-            raise trouble(f"{answer.status} with {error} where JSON has numbers", retryable=False) from None
         except ValueError:
             what = "an HTML page" if looks_like_html(text) else "broken or truncated JSON"
             raise trouble(f"{answer.status} with {what}", retryable=True) from None
@@ -212,30 +211,35 @@ class HttpService:
         return parsed
 
 
-class NotFinite(ValueError):
-    """A NaN or an infinity, which JSON does not have."""
-
-
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text, its fractions as Decimal; ValueError if it is none."""
+    """The value of a JSON text, its fractions as Decimal; ValueError if it is none.
 
-    def refuse(constant: str) -> Any:
-        raise NotFinite(constant)
-
+    A number that can not be held is NaN, which is refused where it is read: it costs its own row, not the whole page.
+    """
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=refuse)
-    except (RecursionError, ArithmeticError) as error:
-        raise ValueError(f"not JSON that can be held: {type(error).__name__}") from None
+        return json.loads(text, parse_float=_held(Decimal), parse_int=_held(int))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _held(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def held(written: str) -> Any:
+        try:
+            return read(written)
+        except (ValueError, ArithmeticError):
+            return math.nan
+
+    return held
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """The seconds that `Retry-After` asks for, given as seconds or as an HTTP date; None if it does not."""
     raw = headers.get("Retry-After", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", raw, re.ASCII):
+    if re.fullmatch(r"\d+(\.\d+)?", raw, re.ASCII):
         return float(raw)
     try:
         date = parsedate_to_datetime(raw)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
 

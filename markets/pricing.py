@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-MIDPOINT, GAMMA, LAST = "midpoint", "gamma", "last"
+MIDPOINT, GAMMA, TRADE, LAST = "midpoint", "gamma", "trade", "last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,36 @@ def judge(
     else:
         refused.append("no Gamma price" if gamma is None else f"Gamma's {gamma:f} refused: no price of an open market")
     return Verdict(last, LAST if last is not None else "", True, "; ".join(refused))
+
+
+def judge_quote(
+    rule: PriceRule,
+    *,
+    quote: Decimal | None,
+    bid: Decimal | None,
+    ask: Decimal | None,
+    last: Decimal | None,
+    is_news: bool = True,
+) -> Verdict:
+    """Applies the rule to one side of an open market at a venue that states its own book beside the quote.
+
+    Its quote is the midpoint of that book where the book is tight, else the last trade, which a jump puts in doubt.
+    """
+    if quote is None or not _usable(quote, last):
+        why = "no quote" if quote is None else f"quote {quote:f} refused: no price of an open market"
+        return Verdict(last, LAST if last is not None else "", True, why)
+    if not is_news:
+        why = f"quote {quote:f} refused: not seen again since the last accepted price"
+        return Verdict(last, LAST if last is not None else "", True, why)
+    spread = None if bid is None or ask is None else ask - bid
+    if spread is not None and bid is not None and 2 * (quote - bid) == spread and 0 <= spread <= rule.maximum_spread:
+        return Verdict(quote, MIDPOINT, False, f"midpoint of a two-sided book, spread {spread:f}")
+    if last is None:
+        return Verdict(quote, TRADE, False, "last trade, no tight two-sided book; the first price")
+    if abs(quote - last) <= rule.gamma_tolerance:
+        return Verdict(quote, TRADE, False, "last trade, no tight two-sided book; near the last accepted price")
+    why = f"last trade {quote:f} refused: no tight two-sided book, and far from the last accepted price"
+    return Verdict(last, LAST, True, why)
 
 
 def _usable(price: Decimal | None, last: Decimal | None) -> bool:

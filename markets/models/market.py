@@ -24,6 +24,10 @@ class MarketQuerySet(models.QuerySet["Market"]):
         """Markets that somebody's money depends on until they are final."""
         return self.unsettled().filter(followed=True)
 
+    def awaited(self) -> MarketQuerySet:
+        """Markets whose end is awaited: money or a question depends on them."""
+        return self.unsettled().filter(Q(followed=True) | Q(asked=True))
+
     def unsettled(self) -> MarketQuerySet:
         return self.filter(status__in=(Market.Status.ACTIVE, Market.Status.CLOSED))
 
@@ -61,6 +65,10 @@ class Market(models.Model):
     category = models.CharField(max_length=120, blank=True, db_index=True)
     event_id = models.CharField(max_length=120, blank=True, db_index=True)
     event_title = models.TextField(blank=True)
+    event_exclusive = models.BooleanField(
+        null=True, blank=True, help_text="The venue says that at most one market of its event ends in Yes."
+    )
+    option = models.TextField(blank=True, default="", help_text="What it is called within its event.")
     kind = models.CharField(max_length=10, choices=Kind.choices)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     accepts_orders = models.BooleanField(default=True)
@@ -73,6 +81,9 @@ class Market(models.Model):
     refreshed_at = models.DateTimeField(db_index=True, help_text="When its source was last heard about it.")
     followed = models.BooleanField(
         default=False, help_text="Someone traded on it: it is refreshed and marked until it is final."
+    )
+    asked = models.BooleanField(
+        default=False, help_text="A question stands on it: it is refreshed and resolved, but marked as any other."
     )
     closed_at = models.DateTimeField(null=True, blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
@@ -101,7 +112,10 @@ class Market(models.Model):
                 name="market_times_match_its_status",
             ),
         ]
-        indexes = [models.Index(fields=["status", "-volume"], name="market_by_status_and_volume")]
+        indexes = [
+            models.Index(fields=["status", "-volume"], name="market_by_status_and_volume"),
+            models.Index(fields=["-volume", "id"], name="market_by_volume"),
+        ]
         ordering = ["-volume", "pk"]
 
     def __str__(self) -> str:
@@ -129,8 +143,9 @@ class Outcome(models.Model):
     """One side of a market: the token behind it, its venue's quote and the price the arena accepts."""
 
     class PriceSource(models.TextChoices):
-        MIDPOINT = "midpoint", "CLOB midpoint"
+        MIDPOINT = "midpoint", "midpoint of the book"
         GAMMA = "gamma", "Gamma price"
+        TRADE = "trade", "last trade"
         LAST = "last", "last accepted price"
 
     market = models.ForeignKey(Market, on_delete=models.CASCADE, related_name="outcomes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -18,8 +18,9 @@ class RunQuerySet(models.QuerySet["Run"]):
     def recorded(self, kind: str, at: datetime) -> Iterator[Run]:
         """A row for one run of `kind` for the instant `at`; the caller fills `summary` and `log`.
 
-        An exception is recorded as a failed run and passed on.
+        An exception is recorded as a failed run and passed on. Runs of the kind that never ended are failed first.
         """
+        self.fail_lost(kind, now=timezone.now())
         run = self.create(kind=kind, at=at)
         try:
             yield run
@@ -27,6 +28,11 @@ class RunQuerySet(models.QuerySet["Run"]):
             run.finish(failed=True, error=str(error) or type(error).__name__)
             raise
         run.finish(failed=run.status == Run.Status.FAILED, error=run.error)
+
+    def fail_lost(self, kind: str, *, now: datetime) -> int:
+        """Fails the runs of `kind` that must have died; one that lives after all still has the last word."""
+        lost = self.filter(kind=kind, status=Run.Status.RUNNING, started_at__lt=now - Run.LONGEST)
+        return lost.update(status=Run.Status.FAILED, finished_at=now, error="lost: its process never said how it ended")
 
 
 class Run(models.Model):
@@ -38,6 +44,8 @@ class Run(models.Model):
         FAILED = "failed"
 
     LOG_LINES = 500
+    LONGEST = timedelta(hours=6)
+    """No job is let run longer."""
 
     kind = models.CharField(max_length=40)
     at = models.DateTimeField(help_text="The instant the run was for.")

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from markets.models import Market, Outcome, PriceObservation
 from markets.models.market import NO, YES
-from markets.pricing import PriceRule, Verdict, judge, needs_book
+from markets.pricing import PriceRule, Verdict, judge, judge_quote, needs_book
 from markets.sources.base import Book
 from markets.sources.polymarket import Clob
 
@@ -27,8 +27,13 @@ class Marks:
     accepted: int = 0
 
     @property
-    def upstream_gave_nothing(self) -> bool:
-        return bool(self.failures) and self.asked > 0 and self.answered == 0
+    def trouble(self) -> str | None:
+        """Why not a single price could be had, in one line; None where one could, or none was looked up."""
+        if self.failures and self.asked and not self.answered:
+            return f"no price could be had: {self.failures[0]}"
+        if self.asked and not self.accepted:
+            return f"no price could be had: none of the {self.asked} looked up could be accepted"
+        return None
 
     def prices(self) -> dict[int, Decimal]:
         return {pk: verdict.price for pk, verdict in self.verdicts.items() if verdict.price is not None}
@@ -54,8 +59,8 @@ def is_replay(at: datetime) -> bool:
 def mark_markets(markets: Sequence[Market], *, rule: PriceRule, at: datetime, clob: Clob | None) -> Marks:
     """Accepts a price for every outcome of open `markets` (outcomes prefetched) and records it for `at`.
 
-    Closed ones keep their last price. Without a `clob`, Gamma's quotes stand alone. Never raises for an
-    upstream that fails: its failure is in the result, and prices stay at the last accepted ones, flagged.
+    Closed ones keep their last price. Without a `clob`, Gamma's quotes stand alone; another venue's always do. Never
+    raises for an upstream that fails: its failure is in the result, and prices stay at the last accepted ones, flagged.
     """
     marks = Marks()
     led = [outcome for market in markets if market.is_open for outcome in leading_outcomes(market)]
@@ -64,14 +69,24 @@ def mark_markets(markets: Sequence[Market], *, rule: PriceRule, at: datetime, cl
         book = books.get(outcome.token_id)
         if book is not None:
             outcome.bid, outcome.ask = book.bid, book.ask
-        marks.verdicts[outcome.pk] = judge(
-            rule,
-            midpoint=midpoints.get(outcome.token_id),
-            gamma=outcome.quote,
-            spread=book.spread if book else None,
-            last=outcome.price,
-            gamma_is_news=_is_news(outcome, at),
-        )
+        if outcome.market.source == Market.Source.POLYMARKET:
+            marks.verdicts[outcome.pk] = judge(
+                rule,
+                midpoint=midpoints.get(outcome.token_id),
+                gamma=outcome.quote,
+                spread=book.spread if book else None,
+                last=outcome.price,
+                gamma_is_news=_is_news(outcome, at),
+            )
+        else:
+            marks.verdicts[outcome.pk] = judge_quote(
+                rule,
+                quote=outcome.quote,
+                bid=outcome.bid,
+                ask=outcome.ask,
+                last=outcome.price,
+                is_news=_is_news(outcome, at),
+            )
     marks.accepted = sum(not marks.verdicts[outcome.pk].stale for outcome in led)
     for market in markets:
         _complete(market, marks)
@@ -145,33 +160,28 @@ def _complete(market: Market, marks: Marks) -> None:
 
 
 def _record(outcomes: list[Outcome], marks: Marks, midpoints: dict[str, Decimal], at: datetime) -> None:
-    observations = []
-    for outcome in outcomes:
-        verdict = marks.verdicts[outcome.pk]
-        known = (outcome.price, outcome.price_source, outcome.price_stale)
-        if known != (verdict.price, verdict.source, verdict.stale):
-            observations.append(
-                PriceObservation(
-                    outcome=outcome,
-                    observed_at=at,
-                    price=verdict.price,
-                    source=verdict.source,
-                    stale=verdict.stale,
-                    reason=verdict.reason,
-                    midpoint=midpoints.get(outcome.token_id),
-                    gamma=outcome.quote,
-                    bid=outcome.bid,
-                    ask=outcome.ask,
-                )
-            )
-        outcome.price, outcome.price_source, outcome.price_stale = (
-            verdict.price,
-            verdict.source,
-            verdict.stale,
-        )
-        if not verdict.stale:
-            outcome.price_at = at
     with transaction.atomic():
+        observations, known = [], _on_record(outcomes)
+        for outcome in outcomes:
+            verdict = marks.verdicts[outcome.pk]
+            if known[outcome.pk] != (verdict.price, verdict.source, verdict.stale):
+                observations.append(
+                    PriceObservation(
+                        outcome=outcome,
+                        observed_at=at,
+                        price=verdict.price,
+                        source=verdict.source,
+                        stale=verdict.stale,
+                        reason=verdict.reason,
+                        midpoint=midpoints.get(outcome.token_id),
+                        gamma=outcome.quote,
+                        bid=outcome.bid,
+                        ask=outcome.ask,
+                    )
+                )
+            outcome.price, outcome.price_source, outcome.price_stale = verdict.price, verdict.source, verdict.stale
+            if not verdict.stale:
+                outcome.price_at = at
         PriceObservation.objects.bulk_create(observations, batch_size=500)
         Outcome.objects.bulk_create(
             outcomes,
@@ -180,3 +190,14 @@ def _record(outcomes: list[Outcome], marks: Marks, midpoints: dict[str, Decimal]
             unique_fields=["id"],
             update_fields=["price", "price_source", "price_stale", "price_at", "bid", "ask"],
         )
+
+
+def _on_record(outcomes: list[Outcome]) -> dict[int, tuple[Decimal | None, str, bool]]:
+    """The verdicts on record now, by outcome id: another process may have written them since `outcomes` were read.
+
+    The rows stay locked to the transaction's end, in the order of their ids; SQLite locked everything at its begin.
+    Their keys do not: a freeze that refers to them as it commits would wait for us, and we for it.
+    """
+    rows = Outcome.objects.select_for_update(no_key=True).filter(pk__in=[outcome.pk for outcome in outcomes])
+    stored = rows.order_by("pk").values_list("pk", "price", "price_source", "price_stale")
+    return {pk: (price, source, stale) for pk, price, source, stale in stored}

@@ -1,12 +1,12 @@
-"""The catalogue's sync: walks the venue by volume, refreshes what money depends on, upserts in bulk."""
+"""The catalogue's sync: walks each venue, refreshes what money or a question depends on, upserts in bulk."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 
 from markets.failpoints import reached
 from markets.http import UpstreamError
@@ -14,17 +14,21 @@ from markets.models import Alert, Market, Outcome
 from markets.models.market import NO, YES
 from markets.pricing import PriceRule
 from markets.services.marks import as_price, is_replay, mark_markets
-from markets.sources.base import MarketRow, OutcomeRow, SkippedRow
-from markets.sources.polymarket import Clob, Gamma
+from markets.sources.base import Catalogue, MarketRow, OutcomeRow, SkippedRow
+from markets.sources.polymarket import Clob
 
 UNFOLLOWED_PATIENCE = timedelta(days=30)
 """How long a closed market that nobody traded is asked about before it is left alone."""
+PATIENCE = 3
+"""Failures in a row after which looking up markets singly is in doubt."""
 VANISHED_AT_MOST = 200
 """How many markets that fell out of the list are looked up singly in one sync."""
+NAMED_AT_MOST = 200
+"""How many rows that are left out for one reason are named by a sync; of more, only how many."""
 
 DESCRIPTIVE = (
-    "condition_id", "slug", "question", "description", "category", "event_id", "event_title",
-    "volume", "liquidity", "closes_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
+    "condition_id", "slug", "question", "description", "category", "event_id", "event_title", "event_exclusive",
+    "option", "volume", "liquidity", "closes_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
 )  # fmt: skip
 
 
@@ -40,16 +44,29 @@ class SyncReport:
     replay: bool = False
     log: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    unnamed: Counter[str] = field(default_factory=Counter)
+    """Rows left out beyond those that are named, by reason."""
+    _named: Counter[str] = field(default_factory=Counter)
 
     def skip(self, row: SkippedRow) -> None:
         self.skipped += 1
+        if self._named[row.reason] == NAMED_AT_MOST:
+            self.unnamed[row.reason] += 1
+            return
+        self._named[row.reason] += 1
         self.log.append(f"skipped {row.ref}: {row.reason}")
+
+    def end(self) -> None:
+        """Says in one line each how many rows were left out besides those named."""
+        self.log += [f"skipped {count} more: {reason}" for reason, count in self.unnamed.items()]
+        self.unnamed.clear()
 
 
 @dataclass(slots=True)
 class _Heard:
-    """Rows by external id; `listed` holds those that the open list named, `unusable` those it named in vain."""
+    """One source's rows by external id; `listed` holds those that the open list named, `unusable` those in vain."""
 
+    source: str
     rows: dict[str, MarketRow] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     unusable: set[str] = field(default_factory=set)
@@ -58,44 +75,50 @@ class _Heard:
 
 def sync_markets(
     *,
-    gamma: Gamma,
+    catalogues: Sequence[Catalogue],
     clob: Clob,
     at: datetime,
     target: int,
     rule: PriceRule,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> SyncReport:
-    """Brings the catalogue up to `at`: the `target` largest open markets, and all that must be followed."""
+    """Brings every source up to `at`: its `target` largest open markets, and all that are followed or asked about.
+
+    A source that fails is a failure in the report; the others are stored all the same.
+    """
     report = SyncReport(replay=is_replay(at))
     if report.replay:
         report.log.append("a replay: newer instants are on record, so nothing is taken from the network")
         return report
-    heard = _walk(gamma, target, report, progress)
-    _refresh(gamma, heard, at, report)
-    reached("sync.walked")
-    if heard.rows:
-        _store(heard, at, report)
-        reached("sync.stored")
-        _accept_unfollowed(heard.rows, clob=clob, rule=rule, at=at, report=report)
-        reached("sync.priced")
+    for catalogue in catalogues:
+        heard = _walk(catalogue, target, report, progress)
+        _refresh(catalogue, heard, at, report)
+        reached("sync.walked")
+        if heard.rows:
+            _store(heard, at, report)
+            reached("sync.stored")
+            _accept_unfollowed(heard, clob=clob, rule=rule, at=at, report=report)
+            reached("sync.priced")
+    report.end()
     return report
 
 
 def refresh_markets(
-    *, gamma: Gamma, markets: Iterable[Market], at: datetime, report: SyncReport
+    *, catalogue: Catalogue, markets: Iterable[Market], at: datetime, report: SyncReport
 ) -> dict[str, MarketRow]:
-    """Asks the venue about each of `markets`, stores what it says, and returns the rows by external id."""
-    heard = _Heard()
-    _ask_singly(gamma, markets, heard, at, report)
+    """Asks the venue about each of its `markets`, stores what it says, and returns the rows by external id."""
+    heard = _Heard(catalogue.source)
+    _ask_singly(catalogue, markets, heard, at, report)
     if heard.rows:
         _store(heard, at, report)
+    report.end()
     return heard.rows
 
 
-def _walk(gamma: Gamma, target: int, report: SyncReport, progress: Callable[[int, int], None]) -> _Heard:
-    heard = _Heard()
+def _walk(catalogue: Catalogue, target: int, report: SyncReport, progress: Callable[[int, int], None]) -> _Heard:
+    heard = _Heard(catalogue.source)
     try:
-        for page in gamma.catalogue():
+        for page in catalogue.catalogue():
             for left_out in page.skipped:
                 report.skip(left_out)
                 heard.unusable.add(left_out.ref)
@@ -106,45 +129,70 @@ def _walk(gamma: Gamma, target: int, report: SyncReport, progress: Callable[[int
                 heard.listed.add(row.external_id)
             report.seen += len(page.rows) + len(page.skipped)
             progress(min(len(heard.rows), target), target)
-            if len(heard.rows) >= target:
+            if catalogue.by_volume and len(heard.rows) >= target:
                 break
     except UpstreamError as error:
         heard.whole = False
         report.failures.append(str(error))
+    if not catalogue.by_volume:
+        _keep_largest(heard, target)
     return heard
 
 
-def _refresh(gamma: Gamma, heard: _Heard, at: datetime, report: SyncReport) -> None:
-    """Looks up what the walk did not show: followed markets, closed ones, those that fell out of the list."""
-    polymarket = Market.objects.filter(source=Market.Source.POLYMARKET).unsettled()
-    wanted = list(polymarket.filter(followed=True))
+def _keep_largest(heard: _Heard, target: int) -> None:
+    """Leaves the rows of the largest events, whole, until there are `target`, and of markets already on record."""
+    known = Market.objects.filter(source=heard.source).unsettled().values_list("external_id", flat=True)
+    kept = set(known) & heard.rows.keys()
+    events: defaultdict[str, list[MarketRow]] = defaultdict(list)
+    for row in heard.rows.values():
+        if not row.closed:
+            events[row.event_id or row.external_id].append(row)
+    room = target
+    for _, rows in sorted(events.items(), key=lambda one: (-sum(row.volume for row in one[1]), one[0])):
+        if room <= 0:
+            break
+        kept |= {row.external_id for row in rows}
+        room -= len(rows)
+    heard.rows = {external_id: row for external_id, row in heard.rows.items() if external_id in kept}
+
+
+def _refresh(catalogue: Catalogue, heard: _Heard, at: datetime, report: SyncReport) -> None:
+    """Looks up what the walk did not show: awaited markets, closed ones, those that fell out of the list."""
+    ours = Market.objects.filter(source=heard.source).unsettled()
+    wanted = list(ours.awaited())
     if heard.whole:
-        wanted += polymarket.filter(followed=False, status=Market.Status.CLOSED, closed_at__gt=at - UNFOLLOWED_PATIENCE)
-        newest = polymarket.order_by("-listed_at").exclude(listed_at=None).values_list("listed_at", flat=True).first()
+        others = ours.filter(followed=False, asked=False)
+        wanted += others.filter(status=Market.Status.CLOSED, closed_at__gt=at - UNFOLLOWED_PATIENCE)
+        newest = ours.order_by("-listed_at").exclude(listed_at=None).values_list("listed_at", flat=True).first()
         if newest is not None:
-            fell_out = polymarket.filter(followed=False, status=Market.Status.ACTIVE, listed_at=newest)
-            wanted += list(fell_out.exclude(external_id__in=heard.listed))[:VANISHED_AT_MOST]
+            were_listed = others.filter(status=Market.Status.ACTIVE, listed_at=newest)
+            wanted += [m for m in were_listed if m.external_id not in heard.listed][:VANISHED_AT_MOST]
     named = heard.rows.keys() | heard.unusable
-    _ask_singly(gamma, [m for m in wanted if m.external_id not in named], heard, at, report)
+    _ask_singly(catalogue, [m for m in wanted if m.external_id not in named], heard, at, report)
 
 
-def _ask_singly(gamma: Gamma, markets: Iterable[Market], heard: _Heard, at: datetime, report: SyncReport) -> None:
-    unreachable = 0
-    for market in markets:
-        if unreachable >= 3:  # the venue is down: one line for all, not one for each
-            report.failures.append("gamma: gave up on looking up markets singly after 3 failures in a row")
-            return
+def _ask_singly(
+    catalogue: Catalogue, markets: Iterable[Market], heard: _Heard, at: datetime, report: SyncReport
+) -> None:
+    waiting, in_a_row = deque(markets), 0
+    while waiting:
+        # So many failures are a venue that is down, or as many broken markets side by side: the last of all tells.
+        market = waiting.pop() if in_a_row == PATIENCE else waiting.popleft()
         try:
-            row = gamma.market(market.external_id)
+            row = catalogue.market(market.external_id)
         except UpstreamError as error:
-            unreachable += 1
+            in_a_row += 1
+            if in_a_row > PATIENCE:  # one line for all, not one for each
+                left = f"{len(waiting)} were not asked"
+                report.failures.append(f"{catalogue.service}: gave up on looking up markets singly, {left}")
+                return
             report.failures.append(str(error))
             continue
-        unreachable = 0
+        in_a_row = 0
         report.seen += 1
         if row is None:
             report.log.append(f"market {market.external_id} is gone from its venue")
-            if market.followed:
+            if market.followed or market.asked:
                 Alert.objects.raise_once(
                     "market-gone", market.external_id, f"Gone from its venue: {market.question}", at
                 )
@@ -173,9 +221,9 @@ def _store(heard: _Heard, at: datetime, report: SyncReport) -> None:
 def _upsert(heard: _Heard, at: datetime, report: SyncReport) -> None:
     known = {
         market.external_id: market
-        for market in Market.objects.filter(
-            source=Market.Source.POLYMARKET, external_id__in=heard.rows
-        ).prefetch_related("outcomes")
+        for market in Market.objects.filter(source=heard.source, external_id__in=heard.rows).prefetch_related(
+            "outcomes"
+        )
     }
     new: list[Market] = []
     changed: list[Market] = []
@@ -187,7 +235,7 @@ def _upsert(heard: _Heard, at: datetime, report: SyncReport) -> None:
         if market is None:
             if row.closed:
                 continue  # never seen open: nothing of ours can depend on it
-            market = Market(source=Market.Source.POLYMARKET, external_id=external_id, first_seen_at=at)
+            market = Market(source=heard.source, external_id=external_id, first_seen_at=at)
             matched = list(zip(_new_outcomes(market, row), row.outcomes, strict=True))
             new.append(market)
             new_outcomes += [outcome for outcome, _ in matched]
@@ -208,6 +256,10 @@ def _upsert(heard: _Heard, at: datetime, report: SyncReport) -> None:
         for outcome, quote in matched:
             _quote(outcome, quote, at)
         _describe(market, row, listed=external_id in heard.listed, at=at)
+    # In one order, whatever the venue's: two syncs at once then queue for rows instead of locking each other out.
+    new.sort(key=lambda market: market.external_id)
+    changed.sort(key=lambda market: market.pk)
+    changed_outcomes.sort(key=lambda outcome: outcome.pk)
     Market.objects.bulk_create(new, batch_size=200)
     Outcome.objects.bulk_create(new_outcomes, batch_size=500)
     Market.objects.bulk_create(
@@ -230,7 +282,10 @@ class OutcomesChanged(ValueError):
 
 
 def match_outcomes(known: list[Outcome], rows: tuple[OutcomeRow, ...]) -> list[tuple[Outcome, OutcomeRow]]:
-    """Pairs stored outcomes with a row's: by token where both name them, else by index, never by name."""
+    """Pairs stored outcomes with a row's: by token where both name them, else by index, never by name.
+
+    A row without tokens whose names have changed places is refused: nothing tells whether its prices have too.
+    """
     if len(known) != len(rows):
         raise OutcomesChanged(f"has {len(rows)} outcomes, {len(known)} are on record")
     tokens = {outcome.token_id: outcome for outcome in known if outcome.token_id}
@@ -238,7 +293,11 @@ def match_outcomes(known: list[Outcome], rows: tuple[OutcomeRow, ...]) -> list[t
         if {row.token_id for row in rows} != set(tokens):
             raise OutcomesChanged("its tokens are not those on record")
         return [(tokens[row.token_id or ""], row) for row in rows]
-    return list(zip(sorted(known, key=lambda outcome: outcome.index), rows, strict=True))
+    in_order = sorted(known, key=lambda outcome: outcome.index)
+    places = {outcome.name.casefold(): outcome.index for outcome in in_order}
+    if any(places.get(row.name.casefold(), row.index) != row.index for row in rows):
+        raise OutcomesChanged("its outcomes have changed places, and no tokens tell which is which")
+    return list(zip(in_order, rows, strict=True))
 
 
 def side_of(name: str, *, binary: bool) -> str:
@@ -272,8 +331,10 @@ def _quote(outcome: Outcome, row: OutcomeRow, at: datetime) -> None:
 def _describe(market: Market, row: MarketRow, *, listed: bool, at: datetime) -> None:
     """Takes over what the row says; what it leaves out stays as it was."""
     market.question = row.question
-    for name in ("condition_id", "slug", "description", "category", "event_id", "event_title"):
+    for name in ("condition_id", "slug", "description", "category", "event_id", "event_title", "option"):
         setattr(market, name, getattr(row, name) or getattr(market, name))
+    if row.event_exclusive is not None:
+        market.event_exclusive = row.event_exclusive
     cents = Decimal("0.01")
     # Volume only grows: zero means that the row leaves it out.
     market.volume = row.volume.quantize(cents, rounding=ROUND_DOWN) or market.volume
@@ -287,20 +348,20 @@ def _describe(market: Market, row: MarketRow, *, listed: bool, at: datetime) -> 
         market.listed_at = at
 
 
-def _accept_unfollowed(rows: Iterable[str], *, clob: Clob, rule: PriceRule, at: datetime, report: SyncReport) -> None:
-    """Accepts Gamma's quotes of markets on which no money stands; a jump is put to the CLOB.
+def _accept_unfollowed(heard: _Heard, *, clob: Clob, rule: PriceRule, at: datetime, report: SyncReport) -> None:
+    """Accepts the venue's quotes of markets on which no money stands; a jump at Polymarket is put to the CLOB.
 
     Followed markets are marked by snapshots and freezes alone, so that an agent's value moves at known instants.
     """
     markets = list(
         Market.objects.open()
-        .filter(Q(source=Market.Source.POLYMARKET, external_id__in=list(rows), followed=False))
+        .filter(source=heard.source, external_id__in=list(heard.rows), followed=False)
         .prefetch_related("outcomes")
     )
     doubtful: list[Market] = []
     plain: list[Market] = []
     for market in markets:
-        jumped = any(
+        jumped = market.source == Market.Source.POLYMARKET and any(
             o.price is not None and o.quote is not None and abs(o.quote - o.price) > rule.gamma_tolerance
             for o in market.outcomes.all()
         )

@@ -49,10 +49,12 @@ def universe_freeze(
     held: Iterable[int],
     at: datetime,
     clob: Clob | None,
+    priced_with: Callable[[Marks], None] = lambda marks: None,
 ) -> Universe:
     """The universe of a week and methodology: the one on record, else frozen now at `at`.
 
-    `held` are the ids of the markets that agents of the run hold. Raises NoMarkets where nothing qualifies.
+    `held` are the ids of the markets that agents of the run hold; `priced_with` is told how a new universe came by
+    its prices. Raises NoMarkets where nothing qualifies.
     """
     known = Universe.objects.filter(week_start=week_start, methodology=methodology).first()
     if known is not None:
@@ -63,6 +65,7 @@ def universe_freeze(
         return stored_marks(markets, at) if replay else mark_markets(markets, rule=rule, at=at, clob=clob)
 
     draft = universe_draft(size=size, held=held, at=at, replay=replay, priced=priced)
+    priced_with(draft.marks)
     reached("universe.priced")
     try:
         with transaction.atomic():

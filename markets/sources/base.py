@@ -4,9 +4,11 @@ A source turns a venue's answer into `MarketRow`s or `SkippedRow`s and nothing e
 makes of them (matching, pricing, settling) is decided in `markets.services`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class OutcomeRow:
     """The venue's price exactly as written, or None where it is missing or outside [0, 1]."""
     bid: Decimal | None = None
     ask: Decimal | None = None
+    basis: str = ""
+    """What the price is (`midpoint`, `trade`, `settlement`), "" where the venue states it and nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +43,19 @@ class MarketRow:
     category: str = ""
     event_id: str | None = None
     event_title: str = ""
+    event_exclusive: bool | None = None
+    """The venue says that at most one market of its event ends in Yes; None where it says nothing."""
+    option: str = ""
+    """What the market is called within its event (`Argentina`), "" where it stands alone."""
     volume: Decimal = Decimal(0)
     liquidity: Decimal | None = None
     closes_at: datetime | None = None
     """The nominal deadline, which decides nothing."""
     closed_at: datetime | None = None
     oracle_status: str | None = None
-    """The oracle's word in lower case (`resolved`, `proposed`, `disputed`), None where it is silent."""
+    """The word of the oracle or venue on how far the end has come, in lower case, None where it is silent."""
+    result: str = ""
+    """The venue's own word for how the market ended (`yes`, `no`, `scalar`), "" where it has none or no end yet."""
 
     @property
     def is_open(self) -> bool:
@@ -67,6 +77,23 @@ class Page:
     rows: tuple[MarketRow, ...]
     skipped: tuple[SkippedRow, ...]
     cursor: str | None
+
+
+class Catalogue(Protocol):
+    """What every source can be asked: all that is open, and one market however it stands."""
+
+    source: str
+    """Its name among the sources, and in `Market.source`."""
+    service: str
+    """Its name in failures."""
+    by_volume: bool
+    """Does the walk show the biggest volume first, so that it may stop early?"""
+
+    def catalogue(self) -> Iterator[Page]:
+        """Every page of what is open. UpstreamError where the walk fails or does not end."""
+
+    def market(self, external_id: str) -> MarketRow | SkippedRow | None:
+        """One market however it stands; None where the venue knows no such id."""
 
 
 @dataclass(frozen=True, slots=True)

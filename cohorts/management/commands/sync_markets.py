@@ -9,11 +9,11 @@ from markets.commands import ArenaCommand, Result
 
 
 class Command(ArenaCommand):
-    help = "Walks the catalogue by volume, refreshes every followed market, records prices."
+    help = "Walks the catalogue of each source, refreshes every market that is followed or asked about, records prices."
 
     def perform(self, at: datetime, options: dict[str, Any]) -> Result:
-        with clients.gamma() as gamma, clients.clob() as clob, self.progress("syncing markets") as progress:
-            report = catalogue_sync(gamma=gamma, clob=clob, at=at, progress=progress)
+        with clients.catalogues() as catalogues, clients.clob() as clob, self.progress("syncing markets") as progress:
+            report = catalogue_sync(catalogues=catalogues, clob=clob, at=at, progress=progress)
         summary = {
             "seen": report.seen,
             "created": report.created,

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from markets.http import HttpService, UpstreamError
 from markets.sources.base import Book
-from markets.sources.polymarket.rows import flag, identifier, line, number, price, shown
+from markets.sources.values import flag, identifier, line, number, price, shown
 
 LARGEST_BATCH = 500
 REFUSED_BATCH = frozenset({400, 404, 405, 422})

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from markets.http import HttpService, UpstreamError
 from markets.sources.base import MarketRow, Page, SkippedRow
 from markets.sources.polymarket.rows import parse_market
+from markets.sources.values import line
 
 LARGEST_PAGE = 100
 """Gamma cuts a larger limit to this without a word."""
@@ -14,6 +15,9 @@ LARGEST_PAGE = 100
 
 class Gamma(HttpService):
     """The client of Gamma; options are those of `HttpService`."""
+
+    source = "polymarket"
+    by_volume = True
 
     def __init__(self, base_url: str, **options: Any) -> None:
         super().__init__("gamma", base_url, **options)
@@ -69,11 +73,11 @@ class Gamma(HttpService):
     ) -> Iterator[Page]:
         seen: set[str] = set()
         for _ in range(max_pages):
-            if page.cursor in seen:
-                raise UpstreamError(self.service, f"the catalogue repeats its cursor {page.cursor!r}")
             yield page
             if page.cursor is None:
                 return
+            if page.cursor in seen:
+                raise UpstreamError(self.service, f"the catalogue repeats its cursor {page.cursor!r}")
             seen.add(page.cursor)
             page = page_after(query, page.cursor)
         raise UpstreamError(self.service, f"the catalogue did not end within {max_pages} pages")
@@ -103,7 +107,7 @@ class Gamma(HttpService):
         if not isinstance(raws, list):
             raise UpstreamError(self.service, f"GET {path} answered no list of markets", status=200)
         cursor = answer.get("next_cursor")
-        return raws, str(cursor) if cursor else None
+        return raws, line(str(cursor)) if cursor else None
 
 
 def _page(raws: list[Any], cursor: str | None, ref: str) -> Page:

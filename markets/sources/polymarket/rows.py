@@ -1,134 +1,42 @@
 """Gamma's rows, read with distrust: `parse_market` gives a row that can be used, or says why not.
 
-What a market can not do without (id, question, outcomes, prices) skips the row where it is unusable;
-anything else that is odd becomes None, for a missing date is no reason to lose a market.
+What a market can not do without (id, question, outcomes, prices until it closes) skips the row where it is
+unusable; anything else that is odd becomes None, for a missing date is no reason to lose a market.
 """
 
-import json
-import re
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from markets.sources.base import MarketRow, OutcomeRow, SkippedRow
-
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
-LONGEST_NUMBER = 100
-"""Characters; the longest honest price on record has 40."""
-LARGEST_AMOUNT = Decimal(10) ** 15
-LONGEST_ID, LONGEST_LABEL, LONGEST_NAME = 120, 120, 300
-"""Characters; anything longer is a fault upstream, and would be refused by the database with its whole batch."""
-
-T = TypeVar("T")
+from markets.sources.values import (
+    LONGEST_NAME,
+    LONGEST_STATUS,
+    amount,
+    first_known,
+    flag,
+    identifier,
+    label,
+    line,
+    moment,
+    name,
+    or_none,
+    price,
+    prose,
+    sequence,
+    shown,
+)
 
 GENERIC_TAGS = frozenset(
     {"all", "earn 4%", "featured", "games", "hide from new", "new", "parent for derivative"}
     | {"recurring", "rewards 20, 4.5, 50", "rewards 50, 4.5, 50", "trending"}
 )
 """Labels that say where the site shows a market, not what it is about."""
-
-
-# ── values ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def number(raw: object) -> Decimal:
-    """The exact decimal that a number or its text stands for; ValueError for anything else."""
-    numeric = isinstance(raw, str | int | float | Decimal) and not isinstance(raw, bool)
-    text = str(raw).strip() if numeric else ""
-    if len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text):
-        return Decimal(text)
-    raise ValueError(f"{shown(raw)} is not a number")
-
-
-def price(raw: object) -> Decimal:
-    """A price exactly as written; ValueError if it is no number in [0, 1]."""
-    value = number(raw)
-    if not 0 <= value <= 1:
-        raise ValueError(f"{shown(raw)} is outside [0, 1]")
-    return value.copy_abs()  # "-0" is 0; abs() would round to the context's 28 digits
-
-
-def line(raw: object) -> str:
-    """Text for one line: stripped, NUL dropped, any other control character or break kept as a space."""
-    return re.sub(r"[\x01-\x1f\x7f-\x9f\u2028\u2029]", " ", storable(raw)).strip()
-
-
-def label(raw: object) -> str:
-    """A line cut to the length of a label."""
-    return line(raw)[:LONGEST_LABEL].strip()
-
-
-def prose(raw: object) -> str:
-    """Text of several lines, without control characters other than line breaks and tabs."""
-    return re.sub(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]", " ", storable(raw).replace("\r\n", "\n")).strip()
-
-
-def storable(raw: object) -> str:
-    # PostgreSQL refuses NUL, and UTF-8 has no form for half a surrogate pair.
-    return re.sub(r"[\ud800-\udfff]", "\ufffd", raw.replace("\0", "")) if isinstance(raw, str) else ""
-
-
-def identifier(raw: object) -> str | None:
-    """An id given as text or integer, as text; None where there is none, or no honest one."""
-    found = name(raw)
-    return found if 0 < len(found) <= LONGEST_ID else None
-
-
-def name(raw: object) -> str:
-    """A name on one line; a number is a name too (`2024`), a missing one is empty."""
-    return line(str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw)
-
-
-def moment(raw: object) -> datetime | None:
-    """An aware UTC time from any of Gamma's forms; None where it is missing or can not be read."""
-    try:
-        parsed = datetime.fromisoformat(raw.strip()) if isinstance(raw, str) else None
-        aware = parsed and (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return aware if aware and aware.year > 1 else None  # year 1 is how Go writes "no time"
-
-
-def flag(raw: object) -> bool | None:
-    """A boolean, or its text; None where the value is missing, ValueError for anything else."""
-    if raw is None or isinstance(raw, bool):
-        return raw
-    if isinstance(raw, str) and raw.strip().lower() in {"true", "false"}:
-        return raw.strip().lower() == "true"
-    raise ValueError(f"{shown(raw)} is neither true nor false")
-
-
-def sequence(raw: object) -> list[Any]:
-    """A list given as such or as JSON text; ValueError for anything else."""
-    try:
-        found = json.loads(raw, parse_float=Decimal) if isinstance(raw, str) else raw
-    except (ValueError, ArithmeticError, RecursionError):
-        found = None
-    if isinstance(found, list):
-        return found
-    raise ValueError(f"{shown(raw)} is not a list")
-
-
-def shown(raw: object) -> str:
-    text = line(repr(raw))
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def or_none(read: Callable[[object], T]) -> Callable[[object], T | None]:
-    """The same reader, with None for what it can not read."""
-
-    def lenient(raw: object) -> T | None:
-        try:
-            return read(raw)
-        except ValueError:
-            return None
-
-    return lenient
 
 
 # ── a row's fields ────────────────────────────────────────────────────────────────────────────────
@@ -166,7 +74,17 @@ def _outcomes(raw: object) -> tuple[str, ...]:
     return names
 
 
-def _prices(raw: object) -> tuple[Decimal | None, ...]:
+def _prices(raw: object, fields: ValidationInfo) -> tuple[Decimal | None, ...]:
+    try:
+        return _stated_prices(raw)
+    except PydanticCustomError:
+        # That it is closed must not wait for what it closed at.
+        if fields.data.get("closed"):
+            return (None,) * len(fields.data.get("outcomes", ()))
+        raise
+
+
+def _stated_prices(raw: object) -> tuple[Decimal | None, ...]:
     if raw is None:
         raise unusable("outcomePrices: missing")
     try:
@@ -189,11 +107,6 @@ def _closed(raw: object) -> bool:
         raise unusable(f"closed: {error}") from None
 
 
-def _amount(raw: object) -> Decimal | None:
-    value = or_none(number)(raw)
-    return value if value is not None and 0 <= value < LARGEST_AMOUNT else None
-
-
 def _objects(raw: object) -> tuple[Mapping[str, Any], ...]:
     return tuple(one for one in raw if isinstance(one, dict)) if isinstance(raw, list) else ()
 
@@ -213,7 +126,7 @@ def _statuses(raw: object) -> tuple[str, ...]:
 Line = Annotated[str, BeforeValidator(line)]
 Label = Annotated[str, BeforeValidator(label)]
 Flag = Annotated[bool | None, BeforeValidator(or_none(flag))]
-Amount = Annotated[Decimal | None, BeforeValidator(_amount)]
+Amount = Annotated[Decimal | None, BeforeValidator(amount)]
 Price = Annotated[Decimal | None, BeforeValidator(or_none(price))]
 Moment = Annotated[datetime | None, BeforeValidator(moment)]
 Identifier = Annotated[str | None, BeforeValidator(identifier)]
@@ -228,14 +141,15 @@ class _Event(_Raw):
     title: Line = ""
     category: Label = ""
     tags: Annotated[tuple[str, ...], BeforeValidator(_labels)] = ()
+    neg_risk: Flag = None
 
 
 class _Market(_Raw):
     id: Annotated[str, BeforeValidator(_external_id)] = cast(str, None)
     question: Annotated[str, BeforeValidator(_question)] = ""
     outcomes: Annotated[tuple[str, ...], BeforeValidator(_outcomes)] = cast(Any, None)
-    outcome_prices: Annotated[tuple[Decimal | None, ...], BeforeValidator(_prices)] = cast(Any, None)
     closed: Annotated[bool, BeforeValidator(_closed)] = False
+    outcome_prices: Annotated[tuple[Decimal | None, ...], BeforeValidator(_prices)] = cast(Any, None)
 
     tokens: Annotated[tuple[str | None, ...], BeforeValidator(_tokens)] = Field((), alias="clobTokenIds")
     accepting_orders: Flag = None
@@ -246,6 +160,10 @@ class _Market(_Raw):
     category: Label = ""
     tags: Annotated[tuple[str, ...], BeforeValidator(_labels)] = ()
     events: Annotated[tuple[Any, ...], BeforeValidator(_objects)] = ()
+    option: Annotated[str, BeforeValidator(lambda raw: line(raw)[:LONGEST_NAME].strip())] = Field(
+        "", alias="groupItemTitle"
+    )
+    neg_risk: Flag = None
     volume_num: Amount = None
     volume: Amount = None
     liquidity_num: Amount = None
@@ -292,11 +210,13 @@ class _Market(_Raw):
             category=self.category or next(iter(self.tags + event.tags), event.category),
             event_id=event.id,
             event_title=event.title,
+            event_exclusive=first_known(self.neg_risk, event.neg_risk),
+            option=self.option,
             volume=first_known(self.volume_num, self.volume, Decimal(0)),
             liquidity=first_known(self.liquidity_num, self.liquidity, None),
             closes_at=self.end_date,
             closed_at=self.closed_time,
-            oracle_status=(self.uma_resolution_status or next(reversed(statuses), "")).lower() or None,
+            oracle_status=(self.uma_resolution_status or next(reversed(statuses), "")).lower()[:LONGEST_STATUS] or None,
         )
 
     def _outcome(self, index: int) -> OutcomeRow:
@@ -315,11 +235,6 @@ class _Market(_Raw):
             bid=bid,
             ask=ask,
         )
-
-
-def first_known(*candidates: Any) -> Any:
-    """The first that is not None (zero and False are known), else None."""
-    return next((one for one in candidates if one is not None), None)
 
 
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,190 @@
+"""What forecasters are asked: questions with their options, and the sets of them that are frozen day by day."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+
+from markets.models.market import Market, Outcome
+from markets.models.universe import Universe
+
+NONE_OF_THESE = "None of these"
+"""The option that makes an exclusive list complete where its venue does not say that it is."""
+
+
+class QuestionQuerySet(models.QuerySet["Question"]):
+    def unresolved(self) -> QuestionQuerySet:
+        return self.filter(status__in=(Question.Status.OPEN, Question.Status.CLOSED))
+
+    def to_resolve(self) -> QuestionQuerySet:
+        """Unresolved ones of which a market has come to its end, or closed."""
+        moved = QuestionOption.objects.filter(question=OuterRef("pk")).exclude(
+            outcome__market__status=Market.Status.ACTIVE
+        )
+        return self.unresolved().filter(Exists(moved.filter(outcome__isnull=False)))
+
+
+class Question(models.Model):
+    """One question that reality will answer: a market, or the markets of an event as one list of options.
+
+    The list is part of what it is: an event that gets another market later gives another question.
+    """
+
+    class Status(models.TextChoices):
+        OPEN = "open"
+        CLOSED = "closed"
+        RESOLVED = "resolved"
+        CANCELLED = "cancelled"
+
+    source = models.CharField(max_length=20, choices=Market.Source.choices)
+    event_key = models.CharField(max_length=200, db_index=True, help_text="What questions of one event share.")
+    market = models.ForeignKey(
+        Market, null=True, blank=True, on_delete=models.PROTECT, related_name="questions",
+        help_text="The one market it is about; none where it joins the markets of an event.",
+    )  # fmt: skip
+    options_sha256 = models.CharField(max_length=64, help_text="Of the source, the event or market, and the options.")
+    text = models.TextField()
+    rules = models.TextField(blank=True)
+    category = models.CharField(max_length=120, blank=True, db_index=True)
+    exclusive = models.BooleanField(help_text="Exactly one option happens; else each is a question of its own.")
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
+    closes_at = models.DateTimeField(null=True, blank=True)
+    first_asked_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True, blank=True)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    objects = QuestionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["options_sha256"], name="one_question_per_event_and_options"),
+            models.CheckConstraint(
+                condition=Q(status__in=["resolved", "cancelled"], resolved_at__isnull=False)
+                | Q(status__in=["open", "closed"], resolved_at__isnull=True),
+                name="question_times_match_its_status",
+            ),
+        ]
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in (self.Status.RESOLVED, self.Status.CANCELLED)
+
+
+class QuestionOption(models.Model):
+    """One answer to a question, and the side of a market that pays if it happens."""
+
+    question = models.ForeignKey(Question, on_delete=models.CASCADE, related_name="options")
+    index = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=300)
+    outcome = models.ForeignKey(
+        Outcome, null=True, blank=True, on_delete=models.PROTECT, related_name="question_options",
+        help_text="Nothing where no market stands for it, as for none of these.",
+    )  # fmt: skip
+    happened = models.BooleanField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["question", "index"], name="one_option_per_index"),
+            models.UniqueConstraint(fields=["question", "name"], name="one_option_per_name"),
+        ]
+        ordering = ["question_id", "index"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class QuestionSet(models.Model):
+    """The questions of a day under one methodology, frozen at once. Later parts add what had to be asked besides."""
+
+    day = models.DateTimeField(help_text="00:00 UTC of the day.")
+    methodology = models.CharField(max_length=20, help_text="The methodology's version.")
+    part = models.PositiveSmallIntegerField(default=0)
+    universe = models.ForeignKey(
+        Universe, null=True, blank=True, on_delete=models.PROTECT, related_name="question_sets",
+        help_text="The week's, on the day of its decisions: its prices are theirs.",
+    )  # fmt: skip
+    frozen_at = models.DateTimeField()
+    sha256 = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "methodology", "part"], name="one_question_set_per_day_methodology_and_part"
+            )
+        ]
+        ordering = ["-day", "part"]
+
+    def __str__(self) -> str:
+        return f"{self.day:%Y-%m-%d} {self.methodology}" + (f", part {self.part}" if self.part else "")
+
+
+class QuestionSheet(models.Model):
+    """The questions of one request in one arm: the QUESTIONS block of its prompt, byte for byte."""
+
+    question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="sheets")
+    arm = models.CharField(max_length=20)
+    number = models.PositiveSmallIntegerField()
+    block = models.TextField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["question_set", "arm", "number"], name="one_sheet_per_set_arm_and_number")
+        ]
+        ordering = ["question_set_id", "number", "arm"]
+
+    def __str__(self) -> str:
+        return f"{self.question_set}, sheet {self.number}, {self.arm}"
+
+    @property
+    def entries(self) -> models.QuerySet[QuestionEntry]:
+        """The questions it holds, in their order."""
+        entries = QuestionEntry.objects.filter(question_set=self.question_set_id, sheet=self.number)
+        return entries.select_related("question").order_by("position")
+
+
+class QuestionEntry(models.Model):
+    """A question in a set, with its options' prices at the freeze."""
+
+    class Reason(models.TextChoices):
+        CHOSEN = "chosen", "by the rule"
+        PLAYED = "played", "an agent bet on it or holds it"
+
+    question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="entries")
+    question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="entries")
+    position = models.PositiveIntegerField()
+    sheet = models.PositiveSmallIntegerField(help_text="The number of the sheets that hold it, one in each arm.")
+    reason = models.CharField(max_length=10, choices=Reason.choices)
+    prices: Any = models.JSONField(
+        help_text="Option to its `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`."
+    )
+    twin = models.ForeignKey(
+        Question, null=True, blank=True, on_delete=models.PROTECT, related_name="+",
+        help_text="The same question at the other venue, which is not asked besides.",
+    )  # fmt: skip
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["question_set", "question"], name="one_entry_per_set_and_question"),
+            models.UniqueConstraint(fields=["question_set", "position"], name="one_entry_per_set_and_position"),
+        ]
+        ordering = ["question_set_id", "position"]
+
+    def __str__(self) -> str:
+        return f"{self.question_set}: {self.question}"
+
+    def price(self, option: str) -> float | None:
+        """The option's mid price at the freeze."""
+        text = self.prices.get(option, {}).get("price")
+        return None if text is None else float(text)
+
+
+def day_of(at: datetime) -> datetime:
+    """00:00 UTC of the day that holds `at`."""
+    return at.replace(hour=0, minute=0, second=0, microsecond=0)

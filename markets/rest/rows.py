@@ -1,0 +1,143 @@
+"""Rows as readers get them: exact decimals as text, empty text as null, others by id, and only what is asked for."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any
+
+from django.db import models
+from django.utils.functional import cached_property
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+
+from markets.blocks import decimal_text
+from markets.fields import ExactDecimalField
+
+PLACES = 6
+"""Decimals that a price or a cost shows at least; money has its two."""
+FIELDS = "fields"
+"""The parameter that thins rows."""
+
+
+@extend_schema_field({"type": "string", "format": "decimal"})
+class DecimalText(serializers.Field):
+    """A number of the ledger as text, never rounded on its way out."""
+
+    def __init__(self, places: int = PLACES, **options: Any) -> None:
+        self.places = places
+        super().__init__(**{"read_only": True, **options})
+
+    def to_representation(self, value: Decimal) -> str:
+        return decimal_text(value, self.places)
+
+
+class Money(DecimalText):
+    """Dollars, to the cent."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(places=2, **options)
+
+
+class OptionalText(serializers.CharField):
+    """Text, or null where there is none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"read_only": True, "allow_null": True, **options})
+
+    def to_representation(self, value: str) -> str | None:  # type: ignore[override]
+        return value or None
+
+
+def field_names(serializer: type[serializers.BaseSerializer]) -> tuple[str, ...]:
+    """The names of a row's fields, in their order."""
+    meta = getattr(serializer, "Meta", None)
+    names: Any = getattr(meta, "fields", None) or getattr(serializer, "_declared_fields", ())
+    return tuple(names)
+
+
+def asked_fields(request: Request, serializer: type[serializers.BaseSerializer]) -> frozenset[str]:
+    """The fields that `fields` names, all where it is not given; an unknown name is refused."""
+    known = field_names(serializer)
+    asked = [name.strip() for name in request.query_params.get(FIELDS, "").split(",") if name.strip()]
+    if unknown := [name for name in asked if name not in known]:
+        raise ValidationError({FIELDS: [f"unknown field {', '.join(unknown)}; known are {', '.join(known)}"]})
+    return frozenset(asked or known)
+
+
+def thinned(serializer: Any, names: frozenset[str]) -> Any:
+    """The serializer, of one row or of many, with the fields of these names alone."""
+    fields = getattr(serializer, "child", serializer).fields
+    for name in [name for name in fields if name not in names]:
+        del fields[name]
+    return serializer
+
+
+def _text_of_instant(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+SHORT_WAYS: dict[Any, Callable[[Any], Any]] = {
+    serializers.CharField.to_representation: str,
+    serializers.ChoiceField.to_representation: _same,
+    serializers.IntegerField.to_representation: int,
+    serializers.FloatField.to_representation: float,
+    serializers.BooleanField.to_representation: bool,
+    serializers.JSONField.to_representation: _same,
+    serializers.DateTimeField.to_representation: _text_of_instant,
+}
+"""What kinds of fields make of a value of their column, without the questions they ask of values from elsewhere."""
+
+
+class Row(serializers.ModelSerializer):
+    """A row as readers get it: exact decimals as text, empty text as null, others by id."""
+
+    @cached_property
+    def _readers(self) -> list[tuple[str, Callable[[Any], Any]]]:
+        """How each field is read off an instance: found once, since a page asks for it a thousand times."""
+        return [(str(field.field_name), self._reader(field)) for field in self._readable_fields]
+
+    def _reader(self, field: Any) -> Callable[[Any], Any]:
+        kind = type(field)
+        if kind is serializers.SerializerMethodField:
+            made: Callable[[Any], Any] = getattr(self, field.method_name)
+            return made
+        show = SHORT_WAYS.get(kind.to_representation, field.to_representation)
+        if kind is serializers.PrimaryKeyRelatedField and len(field.source_attrs) == 1:
+            get, show = attrgetter(f"{field.source}_id"), _same
+        elif kind.get_attribute is serializers.Field.get_attribute:
+            get = attrgetter(field.source)
+        else:
+            get = field.get_attribute
+
+        def read(instance: Any) -> Any:
+            value = get(instance)
+            return None if value is None else show(value)
+
+        return read
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        return {name: read(instance) for name, read in self._readers}
+
+    def get_extra_kwargs(self) -> dict[str, Any]:
+        return {name: {"read_only": True} for name in self.Meta.fields}
+
+    def build_standard_field(self, field_name: str, model_field: Any) -> Any:
+        field_class, options = super().build_standard_field(field_name, model_field)
+        described = {"help_text": model_field.help_text} if model_field.help_text else {}
+        if isinstance(model_field, models.DecimalField):
+            exact = isinstance(model_field, ExactDecimalField)
+            places = min(model_field.decimal_places, PLACES) if exact else model_field.decimal_places
+            return DecimalText, {"places": places, "allow_null": model_field.null, **described}
+        if isinstance(model_field, models.CharField | models.TextField) and model_field.blank and not model_field.null:
+            return OptionalText, described
+        if isinstance(model_field, models.JSONField):
+            # Null is JSON too: described apart, it would be allowed twice, which is to say not at all.
+            options.pop("allow_null", None)
+        return field_class, options

@@ -1,0 +1,37 @@
+"""What of this floor is on record: what was frozen, asked and observed."""
+
+from collections.abc import Iterator
+
+from markets.guards import Trigger, fixed, for_ever, kept
+from markets.models import (
+    PriceObservation,
+    Question,
+    QuestionEntry,
+    QuestionOption,
+    QuestionSet,
+    QuestionSheet,
+    Universe,
+    UniverseEntry,
+)
+
+
+def triggers() -> Iterator[Trigger]:
+    yield from for_ever(Universe, UniverseEntry, QuestionSet, QuestionSheet, QuestionEntry)
+    # How a question ended is learned later.
+    yield fixed(Question, "source", "event_key", "market", "options_sha256", "text", "rules", "exclusive")
+    yield fixed(QuestionOption, "question", "index", "name", "outcome")
+    for model in (Question, QuestionOption):
+        yield from kept(model)
+    yield fixed(PriceObservation)
+    yield from kept(PriceObservation, *_last_of_its_day())
+
+
+def _last_of_its_day() -> tuple[str, str]:
+    """What no pruning takes: an outcome's last price of a day; for PostgreSQL and for SQLite."""
+    table = PriceObservation._meta.db_table
+    later = (
+        f"NOT EXISTS (SELECT 1 FROM {table} later WHERE later.outcome_id = OLD.outcome_id "  # noqa: S608 - our own names
+        "AND (later.observed_at, later.id) > (OLD.observed_at, OLD.id) AND later.observed_at < {})"
+    )
+    next_day = "date_trunc('day', OLD.observed_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' + interval '1 day'"
+    return later.format(next_day), later.format("date(OLD.observed_at, '+1 day')")
