@@ -36,6 +36,9 @@ class Bet:
     side: str
     amount: Decimal
 
+    def as_json(self) -> dict[str, str]:
+        return {"market_id": self.market_id, "side": self.side, "amount": str(self.amount)}
+
 
 @dataclass(frozen=True, slots=True)
 class Sell:
@@ -43,6 +46,9 @@ class Sell:
 
     position_id: str
     percentage: Decimal
+
+    def as_json(self) -> dict[str, str]:
+        return {"position_id": self.position_id, "percentage": str(self.percentage)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +60,31 @@ class Answer:
     sells: tuple[Sell, ...] = ()
     reasoning: str = ""
 
+    def as_json(self) -> dict[str, Any]:
+        """The decision as it is stored until it is carried out."""
+        return {
+            "action": self.action,
+            "bets": [bet.as_json() for bet in self.bets],
+            "sells": [sale.as_json() for sale in self.sells],
+            "reasoning": self.reasoning,
+        }
+
+    @classmethod
+    def from_json(cls, said: dict[str, Any]) -> "Answer":
+        """The decision that `as_json` gave."""
+        return cls(
+            action=said["action"],
+            bets=tuple(Bet(bet["market_id"], bet["side"], Decimal(bet["amount"])) for bet in said["bets"]),
+            sells=tuple(Sell(sale["position_id"], Decimal(sale["percentage"])) for sale in said["sells"]),
+            reasoning=said["reasoning"],
+        )
+
 
 def parse_answer(text: str) -> Answer:
     """The one decision a text states, or `Malformed` with the first thing that is wrong with it."""
     said = read_object(text)
     action = _action(said)
-    bets, sells = _list(said, "bets"), _list(said, "sells")
+    bets, sells = (list_of(said, name, MAX_INSTRUCTIONS, "instructions") for name in ("bets", "sells"))
     for name, instructions in (("bets", bets), ("sells", sells)):
         wanted = _INSTRUCTIONS[action] == name
         if wanted and not instructions:
@@ -70,7 +95,7 @@ def parse_answer(text: str) -> Answer:
         action=action,
         bets=tuple(_bet(bet, f"bets[{i}]") for i, bet in enumerate(bets)),
         sells=tuple(_sell(sell, f"sells[{i}]") for i, sell in enumerate(sells)),
-        reasoning=_reasoning(said),
+        reasoning=optional_text(said.get("reasoning"), "reasoning"),
     )
 
 
@@ -82,69 +107,72 @@ def _action(said: dict[str, Any]) -> Action:
     if "action" not in said:
         raise Malformed(f"action is missing: it must be {choices}")
     action = said["action"]
-    if isinstance(action, str) and (name := action.strip(_BLANKS).upper()) in _INSTRUCTIONS:
+    if isinstance(action, str) and (name := action.strip(BLANKS).upper()) in _INSTRUCTIONS:
         return cast(Action, name)
-    raise Malformed(f"action must be {choices}, not {_shown(action)}")
+    raise Malformed(f"action must be {choices}, not {shown(action)}")
 
 
-def _list(said: dict[str, Any], name: str) -> list[Any]:
-    instructions = said.get(name)
-    if instructions is None:
+def list_of(said: dict[str, Any], name: str, most: int, of_what: str) -> list[Any]:
+    """The list said under `name`; empty where there is none."""
+    items = said.get(name)
+    if items is None:
         return []
-    if not isinstance(instructions, list):
-        raise Malformed(f"{name} must be a list, not {_shown(instructions)}")
-    if len(instructions) > MAX_INSTRUCTIONS:
-        raise Malformed(f"{name} must hold at most {MAX_INSTRUCTIONS} instructions, not {len(instructions)}")
-    return instructions
+    if not isinstance(items, list):
+        raise Malformed(f"{name} must be a list, not {shown(items)}")
+    if len(items) > most:
+        raise Malformed(f"{name} must hold at most {most} {of_what}, not {len(items)}")
+    return items
 
 
 def _bet(said: Any, where: str) -> Bet:
     return Bet(
-        market_id=_id(*_field(said, where, "market_id")),
-        side=_text(*_field(said, where, "side")),
-        amount=_amount(*_field(said, where, "amount")),
+        market_id=id_of(*field_of(said, where, "market_id")),
+        side=text_of(*field_of(said, where, "side")),
+        amount=_amount(*field_of(said, where, "amount")),
     )
 
 
 def _sell(said: Any, where: str) -> Sell:
     return Sell(
-        position_id=_id(*_field(said, where, "position_id")),
-        percentage=_percentage(*_field(said, where, "percentage")),
+        position_id=id_of(*field_of(said, where, "position_id")),
+        percentage=_percentage(*field_of(said, where, "percentage")),
     )
 
 
-def _field(said: Any, where: str, name: str) -> tuple[Any, str]:
+def field_of(said: Any, where: str, name: str) -> tuple[Any, str]:
     """What was said of a field, and the field's full name for the refusal."""
     if not isinstance(said, dict):
-        raise Malformed(f"{where} must be an object, not {_shown(said)}")
+        raise Malformed(f"{where} must be an object, not {shown(said)}")
     if name not in said:
         raise Malformed(f"{where}.{name} is missing")
     return said[name], f"{where}.{name}"
 
 
-def _id(said: Any, where: str) -> str:
+def id_of(said: Any, where: str) -> str:
+    """An id as text, said as text or as a whole number."""
     if isinstance(said, int) and not isinstance(said, bool):
         return str(said)
     if not isinstance(said, str):
-        raise Malformed(f"{where} must be text or a whole number, not {_shown(said)}")
-    return _text(said, where)
+        raise Malformed(f"{where} must be text or a whole number, not {shown(said)}")
+    return text_of(said, where)
 
 
-def _text(said: Any, where: str) -> str:
+def text_of(said: Any, where: str) -> str:
+    """What was said, without the blanks around it; never empty."""
     if not isinstance(said, str):
-        raise Malformed(f"{where} must be text, not {_shown(said)}")
-    if not (text := _storable(said).strip(_BLANKS)):
+        raise Malformed(f"{where} must be text, not {shown(said)}")
+    if not (text := storable(said).strip(BLANKS)):
         raise Malformed(f"{where} must not be empty")
     return text
 
 
-def _reasoning(said: dict[str, Any]) -> str:
-    reasoning = said.get("reasoning")
-    if reasoning is None:
+def optional_text(said: Any, where: str) -> str:
+    """What was said, whole; empty where there is nothing."""
+    if said is None:
         return ""
-    if not isinstance(reasoning, str):
-        raise Malformed(f"reasoning must be text, not {_shown(reasoning)}")
-    return _storable(reasoning)
+    if not isinstance(said, str):
+        raise Malformed(f"{where} must be text, not {shown(said)}")
+    return storable(said)
 
 
 def _amount(said: Any, where: str) -> Decimal:
@@ -155,25 +183,31 @@ def _percentage(said: Any, where: str) -> Decimal:
     return _decimal(said, where, _PERCENT, "50 or 33.5")
 
 
-_PLAIN = r"[0-9]+(?:\.[0-9]+)?"
+PLAIN = r"[0-9]+(?:\.[0-9]+)?"
 # "1,250" is 1250 here and 1.25 elsewhere: only decimals after the comma settle which.
 _GROUPED = r"[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+"
-_DOLLARS = re.compile(rf"(-?)\$?\s*({_GROUPED}|{_PLAIN})\s*(?:USD)?", re.IGNORECASE)
-_PERCENT = re.compile(rf"(-?)({_PLAIN})\s*%?")
+_DOLLARS = re.compile(rf"(-?)\$?\s*({_GROUPED}|{PLAIN})\s*(?:USD)?", re.IGNORECASE)
+_PERCENT = re.compile(rf"(-?)({PLAIN})\s*%?")
 
 
 def _decimal(said: Any, where: str, notation: re.Pattern[str], examples: str) -> Decimal:
+    number = number_of(said, where, notation, examples)
+    return number if isinstance(number, Decimal) else Decimal(number[1] + number[2].replace(",", ""))
+
+
+def number_of(said: Any, where: str, notation: re.Pattern[str], examples: str) -> Decimal | re.Match[str]:
+    """The number said, or how its text fits the notation."""
     if isinstance(said, int | Decimal) and not isinstance(said, bool):
         return Decimal(said)
     if not isinstance(said, str):
-        raise Malformed(f"{where} must be a number, not {_shown(said)}")
-    text = said.strip(_BLANKS)
-    if len(text) <= MAX_DIGITS and (number := notation.fullmatch(text)):
-        return Decimal(number[1] + number[2].replace(",", ""))
-    raise Malformed(f"{where} must be a plain number such as {examples}, not {_shown(said)}")
+        raise Malformed(f"{where} must be a number, not {shown(said)}")
+    text = said.strip(BLANKS)
+    if len(text) <= MAX_DIGITS and (written := notation.fullmatch(text)):
+        return written
+    raise Malformed(f"{where} must be a plain number such as {examples}, not {shown(said)}")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value as a refusal names it: short, and on one line."""
     match value:
         case dict():
@@ -183,18 +217,18 @@ def _shown(value: Any) -> str:
         case Decimal():
             text = str(value)
         case _:
-            text = _storable(json.dumps(value, ensure_ascii=False))
+            text = storable(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """The text without what JSON can say and a database can not keep: NUL and half a surrogate pair."""
     return re.sub("[\0\ud800-\udfff]", "\ufffd", text)
 
 
 # One object out of a text. Every pattern is possessive, so that no text takes more than linear time.
 
-_BLANKS = " \t\n\r\v\f\u00a0\u2007\u202f\u200b\u200c\u200d\u2060\ufeff"
+BLANKS = " \t\n\r\v\f\u00a0\u2007\u202f\u200b\u200c\u200d\u2060\ufeff"
 _STRING = r'"(?:[^"\\]++|\\.?+)*+"?+'  # an unclosed one runs to the end of the text
 _SCALAR = rf"(?:{_STRING}|[-+.\w]++)"
 _TAG = re.compile(r"<(?P<closing>/?+)(?P<name>think|thinking|reasoning)>", re.IGNORECASE)
@@ -209,7 +243,7 @@ _BRACKETS = re.compile(rf"{_STRING}|[\[\]]", re.DOTALL)
 _JSON_OBJECT = re.compile(rf"\{{\s*+(?:\}}|{_STRING}\s*+:)", re.DOTALL)
 # What JSON does not allow and nobody means: a last comma, and blanks other than its own four.
 _FORGIVEN = re.compile(
-    rf"(?P<kept>{_STRING}|[\[{{]\s*+,)|,(?=[\s{_BLANKS}]*+[\]}}])|(?![ \t\n\r])[\s{_BLANKS}]", re.DOTALL
+    rf"(?P<kept>{_STRING}|[\[{{]\s*+,)|,(?=[\s{BLANKS}]*+[\]}}])|(?![ \t\n\r])[\s{BLANKS}]", re.DOTALL
 )
 
 
@@ -326,7 +360,7 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for key, value in pairs:
         if key in said and not _same(said[key], value):
-            raise Malformed(f"{_shown(key)} is given twice with different values")
+            raise Malformed(f"{shown(key)} is given twice with different values")
         said[key] = value
     return said
 

@@ -1,10 +1,9 @@
 """Families, releases, decisions and the ledger, for readers."""
 
-from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
-from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Prefetch, QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -17,9 +16,11 @@ from agents.models import (
     ModelCall,
     Position,
     Release,
+    Reversal,
     Settlement,
     Trade,
 )
+from agents.models.agent import FamilyQuerySet
 from cohorts.models import Cohort
 from markets.blocks import decimal_text
 from markets.rest import DecimalText, Filters, Money, ReferenceFilter, Row, Rows
@@ -59,20 +60,13 @@ class FamilyRow(Row):
 
     class Meta:
         model = Family
-        fields = ("slug", "display_name", "provider", "color", "active", "release")
+        fields = ("slug", "display_name", "provider", "color", "active", "external", "release")
 
 
 class FamilyFilters(Filters):
     class Meta:
         model = Family
-        fields = {"active": ["exact"]}
-
-
-def with_release(families: QuerySet[Family], at: datetime) -> QuerySet[Family]:
-    """Adds `release`, the model id in effect at an instant, as `Family.release_at` finds it for one."""
-    in_effect = Release.objects.filter(family=OuterRef("pk"), effective_from__lte=at)
-    newest = in_effect.order_by("-effective_from", "-pk").values("model_id")[:1]
-    return families.annotate(release=Subquery(newest))
+        fields = {"active": ["exact"], "external": ["exact"]}
 
 
 class Families(Rows):
@@ -86,7 +80,8 @@ class Families(Rows):
     orderings = {"slug": "slug", "display_name": "display_name", "provider": "provider"}
 
     def get_queryset(self) -> QuerySet[Family]:
-        return with_release(super().get_queryset(), timezone.now())
+        families = cast(FamilyQuerySet[Any], super().get_queryset())
+        return families.with_release(timezone.now()) if self.shows("release") else families
 
 
 class OfAgent(Row):
@@ -223,7 +218,7 @@ class DecisionFilters(OfAgentFilters):
 class Decisions(Rows):
     """What agents decided, newest first; one of them with its prompt, every call and every instruction."""
 
-    queryset = Decision.objects.select_related("agent__cohort", "agent__family").with_costs()
+    queryset = Decision.objects.select_related("agent__cohort", "agent__family")
     serializer_class = DecisionRow
     detail_serializer_class = DecisionDetail
     filterset_class = DecisionFilters
@@ -231,14 +226,17 @@ class Decisions(Rows):
     ordering = ("-pk",)
 
     def get_queryset(self) -> QuerySet[Decision]:
-        decisions = super().get_queryset()
-        if not self.detail:
-            return decisions
-        calls = ModelCall.objects.order_by("sequence").prefetch_related("instructions__call")
-        trades = Trades.queryset.order_by("sequence")
-        return decisions.select_related("cohort__methodology", "universe").prefetch_related(
-            Prefetch("calls", calls), Prefetch("trades", trades)
-        )
+        decisions: Any = super().get_queryset()
+        if self.shows("tokens_input", "tokens_output", "cost_usd"):
+            decisions = decisions.with_costs()
+        if self.shows("system_prompt", "user_prompt", "calls", "instructions"):
+            calls = ModelCall.objects.order_by("sequence").prefetch_related("instructions__call")
+            decisions = decisions.select_related("cohort__methodology", "universe").prefetch_related(
+                Prefetch("calls", calls)
+            )
+        if self.shows("trades"):
+            decisions = decisions.prefetch_related(Prefetch("trades", Trades.queryset.order_by("sequence")))
+        return decisions if self.shows("reasoning") else decisions.defer("reasoning")
 
 
 class PositionRow(OfAgent):
@@ -329,6 +327,43 @@ class Settlements(Rows):
     filterset_class = SettlementFilters
     orderings = {"id": "pk", "payout": "payout", "realized_pnl": "realized_pnl", "settled_at": "settled_at"}
     ordering = ("-settled_at",)
+
+
+class ReversalRow(OfAgent):
+    side = serializers.CharField(source="position.side", read_only=True)
+    taken_back = Money(help_text="What had been paid.")
+    settlement = serializers.IntegerField(source="position.settlement.pk", read_only=True)
+
+    class Meta:
+        model = Reversal
+        fields = (
+            "id", "settlement", "position", "sequence", "agent", "cohort", "family", "market", "side", "kind",
+            "taken_back", "payout", "reason", "reversed_at",
+        )  # fmt: skip
+
+
+class ReversalFilters(OfAgentFilters):
+    class Meta:
+        model = Reversal
+        fields = {
+            "agent": ["exact"],
+            "market": ["exact"],
+            "position": ["exact"],
+            "kind": ["exact"],
+            "reversed_at": ["gte", "lt"],
+        }
+
+
+class Reversals(Rows):
+    """Settlements that proved wrong, made good by an operator: what was paid, and what should have been."""
+
+    queryset = Reversal.objects.select_related(
+        "agent__cohort", "agent__family", "position__outcome", "position__settlement"
+    )
+    serializer_class = ReversalRow
+    filterset_class = ReversalFilters
+    orderings = {"id": "pk", "reversed_at": "reversed_at"}
+    ordering = ("-reversed_at",)
 
 
 class JournalRow(OfAgent):

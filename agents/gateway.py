@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, Self
 
+from agents.catalogue import ModelCatalogue, catalogue_of
 from markets.http import (
     MIB,
     RETRYABLE_STATUSES,
@@ -24,7 +25,8 @@ from markets.http import (
 )
 
 LARGEST_BODY = 8 * MIB
-LONGEST_REASON = 300
+LONGEST_REASON, LONGEST_WORD, LONGEST_FINISH_REASON = 300, 200, 60
+"""Characters; a database refuses longer ones with the whole answer."""
 MOST_TOKENS = 10**9
 HIGHEST_COST = Decimal(10_000)
 """Dollars for one answer, above which a stated cost is a fault and not a price."""
@@ -73,8 +75,8 @@ class Completion(Accounting):
     refusal: str | None
     finish_reason: str | None
     raw: str
-    status: int
-    latency_ms: int
+    status: int | None
+    latency_ms: int | None
 
 
 class GatewayFailure(Exception):
@@ -172,6 +174,18 @@ class Gateway:
             ) from None
         return _Answer(answer, self._redacted).completion()
 
+    def models(self) -> ModelCatalogue:
+        """The gateway's catalogue of models; GatewayFailure where there is none."""
+        try:
+            answer = self._http.get_json("/models")
+        except UpstreamError as error:
+            raise GatewayFailure(self._redacted(str(error)), status=error.status, retryable=error.retryable) from None
+        rows = answer.get("data") if isinstance(answer, dict) else None
+        catalogue = catalogue_of(rows if isinstance(rows, list) else [])
+        if not catalogue.models:
+            raise GatewayFailure("gateway listed no model that could be read")
+        return catalogue
+
     def _redacted(self, text: str) -> str:
         """The text as it may be kept: no key, no account, nothing that a database refuses."""
         if self._key:
@@ -203,7 +217,7 @@ class _Answer:
         return Completion(
             content=text,
             refusal=_words(message.get("refusal"), limit=None),
-            finish_reason=_words(choice.get("finish_reason")),
+            finish_reason=_words(choice.get("finish_reason"), LONGEST_FINISH_REASON),
             raw=self.raw,
             status=self.http.status,
             latency_ms=self.http.latency_ms,
@@ -370,7 +384,7 @@ def _object(raw: Any) -> dict[str, Any]:
     return raw if isinstance(raw, dict) else {}
 
 
-def _words(raw: Any, limit: int | None = 200) -> str | None:
+def _words(raw: Any, limit: int | None = LONGEST_WORD) -> str | None:
     return (_storable(raw).strip()[:limit] or None) if isinstance(raw, str) else None
 
 

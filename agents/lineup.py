@@ -35,13 +35,14 @@ def _competitor(
     )
 
 
-# Colours: the Okabe-Ito palette, which the colour-blind can tell apart.
+# Colours: chosen so that any two differ by 20 or more in CIELAB for every kind of colour-blindness, and each has a
+# contrast of 3 to white and to black paper; a narrow band, so a new one is looked for among what it leaves.
 LINEUP_2026 = (
-    _competitor("gpt-5.1", "GPT-5.2", "OpenAI", "openai/gpt-5.2", "#009e73", "1.75", "14"),
-    _competitor("gemini-2.5-flash", "Gemini 3 Pro", "Google", "google/gemini-3-pro-preview", "#0072b2", "2", "12"),
-    _competitor("grok-4", "Grok 4.1", "xAI", "x-ai/grok-4.1-fast", "#6b7280", "0.2", "0.5"),
-    _competitor("claude-opus-4.5", "Claude Opus 4.5", "Anthropic", "anthropic/claude-opus-4.5", "#d55e00", "5", "25"),
-    _competitor("deepseek-v3.1", "DeepSeek V3.2", "DeepSeek", "deepseek/deepseek-v3.2", "#56b4e9", "0.252", "0.378"),
-    _competitor("kimi-k2", "Kimi K2", "Moonshot AI", "moonshotai/kimi-k2-thinking", "#cc79a7", "0.6", "2.5"),
-    _competitor("qwen-3-next", "Qwen 3", "Alibaba", "qwen/qwen3-235b-a22b-2507", "#e69f00", "0.071", "0.1"),
+    _competitor("gpt-5.1", "GPT-5.2", "OpenAI", "openai/gpt-5.2", "#05a75b", "1.75", "14"),
+    _competitor("gemini-2.5-flash", "Gemini 3 Pro", "Google", "google/gemini-3-pro-preview", "#0085ff", "2", "12"),
+    _competitor("grok-4", "Grok 4.1", "xAI", "x-ai/grok-4.1-fast", "#729a89", "0.2", "0.5"),
+    _competitor("claude-opus-4.5", "Claude Opus 4.5", "Anthropic", "anthropic/claude-opus-4.5", "#a8551e", "5", "25"),
+    _competitor("deepseek-v3.1", "DeepSeek V3.2", "DeepSeek", "deepseek/deepseek-v3.2", "#6760b5", "0.252", "0.378"),
+    _competitor("kimi-k2", "Kimi K2", "Moonshot AI", "moonshotai/kimi-k2-thinking", "#a686b7", "0.6", "2.5"),
+    _competitor("qwen-3-next", "Qwen 3", "Alibaba", "qwen/qwen3-235b-a22b-2507", "#bb8900", "0.071", "0.1"),
 )

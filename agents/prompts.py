@@ -19,11 +19,11 @@ class Prompt:
     """The parts of one request. `user` is the whole user message, byte for byte as it is sent."""
 
     system: str
-    portfolio: str
-    positions: str
-    awaiting: str
-    retry_note: str
     user: str
+    retry_note: str = ""
+    portfolio: str = ""
+    positions: str = ""
+    awaiting: str = ""
 
 
 def prompt_for(

@@ -2,8 +2,11 @@ from django.db import migrations
 
 from agents.lineup import EFFECTIVE_FROM, LINEUP_2026
 
+BY = "the arena"
+
 
 def register(apps, schema_editor):
+    """Families, the release behind each, and the line-up that lists them, approved."""
     Family = apps.get_model("agents", "Family")
     Release = apps.get_model("agents", "Release")
     for competitor in LINEUP_2026:
@@ -25,12 +28,39 @@ def register(apps, schema_editor):
                 "price_completion": competitor.price_completion,
             },
         )
+    _approve(apps)
+
+
+def _approve(apps):
+    LineUp, LineUpEntry = apps.get_model("agents", "LineUp"), apps.get_model("agents", "LineUpEntry")
+    if LineUp.objects.exists():
+        return
+    families = apps.get_model("agents", "Family").objects.filter(active=True, external=False).order_by("pk")
+    releases = [family.releases.order_by("-effective_from", "-pk").first() for family in families]
+    line_up = LineUp.objects.create(proposed_at=EFFECTIVE_FROM, proposed_by=BY, reason="The line-up of 2026.")
+    LineUpEntry.objects.bulk_create(
+        LineUpEntry(line_up=line_up, family_id=release.family_id, release=release, position=position)
+        for position, release in enumerate(filter(None, releases), start=1)
+    )
+    line_up.status, line_up.decided_at, line_up.decided_by = "approved", EFFECTIVE_FROM, BY
+    line_up.effective_from = EFFECTIVE_FROM
+    line_up.save()
 
 
 def withdraw(apps, schema_editor):
+    """Takes out what nobody uses. Raw, for the collector of a delete can meet models of two states of the schema."""
+    using = schema_editor.connection.alias
+    if not apps.get_model("agents", "Agent").objects.exists():
+        for listed in ("LineUpEntry", "LineUp"):
+            apps.get_model("agents", listed).objects.all()._raw_delete(using)
+    Family, Release = apps.get_model("agents", "Family"), apps.get_model("agents", "Release")
     slugs = [competitor.slug for competitor in LINEUP_2026]
-    apps.get_model("agents", "Release").objects.filter(family__slug__in=slugs, agents=None).delete()
-    apps.get_model("agents", "Family").objects.filter(slug__in=slugs, agents=None, releases=None).delete()
+    for unused in (
+        Release.objects.filter(family__slug__in=slugs, agents=None, elicitations=None, line_up_entries=None),
+        Family.objects.filter(slug__in=slugs, agents=None, elicitations=None, releases=None, line_up_entries=None),
+    ):
+        ids = list(unused.values_list("pk", flat=True))
+        unused.model.objects.filter(pk__in=ids)._raw_delete(using)
 
 
 class Migration(migrations.Migration):

@@ -180,6 +180,7 @@ class JournalEntry(models.Model):
         SELL = "sell"
         PAYOUT = "payout"
         REFUND = "refund"
+        REVERSAL = "reversal", "a settlement made good"
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="journal")
     sequence = models.PositiveIntegerField()
@@ -200,7 +201,8 @@ class JournalEntry(models.Model):
             models.CheckConstraint(
                 condition=Q(kind="deposit", trade=None, settlement=None)
                 | Q(kind__in=["buy", "sell"], trade__isnull=False, settlement=None)
-                | Q(kind__in=["payout", "refund"], trade=None, settlement__isnull=False),
+                | Q(kind__in=["payout", "refund"], trade=None, settlement__isnull=False)
+                | Q(kind="reversal", trade=None, settlement=None),
                 name="journal_entry_names_its_cause",
             ),
         ]
@@ -209,3 +211,36 @@ class JournalEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.amount} -> {self.balance}"
+
+
+class Reversal(models.Model):
+    """A settlement that proved wrong, made good: the end that it should have had, and what that changed.
+
+    The settlement stays as it was. Should a reversal prove wrong as well, the next one takes its place.
+    """
+
+    position = models.ForeignKey(Position, on_delete=models.PROTECT, related_name="reversals")
+    sequence = models.PositiveSmallIntegerField()
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="reversals")
+    market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="reversals")
+    kind = models.CharField(max_length=10, choices=Settlement.Kind.choices, help_text="The end it should have had.")
+    taken_back = MoneyField(help_text="What had been paid.")
+    payout = MoneyField(help_text="What should have been.")
+    entry = models.OneToOneField(JournalEntry, on_delete=models.PROTECT, related_name="reversal")
+    reason = models.TextField()
+    reversed_by = models.CharField(max_length=150)
+    reversed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["position", "sequence"], name="one_reversal_per_position_and_sequence"),
+            models.CheckConstraint(
+                condition=Q(taken_back__gte=0, payout__gte=0) & (~Q(kind="lost") | Q(payout=0)),
+                name="reversal_amounts_not_negative",
+            ),
+            models.CheckConstraint(condition=~Q(reason=""), name="a_reversal_has_a_reason"),
+        ]
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.position}: {self.kind} {self.payout} instead of {self.taken_back}"

@@ -13,12 +13,11 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from agents.answers import Malformed, parse_answer
+from agents.answers import Malformed
 from agents.gateway import Completion, Gateway, GatewayFailure, same_model
-from agents.models import Agent, ModelCall
+from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.prompts import Prompt
 from agents.services.claims import Claim, ClaimLost
-from agents.services.execution import payload
 from cohorts.models import Methodology
 from markets.failpoints import reached
 
@@ -44,36 +43,41 @@ class Asking:
     pause: Callable[[float], None] = time.sleep
 
 
-def spent_in_week(week_start: datetime) -> Decimal:
-    """What every call of the trading protocol cost in a week, whatever came of it, in US dollars."""
-    calls = ModelCall.objects.filter(decision__universe__week_start=week_start)
-    return calls.aggregate(spent=Sum("cost_usd"))["spent"] or Decimal(0)
+TASKS: dict[str, type[Task]] = {task.PROTOCOL: task for task in (Decision, Elicitation)}
+"""The task of each protocol."""
 
 
-def ask(asking: Asking, claim: Claim, prompt: Prompt, *, attempt: int) -> ModelCall:
+def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
+    """What every call of a protocol cost in a week, whatever came of it, in US dollars."""
+    task = TASKS[protocol]
+    tasks = task._default_manager.filter(task.of_week(week_start))
+    return tasks.aggregate(spent=Sum("calls__cost_usd"))["spent"] or Decimal(0)
+
+
+def ask(asking: Asking, claim: Claim[Any], prompt: Prompt, attempt: int) -> ModelCall:
     """The stored call that brought an answer, judged for its form.
 
     Raises Unanswered when the transport failed for now or the spend cap is reached, and ClaimLost when another
     worker took over in the meantime; the answer is stored all the same.
     """
-    agent, methodology = claim.decision.agent, claim.decision.cohort.methodology
+    methodology = claim.task.methodology
     for transport_try in range(asking.transport_retries + 1):
         _check_spend(asking, claim)
         claim.renew()
-        call = _sent(claim, agent, prompt, attempt)
-        log.info("asked", extra=claim.about | {"model": call.model, "attempt": attempt})
+        call = _sent(claim, prompt, attempt)
+        log.info("asked", extra=claim.task.about | {"model": call.model, "attempt": attempt})
         reached("call.sent")
         try:
             completion = _complete(asking.gateway, call, prompt, methodology)
         except GatewayFailure as failure:
-            _store(call, claim, agent, failure, result=ModelCall.Result.FAILED, error=failure.reason)
+            _store(call, claim, failure, result=ModelCall.Result.FAILED, error=failure.reason)
             pause = _pause(failure, transport_try)
             if not failure.retryable or transport_try == asking.transport_retries or pause > LONGEST_PAUSE_S:
                 raise Unanswered(failure.reason) from failure
             asking.pause(pause)
             continue
         reached("call.answered")
-        _judge(call, claim, agent, completion)
+        _judge(call, claim, completion)
         reached("call.stored")
         if call.result == ModelCall.Result.FAILED:
             raise Unanswered(call.error)
@@ -81,26 +85,39 @@ def ask(asking: Asking, claim: Claim, prompt: Prompt, *, attempt: int) -> ModelC
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _check_spend(asking: Asking, claim: Claim) -> None:
-    universe = claim.decision.universe
-    assert universe is not None
-    spent = spent_in_week(universe.week_start)
+def hear(claim: Claim[Any], prompt: Prompt, attempt: int, content: str) -> ModelCall:
+    """The stored call of an answer that nobody had to ask for, judged for its form as any other. It costs nothing."""
+    call = _sent(claim, prompt, attempt)
+    said = Completion(
+        returned_model=call.model,
+        cost_usd=Decimal(0),
+        content=content,
+        refusal=None,
+        finish_reason=None,
+        raw=content,
+        status=None,
+        latency_ms=None,
+    )
+    _judge(call, claim, said)
+    return call
+
+
+def _check_spend(asking: Asking, claim: Claim[Any]) -> None:
+    spent = spent_in_week(claim.task.PROTOCOL, claim.task.week_start)
     if spent >= asking.spend_limit:
         raise Unanswered(f"spend cap reached: ${spent:.2f} of ${asking.spend_limit:.2f} for the week")
 
 
-def _sent(claim: Claim, agent: Agent, prompt: Prompt, attempt: int) -> ModelCall:
+def _sent(claim: Claim[Any], prompt: Prompt, attempt: int) -> ModelCall:
     """The call's row, written before the request leaves."""
-    decision = claim.decision
+    task = claim.task
     fingerprint = ModelCall.fingerprint(prompt.system, prompt.user)
-    identity = f"{decision.cohort.week_start.isoformat()}:{agent.family_id}:{agent.model_id}:{decision.week}:{attempt}"
-    return ModelCall.objects.create(
-        decision=decision,
-        sequence=decision.calls.count() + 1,
+    return task.calls.create(
+        sequence=task.calls.count() + 1,
         attempt=attempt,
         # Stable for an attempt whatever dies in between, new as soon as anything else is asked.
-        idempotency_key=ModelCall.fingerprint(identity, fingerprint),
-        model=agent.model_id,
+        idempotency_key=ModelCall.fingerprint(f"{task.identity}:{attempt}", fingerprint),
+        model=task.model_id,
         portfolio_block=prompt.portfolio,
         positions_block=prompt.positions,
         awaiting=prompt.awaiting,
@@ -123,35 +140,29 @@ def _complete(gateway: Gateway, call: ModelCall, prompt: Prompt, methodology: Me
     )
 
 
-def _judge(call: ModelCall, claim: Claim, agent: Agent, completion: Completion) -> None:
+def _judge(call: ModelCall, claim: Claim[Any], completion: Completion) -> None:
     """Stores an answer with its verdict: answered, malformed, declined, or failed for being another model's."""
     said: dict[str, Any] = {"content": completion.content, "refusal": completion.refusal or ""}
     if not same_model(call.model, completion.returned_model):
         error = f"asked {call.model}, answered by {completion.returned_model}"
-        _store(call, claim, agent, completion, result=ModelCall.Result.FAILED, error=error, **said)
+        _store(call, claim, completion, result=ModelCall.Result.FAILED, error=error, **said)
     elif completion.refusal or completion.finish_reason == "content_filter":
         error = f"the model refused: {completion.refusal or 'content filter'}"
-        _store(call, claim, agent, completion, result=ModelCall.Result.DECLINED, error=error, **said)
+        _store(call, claim, completion, result=ModelCall.Result.DECLINED, error=error, **said)
     elif not completion.content.strip():
         error = f"the answer was empty (finish reason {completion.finish_reason or 'unknown'})"
-        _store(call, claim, agent, completion, result=ModelCall.Result.DECLINED, error=error, **said)
+        _store(call, claim, completion, result=ModelCall.Result.DECLINED, error=error, **said)
     else:
         try:
-            answer = parse_answer(completion.content)
+            parsed = claim.task.read(completion.content)
         except Malformed as malformed:
             error = str(malformed)
-            _store(call, claim, agent, completion, result=ModelCall.Result.MALFORMED, error=error, **said)
+            _store(call, claim, completion, result=ModelCall.Result.MALFORMED, error=error, **said)
             return
-        parsed = {
-            "action": answer.action,
-            "bets": [payload(bet) for bet in answer.bets],
-            "sells": [payload(sale) for sale in answer.sells],
-            "reasoning": answer.reasoning,
-        }
-        _store(call, claim, agent, completion, result=ModelCall.Result.ANSWERED, error="", parsed=parsed, **said)
+        _store(call, claim, completion, result=ModelCall.Result.ANSWERED, error="", parsed=parsed, **said)
 
 
-def _store(call: ModelCall, claim: Claim, agent: Agent, heard: Completion | GatewayFailure, **verdict: Any) -> None:
+def _store(call: ModelCall, claim: Claim[Any], heard: Completion | GatewayFailure, **verdict: Any) -> None:
     """Writes what came back, in one short transaction that also finds out whether we still hold the claim.
 
     A zombie's answer is stored and marked late, then ClaimLost is raised.
@@ -168,10 +179,11 @@ def _store(call: ModelCall, claim: Claim, agent: Agent, heard: Completion | Gate
     call.tokens_input, call.tokens_output = heard.tokens_input, heard.tokens_output
     call.tokens_reasoning = getattr(heard, "tokens_reasoning", None)
     call.cost_stated = heard.cost_usd is not None
+    price_prompt, price_completion = claim.task.token_prices
     call.cost_usd = (
         heard.cost_usd.quantize(Decimal("0.000000000001"))
         if heard.cost_usd is not None
-        else (heard.tokens_input or 0) * agent.price_prompt + (heard.tokens_output or 0) * agent.price_completion
+        else (heard.tokens_input or 0) * price_prompt + (heard.tokens_output or 0) * price_completion
     )
     with transaction.atomic():
         lost = None
@@ -182,7 +194,8 @@ def _store(call: ModelCall, claim: Claim, agent: Agent, heard: Completion | Gate
         call.save()
     log.info(
         "answered" if isinstance(heard, Completion) else "failed",
-        extra=claim.about | {"result": call.result, "late": call.late, "ms": call.latency_ms, "reason": call.error},
+        extra=claim.task.about
+        | {"result": call.result, "late": call.late, "ms": call.latency_ms, "reason": call.error},
     )
     if lost is not None:
         raise lost

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from agents.models import Agent, JournalEntry, Position, Settlement, Trade
+from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
+from agents.services.ledger import payout_of
 from markets.models import Market
 
 ZERO = Decimal("0.00")
@@ -28,6 +29,8 @@ class _Books:
     trades: list[Trade]
     positions: list[Position]
     settlements: dict[int, Settlement]
+    reversals: dict[int, list[Reversal]]
+    """By position, in their order."""
 
 
 def verify_ledger(progress: Callable[[int, int], None] = lambda done, of: None) -> Audit:
@@ -47,12 +50,16 @@ def verify_ledger(progress: Callable[[int, int], None] = lambda done, of: None) 
 
 
 def _books(agent: Agent) -> _Books:
+    reversals: dict[int, list[Reversal]] = defaultdict(list)
+    for reversal in agent.reversals.order_by("position_id", "sequence"):
+        reversals[reversal.position_id].append(reversal)
     return _Books(
         agent=agent,
         journal=list(agent.journal.order_by("sequence").select_related("trade", "settlement")),
         trades=list(agent.trades.order_by("pk").select_related("decision")),
         positions=list(agent.positions.order_by("pk")),
         settlements={s.position_id: s for s in agent.settlements.select_related("market", "position")},
+        reversals=reversals,
     )
 
 
@@ -60,11 +67,12 @@ def _journal(books: _Books) -> Iterator[str]:
     """Balances follow from amounts, amounts from what caused them, cash from the last balance."""
     opening = books.agent.cohort.methodology.starting_balance
     balance = ZERO
+    reversed_by_entry = {r.entry_id: r for rows in books.reversals.values() for r in rows}
     for expected, entry in enumerate(books.journal, start=1):
         row = f"journal row {entry.pk} (no. {entry.sequence})"
         if entry.sequence != expected:
             yield f"{row} should be no. {expected}: a row is missing or doubled"
-        cause = _cause(entry, opening)
+        cause = _cause(entry, opening, reversed_by_entry.get(entry.pk))
         if entry.amount != cause:
             yield f"{row} moves {entry.amount}, its {entry.kind} says {cause}"
         if entry.balance != balance + entry.amount:
@@ -86,8 +94,10 @@ def _journal(books: _Books) -> Iterator[str]:
             yield f"settlement {settlement.pk} over {settlement.payout} is not in the journal"
 
 
-def _cause(entry: JournalEntry, opening: Decimal) -> Decimal | None:
+def _cause(entry: JournalEntry, opening: Decimal, reversal: Reversal | None) -> Decimal | None:
     """The amount that an entry's cause calls for."""
+    if entry.kind == JournalEntry.Kind.REVERSAL:
+        return reversal.payout - reversal.taken_back if reversal else None
     if entry.trade is not None:
         return -entry.trade.amount if entry.trade.kind == Trade.Kind.BUY else entry.trade.amount
     if entry.settlement is not None:
@@ -135,8 +145,9 @@ def _positions(books: _Books) -> Iterator[str]:
             realized += trade.realized_pnl
         settlement = books.settlements.get(position.pk)
         if settlement is not None:
-            yield from _settlement(settlement, shares, cost)
-            realized += settlement.realized_pnl
+            reversals = books.reversals.get(position.pk, [])
+            yield from _settlement(settlement, shares, cost, reversals)
+            realized += settlement.realized_pnl + sum((r.payout - r.taken_back for r in reversals), ZERO)
             shares = cost = Decimal(0)
         row = f"position {position.pk} ({position.status})"
         for name, have, due in (
@@ -151,24 +162,32 @@ def _positions(books: _Books) -> Iterator[str]:
             yield f"{row} has {'no' if settlement is None else 'a'} settlement over {position.cost_basis}"
 
 
-def _settlement(settlement: Settlement, shares: Decimal, cost: Decimal) -> Iterator[str]:
+def _settlement(settlement: Settlement, shares: Decimal, cost: Decimal, reversals: list[Reversal]) -> Iterator[str]:
     row = f"settlement {settlement.pk} ({settlement.kind})"
     ended, cost_ended = settlement.shares, settlement.cost_basis
     if (ended, cost_ended) != (shares, cost):
         yield f"{row} ends {ended} shares at cost {cost_ended}, the trades left {shares} at {cost}"
     end = _end(settlement)
-    if settlement.kind != end:
+    stands = reversals[-1].kind if reversals else settlement.kind
+    if stands != end:
         yield f"{row} over {settlement.payout} should be {end}: its market is {settlement.market.status}"
-    due = {
-        Settlement.Kind.WON: to_cents(shares),
-        Settlement.Kind.LOST: ZERO,
-        Settlement.Kind.REFUNDED: cost,
-    }[Settlement.Kind(settlement.kind)]
+    due = payout_of(settlement.kind, shares, cost)
     if settlement.payout != due:
         yield f"{row} paid {settlement.payout}, due was {due}"
     gain = settlement.payout - cost_ended
     if settlement.realized_pnl != gain:
         yield f"{row} realized {settlement.realized_pnl}, payout less cost make {gain}"
+    paid = settlement.payout
+    for expected, reversal in enumerate(reversals, start=1):
+        row = f"reversal {reversal.pk} (no. {reversal.sequence} of settlement {settlement.pk})"
+        if reversal.sequence != expected:
+            yield f"{row} should be no. {expected}: a row is missing"
+        if reversal.taken_back != paid:
+            yield f"{row} takes back {reversal.taken_back}, {paid} had been paid"
+        due = payout_of(reversal.kind, shares, cost)
+        if reversal.payout != due:
+            yield f"{row} paid {reversal.payout}, due was {due}"
+        paid = reversal.payout
 
 
 def _end(settlement: Settlement) -> Settlement.Kind | None:

@@ -1,92 +1,107 @@
-"""Claiming a decision: who holds a live token may ask the model and write the result; nobody else."""
+"""Claiming a task: who holds a live token may ask the model and write the result; nobody else."""
 
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar, cast
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists
 from django.utils import timezone
 
-from agents.models import Agent, Decision, ModelCall
+from agents.models import ModelCall, Task
+from agents.services.chain import chain_append
 from markets.models import Universe
+
+T = TypeVar("T", bound=Task)
 
 
 class ClaimLost(Exception):
-    """Another worker took the decision over; what this one still learns is recorded and executes nothing."""
+    """Another worker took the task over; what this one still learns is recorded and executes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A live hold on a decision. Leases run on the real clock, never on the instant of the run."""
+class Claim(Generic[T]):
+    """A live hold on a task. Leases run on the real clock, never on the instant of the run."""
 
-    decision: Decision
+    task: T
     token: uuid.UUID
     lease: timedelta
 
-    @property
-    def about(self) -> dict[str, int | str]:
-        """What a log line says of it."""
-        agent = self.decision.agent
-        return {
-            "cohort": agent.cohort.number,
-            "agent": agent.pk,
-            "family": agent.family.slug,
-            "decision": self.decision.pk,
-            "week": self.decision.week,
-        }
-
     def renew(self) -> None:
-        """Extends the lease. Raises ClaimLost if the decision is no longer ours."""
-        held = Decision.objects.filter(pk=self.decision.pk, claim_token=self.token, status=Decision.Status.CLAIMED)
-        if not held.update(lease_until=timezone.now() + self.lease):
-            raise ClaimLost(f"decision {self.decision.pk} was taken over by another worker")
+        """Extends the lease. Raises ClaimLost if the task is no longer ours."""
+        self._write(lease_until=timezone.now() + self.lease)
 
-    def finish(self, **fields: object) -> None:
-        """Writes the decision's result and gives up the claim. Raises ClaimLost if it is no longer ours."""
-        held = Decision.objects.filter(pk=self.decision.pk, claim_token=self.token, status=Decision.Status.CLAIMED)
-        if not held.update(claim_token=None, lease_until=None, **fields):
-            raise ClaimLost(f"decision {self.decision.pk} was taken over by another worker")
+    def finish(self, **fields: object) -> T:
+        """Writes the task's result, gives up the claim, and returns it as it now stands.
+
+        What is completed joins its chain in the same transaction. Raises ClaimLost if it is no longer ours.
+        """
+        with transaction.atomic():
+            self._write(claim_token=None, lease_until=None, **fields)
+            task = cast(T, type(self.task).objects.get(pk=self.task.pk))
+            if task.status == Task.Status.COMPLETED:
+                chain_append(task)
+        return task
+
+    def _write(self, **fields: object) -> None:
+        held = type(self.task).objects.filter(pk=self.task.pk, claim_token=self.token, status=Task.Status.CLAIMED)
+        if not held.update(**fields):
+            raise ClaimLost(f"{self.task._meta.verbose_name} {self.task.pk} was taken over by another worker")
 
 
-def decision_claim(
-    agent: Agent,
+def task_claim(
+    model: type[T],
     *,
-    week: int,
-    universe: Universe,
+    identity: dict[str, Any],
     refused_retries: int,
     lease: timedelta,
     began: datetime | None = None,
-) -> Claim | None:
-    """Claims the decision of `agent` for `week`; None where it is final, claimed elsewhere, or out of tries.
+    **details: Any,
+) -> Claim[T] | None:
+    """Claims the task of `model` that `identity` names, made with `details` if it is new.
 
-    One that failed since `began` (on the real clock) is left alone: a run beside this one has just tried it, and
-    overlapping runs must not use up its tries, or knock at a gateway that is down, once each.
+    None where it is final, claimed elsewhere, or out of tries. One that failed since `began` (on the real clock) is
+    left alone: a run beside this one has just tried it, and overlapping runs must not use up its tries, or knock at a
+    gateway that is down, once each.
     """
     now, token = timezone.now(), uuid.uuid4()
-    held = {"status": Decision.Status.CLAIMED, "claim_token": token, "lease_until": now + lease}
+    held = {"status": Task.Status.CLAIMED, "claim_token": token, "lease_until": now + lease, **details}
     try:
         with transaction.atomic():
-            decision = Decision.objects.create(
-                agent=agent, cohort_id=agent.cohort_id, week=week, universe=universe, **held
-            )
+            task = cast(T, model.objects.create(**identity, **held))
     except IntegrityError:
-        decision = Decision.objects.get(agent=agent, cohort_id=agent.cohort_id, week=week)
-        just_tried = decision.calls.filter(decision__status=Decision.Status.FAILED, sent_at__gt=began or now)
+        task = cast(T, model.objects.get(**identity))
+        just_tried = task.calls.filter(sent_at__gt=began or now)
         claimed = (
-            Decision.objects.claimable(now)
-            .filter(pk=decision.pk, refusals__lte=refused_retries)
-            .exclude(Exists(just_tried))
-            .update(universe=universe, error="", **held)
+            model.objects.claimable(now)
+            .filter(pk=task.pk, refusals__lte=refused_retries)
+            .exclude(Exists(just_tried), status=Task.Status.FAILED)
+            .update(error="", **held)
         )
         if not claimed:
             return None
-        decision.refresh_from_db()
+        task.refresh_from_db()
         # Whoever asked before us is dead or a zombie: its unanswered calls are lost, its answers still count.
-        decision.calls.filter(result=ModelCall.Result.SENT).update(
+        task.calls.filter(result=ModelCall.Result.SENT).update(
             result=ModelCall.Result.LOST, error="the worker was gone before the answer came"
         )
-    return Claim(decision, token, lease)
+    return Claim(task, token, lease)
+
+
+def claim_release(task: Task, *, now: datetime, why: str) -> bool:
+    """Takes a claim off a task whose lease is over, so that it counts as failed; False where it lives or is none.
+
+    Nothing that a worker may still be doing is touched: while its lease runs, the claim stays.
+    """
+    with transaction.atomic():
+        dead = type(task).objects.filter(pk=task.pk, status=Task.Status.CLAIMED, lease_until__lte=now)
+        if not dead.update(status=Task.Status.FAILED, claim_token=None, lease_until=None, error=why):
+            return False
+        task.calls.filter(result=ModelCall.Result.SENT).update(
+            result=ModelCall.Result.LOST, error="the worker was gone before the answer came"
+        )
+    return True
 
 
 def retry_window_ends(universe: Universe, retry_window: timedelta) -> datetime:

@@ -1,4 +1,4 @@
-"""Starting a week's cohort: one cohort per week, one agent per active family, each with its starting balance."""
+"""Starting a week's cohort: one cohort per week, each active family and each registered one with its balance."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,14 +6,14 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from agents.models import Agent, Family
+from agents.models import Agent, Decision, Family, LineUp, Registration, Release
 from agents.services import ledger
 from cohorts.models import Cohort, Methodology, MissedWeek
 from cohorts.weeks import week_start
 
 
 class NobodyToEnrol(Exception):
-    """No active family has a release."""
+    """The line-up in force names nobody who is active."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,30 @@ def cohort_start(*, at: datetime) -> Started:
             continue
 
 
+def family_withdraw(family: Family) -> bool:
+    """Keeps a family out of cohorts that start from now on; those it is in it plays to their end. True if it was in."""
+    return bool(Family.objects.active().filter(pk=family.pk).update(active=False))
+
+
+def releases_playing(at: datetime) -> list[Release]:
+    """The releases of the line-up in force at an instant, in its order, without the families that were withdrawn."""
+    line_up = LineUp.objects.in_force(at)
+    return [entry.release for entry in line_up.playing().order_by("position")] if line_up else []
+
+
 def _start(week: datetime, at: datetime) -> Started:
     methodology = Methodology.objects.current()
     number = (Cohort.objects.aggregate(last=Max("number"))["last"] or 0) + 1
     cohort = Cohort.objects.create(number=number, week_start=week, methodology=methodology, started_at=at)
-    agents = 0
-    for family in Family.objects.active():
-        release = family.release_at(at)
-        if release is None:
-            continue
+    registered = Registration.objects.live(at).covering(Decision.PROTOCOL)
+    of_the_line_up = releases_playing(at)
+    if not of_the_line_up:
+        raise NobodyToEnrol("no line-up in force names a family that is active: nobody to enrol")
+    external = [family.release_at(at) for family in Family.objects.filter(registrations__in=registered)]
+    for release in [*of_the_line_up, *filter(None, external)]:
         agent = Agent.objects.create(
             cohort=cohort,
-            family=family,
+            family_id=release.family_id,
             release=release,
             model_id=release.model_id,
             display_name=release.display_name,
@@ -62,8 +74,5 @@ def _start(week: datetime, at: datetime) -> Started:
             price_completion=release.price_completion,
         )
         ledger.deposit(agent, methodology.starting_balance, at=at)
-        agents += 1
-    if not agents:
-        raise NobodyToEnrol("no active family has a release: nobody to enrol")
     MissedWeek.objects.filter(week_start=week).delete()
-    return Started(cohort, created=True, agents=agents)
+    return Started(cohort, created=True, agents=cohort.agents.count())

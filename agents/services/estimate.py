@@ -1,4 +1,4 @@
-"""Pricing a decision run before it is made: who would be asked, and what that is expected to cost."""
+"""Pricing a run before it is made: who would be asked, and what that is expected to cost."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,11 +6,14 @@ from decimal import Decimal
 
 from django.db.models import Avg
 
-from agents.models import Agent, Decision, ModelCall
+from agents.models import Agent, Decision, Elicitation, ModelCall, Release
 from agents.services.asking import spent_in_week
+from agents.services.forecasts import releases_asked
+from cohorts.forecasting import ForecastRules
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
-from markets.models import Universe
+from markets.models import QuestionSheet, Universe
+from markets.models.question import day_of
 from markets.services.marks import stored_marks
 from markets.services.universes import universe_draft
 
@@ -34,7 +37,8 @@ def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | No
     """The run that `run_decisions` would make at `at`, priced. Reads only; raises NoMarkets as a freeze would."""
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology")
     due = [c for c in (cohorts.filter(pk=cohort.pk) if cohort else cohorts) if c.is_deciding(at)]
-    agents = Agent.objects.playing().filter(cohort__in=due).select_related("cohort__methodology", "family", "release")
+    agents = Agent.objects.playing().filter(cohort__in=due, family__external=False)
+    agents = agents.select_related("cohort__methodology", "family", "release")
     if family:
         agents = agents.filter(family__slug=family)
     final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
@@ -44,12 +48,13 @@ def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | No
     }
     cost = sum(
         (
-            sizes[agent.cohort.methodology_id] * agent.price_prompt + _completion_tokens(agent) * agent.price_completion
+            sizes[agent.cohort.methodology_id] * agent.price_prompt
+            + _completion_tokens(agent.model_id) * agent.price_completion
             for agent in asked
         ),
         Decimal(0),
     )
-    return Estimate(asked, len(agents) - len(asked), cost, spent_in_week(week_start(at)))
+    return Estimate(asked, len(agents) - len(asked), cost, spent_in_week(Decision.PROTOCOL, week_start(at)))
 
 
 def _prompt_tokens(methodology: Methodology, at: datetime) -> int:
@@ -68,7 +73,50 @@ def _prompt_tokens(methodology: Methodology, at: datetime) -> int:
     return characters // CHARACTERS_PER_TOKEN
 
 
-def _completion_tokens(agent: Agent) -> int:
-    seen = ModelCall.objects.filter(model=agent.model_id, tokens_output__isnull=False)
+def _completion_tokens(model: str) -> int:
+    seen = ModelCall.objects.filter(model=model, tokens_output__isnull=False)
     mean = seen.aggregate(mean=Avg("tokens_output"))["mean"]
     return int(mean) if mean is not None else EXPECTED_COMPLETION_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastEstimate:
+    """Which releases would be asked how many sheets, at what expected cost."""
+
+    asked: tuple[tuple[Release, int], ...]
+    cost_usd: Decimal
+    frozen: bool
+    """The day's questions are there; else the cost is that of the newest day's."""
+
+
+def estimate_forecasts(*, at: datetime) -> ForecastEstimate:
+    """The run that `run_forecasts` would make at `at`, priced. Reads only."""
+    methodology = Methodology.objects.forecasting()
+    if methodology is None or methodology.forecast_rules is None:
+        return ForecastEstimate((), Decimal(0), frozen=False)
+    rules = methodology.forecast_rules
+    sheets = QuestionSheet.objects.filter(question_set__methodology=methodology.version).order_by("pk")
+    todays = list(sheets.filter(question_set__day=day_of(at)).select_related("question_set"))
+    if todays:
+        window = rules.retry_window
+        todays = [s for s in todays if s.question_set.frozen_at <= at < s.question_set.frozen_at + window]
+        priced = todays
+    else:
+        newest = sheets.order_by("-question_set__day").values("question_set__day")[:1]
+        priced = list(sheets.filter(question_set__day=newest))
+    answered = set(Elicitation.objects.final().filter(sheet__in=todays).values_list("sheet", "release"))
+    asked: list[tuple[Release, int]] = []
+    cost = Decimal(0)
+    for release in releases_asked(methodology, at):
+        due = [sheet for sheet in priced if (sheet.pk, release.pk) not in answered]
+        if not due and todays:
+            continue
+        asked.append((release, len(due)))
+        completion = _completion_tokens(release.model_id) * release.price_completion
+        cost += sum((_sheet_tokens(rules, sheet) * release.price_prompt + completion for sheet in due), Decimal(0))
+    over = not todays and sheets.filter(question_set__day=day_of(at)).exists()
+    return ForecastEstimate(() if over else tuple(asked), cost, frozen=bool(todays))
+
+
+def _sheet_tokens(rules: ForecastRules, sheet: QuestionSheet) -> int:
+    return (len(rules.system_prompt) + len(rules.user_prompt) + len(sheet.block)) // CHARACTERS_PER_TOKEN

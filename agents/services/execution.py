@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
-from typing import Any
 
 from agents.answers import Answer, Bet, Sell
 from agents.models import Agent, Decision, Instruction, ModelCall, Position
@@ -52,7 +51,7 @@ def carry_out(answer: Answer, *, agent: Agent, decision: Decision, call: ModelCa
                 call=call,
                 sequence=index + 1,
                 kind="BET" if isinstance(wanted, Bet) else "SELL",
-                payload=payload(wanted),
+                payload=wanted.as_json(),
                 executed=not reason,
                 reason=reason,
             )
@@ -61,13 +60,6 @@ def carry_out(answer: Answer, *, agent: Agent, decision: Decision, call: ModelCa
     if run.trades:
         ledger.declare_bankrupt_if_so(agent, run.methodology)
     return instructions
-
-
-def payload(wanted: Bet | Sell) -> dict[str, Any]:
-    """An instruction as it was read, fit for JSON."""
-    if isinstance(wanted, Bet):
-        return {"market_id": wanted.market_id, "side": wanted.side, "amount": str(wanted.amount)}
-    return {"position_id": wanted.position_id, "percentage": str(wanted.percentage)}
 
 
 def _entries(universe: Universe, answer: Answer, agent: Agent) -> dict[str, UniverseEntry]:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from django.db.models import F
 
-from agents.models import Agent, Decision, JournalEntry, Position, Settlement, Trade
+from agents.models import Agent, Decision, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
 from cohorts.models import Methodology
 from markets.models import Market, Outcome
@@ -120,11 +120,7 @@ def sell(
 
 def settle(agent: Agent, position: Position, *, kind: Settlement.Kind, at: datetime) -> Settlement:
     """Ends an open position: a winner's shares pay 1, a loser's nothing, a refund returns the cost basis."""
-    payout = {
-        Settlement.Kind.WON: to_cents(position.shares),
-        Settlement.Kind.LOST: Decimal("0.00"),
-        Settlement.Kind.REFUNDED: position.cost_basis,
-    }[kind]
+    payout = payout_of(kind, position.shares, position.cost_basis)
     settlement = Settlement.objects.create(
         position=position,
         agent=agent,
@@ -145,6 +141,40 @@ def settle(agent: Agent, position: Position, *, kind: Settlement.Kind, at: datet
     entry = JournalEntry.Kind.REFUND if refunded else JournalEntry.Kind.PAYOUT
     _post(agent, entry, payout, settlement=settlement, at=at)
     return settlement
+
+
+def payout_of(kind: str, shares: Decimal, cost_basis: Decimal) -> Decimal:
+    """What shares of a market pay at its end: a winner's 1 each, a loser's nothing, a refund what they cost."""
+    return {
+        Settlement.Kind.WON: to_cents(shares),
+        Settlement.Kind.LOST: Decimal("0.00"),
+        Settlement.Kind.REFUNDED: cost_basis,
+    }[Settlement.Kind(kind)]
+
+
+def reverse(agent: Agent, settlement: Settlement, *, kind: str, by: str, reason: str, at: datetime) -> Reversal:
+    """Makes a settlement good: one entry over what it, or the last reversal, should have paid instead."""
+    position = settlement.position
+    before = position.reversals.order_by("sequence").last()
+    taken_back = before.payout if before else settlement.payout
+    payout = payout_of(kind, settlement.shares, settlement.cost_basis)
+    position.realized_pnl += payout - taken_back
+    refunded = kind == Settlement.Kind.REFUNDED
+    position.status = Position.Status.CANCELLED if refunded else Position.Status.SETTLED
+    position.save(update_fields=["realized_pnl", "status"])
+    return Reversal.objects.create(
+        position=position,
+        sequence=before.sequence + 1 if before else 1,
+        agent=agent,
+        market_id=settlement.market_id,
+        kind=kind,
+        taken_back=taken_back,
+        payout=payout,
+        entry=_post(agent, JournalEntry.Kind.REVERSAL, payout - taken_back, at=at),
+        reason=reason,
+        reversed_by=by,
+        reversed_at=at,
+    )
 
 
 def declare_bankrupt_if_so(agent: Agent, methodology: Methodology) -> bool:

@@ -1,6 +1,6 @@
 """Settling: markets that came to their documented end pay their positions, once; cohorts that are over complete."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -24,8 +24,9 @@ from markets.services.sync import (
     match_outcomes,
     refresh_markets,
 )
-from markets.sources.base import MarketRow
-from markets.sources.polymarket import Clob, Gamma
+from markets.sources import kalshi
+from markets.sources.base import Catalogue, MarketRow
+from markets.sources.polymarket import Clob
 
 ALARM_AFTER = timedelta(hours=72)
 """How long a market may be closed without a documented end before a person is called."""
@@ -65,37 +66,57 @@ class Waiting:
 
 
 def check_resolutions(
-    *, gamma: Gamma, clob: Clob, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None
+    *,
+    catalogues: Sequence[Catalogue],
+    clob: Clob,
+    at: datetime,
+    progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> SettlementReport:
-    """Looks up every market that money or a score depends on and settles those that came to their end."""
+    """Looks up every market that money or a score depends on, each at its own venue, and settles those that ended."""
     report = SettlementReport()
     if is_replay(at):
         report.log.append("a replay: newer instants are on record, so nothing is settled for this one")
         return report
-    markets = list(
-        Market.objects.unsettled()
-        .filter(source=Market.Source.POLYMARKET)
-        .filter(Q(followed=True) | Q(status=Market.Status.CLOSED, closed_at__gt=at - UNFOLLOWED_PATIENCE))
-        .order_by("pk")
-    )
-    heard = SyncReport()
-    rows = refresh_markets(gamma=gamma, markets=markets, at=at, report=heard)
-    reached("settlement.refreshed")
-    report.log += heard.log
-    report.failures += heard.failures
-    for done, market in enumerate(markets):
-        progress(done, len(markets))
-        row = rows.get(market.external_id)
-        if row is not None:
-            report.checked += 1
-            _conclude(market, row, clob=clob, at=at, report=report)
-        _alarm(market, at)
-    progress(len(markets), len(markets))
+    awaited = _awaited(at)
+    total, done = sum(map(len, awaited.values())), 0
+    for catalogue in catalogues:
+        markets = awaited.pop(catalogue.source, [])
+        rows = _refreshed(catalogue, markets, at, report)
+        for market in markets:
+            progress(done, total)
+            done += 1
+            row = rows.get(market.external_id)
+            if row is not None:
+                report.checked += 1
+                _conclude(market, row, clob=clob, at=at, report=report)
+            _alarm(market, at)
+    report.log += [f"{source} is not among the sources: {len(left)} not looked up" for source, left in awaited.items()]
+    progress(done, total)
     report.positions_settled += _pay_latecomers(at=at)
     report.missed = record_missed(Cohort.objects.active().select_related("methodology"), at=at)
     report.cohorts_completed = cohorts_complete(at=at)
     reached("settlement.completed")
     return report
+
+
+def _awaited(at: datetime) -> dict[str, list[Market]]:
+    """The markets to look up, by source."""
+    recently_closed = Q(status=Market.Status.CLOSED, closed_at__gt=at - UNFOLLOWED_PATIENCE)
+    awaited: dict[str, list[Market]] = {}
+    for market in Market.objects.unsettled().filter(Q(followed=True) | Q(asked=True) | recently_closed).order_by("pk"):
+        awaited.setdefault(market.source, []).append(market)
+    return awaited
+
+
+def _refreshed(
+    catalogue: Catalogue, markets: Sequence[Market], at: datetime, report: SettlementReport
+) -> dict[str, MarketRow]:
+    heard = SyncReport()
+    rows = refresh_markets(catalogue=catalogue, markets=markets, at=at, report=heard)
+    reached("settlement.refreshed")
+    report.log += heard.log
+    report.failures += heard.failures
+    return rows
 
 
 def _conclude(market: Market, row: MarketRow, *, clob: Clob, at: datetime, report: SettlementReport) -> None:
@@ -125,7 +146,33 @@ def _conclude(market: Market, row: MarketRow, *, clob: Clob, at: datetime, repor
 
 
 def final_signal(market: Market, row: MarketRow, clob: Clob) -> Won | Cancelled | Waiting:
-    """What a closed market's row says about its end. Nothing looks decisive by price alone.
+    """What a closed market's row says about its end, by its venue's rule."""
+    if market.source == Market.Source.KALSHI:
+        return _end_at_kalshi(market, row)
+    return _end_at_polymarket(market, row, clob)
+
+
+def _end_at_kalshi(market: Market, row: MarketRow) -> Won | Cancelled | Waiting:
+    """Only the terminal status counts: a result that is merely determined may still be disputed and amended.
+
+    Resolved: the result is yes or no, and a stated settlement value agrees. Cancelled: any settlement in between.
+    """
+    if row.oracle_status != kalshi.FINAL:
+        return Waiting(f"Kalshi says {row.oracle_status or 'nothing'}, not {kalshi.FINAL}")
+    if row.result in kalshi.NOBODY_WON:
+        return Cancelled()
+    matched = match_outcomes(list(market.outcomes.all()), row.outcomes)
+    winner = next((pair for pair in matched if pair[1].name.casefold() == row.result), None)
+    if winner is None:
+        return Waiting(f"{kalshi.FINAL} with the result {row.result!r}")
+    outcome, quote = winner
+    if quote.price != 1:
+        return Waiting(f"{kalshi.FINAL} as {row.result}, which pays {quote.price}")
+    return Won(outcome)
+
+
+def _end_at_polymarket(market: Market, row: MarketRow, clob: Clob) -> Won | Cancelled | Waiting:
+    """Nothing looks decisive by price alone.
 
     Resolved: prices exactly a permutation of 1 and 0s, and either the oracle's status `resolved` or exactly one
     winner flag at the CLOB that agrees. Cancelled: oracle `resolved`, all prices equal, positive, summing to 1.
@@ -204,7 +251,9 @@ def _pay_latecomers(*, at: datetime) -> int:
 
 def _alarm(market: Market, at: datetime) -> None:
     """Calls a person for a market that has been closed too long without an end."""
-    overdue = Market.objects.awaiting_resolution().filter(pk=market.pk, followed=True, closed_at__lte=at - ALARM_AFTER)
+    overdue = Market.objects.awaited().filter(
+        pk=market.pk, status=Market.Status.CLOSED, closed_at__lte=at - ALARM_AFTER
+    )
     called = Alert.objects.filter(kind="closed-unresolved", subject=market.external_id)
     if overdue.exists() and not called.exists():  # once acknowledged it is not raised anew
         Alert.objects.raise_once(

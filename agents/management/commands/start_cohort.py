@@ -8,7 +8,7 @@ from markets.commands import ArenaCommand, Result
 
 
 class Command(ArenaCommand):
-    help = "Starts the cohort of the week that holds --at, with one agent per active family."
+    help = "Starts the cohort of the week that holds --at, with one agent per family of the line-up in force."
 
     def perform(self, at: datetime, options: dict[str, Any]) -> Result:
         try:

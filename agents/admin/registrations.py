@@ -1,0 +1,96 @@
+"""External agents for the operator: who was let in, the token shown once, the leave revoked."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from agents.models import Registration, Submission
+from agents.services.registrations import agent_register, check_name, registration_revoke
+from markets.readonly import ReadOnlyAdmin
+
+
+class RegistrationForm(forms.ModelForm):
+    name = forms.CharField(max_length=60, help_text="As it is shown on the boards.")
+
+    class Meta:
+        model = Registration
+        fields = ("protocol",)
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        try:
+            check_name(name)
+        except forms.ValidationError as wrong:
+            raise forms.ValidationError(wrong.messages) from wrong
+        return name
+
+
+@admin.register(Registration)
+class RegistrationAdmin(ReadOnlyAdmin):
+    """Registering shows the token on the next page and never again; to revoke asks once more, by POST."""
+
+    list_display = ("family", "protocol", "registered_at", "last_used_at", "revoked_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "protocol")
+    list_select_related = ("family",)
+    search_fields = ("family__slug", "family__display_name")
+    ordering = ("-pk",)
+    actions: Any = ("revoke",)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_add_permission(self, request)
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("agents.change_registration"))  # type: ignore[union-attr]
+
+    def get_fields(self, request: HttpRequest, obj: Registration | None = None) -> Any:
+        return ("name", "protocol") if obj is None else self.list_display
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        return super().get_form(request, obj, change, **({"form": RegistrationForm} if obj is None else {}), **options)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        made = agent_register(name=form.cleaned_data["name"], protocol=obj.protocol, at=timezone.now())
+        obj.pk, obj.token = made.registration.pk, made.token
+        obj.refresh_from_db()
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+        context = {"title": "Token", "registration": obj, "token": obj.token, "opts": self.opts}
+        return TemplateResponse(
+            request, "admin/agents/registration/token.html", self.admin_site.each_context(request) | context
+        )
+
+    @admin.action(description="Revoke the chosen registrations", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, registrations: QuerySet[Registration]) -> HttpResponse | None:
+        live = registrations.filter(revoked_at=None).select_related("family")
+        if "confirmed" not in request.POST:
+            context = {"title": "Are you sure?", "registrations": live, "opts": self.opts}
+            return TemplateResponse(
+                request, "admin/agents/registration/revoke.html", self.admin_site.each_context(request) | context
+            )
+        revoked = 0
+        for registration in live:
+            if registration_revoke(registration, at=timezone.now()):
+                self.log_change(request, registration, "Revoked.")
+                revoked += 1
+        self.message_user(request, f"{revoked} revoked.")
+        return None
+
+
+@admin.register(Submission)
+class SubmissionAdmin(ReadOnlyAdmin):
+    list_display = ("id", "family", "call", "status", "key", "received_at")
+    list_filter = ("status", "registration__family")
+    list_select_related = (
+        "registration__family", "call__decision", "call__elicitation",
+    )  # fmt: skip
+    list_defer = ("call__raw_response", "call__content", "call__parsed", "call__portfolio_block", "answer")
+    search_fields = ("=key", "registration__family__slug")
+    ordering = ("-pk",)
+
+    def family(self, submission: Submission) -> str:
+        return str(submission.registration.family)

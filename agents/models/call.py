@@ -1,0 +1,123 @@
+"""Every request to a model, of either protocol, and every instruction that an answer gave."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from agents.models.decision import Decision
+from agents.models.forecast import Elicitation
+from agents.models.task import Task
+from markets.fields import CostField
+
+
+class ModelCall(models.Model):
+    """One request to a model, kept whatever came of it. A retry is a new row."""
+
+    class Result(models.TextChoices):
+        SENT = "sent", "no answer yet"
+        ANSWERED = "answered"
+        MALFORMED = "malformed"
+        DECLINED = "declined", "the model refused or said nothing"
+        REFUSED = "refused", "nothing of it could be carried out"
+        FAILED = "failed", "the gateway failed"
+        LOST = "lost", "the worker died before the answer"
+
+    decision = models.ForeignKey(Decision, null=True, blank=True, on_delete=models.PROTECT, related_name="calls")
+    elicitation = models.ForeignKey(Elicitation, null=True, blank=True, on_delete=models.PROTECT, related_name="calls")
+    sequence = models.PositiveSmallIntegerField()
+    attempt = models.PositiveSmallIntegerField(help_text="Transport retries of one attempt share its key.")
+    idempotency_key = models.CharField(max_length=64)
+    model = models.CharField(max_length=120)
+    returned_model = models.CharField(max_length=200, blank=True)
+    provider = models.CharField(max_length=200, blank=True)
+    generation_id = models.CharField(max_length=200, blank=True)
+    portfolio_block = models.TextField(blank=True)
+    positions_block = models.TextField(blank=True)
+    awaiting = models.TextField(blank=True)
+    retry_note = models.TextField(blank=True)
+    prompt_sha256 = models.CharField(max_length=64, help_text="Of the system and the user message.")
+    result = models.CharField(max_length=10, choices=Result.choices, default=Result.SENT)
+    late = models.BooleanField(default=False, help_text="Answered after its claim was lost; executed nothing.")
+    raw_response = models.TextField(blank=True)
+    content = models.TextField(blank=True)
+    refusal = models.TextField(blank=True)
+    parsed: Any = models.JSONField(null=True, blank=True)
+    finish_reason = models.CharField(max_length=60, blank=True)
+    http_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    error = models.TextField(blank=True)
+    tokens_input = models.PositiveIntegerField(null=True, blank=True)
+    tokens_output = models.PositiveIntegerField(null=True, blank=True)
+    tokens_reasoning = models.PositiveIntegerField(null=True, blank=True)
+    cost_usd = CostField(default=0)
+    cost_stated = models.BooleanField(default=False, help_text="The gateway named the cost; else tokens x price.")
+    latency_ms = models.PositiveIntegerField(null=True, blank=True)
+    sent_at = models.DateTimeField(help_text="On the real clock.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["decision", "sequence"], name="one_call_per_decision_and_sequence"),
+            models.UniqueConstraint(fields=["elicitation", "sequence"], name="one_call_per_elicitation_and_sequence"),
+            models.CheckConstraint(
+                condition=Q(decision__isnull=False, elicitation__isnull=True)
+                | Q(decision__isnull=True, elicitation__isnull=False),
+                name="a_call_belongs_to_one_task",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["sent_at"], name="call_by_time"),
+            # Costs are summed from the index alone: the rows hold prompts and answers.
+            models.Index(fields=["decision", "cost_usd"], name="cost_by_decision"),
+        ]
+        ordering = ["decision_id", "elicitation_id", "sequence"]
+
+    def __str__(self) -> str:
+        of = f"decision {self.decision_id}" if self.decision_id else f"elicitation {self.elicitation_id}"
+        return f"call {self.sequence} of {of}"
+
+    @property
+    def task(self) -> Task:
+        """What it asked for: a decision or an elicitation."""
+        task: Task | None = self.decision or self.elicitation
+        assert task is not None
+        return task
+
+    @property
+    def system_prompt(self) -> str:
+        return self.task.system_prompt
+
+    @property
+    def user_prompt(self) -> str:
+        """The user message as it was sent, byte for byte."""
+        return self.task.user_prompt(self)
+
+    @staticmethod
+    def fingerprint(system_prompt: str, user_prompt: str) -> str:
+        return hashlib.sha256(f"{system_prompt}\0{user_prompt}".encode()).hexdigest()
+
+
+class Instruction(models.Model):
+    """One bet or sale that an answer asked for, and what became of it."""
+
+    call = models.ForeignKey(ModelCall, on_delete=models.PROTECT, related_name="instructions")
+    sequence = models.PositiveSmallIntegerField()
+    kind = models.CharField(max_length=4, choices=[("BET", "BET"), ("SELL", "SELL")])
+    payload: Any = models.JSONField(help_text="The instruction as it was read.")
+    executed = models.BooleanField()
+    reason = models.TextField(blank=True, help_text="Why it was rejected.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["call", "sequence"], name="one_instruction_per_call_and_sequence"),
+            models.CheckConstraint(
+                condition=(Q(executed=True) & Q(reason="")) | (Q(executed=False) & ~Q(reason="")),
+                name="a_rejected_instruction_has_a_reason",
+            ),
+        ]
+        ordering = ["call_id", "sequence"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.sequence} of {self.call}"

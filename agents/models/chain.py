@@ -1,0 +1,63 @@
+"""The hash chain over all that models did: whoever knows its head knows whether anything before it was changed."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from agents.models.call import ModelCall
+from agents.models.decision import Decision
+from agents.models.forecast import Elicitation
+from agents.records import GENESIS
+
+
+class Protocol(models.TextChoices):
+    TRADING = "trading"
+    FORECAST = "forecast"
+
+
+class Chain(models.Model):
+    """One protocol's chain: how long it is and how it ends. Written to whenever a link is added, which locks it."""
+
+    protocol = models.CharField(max_length=20, choices=Protocol.choices, unique=True)
+    length = models.PositiveIntegerField(default=0)
+    head = models.CharField(max_length=64, default=GENESIS, help_text="SHA-256 of the last link.")
+
+    class Meta:
+        ordering = ["protocol"]
+
+    def __str__(self) -> str:
+        return f"{self.protocol}: {self.length} links, {self.head}"
+
+
+class ChainLink(models.Model):
+    """A completed task in its protocol's chain; `sha256` is over the hash before it and that of its record."""
+
+    protocol = models.CharField(max_length=20, choices=Protocol.choices)
+    sequence = models.PositiveIntegerField()
+    decision = models.OneToOneField(Decision, null=True, blank=True, on_delete=models.PROTECT, related_name="link")
+    elicitation = models.OneToOneField(
+        Elicitation, null=True, blank=True, on_delete=models.PROTECT, related_name="link"
+    )
+    call = models.ForeignKey(
+        ModelCall, null=True, blank=True, on_delete=models.PROTECT, related_name="links",
+        help_text="The request whose prompt and answer the record holds.",
+    )  # fmt: skip
+    record_sha256 = models.CharField(max_length=64)
+    previous = models.CharField(max_length=64)
+    sha256 = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["protocol", "sequence"], name="one_link_per_protocol_and_sequence"),
+            models.UniqueConstraint(fields=["protocol", "previous"], name="one_link_after_each"),
+            models.CheckConstraint(
+                condition=Q(protocol="trading", decision__isnull=False, elicitation__isnull=True)
+                | Q(protocol="forecast", decision__isnull=True, elicitation__isnull=False),
+                name="a_link_holds_one_task_of_its_protocol",
+            ),
+        ]
+        ordering = ["protocol", "sequence"]
+
+    def __str__(self) -> str:
+        return f"{self.protocol} {self.sequence}: {self.sha256}"

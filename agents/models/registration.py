@@ -1,0 +1,74 @@
+"""Agents that are not ours: the token by which one is known, and what it submitted."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from agents.models.agent import Family
+from agents.models.call import ModelCall
+
+
+class RegistrationQuerySet(models.QuerySet["Registration"]):
+    def live(self, at: datetime) -> RegistrationQuerySet:
+        """Those that were registered and not revoked at an instant."""
+        return self.filter(registered_at__lte=at).filter(Q(revoked_at=None) | Q(revoked_at__gt=at))
+
+    def covering(self, protocol: str) -> RegistrationQuerySet:
+        return self.filter(protocol__in=(protocol, Registration.Protocol.BOTH))
+
+
+class Registration(models.Model):
+    """Leave for an external family to take part in a protocol. Its token is kept as a hash alone."""
+
+    class Protocol(models.TextChoices):
+        TRADING = "trading"
+        FORECAST = "forecast"
+        BOTH = "both"
+
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="registrations")
+    protocol = models.CharField(max_length=10, choices=Protocol.choices)
+    token_sha256 = models.CharField(max_length=64, unique=True)
+    registered_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="On the real clock.")
+
+    objects = RegistrationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["family"], condition=Q(revoked_at=None), name="one_live_registration_per_family"
+            )
+        ]
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.family}, {self.protocol}"
+
+    def covers(self, protocol: str) -> bool:
+        return self.protocol in (protocol, self.Protocol.BOTH)
+
+
+class Submission(models.Model):
+    """An answer that an external agent submitted, and what it was told. Under the same key it is told so again."""
+
+    registration = models.ForeignKey(Registration, on_delete=models.PROTECT, related_name="submissions")
+    key = models.CharField(max_length=255, help_text="The Idempotency-Key it came with.")
+    request_sha256 = models.CharField(max_length=64, help_text="Of what it answered and the body.")
+    call = models.OneToOneField(ModelCall, on_delete=models.PROTECT, related_name="submission")
+    status = models.PositiveSmallIntegerField(help_text="The HTTP status of the answer.")
+    answer: Any = models.JSONField()
+    received_at = models.DateTimeField(help_text="On the clock that deadlines are judged by.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["registration", "key"], name="one_submission_per_registration_and_key")
+        ]
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.registration.family}: {self.call}"

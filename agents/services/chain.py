@@ -1,0 +1,193 @@
+"""Adding what was completed to its chain, and the proof of the chain."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import F
+
+from agents.models import Chain, ChainLink, Decision, Elicitation, ModelCall, Task
+from agents.records import (
+    GENESIS,
+    PROTOCOLS,
+    forecast_record,
+    instant_text,
+    link_sha256,
+    record_sha256,
+    sha256,
+    trading_record,
+)
+from markets.blocks import json_number
+
+ENDED_IN = (ModelCall.Result.ANSWERED, ModelCall.Result.MALFORMED, ModelCall.Result.DECLINED)
+"""What the last call of a completed task came to."""
+CHUNK = 200
+
+
+def chain_append(task: Task) -> ChainLink:
+    """The link of a task that has just been completed, in the transaction that completes it.
+
+    Nothing else is locked after the chain, so that two workers queue here and never wait for each other.
+    """
+    call = task.calls.filter(late=False, result__in=ENDED_IN).order_by("-sequence").first()
+    record = record_sha256(task_record(task, call))
+    chain = chain_lock(task.PROTOCOL)
+    link = ChainLink.objects.create(
+        protocol=task.PROTOCOL,
+        sequence=chain.length + 1,
+        call=call,
+        record_sha256=record,
+        previous=chain.head,
+        sha256=link_sha256(chain.head, record),
+        **{_kind(task): task},
+    )
+    Chain.objects.filter(pk=chain.pk).update(length=link.sequence, head=link.sha256)
+    return link
+
+
+def chain_lock(protocol: str) -> Chain:
+    """The chain, locked until the transaction ends: by a write, as `agents.services.ledger.agent_lock` does."""
+    chains = Chain.objects.filter(protocol=protocol)
+    if not chains.update(length=F("length")):
+        Chain.objects.bulk_create([Chain(protocol=protocol)], ignore_conflicts=True)
+        chains.update(length=F("length"))
+    return chains.get()
+
+
+def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
+    """The canonical record of a completed task that ended with a call."""
+    asked = {
+        "prompt": call.prompt_sha256 if call else None,
+        "answer": sha256(call.raw_response) if call else None,
+    }
+    if isinstance(task, Decision):
+        return _decision_record(task, asked)
+    assert isinstance(task, Elicitation)
+    return _elicitation_record(task, asked)
+
+
+def _decision_record(decision: Decision, asked: dict[str, Any]) -> dict[str, Any]:
+    assert decision.decided_at is not None
+    cohort, agent = decision.cohort, decision.agent
+    trades = sorted(decision.trades.select_related("market", "outcome"), key=lambda trade: trade.sequence)
+    return trading_record(
+        cohort=cohort.number,
+        week=decision.week,
+        family=agent.family.slug,
+        model=agent.model_id,
+        methodology=cohort.methodology.version,
+        universe=decision.universe.sha256 if decision.universe else None,
+        action=str(decision.action),
+        fallback=decision.fallback,
+        trades=[
+            {
+                "sequence": trade.sequence,
+                "market": f"{trade.market.source}:{trade.market.external_id}",
+                "side": trade.side,
+                "kind": str(trade.kind),
+                "shares": json_number(trade.shares),
+                "price": json_number(trade.price),
+                "amount": json_number(trade.amount),
+            }
+            for trade in trades
+        ],
+        decided_at=instant_text(decision.decided_at),
+        **asked,
+    )
+
+
+def _elicitation_record(task: Elicitation, asked: dict[str, Any]) -> dict[str, Any]:
+    assert task.made_at is not None
+    sheet, questions = task.sheet, task.sheet.question_set
+    forecasts = task.forecasts.order_by("entry__position").values_list("question__options_sha256", "probabilities")
+    return forecast_record(
+        day=instant_text(questions.day),
+        part=questions.part,
+        sheet=sheet.number,
+        arm=sheet.arm,
+        family=task.family.slug,
+        model=task.model_id,
+        methodology=task.methodology.version,
+        questions=questions.sha256,
+        declined=task.declined,
+        forecasts=[{"question": question, "probabilities": said} for question, said in forecasts],
+        made_at=instant_text(task.made_at),
+        **asked,
+    )
+
+
+def _kind(task: Task) -> str:
+    return "decision" if isinstance(task, Decision) else "elicitation"
+
+
+def verify_chain() -> tuple[int, list[str]]:
+    """How many links were checked, and a line for each violation that names its row."""
+    violations, checked = [], 0
+    for protocol in PROTOCOLS:
+        chain = _chain(protocol)
+        length, head = 0, GENESIS
+        # Up to the head that was read first: a live arena adds links meanwhile.
+        for link in _links(protocol, chain.length):
+            length += 1
+            violations += [f"{_whose(link)}: {protocol} link {link.sequence} {w}" for w in _link(link, length, head)]
+            head = link.sha256
+        if (length, head) != (chain.length, chain.head):
+            violations.append(
+                f"{protocol} chain: its head is {chain.length} {chain.head}, its links end {length} {head}"
+            )
+        known = ChainLink.objects.filter(protocol=protocol).count()
+        if known > _chain(protocol).length:
+            violations.append(f"{protocol} chain: {known} links, more than the {_chain(protocol).length} of its head")
+        checked += length
+    return checked, [*violations, *_unlinked()]
+
+
+def _chain(protocol: str) -> Chain:
+    return Chain.objects.filter(protocol=protocol).first() or Chain(protocol=protocol)
+
+
+def _links(protocol: str, length: int) -> Iterator[ChainLink]:
+    links = ChainLink.objects.filter(protocol=protocol, sequence__lte=length).order_by("sequence")
+    if protocol == Decision.PROTOCOL:
+        links = links.select_related("call", "decision__agent__family", "decision__universe").prefetch_related(
+            "decision__cohort__methodology"
+        )
+        links = links.defer("decision__universe__market_block")
+    else:
+        links = links.select_related(
+            "call", "elicitation__sheet__question_set", "elicitation__family", "elicitation__release"
+        ).prefetch_related("elicitation__methodology")
+        links = links.defer("elicitation__sheet__block")
+    return links.iterator(chunk_size=CHUNK)
+
+
+def _task(link: ChainLink) -> Task:
+    task: Task | None = link.decision or link.elicitation
+    assert task is not None
+    return task
+
+
+def _whose(link: ChainLink) -> str:
+    task = _task(link)
+    if isinstance(task, Decision):
+        return f"{task.agent.family.slug} in cohort {task.cohort.number} (agent {task.agent_id})"
+    assert isinstance(task, Elicitation)
+    return f"{task.family.slug}, {task.sheet} (elicitation {task.pk})"
+
+
+def _link(link: ChainLink, sequence: int, previous: str) -> Iterator[str]:
+    task = _task(link)
+    if link.sequence != sequence or link.previous != previous:
+        yield f"does not follow no. {sequence - 1}, which ends {previous}"
+    if task.status != Task.Status.COMPLETED:
+        yield f"{_kind(task)} {task.pk} is {task.status}"
+    elif link.record_sha256 != record_sha256(task_record(task, link.call)):
+        yield f"holds another record than the rows of {_kind(task)} {task.pk} make"
+    if link.sha256 != link_sha256(link.previous, link.record_sha256):
+        yield "its hash is not that of its record and the hash before it"
+
+
+def _unlinked() -> Iterator[str]:
+    for task in (Decision, Elicitation):
+        completed = task.objects.filter(status=Task.Status.COMPLETED, link=None)
+        for pk in completed.order_by("pk").values_list("pk", flat=True):
+            yield f"{task._meta.verbose_name} {pk} is completed and in no chain"

@@ -1,0 +1,79 @@
+"""The proof of the forecasts: what is on record follows from the frozen questions and the stored answers."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from agents.forecast_answers import Judged, Stated, judge
+from agents.models import Elicitation, Forecast, ModelCall
+from agents.models.forecast import asked_of
+from markets.models import Question, QuestionEntry, QuestionSet
+from markets.services.endings import what_happened
+from markets.services.questions import WITHOUT_PRICES, fingerprint, question_block
+
+
+def verify_forecasts() -> tuple[int, list[str]]:
+    """How many forecasts were checked, and a line for each violation that names its row."""
+    violations = [*_sets(), *_endings()]
+    checked = 0
+    for task in Elicitation.objects.select_related("sheet__question_set", "family", "methodology").order_by("pk"):
+        made = {forecast.entry_id: forecast for forecast in task.forecasts.all()}
+        checked += len(made)
+        name = f"{task.family.slug}, {task.sheet} (elicitation {task.pk})"
+        violations += [f"{name}: {violation}" for violation in _elicitation(task, made)]
+    return checked, violations
+
+
+def _sets() -> Iterator[str]:
+    """Each set and its sheets are what their entries make."""
+    for asked in QuestionSet.objects.prefetch_related("sheets").order_by("pk"):
+        entries = list(asked.entries.prefetch_related("question__options").order_by("position"))
+        if asked.sha256 != fingerprint(entries):
+            yield f"questions of {asked} (set {asked.pk}): the fingerprint is not that of its entries"
+        of_sheet: dict[int, list[QuestionEntry]] = defaultdict(list)
+        for entry in entries:
+            of_sheet[entry.sheet].append(entry)
+        for sheet in asked.sheets.all():
+            if sheet.block != question_block(of_sheet[sheet.number], priced=sheet.arm != WITHOUT_PRICES):
+                yield f"{sheet} (sheet {sheet.pk}): its block is not what its entries make"
+
+
+def _endings() -> Iterator[str]:
+    """Each resolved question came to what its markets came to."""
+    resolved = Question.objects.filter(status=Question.Status.RESOLVED).prefetch_related("options__outcome__market")
+    for question in resolved.order_by("pk"):
+        options = list(question.options.all())
+        happened = what_happened(question, options)
+        if happened != {option.pk: option.happened for option in options}:
+            yield f"question {question.pk}: its options' ends are not those of its markets"
+
+
+def _elicitation(task: Elicitation, made: dict[int, Forecast]) -> Iterator[str]:
+    if task.status != Elicitation.Status.COMPLETED or task.declined:
+        if made:
+            yield f"is {'declined' if task.declined else task.status} but has {len(made)} forecasts"
+        return
+    answered = [c for c in task.calls.all() if c.result == ModelCall.Result.ANSWERED and not c.late]
+    if len(answered) != 1 or answered[0].parsed is None:
+        yield f"rests on {len(answered)} answers that were read, not one"
+        return
+    entries = list(task.sheet.entries.prefetch_related("question__options"))
+    verdicts = judge([Stated.from_json(said) for said in answered[0].parsed], [asked_of(entry) for entry in entries])
+    for entry, verdict in zip(entries, verdicts, strict=True):
+        forecast = made.pop(entry.pk, None)
+        if (forecast is None) != (verdict.probabilities is None):
+            yield f"question {entry.question_id} has {'no' if forecast is None else 'a'} forecast, its answer otherwise"
+        elif forecast is not None:
+            yield from _forecast(task, forecast, verdict)
+    if made:
+        yield f"has forecasts of questions that it was not asked: {sorted(made)}"
+
+
+def _forecast(task: Elicitation, forecast: Forecast, verdict: Judged) -> Iterator[str]:
+    row = f"forecast {forecast.pk} on question {forecast.question_id}"
+    if forecast.probabilities != verdict.probabilities or forecast.stated != verdict.stated:
+        vectors = (forecast.probabilities, verdict.probabilities or {})
+        said, meant = (dict(sorted(vector.items())) for vector in vectors)
+        yield f"{row} says {said}, its answer {meant}"
+    frozen = (task.family_id, task.release_id, task.sheet.arm, task.methodology.version, task.made_at)
+    if (forecast.family_id, forecast.release_id, forecast.arm, forecast.methodology, forecast.made_at) != frozen:
+        yield f"{row} names another family, release, arm, methodology or time than what it belongs to"
