@@ -3,23 +3,51 @@
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
+from markets.list_filters import Look, NewestRelated, days, looks
 from markets.readonly import ReadOnlyAdmin, verbatim_json
-from scoring.models import BrierScore, Leaderboard, Snapshot
+from scoring.models import (
+    BrierScore,
+    Export,
+    FamilyTotal,
+    ForecastImport,
+    ForecastScore,
+    ImportBoard,
+    ImportCollection,
+    ImportedForecast,
+    ImportedQuestion,
+    Leaderboard,
+    QuestionDifficulty,
+    RejectedRow,
+    Revision,
+    Snapshot,
+)
 
 
 @admin.register(Snapshot)
 class SnapshotAdmin(ReadOnlyAdmin):
     list_display = ("taken_at", "agent", "cash", "positions_value", "total_value", "pnl", "brier", "stale_positions")
-    list_filter = ("taken_at", "agent__family", "agent__cohort")
+    list_filter = (
+        looks(Look("stale", "with positions at a stale price", lambda rows, now: rows.filter(stale_positions__gt=0))),
+        days("taken_at"), "agent__family", ("agent__cohort", NewestRelated),
+    )  # fmt: skip
     list_select_related = ("agent",)
     search_fields = ("agent__display_name",)
     ordering = ("-taken_at", "agent_id")
 
 
+@admin.register(FamilyTotal)
+class FamilyTotalAdmin(ReadOnlyAdmin):
+    list_display = ("taken_at", "family", "agents", "total")
+    list_filter = (days("taken_at"), "family")
+    list_select_related = ("family",)
+    search_fields = ("family__slug",)
+    ordering = ("-taken_at", "family_id")
+
+
 @admin.register(BrierScore)
 class BrierScoreAdmin(ReadOnlyAdmin):
     list_display = ("id", "agent", "market", "probability", "outcome", "score", "market_score", "resolved_at")
-    list_filter = ("outcome", "agent__family", "agent__cohort")
+    list_filter = ("outcome", "agent__family", ("agent__cohort", NewestRelated))
     list_select_related = ("agent", "market")
     list_defer = ("market__description",)
     search_fields = ("=trade__id", "market__question", "agent__display_name")
@@ -29,13 +57,115 @@ class BrierScoreAdmin(ReadOnlyAdmin):
 
 @admin.register(Leaderboard)
 class LeaderboardAdmin(ReadOnlyAdmin):
-    list_display = ("protocol", "methodology", "computed_at")
-    list_filter = ("protocol",)
-    list_defer = ("entries",)
-    search_fields = ("protocol", "methodology")
-    ordering = ("protocol", "methodology")
-    fields = ("protocol", "methodology", "computed_at", "board")
+    list_display = ("protocol", "methodology", "arm", "category", "computed_at")
+    list_filter = ("protocol", "arm")
+    list_defer = ("entries", "report")
+    search_fields = ("protocol", "methodology", "category")
+    ordering = ("protocol", "methodology", "arm", "category")
+    fields = ("protocol", "methodology", "arm", "category", "computed_at", "board")
 
     @admin.display(description="entries")
     def board(self, leaderboard: Leaderboard) -> SafeString:
         return verbatim_json(leaderboard.entries)
+
+
+@admin.register(ForecastScore)
+class ForecastScoreAdmin(ReadOnlyAdmin):
+    list_display = ("id", "family", "question", "arm", "brier", "log", "accuracy", "market_brier", "resolved_at")
+    list_filter = ("forecast__arm", "forecast__family", days("resolved_at"))
+    list_select_related = ("forecast__family", "forecast__question")
+    list_defer = ("forecast__rationale", "forecast__stated", "forecast__question__rules")
+    search_fields = ("=forecast__id", "forecast__question__text")
+    ordering = ("-pk",)
+
+    def family(self, score: ForecastScore) -> str:
+        return str(score.forecast.family)
+
+    def question(self, score: ForecastScore) -> str:
+        return score.forecast.question.text
+
+    def arm(self, score: ForecastScore) -> str:
+        return score.forecast.arm
+
+
+@admin.register(QuestionDifficulty)
+class QuestionDifficultyAdmin(ReadOnlyAdmin):
+    list_display = ("question", "arm", "difficulty", "difficulty_se", "discrimination", "discrimination_se")
+    list_filter = ("arm",)
+    list_select_related = ("question",)
+    list_defer = ("question__rules",)
+    search_fields = ("question__text",)
+    ordering = ("-pk",)
+
+
+@admin.register(ImportCollection)
+class ImportCollectionAdmin(ReadOnlyAdmin):
+    list_display = ("name", "slug", "created_at", "changed_at")
+    search_fields = ("name", "slug")
+    ordering = ("slug",)
+
+
+@admin.register(ForecastImport)
+class ForecastImportAdmin(ReadOnlyAdmin):
+    list_display = ("name", "collection", "format", "imported_at", "completed", "rows", "rejected", "forecasts")
+    list_filter = ("format", "completed", ("collection", NewestRelated))
+    list_select_related = ("collection",)
+    search_fields = ("sha256", "collection__name")
+    ordering = ("-pk",)
+
+
+@admin.register(RejectedRow)
+class RejectedRowAdmin(ReadOnlyAdmin):
+    list_display = ("imported", "row", "why")
+    list_filter = (("imported__collection", NewestRelated),)
+    list_select_related = ("imported__collection",)
+    search_fields = ("why",)
+    ordering = ("imported_id", "row")
+
+
+@admin.register(ImportedForecast)
+class ImportedForecastAdmin(ReadOnlyAdmin):
+    list_display = ("forecaster", "question", "option", "probability", "outcome", "odds", "made_at", "imported")
+    list_filter = (("collection", NewestRelated),)
+    list_select_related = ("imported__collection",)
+    search_fields = ("=question", "=forecaster")
+    ordering = ("-pk",)
+
+
+@admin.register(ImportedQuestion)
+class ImportedQuestionAdmin(ReadOnlyAdmin):
+    list_display = ("question", "title", "collection", "category", "happened", "closed_at")
+    list_filter = (("collection", NewestRelated),)
+    list_select_related = ("collection",)
+    search_fields = ("=question", "title")
+    ordering = ("question",)
+
+
+@admin.register(Revision)
+class RevisionAdmin(ReadOnlyAdmin):
+    list_display = ("thing", "token")
+    search_fields = ("thing",)
+    ordering = ("thing",)
+
+
+@admin.register(ImportBoard)
+class ImportBoardAdmin(ReadOnlyAdmin):
+    list_display = ("collection", "computed_at", "forecasters", "questions", "open_questions", "probabilities")
+    list_select_related = ("collection",)
+    list_defer = ("report",)
+    search_fields = ("collection__name", "collection__slug")
+    ordering = ("collection__slug",)
+    fields = ("collection", "computed_at", "forecasters", "questions", "open_questions", "probabilities", "ranking")
+
+    @admin.display(description="report")
+    def ranking(self, board: ImportBoard) -> SafeString:
+        return verbatim_json(board.report)
+
+
+@admin.register(Export)
+class ExportAdmin(ReadOnlyAdmin):
+    list_display = ("id", "selection", "status", "requested_by", "requested_at", "rows", "bytes", "error")
+    list_filter = ("status", "formats")
+    search_fields = ("selection", "requested_by", "=sha256")
+    date_hierarchy = "requested_at"
+    ordering = ("-pk",)

@@ -13,11 +13,14 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.api import OfAgent, OfAgentFilters
 from agents.models import Agent, Family
+from cohorts.forecasting import BLIND, PRICED
 from cohorts.models import Cohort, Methodology
+from markets.models import Market
 from markets.rest import (
+    FIELDS,
+    INSTANT,
     Cursor,
     DecimalText,
-    Documented,
     Filters,
     JsonAlways,
     Money,
@@ -25,14 +28,18 @@ from markets.rest import (
     ReferenceFilter,
     Row,
     Rows,
+    asked_fields,
     check_parameters,
+    past_instant,
     query_parameter,
+    thinned,
 )
+from scoring.forecast_api import ForecastBoardEntry, OfProtocols
+from scoring.histories import with_company
 from scoring.models import BrierScore, Leaderboard, Snapshot
+from scoring.selected import PROTOCOLS, selected_entries
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.valuations import NO_RECORD, records, valuations
-
-PROTOCOLS = (TRADING, "forecast")
 
 
 class AgentRow(Row):
@@ -66,28 +73,37 @@ class AgentFilters(Filters):
         fields = {"release": ["exact"], "status": ["exact"]}
 
 
-def valued(agents: Sequence[Any]) -> Sequence[Any]:
-    """The agents, each with its `worth` at the last accepted prices and its `record`: two queries for all."""
-    worth, scores = valuations(agents), records([agent.pk for agent in agents])
-    for agent in agents:
-        agent.worth, agent.record = worth[agent.pk], scores.get(agent.pk, NO_RECORD)
-    return agents
+ARMS = (PRICED, BLIND)
+WORTH = ("positions_value", "total_value", "pnl", "pnl_percent")
+RECORD = ("brier", "resolved_bets", "win_rate")
 
 
 class Agents(Rows):
     """One family's release playing in one cohort, at its worth now."""
 
-    # Prefetched, not joined: every row would carry the methodology's prompts.
-    queryset = Agent.objects.select_related("family").prefetch_related("cohort__methodology")
+    queryset = Agent.objects.all()
     serializer_class = AgentRow
     filterset_class = AgentFilters
     orderings = {"id": "pk", "cohort": "cohort__number", "family": "family__slug", "cash": "cash"}
 
     def paginate_queryset(self, queryset: QuerySet[Agent]) -> Sequence[Agent]:  # type: ignore[override]
-        return valued(super().paginate_queryset(queryset) or [])
+        return self.valued(super().paginate_queryset(queryset) or [])
 
     def get_object(self) -> Agent:
-        return valued([super().get_object()])[0]
+        return self.valued([super().get_object()])[0]
+
+    def valued(self, found: Sequence[Any]) -> Sequence[Any]:
+        """The agents, each with its `worth` at the last accepted prices and its `record`: a query each, if shown."""
+        agents: Sequence[Any] = with_company(found)
+        if self.shows(*WORTH):
+            worth = valuations(agents)
+            for agent in agents:
+                agent.worth = worth[agent.pk]
+        if self.shows(*RECORD):
+            scores = records([agent.pk for agent in agents])
+            for agent in agents:
+                agent.record = scores.get(agent.pk, NO_RECORD)
+        return agents
 
 
 class SnapshotRow(OfAgent):
@@ -108,7 +124,8 @@ class SnapshotFilters(OfAgentFilters):
 class Snapshots(Rows):
     """Portfolios on the ten-minute grid, newest first."""
 
-    queryset = Snapshot.objects.select_related("agent__cohort", "agent__family")
+    # Prefetched: joined, the planner may go through all snapshots of every agent for the newest few.
+    queryset = Snapshot.objects.prefetch_related("agent__cohort", "agent__family")
     serializer_class = SnapshotRow
     filterset_class = SnapshotFilters
     orderings = {"taken_at": "taken_at"}
@@ -161,9 +178,12 @@ class LeaderboardEntry(serializers.Serializer):
 
     family = serializers.CharField()
     display_name = serializers.CharField()
-    rank = serializers.IntegerField(help_text="By mean return; equal returns share a rank.")
-    rank_low = serializers.IntegerField()
-    rank_high = serializers.IntegerField()
+    external = serializers.BooleanField(help_text="Somebody else's agent, which submits by itself: ranked apart.")
+    rank = serializers.IntegerField(
+        allow_null=True, help_text="By mean return; equal returns share a rank, externals have none."
+    )
+    rank_low = serializers.IntegerField(allow_null=True)
+    rank_high = serializers.IntegerField(allow_null=True)
     cohorts = serializers.IntegerField()
     total_value = serializers.CharField(help_text="Mean over cohorts, in dollars.")
     pnl = serializers.CharField(help_text="Sum over cohorts, in dollars.")
@@ -182,30 +202,51 @@ class LeaderboardEntry(serializers.Serializer):
 
 
 class Leaderboards(GenericViewSet):
-    """Who leads, by mean return over cohorts: over all methodologies, or one version's."""
+    """Who leads, by mean return over cohorts: over all methodologies or one version's, now or at a past instant.
 
+    A category narrows the Brier scores, skills, win rate and count of bets to markets of that category. Money is one
+    purse for all of them, so values, returns and ranks stay those over all. With `protocol=forecast` the rows are those
+    of the forecast boards, by Brier score.
+    """
+
+    thins = True
+    other_serializer_classes = (ForecastBoardEntry,)
     queryset = Leaderboard.objects.all()
     serializer_class = LeaderboardEntry
     pagination_class: Any = Pages
     content_negotiation_class = JsonAlways
-    schema = Documented()
+    schema = OfProtocols()
     filter_backends = ()
 
     @extend_schema(
         parameters=[
             query_parameter("protocol", "Default: trading.", enum=PROTOCOLS),
             query_parameter("methodology", "A version; without one, the board over all."),
+            query_parameter("arm", "Of the forecast protocol. Default: priced.", enum=ARMS),
+            query_parameter("category", "Scores of bets on markets of this category alone; money stays over all."),
+            query_parameter(
+                "as_of", "The board as it stood then: newest snapshots, and scores of what was resolved.", kind=INSTANT
+            ),
         ],
         filters=False,
     )
     def list(self, request: Request) -> Response:
-        check_parameters(request, {"protocol", "methodology"} | Pages.parameters)
+        check_parameters(request, {"protocol", "methodology", "arm", "category", "as_of", FIELDS} | Pages.parameters)
         protocol = request.query_params.get("protocol", TRADING)
         methodology = request.query_params.get("methodology", ALL_METHODOLOGIES)
         if protocol not in PROTOCOLS:
             raise ValidationError({"protocol": [f"{protocol} is unknown; known are {', '.join(PROTOCOLS)}"]})
         if methodology and not Methodology.objects.filter(version=methodology).exists():
             raise ValidationError({"methodology": [f"no methodology has the version {methodology}"]})
-        board = Leaderboard.objects.filter(protocol=protocol, methodology=methodology).first()
-        page = self.paginate_queryset(board.entries if board else [])
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+        category = request.query_params.get("category", "")
+        if category and not Market.objects.filter(category=category).exists():
+            raise ValidationError({"category": [f"no market has the category {category}"]})
+        arm = request.query_params.get("arm", "" if protocol == TRADING else PRICED)
+        if arm and (protocol == TRADING or arm not in ARMS):
+            known = "the trading protocol has none" if protocol == TRADING else f"known are {', '.join(ARMS)}"
+            raise ValidationError({"arm": [f"{arm} is unknown; {known}"]})
+        at = past_instant(request, "as_of")
+        entries = selected_entries(protocol, methodology=methodology, arm=arm, category=category, at=at)
+        row = LeaderboardEntry if protocol == TRADING else ForecastBoardEntry
+        rows = thinned(row(self.paginate_queryset(entries), many=True), asked_fields(request, row))
+        return self.get_paginated_response(rows.data)

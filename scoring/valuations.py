@@ -1,15 +1,18 @@
 """What portfolios are worth: one function for pages, API, boards and admin."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
+from statistics import fmean
 
-from django.db.models import Avg, Count, Q
+from django.db.models import OuterRef, Subquery
 
 from agents.models import Agent, Position
 from agents.models.ledger import marked_value
-from scoring.models import BrierScore
+from markets.models import Outcome
+from scoring.models import BrierScore, Snapshot
 
 ZERO = Decimal("0.00")
 
@@ -51,17 +54,43 @@ class Record:
 NO_RECORD = Record(None, 0, None)
 
 
-def valuations(agents: Iterable[Agent]) -> dict[int, Valuation]:
-    """The value of each agent (its cohort's methodology loaded) at the last accepted prices, by agent id."""
+def valuations(agents: Iterable[Agent], *, at: datetime | None = None) -> dict[int, Valuation]:
+    """The value of each agent (its cohort's methodology loaded) at the last accepted prices, by agent id.
+
+    With `at`, the value that its newest snapshot by then recorded; before its first it is the starting balance.
+    """
     agents = list(agents)
+    if at is not None:
+        return _recorded(agents, at)
     held: dict[int, Decimal] = defaultdict(lambda: ZERO)
-    rows = Position.objects.open().filter(agent__in=[a.pk for a in agents]).order_by()
-    # Bare columns: a board looks at thousands of positions, and building a model for each would be most of its time.
-    for agent, shares, cost_basis, price in rows.values_list("agent", "shares", "cost_basis", "outcome__price"):
-        held[agent] += marked_value(shares, cost_basis, price)
+    positions = Position.objects.open().filter(agent__in=[a.pk for a in agents]).order_by()
+    # Bare columns, and each price once: a board looks at thousands of positions on hundreds of outcomes, and making
+    # objects and decimals for each would be most of its time.
+    rows = list(positions.values_list("agent", "outcome", "shares"))
+    prices = dict(Outcome.objects.filter(pk__in={outcome for _, outcome, _ in rows}).values_list("pk", "price"))
+    for agent, outcome, shares in rows:
+        if (price := prices[outcome]) is not None:
+            held[agent] += marked_value(shares, ZERO, price)
+    if None in prices.values():
+        for agent, cost_basis in positions.filter(outcome__price=None).values_list("agent", "cost_basis"):
+            held[agent] += marked_value(ZERO, cost_basis, None)
     return {
         agent.pk: Valuation(agent.cash, held[agent.pk], agent.cohort.methodology.starting_balance) for agent in agents
     }
+
+
+def _recorded(agents: Sequence[Agent], at: datetime) -> dict[int, Valuation]:
+    newest = Snapshot.objects.filter(agent=OuterRef("pk"), taken_at__lte=at).order_by("-taken_at")
+    rows = Agent.objects.filter(pk__in=[a.pk for a in agents]).order_by().annotate(
+        cash_then=Subquery(newest.values("cash")[:1]), held_then=Subquery(newest.values("positions_value")[:1])
+    )  # fmt: skip
+    then = {pk: (cash, held) for pk, cash, held in rows.values_list("pk", "cash_then", "held_then")}
+    worth = {}
+    for agent in agents:
+        start = agent.cohort.methodology.starting_balance
+        cash, held = then[agent.pk]
+        worth[agent.pk] = Valuation(start if cash is None else cash, ZERO if held is None else held, start)
+    return worth
 
 
 def records(agents: Iterable[int], *, at: object = None) -> dict[int, Record]:
@@ -69,9 +98,20 @@ def records(agents: Iterable[int], *, at: object = None) -> dict[int, Record]:
     scores = BrierScore.objects.filter(agent__in=list(agents))
     if at is not None:
         scores = scores.filter(resolved_at__lte=at)
-    rows = (
-        scores.order_by()
-        .values("agent")
-        .annotate(brier=Avg("score"), bets=Count("pk"), won=Count("pk", filter=Q(outcome=True)))
-    )
-    return {row["agent"]: Record(row["brier"], row["bets"], row["won"] / row["bets"]) for row in rows}
+    bets: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for agent, score, won in scores.order_by().values_list("agent", "score", "outcome"):
+        bets[agent].append((score, won))
+    return {
+        agent: Record(mean_score([score for score, _ in made]), len(made), win_rate([won for _, won in made]))
+        for agent, made in bets.items()
+    }
+
+
+def mean_score(scores: Sequence[float]) -> float:
+    """The mean Brier score of bets, to the last digit the same in whatever order a database gives them."""
+    return fmean(scores)
+
+
+def win_rate(won: Sequence[bool]) -> float:
+    """The share of bets whose side won."""
+    return sum(won) / len(won)

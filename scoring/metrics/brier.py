@@ -25,7 +25,9 @@ def brier_score(probability: ArrayLike, outcome: ArrayLike) -> NDArray[np.float6
     >>> brier_score([0.8, 0.8], [1, 0]).round(2).tolist()
     [0.04, 0.64]
     """
-    return np.square(np.asarray(probability, dtype=np.float64) - np.asarray(outcome, dtype=np.float64))
+    error = np.asarray(probability, dtype=np.float64) - np.asarray(outcome, dtype=np.float64)
+    error *= error
+    return error
 
 
 def skill_score(score: float, reference: float) -> float | None:

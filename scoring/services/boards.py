@@ -1,24 +1,38 @@
 """The trading leaderboard: who leads, by what, how sure. Computed once when something changed, then only read."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
-from django.db.models import Sum
+from django.db.models import Count, QuerySet, Sum
 
 from agents.models import Agent, Family, ModelCall
 from agents.models.ledger import to_cents
 from cohorts.models import Methodology
+from markets.models import Market
+from scoring.histories import with_company
 from scoring.metrics.brier import RANDOM_BRIER, skill_score
-from scoring.metrics.intervals import cluster_interval, rank_ranges, t_interval
+from scoring.metrics.uncertainty import (
+    bootstrap_means,
+    cluster_interval,
+    rank_range,
+    resample_counts,
+    t_interval,
+    table_sums,
+)
 from scoring.models import BrierScore, Leaderboard
-from scoring.valuations import Valuation, valuations
+from scoring.services.bet_calibration import bet_calibration
+from scoring.valuations import Valuation, mean_score, valuations, win_rate
 
 TRADING = "trading"
 ALL_METHODOLOGIES = ""
+SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
+"""What of an entry rests on scores alone: they are written once, so that as many of them give the same again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,78 +44,133 @@ class _Record:
     values: list[Valuation]
 
 
-def refresh_boards(*, at: datetime) -> int:
-    """Recomputes the board over all methodologies and that of each version in play; returns how many."""
+class _Score(NamedTuple):
+    """What a board needs of a bet's score; `event` is the unit by which intervals resample."""
+
+    score: float
+    market_score: float
+    outcome: bool
+    event: str
+
+
+def refresh_boards(*, at: datetime, afresh: bool = True) -> int:
+    """Recomputes the board over all methodologies and that of each version in play; returns how many.
+
+    Unless `afresh`, a family without new scores keeps what the board on record says of them: a snapshot moves money
+    alone, and to resample every bet ever made takes longer each week.
+    """
     versions = list(Methodology.objects.filter(cohorts__isnull=False).distinct().values_list("version", flat=True))
+    entries: list[dict[str, Any]] = []
+    report: dict[str, Any] = {}
     for version in [ALL_METHODOLOGIES, *versions]:
+        if not entries or len(versions) > 1:  # a single version's board is the one over all
+            entries = trading_entries(version, {} if afresh else _on_record(version))
+            report = {"calibration": bet_calibration(version, {} if afresh else _calibration_on_record(version))}
         Leaderboard.objects.update_or_create(
             protocol=TRADING,
             methodology=version,
-            defaults={"computed_at": at, "entries": trading_entries(version)},
+            arm="",
+            category="",
+            defaults={"computed_at": at, "entries": entries, "report": report},
         )
     return len(versions) + 1
 
 
-def trading_entries(methodology: str = ALL_METHODOLOGIES) -> list[dict[str, Any]]:
-    """The board's entries, ranked by mean return over cohorts; equal returns share a rank."""
-    agents = Agent.objects.select_related("family", "cohort__methodology").order_by("cohort__number")
+def trading_entries(
+    methodology: str = ALL_METHODOLOGIES,
+    known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    *,
+    at: datetime | None = None,
+    category: str = "",
+) -> list[dict[str, Any]]:
+    """The board's entries, ranked by mean return over cohorts; equal returns share a rank.
+
+    External agents follow without one: they may answer a quarter of an hour later than the line-up.
+
+    `known` may hold the SCORED part of families by slug; it is believed where it counts as many bets as there are.
+    With `at`, the board of a past instant: cohorts started by then, money as the newest snapshots had it, scores of
+    markets resolved by then, the cost of weeks frozen by then. A `category` narrows the SCORED part to bets on its
+    markets; money is one purse for all of them, so values, returns and ranks stay those over all.
+    """
+    agents = Agent.objects.order_by("cohort__number")
     if methodology:
         agents = agents.filter(cohort__methodology__version=methodology)
+    if at is not None:
+        agents = agents.filter(cohort__started_at__lte=at)
     by_family: dict[Family, list[Agent]] = defaultdict(list)
-    for agent in agents:
+    played = with_company(agents)
+    for agent in played:
         by_family[agent.family].append(agent)
-    worth = valuations(agents)
+    worth = valuations(played, at=at)
     records = [_Record(family, played, [worth[agent.pk] for agent in played]) for family, played in by_family.items()]
-    costs = _costs(methodology)
-    scores = _scores(methodology)
-    rows = [_entry(record, scores.get(record.family.pk, []), costs.get(record.family.pk)) for record in records]
-    ranges = rank_ranges(_returns(records)) if records else []
-    for row, (low, high) in zip(rows, ranges, strict=True):
-        row["rank_low"], row["rank_high"] = low, high
-    rows.sort(key=lambda row: (-row["return_percent"], row["family"]))
-    for row in rows:
-        row["rank"] = 1 + sum(other["return_percent"] > row["return_percent"] for other in rows)
-    return rows
+    costs = _costs(methodology, at)
+    scored = _scored(_scores(methodology, at, category), by_family, known)
+
+    def rows(of: Iterable[_Record]) -> list[dict[str, Any]]:
+        return [_entry(record, scored[record.family.pk], costs.get(record.family.pk)) for record in of]
+
+    def order(row: dict[str, Any]) -> tuple[float, str]:
+        return -row["return_percent"], row["family"]
+
+    line_up = [record for record in records if not record.family.external]
+    ranked = rows(line_up)
+    for row, (low, high) in zip(ranked, _rank_ranges(line_up), strict=True):
+        row["rank_low"], row["rank_high"] = int(low), int(high)
+    for row in ranked:
+        row["rank"] = 1 + sum(other["return_percent"] > row["return_percent"] for other in ranked)
+    return sorted(ranked, key=order) + sorted(rows(r for r in records if r.family.external), key=order)
 
 
-def _entry(record: _Record, scores: list[BrierScore], cost: Decimal | None) -> dict[str, Any]:
+def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
+    """The entries of the board on record, their SCORED part narrowed to bets on markets of a category."""
+    board = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
+    entries: list[dict[str, Any]] = next(iter(board.values_list("entries", flat=True)), [])
+    families = {f.slug: f for f in Family.objects.filter(slug__in=[entry["family"] for entry in entries])}
+    scored = _scored(_scores(methodology, None, category), families.values(), {})
+    return [entry | scored[families[entry["family"]].pk] for entry in entries]
+
+
+def _entry(record: _Record, scored: dict[str, Any], cost: Decimal | None) -> dict[str, Any]:
     returns = t_interval([value.return_percent for value in record.values])
-    pooled = _pooled(scores)
     return {
         "family": record.family.slug,
         "display_name": record.family.display_name,
-        "rank": 0,
-        "rank_low": 0,
-        "rank_high": 0,
+        "external": record.family.external,
+        "rank": None,
+        "rank_low": None,
+        "rank_high": None,
         "cohorts": len(record.agents),
         "total_value": str(to_cents(sum((v.total for v in record.values), Decimal(0)) / len(record.values))),
         "pnl": str(sum((v.pnl for v in record.values), Decimal(0))),
         "return_percent": returns.value,
         "return_se": returns.standard_error,
         "return_ci": returns.interval,
-        **pooled,
+        **scored,
         "cost_usd": f"{cost or Decimal(0):.6f}",
     }
 
 
-def _pooled(scores: list[BrierScore]) -> dict[str, Any]:
+def _pooled(scores: Sequence[_Score]) -> dict[str, Any]:
     """A family's bet-implied Brier over all its rows, its interval over events, and what goes with it."""
     if not scores:
-        return {
-            "brier": None, "brier_ci": None, "bss_random": None, "bss_market": None, "win_rate": None,
-            "resolved_bets": 0,
-        }  # fmt: skip
-    values = np.array([row.score for row in scores])
-    brier = float(values.mean())
-    market = float(np.mean([row.market_score for row in scores]))
+        return dict.fromkeys(SCORED) | {"resolved_bets": 0}
+    values = [row.score for row in scores]
+    brier = mean_score(values)
     return {
         "brier": brier,
-        "brier_ci": cluster_interval(values, [row.market.event_key for row in scores]),
+        "brier_ci": cluster_interval(values, [row.event for row in scores]),
         "bss_random": skill_score(brier, RANDOM_BRIER),
-        "bss_market": skill_score(brier, market),
-        "win_rate": float(np.mean([row.outcome for row in scores])),
+        "bss_market": skill_score(brier, mean_score([row.market_score for row in scores])),
+        "win_rate": win_rate([row.outcome for row in scores]),
         "resolved_bets": len(scores),
     }
+
+
+def _rank_ranges(records: list[_Record]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The ranks by mean return that each family may hold, cohorts being drawn: (families, 2)."""
+    returns = table_sums(_returns(records))
+    draws = bootstrap_means(returns, resample_counts(returns.sums.shape[1]))
+    return rank_range(draws, returns.means, lower_is_better=False)
 
 
 def _returns(records: list[_Record]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -115,19 +184,57 @@ def _returns(records: list[_Record]) -> np.ndarray[Any, np.dtype[np.float64]]:
     return returns
 
 
-def _scores(methodology: str) -> dict[int, list[BrierScore]]:
-    rows = BrierScore.objects.select_related("market", "agent")
+def _scores(methodology: str, at: datetime | None, category: str) -> QuerySet[BrierScore]:
+    """The scores that a board rests on."""
+    scores = BrierScore.objects.order_by("pk")
     if methodology:
-        rows = rows.filter(agent__cohort__methodology__version=methodology)
-    by_family: dict[int, list[BrierScore]] = defaultdict(list)
-    for row in rows:
-        by_family[row.agent.family_id].append(row)
-    return by_family
+        scores = scores.filter(agent__cohort__methodology__version=methodology)
+    if at is not None:
+        scores = scores.filter(resolved_at__lte=at)
+    return scores.filter(market__category=category) if category else scores
 
 
-def _costs(methodology: str) -> dict[int, Decimal]:
+def _scored(
+    scores: QuerySet[BrierScore], families: Iterable[Family], known: Mapping[str, dict[str, Any]]
+) -> dict[int, dict[str, Any]]:
+    """The SCORED part of each family's entry, by its id; of the scores themselves only those that are needed."""
+    counts = dict(scores.order_by().values_list("agent__family").annotate(Count("pk")))
+    kept = {
+        family.pk: known[family.slug]
+        for family in families
+        if family.slug in known and known[family.slug]["resolved_bets"] == counts.get(family.pk, 0)
+    }
+    scores = scores.exclude(agent__family__in=kept)
+    events = Market.objects.filter(pk__in=scores.order_by().values("market")).only("source", "event_id")
+    event_keys = {market.pk: market.event_key for market in events}
+    by_family: dict[int, list[_Score]] = defaultdict(list)
+    # Bare columns: a model with its market for each bet ever made would be most of a board's time.
+    for family_id, score, market_score, outcome, market_id in scores.values_list(
+        "agent__family", "score", "market_score", "outcome", "market"
+    ):
+        by_family[family_id].append(_Score(score, market_score, outcome, event_keys[market_id]))
+    return {family.pk: kept.get(family.pk) or _pooled(by_family[family.pk]) for family in families}
+
+
+def _on_record(methodology: str) -> dict[str, dict[str, Any]]:
+    """The SCORED part of the board on record, by the family's slug."""
+    board = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="").first()
+    return {entry["family"]: {name: entry[name] for name in SCORED} for entry in board.entries} if board else {}
+
+
+def _calibration_on_record(methodology: str) -> dict[str, Any]:
+    """How calibrated bets are by the board on record."""
+    boards = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
+    found: dict[str, Any] = next(iter(boards.values_list("report", flat=True)), {})
+    return found.get("calibration") or {}
+
+
+def _costs(methodology: str, at: datetime | None) -> dict[int, Decimal]:
     calls = ModelCall.objects.all()
     if methodology:
         calls = calls.filter(decision__cohort__methodology__version=methodology)
+    if at is not None:
+        # Calls bear the real clock's time, which says nothing of the instant that a replay is for.
+        calls = calls.filter(decision__universe__frozen_at__lte=at)
     sums = calls.order_by().values("decision__agent__family").annotate(cost=Sum("cost_usd"))
     return {row["decision__agent__family"]: row["cost"] for row in sums}

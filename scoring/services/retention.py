@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q
 from django.db.models.functions import ExtractHour, ExtractMinute
 
 from cohorts.weeks import next_grid_instant
+from markets.batches import in_batches
 from markets.models import PriceObservation, Run
 from scoring.models import Snapshot
 from scoring.services.snapshots import ended_cohorts
@@ -18,8 +19,6 @@ FINE, HOURLY = 30 * DAY, 180 * DAY
 PRICES_FINE = 180 * DAY
 """Every price observed is kept so long; older ones as the last of each day."""
 RUNS, FAILED_RUNS = 90 * DAY, 365 * DAY
-BATCH = 2_000
-"""Rows deleted in one statement: a moment's lock, so that a snapshot due meanwhile is not kept waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def prune_snapshots(*, at: datetime) -> int:
         Q(taken_at__lt=at - FINE) & ~Q(minute=0) | Q(taken_at__lt=at - HOURLY) & ~Q(hour=0, minute=0)
     ).filter(Exists(newer))
     closing = {cohort.pk: next_grid_instant(cohort.ended_at) for cohort in ended_cohorts()}
-    rows = _in_batches(surplus, "agent__cohort", "taken_at")
+    rows = in_batches(surplus, "agent__cohort", "taken_at")
     return sum(
         _delete(Snapshot, [pk for pk, cohort, taken_at in batch if closing.get(cohort) != taken_at]) for batch in rows
     )
@@ -60,7 +59,7 @@ def prune_prices(*, at: datetime) -> int:
             Q(observed_at__gt=OuterRef("observed_at")) | Q(observed_at=OuterRef("observed_at"), pk__gt=OuterRef("pk"))
         )
         pruned += sum(
-            _delete(PriceObservation, [pk for (pk,) in batch]) for batch in _in_batches(observed.filter(Exists(later)))
+            _delete(PriceObservation, [pk for (pk,) in batch]) for batch in in_batches(observed.filter(Exists(later)))
         )
     return pruned
 
@@ -72,7 +71,7 @@ def prune_runs(*, at: datetime) -> int:
     old = Run.objects.filter(
         ~failed & Q(started_at__lt=at - RUNS) | failed & Q(started_at__lt=at - FAILED_RUNS)
     ).filter(Exists(newer))
-    return sum(_delete(Run, [pk for (pk,) in batch]) for batch in _in_batches(old))
+    return sum(_delete(Run, [pk for (pk,) in batch]) for batch in in_batches(old))
 
 
 def _days_with_prices(*, until: datetime) -> Iterator[datetime]:
@@ -86,14 +85,6 @@ def _days_with_prices(*, until: datetime) -> Iterator[datetime]:
             return
         day = first.replace(hour=0, minute=0, second=0, microsecond=0)
         yield day
-
-
-def _in_batches(rows: QuerySet, *fields: str) -> Iterator[list[tuple]]:
-    """The primary keys of `rows` with `fields`, a batch at a time; each goes on behind the last one."""
-    last = 0
-    while batch := list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", *fields)[:BATCH]):
-        yield batch
-        last = batch[-1][0]
 
 
 def _delete(model: type[Model], keys: Iterable[int]) -> int:

@@ -1,5 +1,6 @@
 """Scoring bets on markets that resolved, and refreshing the boards that show it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -7,8 +8,10 @@ from agents.models import Trade
 from markets.failpoints import reached
 from markets.models import Market
 from scoring.metrics.brier import brier_score
-from scoring.models import BrierScore
+from scoring.models import BrierScore, ForecastScore
 from scoring.services.boards import refresh_boards
+from scoring.services.forecast_boards import refresh_forecast_boards
+from scoring.services.forecast_scores import score_forecasts
 
 
 @dataclass(slots=True)
@@ -19,16 +22,26 @@ class ScoreReport:
     log: list[str] = field(default_factory=list)
 
 
-def compute_scores(*, at: datetime) -> ScoreReport:
-    """Scores every purchase on a market resolved by `at` that has no score yet, then recomputes the boards.
+def compute_scores(*, at: datetime, afresh: bool = True, forecast_boards: bool = True) -> ScoreReport:
+    """Scores every purchase and forecast on what resolved by `at` that has no score yet, then recomputes the boards.
 
-    What it needs is on record, so a crash between a payout and its score loses nothing: the next call finds it.
+    What it needs is on record, so a crash between a payout and its score loses nothing: the next call finds it. Unless
+    `afresh`, what takes long of the forecast boards is left to the next call; without `forecast_boards`, all of them.
     """
-    report = ScoreReport(brier_rows=score_trades(at=at))
+    report = ScoreReport(brier_rows=score_trades(at=at), forecasts_scored=score_forecasts(at=at))
     reached("scores.scored")
     report.leaderboards = refresh_boards(at=at)
+    if forecast_boards:
+        report.leaderboards += refresh_forecast_boards(at=at, afresh=afresh)
     reached("scores.ranked")
     return report
+
+
+def scores_forget(market: Market, questions: Sequence[int]) -> int:
+    """Takes away what was scored by an end that was reversed, to be scored anew; returns how many rows."""
+    bets, _ = BrierScore.objects.filter(market=market).delete()
+    forecasts, _ = ForecastScore.objects.filter(forecast__question__in=questions).delete()
+    return bets + forecasts
 
 
 def score_trades(*, at: datetime) -> int:

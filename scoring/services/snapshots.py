@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Exists, F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
-from agents.models import Agent, JournalEntry, Position, Settlement, Trade
+from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import marked_value
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
@@ -59,7 +59,7 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     report.snapshots += _close_out(instant)
     reached("snapshots.recorded")
     if not report.replay:
-        refresh_boards(at=instant)
+        refresh_boards(at=instant, afresh=False)
     return report
 
 
@@ -76,10 +76,7 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> Marks:
         marks.stale & held_outcomes & marks.prices().keys()
     )
     report.log += marks.failures
-    if marks.upstream_gave_nothing:
-        report.failures.append(f"no price could be had: {marks.failures[0]}")
-    elif marks.asked and not marks.accepted:
-        report.failures.append(f"no price could be had: none of the {marks.asked} looked up could be accepted")
+    report.failures += filter(None, [marks.trouble])
     return marks
 
 
@@ -152,11 +149,13 @@ def _cash_since(agents: Iterable[int], instant: datetime) -> dict[int, Decimal]:
 
 
 def ended_cohorts() -> QuerySet[Any]:
-    """Completed cohorts with `ended_at`, their last settlement: the closing snapshot is due on the grid after it."""
+    """Completed cohorts with `ended_at`, their last settlement or reversal: the closing snapshot is due after it."""
     settled = Settlement.objects.filter(agent__cohort=OuterRef("pk")).order_by().values("agent__cohort")
     last_settled = settled.annotate(last=Max("settled_at")).values("last")
+    reversed_since = Reversal.objects.filter(agent__cohort=OuterRef("pk")).order_by().values("agent__cohort")
+    last_reversed = reversed_since.annotate(last=Max("reversed_at")).values("last")
     completed = Cohort.objects.filter(status=Cohort.Status.COMPLETED)
-    return completed.annotate(ended_at=Coalesce(last_settled, F("completed_at")))
+    return completed.annotate(ended_at=Coalesce(last_reversed, last_settled, F("completed_at")))
 
 
 def _close_out(instant: datetime) -> int:

@@ -1,11 +1,22 @@
 """How the arena writes numbers and times: one filter for each kind, a dash for what there is none of."""
 
+import re
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
+from functools import lru_cache
 from typing import Any
 
 from django import template
-from django.utils.html import format_html
+from django.http import HttpRequest
+from django.template import Context
+from django.template.loader_tags import BLOCK_CONTEXT_KEY
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from agents.models import Decision, Family
+from scoring import charts
+from scoring.charts.marks import shape
 
 register = template.Library()
 
@@ -13,6 +24,8 @@ DASH = "–"
 MINUS = "−"
 THIN_SPACE = "\u202f"
 SMALLEST_PRICE_PLACES = 3
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]+")
+"""Control characters, and what turns the direction of the text that follows."""
 
 Number = Decimal | float | int | str | None
 
@@ -76,7 +89,7 @@ def signed_percent(value: Number, places: int = 2) -> str:
 @register.filter
 def share(value: Number, places: int = 1) -> str:
     """A fraction, written as a percentage."""
-    return percent(None if value is None else Decimal(str(value)) * 100, places)
+    return percent(None if value is None or value == "" else Decimal(str(value)) * 100, places)
 
 
 @register.filter
@@ -88,6 +101,36 @@ def score(value: Number) -> str:
 @register.filter
 def signed_score(value: Number) -> str:
     return _written(value, 3, signed=True)
+
+
+@register.filter
+def probability(value: Number) -> str:
+    """The p of a test, with its sign of equality or order; what is smaller than shown is not zero."""
+    number = _rounded(value, 3)
+    if number is None:
+        return DASH
+    return f"= {number}" if number else "< 0.001"
+
+
+@register.filter
+def fine_score(value: Number) -> str:
+    """A part of a score, to four places."""
+    return _written(value, 4)
+
+
+@register.filter
+def number(value: Number, places: int = 2) -> str:
+    return _written(value, places)
+
+
+@register.filter
+def signed_number(value: Number, places: int = 2) -> str:
+    return _written(value, places, signed=True)
+
+
+@register.filter
+def less(value: float, other: float) -> float:
+    return value - other
 
 
 @register.filter
@@ -143,6 +186,18 @@ def text(value: Any) -> Any:
 
 
 @register.filter
+def outside(value: Any) -> str | SafeString:
+    """Text from outside in a frame of its own: whatever directions it holds, the text after it keeps its own."""
+    return DASH if value is None or value == "" else format_html("<bdi>{}</bdi>", str(value).replace("\0", "\ufffd"))
+
+
+@register.filter
+def plain(value: Any) -> str:
+    """Text from outside on one line, without what is not seen: for titles, attributes and feeds."""
+    return " ".join(UNSEEN.sub(" ", "" if value is None else str(value)).split())
+
+
+@register.filter
 def tone(value: Number) -> str:
     """The class of a profit or a loss: `gain`, `loss`, or nothing for what is shown as zero."""
     number = _rounded(value, 2)
@@ -158,6 +213,142 @@ def half_width(interval: list[float] | None) -> float | None:
 
 
 @register.filter
-def get(mapping: dict[Any, Any], key: Any) -> Any:
-    """What a mapping holds under a key that the template computed."""
-    return mapping.get(key)
+def get(mapping: dict[Any, Any] | None, key: Any) -> Any:
+    """What a mapping, if there is one, holds under a key that the template computed."""
+    return mapping.get(key) if mapping else None
+
+
+# --- charts ---------------------------------------------------------------------------------------------
+
+
+@register.filter
+def axis(value: float | datetime, chart: charts.LineChart) -> str:
+    """What stands at a tick of the chart: an instant, a count, or a value in the chart's unit."""
+    if isinstance(value, datetime):
+        utc = value.astimezone(UTC)
+        midnight = (utc.hour, utc.minute) == (0, 0)
+        return f"{utc.day} {utc:%b}" if midnight else f"{utc:%H:%M}"
+    before = "$" if chart.unit == "money" else ""
+    if chart.unit == "share":
+        return _written(value * 100, max(0, chart.places - 2), after=f"{THIN_SPACE}%")
+    return _written(value, chart.places, before=before, after=f"{THIN_SPACE}%" if chart.unit == "percent" else "")
+
+
+MEASURED = {
+    "money": money, "percent": signed_percent, "share": share, "price": price, "score": score, "count": count,
+}  # fmt: skip
+
+
+@register.simple_tag
+def chart_rows(rows: Iterable[tuple[datetime | int, Iterable[Number]]], unit: str) -> SafeString:
+    """The rows of a chart's table: an instant or a number, and a value of each curve.
+
+    Put together by hand: a template's loop over as many cells would be most of a page's time. Nothing is text from
+    outside: instants and numbers, as they are written everywhere.
+    """
+    write = MEASURED[unit]
+    parts = []
+    for at, values in rows:
+        if isinstance(at, datetime):
+            head = f'<th scope="row">{when(at)}</th>'
+        else:
+            head = f'<th scope="row" class="n">{at:,}</th>'
+        cells = "".join([f'<td class="n">{write(value)}</td>' for value in values])
+        parts.append(f"<tr>{head}{cells}</tr>")
+    return mark_safe("\n".join(parts))  # noqa: S308 - see above
+
+
+@register.simple_tag
+def bin_rows(rows: Iterable[Any]) -> SafeString:
+    """The rows of a table of bins, put together by hand as those of charts are; the names are escaped."""
+    parts = []
+    for row in rows:
+        name = conditional_escape(row.name)
+        for each in row.bins:
+            span = f"{score(each['from'])}–{score(each['to'])}"
+            interval = f"{score(each['low'])}–{score(each['high'])}"
+            means = score(each["forecast"]), score(each["outcome"])
+            figures = (*means, interval, f"{each['pairs']:,}", share(each["weight"]))
+            cells = "".join([f'<td class="n">{figure}</td>' for figure in figures])
+            parts.append(f'<tr><th scope="row">{name}</th><td class="nowrap">{span}</td>{cells}</tr>')
+    return mark_safe("\n".join(parts))  # noqa: S308 - see above
+
+
+@register.filter
+def measured(value: Number, unit: str) -> str:
+    """A value of a chart, written as its unit is."""
+    return MEASURED[unit](value)
+
+
+WRITTEN: dict[str, Callable[[Number], str]] = {
+    "signed_percent": signed_percent, "money": money, "score": score, "signed_score": signed_score, "share": share,
+    "count": count, "cost": cost,
+}  # fmt: skip
+
+
+@register.filter
+def written_as(value: Number, kind: str) -> str:
+    """A number in the way that its name says, for tables whose rows differ in kind."""
+    return WRITTEN[kind](value)
+
+
+@register.filter
+def family_shape(family: Family) -> str:
+    """The path of the shape that stands for a family, in a box of 12."""
+    return shape(charts.mark_of(family), 6, 6, 4.5)
+
+
+@register.filter
+def named(family: Family) -> SafeString:
+    """A family's shape and name; not a template, since a page may name a family hundreds of times."""
+    return _named(family.display_name, family.color, charts.mark_of(family), family.external)
+
+
+@lru_cache(maxsize=500)
+def _named(name: str, color: str, mark: int, external: bool) -> SafeString:
+    drawing = format_html(
+        '<svg class="dot" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d="{}" fill="{}"/></svg>',
+        shape(mark, 6, 6, 4.5),
+        charts.readable(color),
+    )
+    return format_html(
+        "{}{}{}", drawing, name, format_html(' <span class="badge">{}</span>', "external") if external else ""
+    )
+
+
+@register.filter
+def badge(decision: Decision) -> SafeString:
+    """What a decision came to, in one word."""
+    if decision.status == Decision.Status.COMPLETED:
+        said = _badge(str(decision.action).lower(), str(decision.action))
+        return format_html("{} {}", said, _badge("fallback", "fallback")) if decision.fallback else said
+    if decision.status == Decision.Status.CLAIMED:
+        return _badge("waiting", "deciding")
+    return _badge(decision.status, decision.status)
+
+
+@lru_cache(maxsize=100)
+def _badge(kind: str, word: str) -> SafeString:
+    return format_html('<span class="badge {}">{}</span>', kind, word)
+
+
+@register.filter
+def readable(color: str) -> str:
+    """The colour as it is drawn: told from the paper of both themes."""
+    return charts.readable(color)
+
+
+# --- pages ----------------------------------------------------------------------------------------------
+
+
+@register.filter
+def origin(request: HttpRequest) -> str:
+    """Scheme and host, for what must be an absolute address."""
+    return f"{request.scheme}://{request.get_host()}"
+
+
+@register.simple_tag(takes_context=True)
+def again(context: Context, name: str) -> SafeString:
+    """What a block holds, a second time."""
+    block = context.render_context[BLOCK_CONTEXT_KEY].get_block(name)
+    return block.render(context) if block else SafeString()

@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from agents.models import Decision, Instruction, ModelCall, Position, Trade
-from markets.models import Market, Outcome, UniverseEntry
+from agents.models import Decision, Instruction, Position, Trade
+from agents.records import canonical
+from agents.services.chain import task_record
+from markets.models import Market, Outcome, PriceObservation, UniverseEntry
+from scoring.views.calls import latency_ms, said
 from scoring.views.holdings import fate_of_trade
 
 
@@ -26,21 +30,15 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A call with its instructions; `prompt` is None where it repeats the first call's but for a note."""
-
-    call: ModelCall
-    wishes: Sequence[Wish]
-    prompt: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Fill:
-    """A trade, where its price came from, and what its side came to."""
+    """A trade, where its price came from, what it could have staked at most, and what its side came to."""
 
     trade: Trade
-    price_source: str
-    price_stale: bool
+    entry: UniverseEntry | None
+    source: str
+    stale: bool
+    seen: PriceObservation | None
+    limit: Decimal | None
     fate: str
 
 
@@ -48,14 +46,15 @@ class Fill:
 def decision(request: HttpRequest, pk: int) -> HttpResponse:
     """A decision with its reasoning, instructions, trades and every call to the model."""
     decision = get_object_or_404(
-        Decision.objects.with_costs().select_related("agent__family", "cohort__methodology", "universe"),
+        Decision.objects.with_costs().select_related("agent__family", "cohort__methodology", "universe", "link"),
         pk=pk,
     )
     calls = list(decision.calls.prefetch_related("instructions"))
     for call in calls:
         call.decision = decision
-    said = _said(calls)
-    trades = list(decision.trades.select_related("market", "outcome", "brier_score").order_by("sequence"))
+    trades = decision.trades.select_related("market", "outcome", "brier_score", "journal_entry", "position")
+    link = getattr(decision, "link", None)
+    beside = Decision.objects.filter(agent=decision.agent_id).order_by("week").values_list("week", "pk")
     return render(
         request,
         "scoring/decision.html",
@@ -64,45 +63,31 @@ def decision(request: HttpRequest, pk: int) -> HttpResponse:
             "agent": decision.agent,
             "family": decision.agent.family,
             "cohort": decision.cohort,
-            "calls": said,
-            "wishes": [wish for call in said for wish in call.wishes],
-            "fills": _fills(decision, trades),
-            "latency_ms": sum(call.latency_ms or 0 for call in calls) if calls else None,
+            "calls": said(calls),
+            "wishes": _wishes([instruction for call in calls for instruction in call.instructions.all()]),
+            "fills": _fills(decision, list(trades.order_by("sequence"))),
+            "latency_ms": latency_ms(calls),
+            "link": link,
+            "record": canonical(task_record(decision, next((c for c in calls if c.pk == link.call_id), None)))
+            if link
+            else None,
+            "weeks": list(beside),
         },
     )
 
 
-def _said(calls: Sequence[ModelCall]) -> list[Said]:
-    instructions = [instruction for call in calls for instruction in call.instructions.all()]
-    markets, positions = _meant(instructions)
-    return [
-        Said(
-            call,
-            [_wish(instruction, markets, positions) for instruction in call.instructions.all()],
-            None if _repeats(call, calls[0]) else call.user_prompt,
-        )
-        for call in calls
-    ]
-
-
-def _repeats(call: ModelCall, first: ModelCall) -> bool:
-    """Was the message that of the first call, but for the note about what was wrong?"""
-    return call is not first and all(
-        getattr(call, part) == getattr(first, part) for part in ("portfolio_block", "positions_block", "awaiting")
-    )
-
-
-def _meant(instructions: Sequence[Instruction]) -> tuple[dict[str, Market], dict[str, Position]]:
-    """The markets and positions that instructions name, by their ids as text."""
+def _wishes(instructions: Sequence[Instruction]) -> list[Wish]:
+    """The instructions, each with the market or position that it names by its id as text."""
     named: dict[str, set[int]] = {"market_id": set(), "position_id": set()}
     for instruction in instructions:
         for key, ids in named.items():
             value = _id(instruction.payload.get(key))
             if value is not None:
                 ids.add(value)
-    markets = Market.objects.filter(pk__in=named["market_id"])
-    positions = Position.objects.filter(pk__in=named["position_id"]).select_related("market", "outcome")
-    return {str(m.pk): m for m in markets}, {str(p.pk): p for p in positions}
+    markets = {str(m.pk): m for m in Market.objects.filter(pk__in=named["market_id"]).defer("description")}
+    found = Position.objects.filter(pk__in=named["position_id"]).select_related("market", "outcome")
+    positions = {str(p.pk): p for p in found.defer("market__description")}
+    return [_wish(instruction, markets, positions) for instruction in instructions]
 
 
 def _id(value: Any) -> int | None:
@@ -122,14 +107,22 @@ def _wish(instruction: Instruction, markets: dict[str, Market], positions: dict[
 
 
 def _fills(decision: Decision, trades: Sequence[Trade]) -> list[Fill]:
-    entries = UniverseEntry.objects.filter(
-        universe=decision.universe_id, market__in=[trade.market_id for trade in trades]
-    )
-    sources = {entry.market_id: entry.sources for entry in entries}
+    universe, rules = decision.universe, decision.methodology
+    entries: dict[int, UniverseEntry] = {}
+    seen: dict[int, PriceObservation] = {}
+    if universe is not None and trades:
+        found = UniverseEntry.objects.filter(universe=universe, market__in={trade.market_id for trade in trades})
+        entries = {entry.market_id: entry for entry in found}
+        seen = PriceObservation.objects.latest({trade.outcome_id for trade in trades}, universe.frozen_at)
     fills = []
     for trade in trades:
-        source = sources.get(trade.market_id, {}).get(trade.side, {})
+        entry = entries.get(trade.market_id)
+        source = (entry.sources if entry else {}).get(trade.side, {})
         name = source.get("source") or ""
         label = Outcome.PriceSource(name).label if name in Outcome.PriceSource.values else name
-        fills.append(Fill(trade, label, bool(source.get("stale")), fate_of_trade(trade)))
+        limit = None
+        if trade.kind == Trade.Kind.BUY and (paid := getattr(trade, "journal_entry", None)):
+            limit = rules.maximum_bet(paid.balance + trade.amount)
+        stale = bool(source.get("stale"))
+        fills.append(Fill(trade, entry, label, stale, seen.get(trade.outcome_id), limit, fate_of_trade(trade)))
     return fills

@@ -29,16 +29,27 @@ _SETTLED = {
     Settlement.Kind.LOST: "lost",
     Settlement.Kind.REFUNDED: "cancelled",
 }
+STATES = (OPEN, AWAITING, *_SETTLED.values(), SOLD)
+"""What can be said of a position, in the order of its life."""
 
 
 def holding(position: Position) -> Holding:
     """The position at the last accepted price of its outcome."""
     if position.status != Position.Status.OPEN:
-        settlement = getattr(position, "settlement", None)
-        return Holding(position, _SETTLED[settlement.kind] if settlement else SOLD, None, None)
+        return Holding(position, _end(position), None, None)
     value = position.value_at(position.outcome.price)
     fate = AWAITING if position.market.status == Market.Status.CLOSED else OPEN
     return Holding(position, fate, value, value - position.cost_basis)
+
+
+def _end(position: Position) -> str:
+    """What became of a position that is no longer held: by its market's end, which a reversal may have changed."""
+    if position.status == Position.Status.CLOSED:
+        return SOLD
+    if position.status == Position.Status.CANCELLED:
+        return _SETTLED[Settlement.Kind.REFUNDED]
+    won = position.market.winning_outcome_id == position.outcome_id
+    return _SETTLED[Settlement.Kind.WON if won else Settlement.Kind.LOST]
 
 
 def holdings(positions: Iterable[Position]) -> tuple[list[Holding], list[Holding]]:

@@ -1,29 +1,49 @@
 """Markets: what can be bet on, at which prices, and who holds what."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from agents.models import Position
-from markets.models import Market
-from scoring.views.holdings import holdings
+from agents.models import Position, Trade
+from markets.models import Market, PriceObservation, Question, QuestionEntry
+from scoring.views.holdings import STATES, fate_of_trade, holdings
+from scoring.views.prices import price_history
+from scoring.views.venues import venue_address
 
 PER_PAGE = 50
+SORTS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "volume": ("largest volume", ("-volume", "pk")),
+    "closes": ("closing soonest", (F("closes_at").asc(nulls_last=True), "pk")),
+    "resolved": ("resolved last", (F("resolved_at").desc(nulls_last=True), "pk")),
+    "newest": ("first seen last", ("-first_seen_at", "-pk")),
+}
+PLAYED = {"bet": "an agent bet on", "held": "held now", "asked": "asked about"}
+OBSERVATIONS, ROWS = 20, 30
+"""Rows of each kind that a market's page shows unless all are asked for."""
 
 
 @require_safe
 def markets(request: HttpRequest) -> HttpResponse:
-    """Every market by volume, a page at a time, all or those of one status."""
-    status = request.GET.get("status", "")
-    if status and status not in Market.Status.values:
-        raise Http404(f"status={status}: must be one of {', '.join(Market.Status.values)}")
-    rows = Market.objects.select_related("winning_outcome").prefetch_related("outcomes")
-    if status:
-        rows = rows.filter(status=status)
+    """Markets by volume, a page at a time: all, or those of a status, venue, category, some words, or played ones."""
+    categories = list(
+        Market.objects.exclude(category="").order_by("category").values_list("category", flat=True).distinct()
+    )
+    choices = {
+        "status": Market.Status.values,
+        "source": Market.Source.values,
+        "category": categories,
+        "played": list(PLAYED),
+        "sort": list(SORTS),
+    }
+    chosen = {name: _choice(request, name, known) for name, known in choices.items()}
+    words = " ".join(request.GET.get("q", "").replace("\0", "").split())[:200]
+    asked = {name: value for name, value in ({"q": words} | chosen).items() if value}
+    rows = _chosen(chosen, words).order_by(*SORTS[chosen["sort"] or "volume"][1])
     page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
     held: dict[int, int] = dict(
         Position.objects.open()
@@ -32,27 +52,109 @@ def markets(request: HttpRequest) -> HttpResponse:
         .values_list("market")
         .annotate(holders=Count("agent", distinct=True))
     )
-    context: dict[str, Any] = {"page": page, "status": status, "statuses": Market.Status.values, "held": held}
+
+    def link(**other: str) -> str:
+        query = {name: value for name, value in (asked | other).items() if value}
+        return f"?{urlencode(query)}" if query else "?"
+
+    def tabs(name: str, labels: dict[str, str]) -> list[dict[str, Any]]:
+        return [
+            {"query": link(**{name: value}), "label": label, "here": chosen[name] == value}
+            for value, label in labels.items()
+        ]
+
+    context: dict[str, Any] = {
+        "page": page,
+        "words": words,
+        "chosen": chosen,
+        "asked": asked,
+        "kept": [(name, chosen[name]) for name in ("status", "played", "sort") if chosen[name]],
+        "categories": categories,
+        "tabs": [
+            ("Status", tabs("status", {"": "all"} | {value: value for value in Market.Status.values})),
+            ("Played", tabs("played", {"": "all"} | PLAYED)),
+            ("Order", tabs("sort", {"": SORTS["volume"][0]} | {k: SORTS[k][0] for k in list(SORTS)[1:]})),
+        ],
+        "sources": Market.Source.choices,
+        "earlier": link(page=str(page.previous_page_number())) if page.has_previous() else None,
+        "later": link(page=str(page.next_page_number())) if page.has_next() else None,
+        "held": held,
+    }
     return render(request, "scoring/markets.html", context)
+
+
+def _choice(request: HttpRequest, name: str, known: list[str]) -> str:
+    """What the address says of one filter. Raises Http404 for what it can not be."""
+    value = request.GET.get(name, "")
+    if value and value not in known:
+        raise Http404(f"{name}={value} is not one of: {', '.join(known)}")
+    return value
+
+
+def _chosen(chosen: dict[str, str], words: str) -> QuerySet[Market]:
+    rows = Market.objects.select_related("winning_outcome").prefetch_related("outcomes")
+    rows = rows.defer("description", "event_title")
+    rows = rows.filter(**{name: chosen[name] for name in ("status", "source", "category") if chosen[name]})
+    for word in words.split():
+        rows = rows.filter(question__icontains=word)
+    if chosen["played"] == "bet":
+        rows = rows.filter(followed=True)
+    elif chosen["played"] == "held":
+        rows = rows.filter(pk__in=Position.objects.open().values("market"))
+    elif chosen["played"] == "asked":
+        rows = rows.filter(asked=True)
+    return rows
 
 
 @require_safe
 def market(request: HttpRequest, pk: int) -> HttpResponse:
-    """One market: its sides with price, time and source, its resolution, and every position on it."""
+    """One market: its price over time with who entered and left, its resolution, and everything that rests on it."""
     market = get_object_or_404(Market.objects.select_related("winning_outcome"), pk=pk)
-    positions = Position.objects.filter(market=market).select_related(
-        "agent__family", "agent__cohort", "market", "outcome", "settlement"
+    outcomes = list(market.outcomes.annotate(bought=Count("trades", filter=Q(trades__kind="BUY"))))
+    positions = list(
+        Position.objects.filter(market=market).select_related("agent__family", "agent__cohort", "outcome", "settlement")
     )
+    for position in positions:
+        position.market = market
     held, past = holdings(positions)
+    fates = [each.fate for each in (*held, *past)]
+    trades = list(
+        Trade.objects.filter(market=market)
+        .select_related("agent__family", "agent__cohort", "outcome", "brier_score")
+        .order_by("-executed_at", "-pk")
+    )
+    for trade in trades:
+        trade.market = market
+    most = None if "all" in request.GET else ROWS
+    observed = PriceObservation.objects.filter(outcome__market=market).select_related("outcome")
+    questions = Question.objects.filter(options__outcome__market=market).defer("rules").distinct().order_by("-pk")
     return render(
         request,
         "scoring/market.html",
         {
             "market": market,
-            "outcomes": market.outcomes.annotate(
-                bought=Count("trades", filter=Q(trades__kind="BUY")),
-            ),
-            "held": held,
-            "past": past,
+            "outcomes": outcomes,
+            "address": venue_address(market),
+            "held": held[:most],
+            "past": past[:most],
+            "hidden": max(0, len(held) - ROWS) + max(0, len(past) - ROWS) if most else 0,
+            "states": [(name, fates.count(name)) for name in STATES if name in fates],
+            "paid": sum(each.position.realized_pnl for each in past),
+            "trades": [{"trade": trade, "fate": fate_of_trade(trade)} for trade in trades[:most]],
+            "trades_hidden": max(0, len(trades) - ROWS) if most else 0,
+            "observations": list(observed.order_by("-observed_at", "-pk")[:OBSERVATIONS]),
+            "history": price_history(market, outcomes, trades),
+            "questions": list(questions),
+            "twin": _twin(questions),
         },
     )
+
+
+def _twin(questions: QuerySet[Question]) -> Question | None:
+    """The question at the other venue that is one with a question on this market."""
+    pairs = QuestionEntry.objects.filter(Q(question__in=questions.values("pk")) | Q(twin__in=questions.values("pk")))
+    pair = pairs.exclude(twin=None).select_related("question", "twin").order_by("-pk").first()
+    if pair is None:
+        return None
+    own = {question.pk for question in questions}
+    return pair.twin if pair.question_id in own else pair.question

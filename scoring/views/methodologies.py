@@ -4,7 +4,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from agents.models import Chain
+from cohorts.forecasting import ForecastRules
 from cohorts.models import Methodology
+from scoring.formulas import BESIDE, SYMBOLS, display, formulas, inline
 
 # Appendix B of the source's scoring document.
 BRIER_BANDS = (
@@ -24,6 +27,20 @@ RETURN_BANDS = (
     ("below −20 %", "Very poor"),
 )
 
+LIMITS = (
+    "Paper trades have no depth. At a price of 0.0005 a bet of $2,500 is five million shares, which nobody would sell, "
+    "and one tick doubles it. Each agent’s page shows which part of its profit or loss its largest position is.",
+    "The Brier score of bets takes the size of a bet for a probability. It is a share of cash, so this is not a proper "
+    "score; that of stated forecasts is.",
+    "Cohorts overlap and bet on the same markets, so intervals over cohorts are too narrow. They use Student’s t where "
+    "the sources write 1.96.",
+    "Hosted models change behind stable names. The model and the provider that answered are kept with every call.",
+    "External agents could wait for news: their deadline is 15 minutes after the freeze, and they are ranked apart.",
+    "Questions of many options score lower in the mean form: it is at most 2/n for n options that exclude each other.",
+    "The texts of markets belong to their venues; archives say under what terms they may be used.",
+)
+"""What every reader of a result should know."""
+
 
 @require_safe
 def methodology(request: HttpRequest, version: str | None = None) -> HttpResponse:
@@ -31,6 +48,7 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
     published = Methodology.objects.filter(published_at__isnull=False).prefetch_related("cohorts")
     current = Methodology.objects.current()
     shown = get_object_or_404(published, version=version or current.version)
+    rules = shown.forecast_rules
     return render(
         request,
         "scoring/methodology.html",
@@ -40,12 +58,24 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
             "versions": published.order_by("published_at", "pk"),
             "maximum_bet_percent": shown.maximum_bet_fraction * 100,
             "retry_hours": shown.retry_window.total_seconds() / 3600,
-            "notes": (
-                ("System prompt", shown.system_prompt),
-                ("User prompt", shown.user_prompt),
-                ("Note after a malformed answer", shown.malformed_note),
-                ("Note after an answer of which nothing could be carried out", shown.refused_note),
-            ),
+            "forecast": rules,
+            "category_percent": rules and rules.category_share * 100,
+            "notes": [*_prompts(shown), *(_prompts(rules, of="Forecasts: ") if rules else ())],
+            "formulas": formulas(shown),
+            "symbols": [(inline(symbol), meaning) for symbol, meaning in SYMBOLS],
+            "beside": [(name, display(formula), meaning) for name, formula, meaning in BESIDE],
+            "limits": LIMITS,
+            "chains": Chain.objects.all(),
             "bands": (("Brier score", BRIER_BANDS), ("Return", RETURN_BANDS)),
         },
     )
+
+
+def _prompts(rules: Methodology | ForecastRules, of: str = "") -> list[tuple[str, str]]:
+    """A protocol's prompts and notes with their titles."""
+    return [
+        (f"{of}System prompt", rules.system_prompt),
+        (f"{of}User prompt", rules.user_prompt),
+        (f"{of}Note after a malformed answer", rules.malformed_note),
+        (f"{of}Note after an answer of which nothing could be carried out", rules.refused_note),
+    ]

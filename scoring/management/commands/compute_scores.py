@@ -9,7 +9,7 @@ from scoring.services.scores import compute_scores
 
 
 class Command(ArenaCommand):
-    help = "Scores every purchase on a market resolved by --at, then recomputes the leaderboards."
+    help = "Scores every purchase and forecast on what resolved by --at, then recomputes the leaderboards."
 
     def perform(self, at: datetime, options: dict[str, Any]) -> Result:
         report = asdict(compute_scores(at=at))

@@ -44,7 +44,7 @@ class Command(ArenaCommand):
                 family=family,
                 progress=progress,
             )
-        refresh_boards(at=at)
+        refresh_boards(at=at, afresh=False)
         summary = {
             "universe": report.universe,
             "asked": report.asked,

@@ -1,14 +1,11 @@
-"""What reality made of it: Brier rows, snapshots of portfolios, and leaderboards."""
+"""What reality made of portfolios: Brier rows and snapshots."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import F, Q
 
-from agents.models import Agent, Trade
+from agents.models import Agent, Family, Trade
 from markets.fields import MoneyField
 from markets.models import Market
 
@@ -68,18 +65,23 @@ class Snapshot(models.Model):
         return f"{self.agent} at {self.taken_at:%Y-%m-%d %H:%M}: {self.total_value}"
 
 
-class Leaderboard(models.Model):
-    """A ranking as last computed. `methodology` is empty for the board over all versions."""
+class FamilyTotal(models.Model):
+    """What the agents of a family that have a snapshot of an instant are worth together.
 
-    protocol = models.CharField(max_length=20)
-    methodology = models.CharField(max_length=20, blank=True)
-    computed_at = models.DateTimeField()
-    entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
+    The database itself keeps these with every snapshot that is written (`scoring.rollups`): curves read one row an
+    instant, however many cohorts there are.
+    """
+
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="totals")
+    taken_at = models.DateTimeField()
+    agents = models.PositiveIntegerField()
+    total = MoneyField()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["protocol", "methodology"], name="one_board_per_protocol_and_methodology")
+            models.UniqueConstraint(fields=["taken_at", "family"], name="one_total_per_instant_and_family"),
         ]
+        ordering = ["-taken_at", "family_id"]
 
     def __str__(self) -> str:
-        return f"{self.protocol} {self.methodology or 'all'}"
+        return f"{self.family} at {self.taken_at:%Y-%m-%d %H:%M}: {self.total} of {self.agents}"

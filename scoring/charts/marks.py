@@ -1,0 +1,93 @@
+"""What tells curves apart besides colour: a shape for each family, and colours that can be read in both themes."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+from agents.models import Family
+
+DARKEST, LIGHTEST = 0.143, 0.285
+"""Relative luminance with a contrast of 3 or more to the papers of both themes."""
+POINTED = 1.18
+"""How much further corners reach than a circle that looks equally large."""
+
+
+def mark_of(family: Family) -> int:
+    """The number of a family's shape, which is the same on every page."""
+    return ((family.pk or 1) - 1) % len(SHAPES)
+
+
+def shape(mark: int, x: float, y: float, radius: float = 4.5) -> str:
+    """The path of a shape around a point."""
+    return SHAPES[mark % len(SHAPES)](x, y, radius)
+
+
+@cache
+def readable(color: str) -> str:
+    """The colour, as much darker or lighter as it takes to be told from white and from black paper."""
+    parts = tuple(int(color[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    target = min(max(luminance(parts), DARKEST), LIGHTEST)
+    low, high = 0.0, 2.0  # 0 is black, 1 the colour as it is, 2 white
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if luminance(_shaded(parts, middle)) < target else (low, middle)
+    if abs(luminance(parts) - target) < 1e-9:
+        return color
+    return "#" + "".join(f"{round(part * 255):02x}" for part in _shaded(parts, (low + high) / 2))
+
+
+def luminance(parts: tuple[float, ...]) -> float:
+    """Relative luminance, as WCAG has it, of red, green and blue from 0 to 1."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _shaded(parts: tuple[float, ...], amount: float) -> tuple[float, ...]:
+    if amount <= 1:
+        return tuple(part * amount for part in parts)
+    return tuple(part + (1 - part) * (amount - 1) for part in parts)
+
+
+def _circle(x: float, y: float, radius: float) -> str:
+    r, across = _number(radius), _number(2 * radius)
+    return f"M{_number(x - radius)} {_number(y)}a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0 -{across} 0Z"
+
+
+def _polygon(corners: int, turn: float, *, inner: float = 0.0, size: float = POINTED) -> Callable[..., str]:
+    """A regular polygon, its first corner `turn` degrees from the top; a star where `inner` is given."""
+
+    def path(x: float, y: float, radius: float) -> str:
+        steps = corners * 2 if inner else corners
+        points = []
+        for step in range(steps):
+            reach = radius * size * (inner if inner and step % 2 else 1)
+            angle = math.radians(turn + 360 * step / steps)
+            points.append(f"{_number(x + reach * math.sin(angle))} {_number(y - reach * math.cos(angle))}")
+        return "M" + "L".join(points) + "Z"
+
+    return path
+
+
+def _plus(x: float, y: float, radius: float) -> str:
+    arm, half = radius * 1.1, radius * 0.42
+    return (
+        f"M{_number(x - half)} {_number(y - arm)}h{_number(2 * half)}v{_number(arm - half)}h{_number(arm - half)}"
+        f"v{_number(2 * half)}h{_number(half - arm)}v{_number(arm - half)}h{_number(-2 * half)}v{_number(half - arm)}"
+        f"h{_number(half - arm)}v{_number(-2 * half)}h{_number(arm - half)}Z"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+SHAPES: tuple[Callable[[float, float, float], str], ...] = (
+    _circle,
+    _polygon(4, 45, size=1.25),
+    _polygon(3, 0, size=1.35),
+    _polygon(4, 0, size=1.3),
+    _polygon(3, 180, size=1.35),
+    _plus,
+    _polygon(5, 0, inner=0.45, size=1.45),
+    _polygon(6, 0),
+)

@@ -1,0 +1,105 @@
+"""Atom feeds: what was decided last, and what reality said last."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.contrib.syndication.views import Feed
+from django.db.models import Prefetch, Q
+from django.urls import reverse
+from django.utils.feedgenerator import Atom1Feed
+from django.utils.html import escape
+
+from agents.models import Decision, Position, Trade
+from markets.models import Market
+from scoring.templatetags.arena import money, plain, price, shares, signed_money
+
+ITEMS = 50
+SUMMARY = 1_000
+"""Characters of a model's reasoning that a feed repeats; the page has all of it."""
+
+
+class Decisions(Feed):  # type: ignore[type-arg]
+    """The latest completed decisions, each with its trades and its reasoning."""
+
+    feed_type = Atom1Feed
+    title = "Forecaster Arena: decisions"
+    subtitle = "What language models bet, sold or held on real prediction markets, and why."
+    author_name = "Forecaster Arena"
+    description_template = None
+
+    def link(self) -> str:
+        return reverse("leaderboard")
+
+    def items(self) -> Iterable[Decision]:
+        trades = Trade.objects.select_related("market", "outcome").defer("market__description").order_by("sequence")
+        completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-decided_at", "-pk")
+        return completed.select_related("agent__family", "cohort").prefetch_related(Prefetch("trades", trades))[:ITEMS]
+
+    def item_title(self, item: Any) -> str:
+        said = "HOLD by fallback" if item.fallback else item.action
+        return plain(f"{item.agent.family.display_name}: {said}, cohort {item.cohort.number}, week {item.week}")
+
+    def item_description(self, item: Any) -> str:
+        done = [
+            f"{t.kind} {shares(t.shares)} {t.side} at {price(t.price)} for {money(t.amount)}: {t.market.question}"
+            for t in item.trades.all()
+        ]
+        return _text([*done, item.reasoning[:SUMMARY]])
+
+    def item_link(self, item: Any) -> str:
+        return reverse("decision", args=[item.pk])
+
+    def item_updateddate(self, item: Any) -> datetime:
+        return item.decided_at  # type: ignore[no-any-return]
+
+    item_pubdate = item_updateddate
+
+    def item_categories(self, item: Any) -> Sequence[str]:
+        return [item.action, item.agent.family.slug]
+
+
+class Resolutions(Feed):  # type: ignore[type-arg]
+    """The markets that came to their end last, of those that an agent played or a question stands on."""
+
+    feed_type = Atom1Feed
+    title = "Forecaster Arena: resolutions"
+    subtitle = "How the markets ended that models bet on or were asked about."
+    author_name = "Forecaster Arena"
+
+    def link(self) -> str:
+        return f"{reverse('markets')}?status=resolved"
+
+    def items(self) -> Iterable[Market]:
+        ended = Market.objects.filter(Q(followed=True) | Q(asked=True)).filter(
+            status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED)
+        )
+        positions = Position.objects.select_related("agent__family", "agent__cohort", "outcome").order_by("pk")
+        ended = ended.select_related("winning_outcome").defer("description").order_by("-resolved_at", "-pk")
+        return ended.prefetch_related(Prefetch("positions", positions))[:ITEMS]
+
+    def item_title(self, item: Any) -> str:
+        return plain(f"{item.winning_side or 'Cancelled'}: {item.question}")
+
+    def item_description(self, item: Any) -> str:
+        held = [
+            f"{p.agent.family.display_name}, cohort {p.agent.cohort.number}, {p.side}: {signed_money(p.realized_pnl)}"
+            for p in item.positions.all()
+        ]
+        return _text(held or ["No agent held it."])
+
+    def item_link(self, item: Any) -> str:
+        return reverse("market", args=[item.pk])
+
+    def item_updateddate(self, item: Any) -> datetime:
+        return item.resolved_at  # type: ignore[no-any-return]
+
+    item_pubdate = item_updateddate
+
+    def item_categories(self, item: Any) -> Sequence[str]:
+        return [plain(item.category)] if item.category else []
+
+
+def _text(lines: Iterable[str]) -> str:
+    """Lines of text from outside, as a feed can hold them: its readers take a summary for HTML."""
+    return "<br>".join(str(escape(plain(line))) for line in lines if line)

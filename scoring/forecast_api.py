@@ -1,0 +1,378 @@
+"""Questions, forecasts and the boards of the forecast protocol, for readers."""
+
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema_field
+from rest_framework import serializers
+
+from agents.api import CallRow
+from agents.models import Family, Forecast, ModelCall
+from markets.blocks import decimal_text
+from markets.models import Market, Question, QuestionEntry, QuestionOption
+from markets.rest import (
+    Cursor,
+    DecimalText,
+    Documented,
+    Filters,
+    OneOfFilter,
+    OptionalText,
+    PresentFilter,
+    ReferenceFilter,
+    Row,
+    Rows,
+    field_names,
+)
+from scoring.models import ForecastScore, Leaderboard
+from scoring.questions import option_prices, outcome_of
+from scoring.services.forecast_boards import FORECAST
+
+# --- boards ----------------------------------------------------------------------------------------------
+
+
+def _number(**options: Any) -> serializers.FloatField:
+    return serializers.FloatField(allow_null=True, **options)
+
+
+def _interval() -> serializers.ListField:
+    return serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2, allow_null=True)
+
+
+def _by_gamma(help_text: str) -> serializers.DictField:
+    return serializers.DictField(
+        child=serializers.FloatField(allow_null=True), allow_null=True, help_text=f"{help_text} By risk aversion."
+    )
+
+
+class ForecastBoardEntry(serializers.Serializer):
+    """A family or a reference forecaster on a board of the forecast protocol, as it was last computed."""
+
+    forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
+    family = serializers.CharField(allow_null=True, help_text="Null for a reference.")
+    display_name = serializers.CharField()
+    reference = serializers.BooleanField(help_text="market, uniform, ensemble, and two more ways to combine families.")
+    external = serializers.BooleanField(help_text="Somebody else's agent, which submits by itself: ranked apart.")
+    rank = serializers.IntegerField(
+        allow_null=True,
+        help_text="By Brier score among the families; a reference's is the place it would take, an external has none.",
+    )
+    rank_low = serializers.IntegerField(allow_null=True)
+    rank_high = serializers.IntegerField(allow_null=True)
+    n = serializers.IntegerField(help_text="Resolved questions answered; one asked on several days counts once.")
+    forecasts = serializers.IntegerField(help_text="Forecasts on them.")
+    coverage = _number(help_text="The share of what was asked and resolved that was answered.")
+    brier = _number(help_text="Mean form, (1/n) times the sum over options: long questions score lower.")
+    brier_se = _number()
+    brier_ci = _interval()
+    log = _number(help_text="Mean natural logarithm of the probability of what happened, clipped at 1e-6.")
+    spherical = _number()
+    accuracy = _number()
+    average_return = _by_gamma("Gross, per dollar staked at the asks.")
+    average_return_ci = serializers.DictField(child=_interval(), allow_null=True)
+    log_wealth = _by_gamma("Of stakes that may keep cash; null where one was ruined.")
+    ruins = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
+    alpha = _number(help_text="The market's Brier score less the forecaster's, on the same questions.")
+    alpha_se = _number()
+    alpha_ci = _interval()
+    bss_uniform = _number()
+    bss_market = _number()
+    ece = _number(help_text="Expected calibration error over ten bins.")
+    ece_noise_floor = _number()
+    weighted_brier = _number(help_text="Weighted by the questions' discrimination.")
+    adjusted_brier = _number(help_text="As if everybody had answered every question.")
+    adjusted_brier_se = _number()
+    irt_ability = _number()
+    irt_se = _number()
+    bt_ability = _number()
+    bt_se = _number()
+    pool_weight = _number(help_text="In the linear pool of the families that fits best.")
+    cost_usd = serializers.CharField(allow_null=True, help_text="Of all that was asked; null by category.")
+    asked = serializers.IntegerField(allow_null=True, help_text="Sheets of questions put to it.")
+    declined = serializers.IntegerField(allow_null=True, help_text="Sheets to which it gave no readable answer.")
+    refused = serializers.IntegerField(allow_null=True, help_text="Forecasts stated that broke the rules.")
+
+
+class OfProtocols(Documented):
+    """Schema of an endpoint whose rows are those of the protocol that is asked for, each with its own fields."""
+
+    def rows(self) -> tuple[Any, ...]:
+        return (self.view.serializer_class, *self.view.other_serializer_classes)
+
+    def get_override_parameters(self) -> list[OpenApiParameter]:
+        *others, only = super().get_override_parameters()
+        only.enum = list(dict.fromkeys(name for row in self.rows() for name in field_names(row)))
+        return [*others, only]
+
+    def get_response_serializers(self) -> Any:
+        rows = PolymorphicProxySerializer("BoardEntry", self.rows(), resource_type_field_name=None)
+        return super().get_response_serializers() | {200: rows}
+
+
+class ForecastBoardRow(Row):
+    methodology = OptionalText(help_text="Null: over all.")
+    category = OptionalText(help_text="Null: over all.")
+
+    class Meta:
+        model = Leaderboard
+        fields: tuple[str, ...] = ("id", "methodology", "arm", "category", "computed_at")
+
+
+class ForecastBoardDetail(ForecastBoardRow):
+    entries = ForecastBoardEntry(many=True, read_only=True)
+    report = serializers.SerializerMethodField(
+        help_text="What stands beside the ranking: pairs, return curves, reliability, agreement, words against bets."
+    )
+
+    class Meta(ForecastBoardRow.Meta):
+        fields = (*ForecastBoardRow.Meta.fields, "entries", "report")
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_report(self, board: Leaderboard) -> Any:
+        return board.report
+
+
+class ForecastBoardFilters(Filters):
+    methodology = PresentFilter()
+    arm = PresentFilter()
+    category = PresentFilter()
+
+    class Meta:
+        model = Leaderboard
+        fields = {"computed_at": ["gte", "lt"]}
+
+
+class ForecastBoards(Rows):
+    """The boards of the forecast protocol; one of them with its entries and all that stands beside them."""
+
+    queryset = Leaderboard.objects.filter(protocol=FORECAST)
+    serializer_class = ForecastBoardRow
+    detail_serializer_class = ForecastBoardDetail
+    filterset_class = ForecastBoardFilters
+    orderings = {"id": "pk", "computed_at": "computed_at"}
+
+    def get_queryset(self) -> QuerySet[Leaderboard]:
+        boards = super().get_queryset()
+        return boards if self.detail else boards.defer("entries", "report")
+
+
+# --- forecasts -------------------------------------------------------------------------------------------
+
+
+class ForecastRow(Row):
+    forecaster = serializers.CharField(source="family.slug", read_only=True, help_text="Its name on the boards.")
+    family = serializers.CharField(source="family.slug", read_only=True)
+    probabilities = serializers.DictField(child=serializers.FloatField(), read_only=True)
+    brier = serializers.SerializerMethodField(help_text="Mean form; null until the question is resolved.")
+    log = serializers.SerializerMethodField(help_text="Natural, clipped at 1e-6.")
+    spherical = serializers.SerializerMethodField()
+    accuracy = serializers.SerializerMethodField()
+    market_brier = serializers.SerializerMethodField(help_text="The market's on the same, at the prices then.")
+
+    class Meta:
+        model = Forecast
+        fields: tuple[str, ...] = (
+            "id", "question", "forecaster", "family", "release", "methodology", "arm", "probabilities", "normalised",
+            "rationale", "made_at", "brier", "log", "spherical", "accuracy", "market_brier",
+        )  # fmt: skip
+
+    def _scored(self, forecast: Forecast, name: str) -> float | None:
+        score: ForecastScore | None = getattr(forecast, "score", None)
+        return getattr(score, name) if score else None
+
+    def get_brier(self, forecast: Forecast) -> float | None:
+        return self._scored(forecast, "brier")
+
+    def get_log(self, forecast: Forecast) -> float | None:
+        return self._scored(forecast, "log")
+
+    def get_spherical(self, forecast: Forecast) -> float | None:
+        return self._scored(forecast, "spherical")
+
+    def get_accuracy(self, forecast: Forecast) -> float | None:
+        return self._scored(forecast, "accuracy")
+
+    def get_market_brier(self, forecast: Forecast) -> float | None:
+        return self._scored(forecast, "market_brier")
+
+
+class ForecastDetail(ForecastRow):
+    stated = serializers.DictField(child=serializers.CharField(), read_only=True, help_text="As it was written.")
+    system_prompt = serializers.CharField(source="call.system_prompt", read_only=True)
+    user_prompt = serializers.CharField(source="call.user_prompt", read_only=True, help_text="Byte for byte.")
+    calls = CallRow(source="elicitation.calls", many=True, read_only=True, help_text="Of its whole sheet.")
+
+    class Meta(ForecastRow.Meta):
+        fields = (*ForecastRow.Meta.fields, "stated", "system_prompt", "user_prompt", "calls")
+
+
+class ForecastFilters(Filters):
+    family = ReferenceFilter(Family, by="slug")
+    arm = PresentFilter()
+    methodology = PresentFilter()
+    status = OneOfFilter(Question.Status.choices, field_name="question__status")
+
+    class Meta:
+        model = Forecast
+        fields = {
+            "question": ["exact"],
+            "release": ["exact"],
+            "normalised": ["exact"],
+            "made_at": ["gte", "lt"],
+        }
+
+
+SCORES = ("brier", "log", "spherical", "accuracy", "market_brier")
+
+
+class Forecasts(Rows):
+    """What was stated, newest first, with what it came to; one of them with its prompt and every call."""
+
+    queryset = Forecast.objects.select_related("family")
+    serializer_class = ForecastRow
+    detail_serializer_class = ForecastDetail
+    filterset_class = ForecastFilters
+    orderings = {"made_at": "made_at"}
+    ordering = ("-made_at",)
+    pagination_class = Cursor
+
+    def get_queryset(self) -> QuerySet[Forecast]:
+        forecasts = super().get_queryset()
+        if self.shows(*SCORES):
+            forecasts = forecasts.select_related("score")
+        if self.detail:
+            forecasts = forecasts.select_related(
+                "elicitation__methodology", "elicitation__sheet__question_set", "call__elicitation__methodology",
+                "call__elicitation__sheet__question_set",
+            ).prefetch_related(Prefetch("elicitation__calls", ModelCall.objects.order_by("sequence")))  # fmt: skip
+        return forecasts if self.shows("rationale") else forecasts.defer("rationale")
+
+
+# --- questions -------------------------------------------------------------------------------------------
+
+
+class QuestionOptionRow(serializers.Serializer):
+    name = serializers.CharField()
+    market = serializers.IntegerField(allow_null=True, help_text="Null where no market stands for it.")
+    price = DecimalText(allow_null=True, help_text="The last accepted price; what the others leave, without a market.")
+    no_price = DecimalText(allow_null=True, help_text="That of the market's other side, else 1 less the price.")
+    happened = serializers.BooleanField(allow_null=True)
+
+
+class QuestionRow(Row):
+    event = serializers.CharField(source="event_key", read_only=True, help_text="What questions of one event share.")
+    question = serializers.CharField(source="text", read_only=True)
+    options = serializers.SerializerMethodField()
+    outcome = serializers.SerializerMethodField(
+        help_text="The option that happened; where options are not exclusive, all that did; null until resolved."
+    )
+
+    class Meta:
+        model = Question
+        fields: tuple[str, ...] = (
+            "id", "source", "event", "market", "question", "category", "options", "exclusive", "status", "closes_at",
+            "first_asked_at", "closed_at", "resolved_at", "outcome",
+        )  # fmt: skip
+
+    @extend_schema_field(QuestionOptionRow(many=True))
+    def get_options(self, question: Question) -> Any:
+        # By hand: a serializer made for each row of a page would be most of the page's time.
+        return [
+            {
+                "name": priced.option.name,
+                "market": priced.option.outcome.market_id if priced.option.outcome else None,
+                "price": None if priced.price is None else decimal_text(priced.price),
+                "no_price": None if priced.no_price is None else decimal_text(priced.no_price),
+                "happened": priced.option.happened,
+            }
+            for priced in option_prices(question)
+        ]
+
+    @extend_schema_field(
+        {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]}
+    )
+    def get_outcome(self, question: Question) -> str | list[str] | None:
+        return outcome_of(question)
+
+
+class AskedPrice(serializers.Serializer):
+    price = serializers.CharField(allow_null=True, help_text="Mid.")
+    ask = serializers.CharField(allow_null=True)
+    no_ask = serializers.CharField(allow_null=True)
+    stale = serializers.BooleanField()
+
+
+class Difficulty(serializers.Serializer):
+    arm = serializers.CharField()
+    difficulty = serializers.FloatField()
+    difficulty_se = _number()
+    discrimination = _number()
+    discrimination_se = _number()
+
+
+class AskedDay(serializers.Serializer):
+    """A question on a day it was asked."""
+
+    day = serializers.DateTimeField(source="question_set.day")
+    methodology = serializers.CharField(source="question_set.methodology")
+    frozen_at = serializers.DateTimeField(source="question_set.frozen_at")
+    reason = serializers.ChoiceField(choices=QuestionEntry.Reason.choices)
+    prices = serializers.DictField(child=AskedPrice())
+    twin = serializers.IntegerField(
+        source="twin_id", allow_null=True, help_text="The same question at the other venue, which is not asked besides."
+    )
+
+
+class QuestionDetail(QuestionRow):
+    rules = OptionalText()
+    asked = AskedDay(source="entries", many=True, read_only=True)
+    difficulties = Difficulty(many=True, read_only=True, help_text="By item response theory, as last fitted.")
+    forecasts = ForecastRow(many=True, read_only=True)
+
+    class Meta(QuestionRow.Meta):
+        fields = (*QuestionRow.Meta.fields, "rules", "difficulties", "asked", "forecasts")
+
+
+class QuestionFilters(Filters):
+    category = PresentFilter()
+    market = ReferenceFilter(Market, "options__outcome__market", distinct=True)
+
+    class Meta:
+        model = Question
+        fields = {
+            "source": ["exact"],
+            "status": ["exact"],
+            "exclusive": ["exact"],
+            "closes_at": ["gte", "lt"],
+            "first_asked_at": ["gte", "lt"],
+            "closed_at": ["gte", "lt"],
+            "resolved_at": ["gte", "lt"],
+        }
+
+
+class Questions(Rows):
+    """What forecasters were asked, newest first; one of them with each day's prices and what everybody said."""
+
+    queryset = Question.objects.defer("rules")
+    serializer_class = QuestionRow
+    detail_serializer_class = QuestionDetail
+    filterset_class = QuestionFilters
+    orderings = {"id": "pk", "closes_at": "closes_at", "first_asked_at": "first_asked_at", "resolved_at": "resolved_at"}
+    ordering = ("-pk",)
+
+    def get_queryset(self) -> QuerySet[Question]:
+        questions = super().get_queryset()
+        if self.shows("options", "outcome"):
+            options = QuestionOption.objects.select_related("outcome").prefetch_related("outcome__market__outcomes")
+            questions = questions.prefetch_related(Prefetch("options", options))
+        if self.detail:
+            questions = questions.defer(None)
+        if self.shows("difficulties"):
+            questions = questions.prefetch_related("difficulties")
+        if self.shows("asked"):
+            entries = QuestionEntry.objects.select_related("question_set")
+            questions = questions.prefetch_related(Prefetch("entries", entries.order_by("question_set__day", "pk")))
+        if self.shows("forecasts"):
+            said = Forecast.objects.select_related("family", "score").order_by("made_at", "arm", "family", "pk")
+            questions = questions.prefetch_related(Prefetch("forecasts", said))
+        return questions

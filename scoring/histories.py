@@ -1,0 +1,240 @@
+"""What agents and families were worth at past instants, from snapshots and their totals by family."""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from itertools import accumulate
+from typing import Any
+
+from django.db import connection, connections
+from django.db.models import Model, OuterRef, Subquery
+
+from agents.models import Agent, Family
+from agents.models.ledger import to_cents
+from cohorts.models import Cohort, Methodology
+from scoring.models import FamilyTotal, Snapshot
+
+Values = Sequence[Decimal | None]
+Total = tuple[int, Decimal]
+"""How many agents have a snapshot of an instant, and what they are worth together."""
+Life = tuple[datetime, datetime]
+"""The instants of an agent's first and of its newest snapshot."""
+NOTHING: Total = (0, Decimal(0))
+UNKNOWN: Any = object()
+"""Stands where no total tells a mean."""
+
+
+def with_company(agents: Iterable[Agent]) -> list[Agent]:
+    """The agents with their families, cohorts and methodologies loaded, each of these once.
+
+    Joined, they would come with every row, a methodology's prompts among them.
+    """
+    found = list(agents)
+    families = Family.objects.in_bulk({agent.family_id for agent in found})
+    cohorts = Cohort.objects.in_bulk({agent.cohort_id for agent in found})
+    methodologies = Methodology.objects.in_bulk({cohort.methodology_id for cohort in cohorts.values()})
+    for cohort in cohorts.values():
+        Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
+    for agent in found:
+        Agent.family.field.set_cached_value(agent, families[agent.family_id])
+        Agent.cohort.field.set_cached_value(agent, cohorts[agent.cohort_id])
+    return found
+
+
+def lives(families: Iterable[int], until: datetime) -> dict[int, dict[int, Life]]:
+    """By family, the life until an instant of each of its agents that has a snapshot by then."""
+    own = Snapshot.objects.filter(agent=OuterRef("pk"), taken_at__lte=until).order_by("taken_at").values("taken_at")
+    rows = Agent.objects.filter(family__in=families).order_by()
+    found: dict[int, dict[int, Life]] = defaultdict(dict)
+    for family, agent, first, last in rows.values_list("family", "pk", Subquery(own[:1]), Subquery(own.reverse()[:1])):
+        if first is not None:
+            found[family][agent] = (first, last)
+    return found
+
+
+def family_values(
+    agents: Iterable[Agent], instants: Sequence[datetime], known: Mapping[int, Mapping[int, Life]] | None = None
+) -> list[tuple[Family, Values]]:
+    """Each family (family and cohort loaded) with the mean value of its agents at each instant (ascending).
+
+    An agent joins with its first value. Means are read from the totals wherever these hold the very agents that count;
+    the rest, which is next to nothing where whole families are asked for, is looked up agent by agent. `known` are the
+    families' lives until the last instant, where somebody has looked them up.
+    """
+    played: dict[Family, list[Agent]] = defaultdict(list)
+    for agent in agents:
+        played[agent.family].append(agent)
+    if not instants:
+        return [(family, []) for family in played]
+    known = lives([family.pk for family in played], instants[-1]) if known is None else known
+    casts = {family: _cast(agents, known.get(family.pk, {})) for family, agents in played.items()}
+    totals = _totals([family.pk for family, cast in casts.items() if cast.whole], instants)
+    means = {family: cast.means(totals.get(family.pk, {}), instants) for family, cast in casts.items()}
+    for family, place, mean in _looked_up_means(played, means, instants):
+        means[family][place] = mean
+    return list(means.items())  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class _Cast:
+    """Who counts in a family's mean at an instant: those that play, and those that are over, which keep their cash."""
+
+    whole: bool
+    """Are these all agents of the family that have snapshots by then, as the totals are of all?"""
+    begun: list[datetime] = field(default_factory=list)
+    ended: list[datetime] = field(default_factory=list)
+    over: list[datetime] = field(default_factory=list)
+    kept: list[Decimal] = field(default_factory=list)
+    """The cash of none, of the first, of the first two… that were over."""
+    strange: list[tuple[datetime, datetime]] = field(default_factory=list)
+    """When totals hold agents that do not count: from a cohort's end to its closing snapshot."""
+
+    def means(self, totals: Mapping[int, Total], instants: Sequence[datetime]) -> list[Any]:
+        """The mean at each instant, UNKNOWN where the total, by the instant's place, is not that of who plays then."""
+        if not self.whole:
+            return [UNKNOWN] * len(instants)
+        playing, ended, over = (_reached(instants, times) for times in (self.begun, self.ended, self.over))
+        strange = {p for a, b in self.strange for p in range(bisect_left(instants, a), bisect_right(instants, b))}
+        means: list[Any] = []
+        for place in range(len(instants)):
+            agents, value = totals.get(place, NOTHING)
+            if agents != playing[place] - ended[place] or place in strange:
+                means.append(UNKNOWN)
+            else:
+                number = agents + over[place]
+                means.append(to_cents((value + self.kept[over[place]]) / number) if number else None)
+        return means
+
+
+def _reached(instants: Sequence[datetime], times: Sequence[datetime]) -> list[int]:
+    """How many of the times each instant (ascending) has reached."""
+    steps = [0] * (len(instants) + 1)
+    for time in times:
+        steps[bisect_left(instants, time)] += 1
+    return list(accumulate(steps))
+
+
+def _cast(agents: Sequence[Agent], lives: Mapping[int, Life]) -> _Cast:
+    cast = _Cast(whole=lives.keys() <= {agent.pk for agent in agents})
+    left: list[tuple[datetime, Decimal]] = []
+    for agent in agents:
+        started, over = agent.cohort.started_at, agent.cohort.completed_at
+        if over is not None:
+            left.append((over, agent.cash))
+        if agent.pk not in lives:
+            continue
+        first, last = lives[agent.pk]
+        if first < started:
+            cast.strange.append((first, started))
+        if over is not None and over <= last:
+            cast.strange.append((over, last))
+        begun = max(first, started)
+        if over is None or begun < over:
+            cast.begun.append(begun)
+            cast.ended += [over] if over is not None else []
+    left.sort()
+    cast.over, cast.kept = [at for at, _ in left], [*accumulate((cash for _, cash in left), initial=Decimal(0))]
+    return cast
+
+
+def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, dict[int, Total]]:
+    """By family, the totals by the place of their instant. By hand: the ORM would make an instant of each row again."""
+    found: dict[int, dict[int, Total]] = defaultdict(dict)
+    if families:
+        edges, parameters = _edges(instants)
+        table, convert = FamilyTotal._meta.db_table, _from_db(FamilyTotal, "total")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"{edges} SELECT t.family_id, edge.place, t.agents, t.total "  # noqa: S608 - numbers and our own names
+                f"FROM edge JOIN {table} t ON t.taken_at = edge.instant WHERE t.family_id IN ({_listed(families)})",
+                parameters,
+            )
+            for family, place, agents, total in cursor.fetchall():
+                found[family][place] = (agents, convert(total))
+    return found
+
+
+def _looked_up_means(
+    played: Mapping[Family, Sequence[Agent]], means: Mapping[Family, Sequence[Any]], instants: Sequence[datetime]
+) -> Iterator[tuple[Family, int, Decimal | None]]:
+    """The means of families at those places that no total told."""
+    unknown = {family: [p for p, mean in enumerate(row) if mean is UNKNOWN] for family, row in means.items()}
+    places = sorted({place for lacking in unknown.values() for place in lacking})
+    step = {place: step for step, place in enumerate(places)}
+    lacking = [agent for family, agents in played.items() if unknown[family] for agent in agents]
+    values = agent_values(lacking, [instants[place] for place in places])
+    for family, of_family in unknown.items():
+        for place in of_family:
+            yield family, place, _mean([values[agent.pk][step[place]] for agent in played[family]])
+
+
+def agent_values(agents: Iterable[Agent], instants: Sequence[datetime]) -> dict[int, Values]:
+    """Each agent's total value (cohort loaded) at each instant (ascending), by its id.
+
+    That is its newest snapshot by then, None before its first. Once its cohort is complete it holds nothing but cash
+    and keeps it: a curve that dropped who has finished would show the survivors alone.
+    """
+    values: dict[int, list[Decimal | None]] = {}
+    playing = []
+    for agent in agents:
+        over = agent.cohort.completed_at
+        values[agent.pk] = [agent.cash if over is not None and over <= at else None for at in instants]
+        if over is None or (instants and over > instants[0]):
+            playing.append(agent.pk)
+    for holder, place, total in _looked_up(playing, instants):
+        values[holder][place] = total
+    return dict(values)
+
+
+def _looked_up(agents: Sequence[int], instants: Sequence[datetime]) -> Iterator[tuple[int, int, Decimal]]:
+    """(agent, place of the instant, value) for the instants of each agent's cohort's life that have a snapshot.
+
+    Written by hand because it must look up one place of an index for each: every spelling the ORM has for it reads all
+    snapshots of the time, which are a thousand a week and agent.
+    """
+    if not agents or not instants:
+        return
+    edges, parameters = _edges(instants)
+    snapshot, agent, cohort = (model._meta.db_table for model in (Snapshot, Agent, Cohort))
+    convert = _from_db(Snapshot, "total_value")
+    sql = (
+        f"{edges}, found AS (SELECT {agent}.id AS agent, edge.place, (SELECT total_value FROM {snapshot} "  # noqa: S608
+        f"WHERE agent_id = {agent}.id AND taken_at <= edge.instant ORDER BY taken_at DESC LIMIT 1) AS total "
+        f"FROM edge, {agent} JOIN {cohort} ON {cohort}.id = {agent}.cohort_id "
+        f"WHERE {agent}.id IN ({_listed(agents)}) AND {cohort}.started_at <= edge.instant "
+        f"AND ({cohort}.completed_at IS NULL OR {cohort}.completed_at > edge.instant)) "
+        "SELECT agent, place, total FROM found WHERE total IS NOT NULL"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        for holder, place, total in cursor.fetchall():
+            yield holder, place, convert(total)
+
+
+def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
+    """The instants with their places as a table `edge` of a statement, and the parameters of that."""
+    adapt, stamp = (
+        connection.ops.adapt_datetimefield_value,
+        "timestamptz" if connection.vendor == "postgresql" else "text",
+    )
+    rows = ", ".join([f"(%s, CAST(%s AS {stamp}))"] * len(instants))
+    return f"WITH edge(place, instant) AS (VALUES {rows})", [p for row in enumerate(map(adapt, instants)) for p in row]
+
+
+def _listed(keys: Iterable[int]) -> str:
+    return ", ".join(str(int(key)) for key in keys)
+
+
+def _from_db(model: type[Model], name: str) -> Callable[[Any], Decimal]:
+    """What makes of a column's bare value that of the field."""
+    convert: Any = model._meta.get_field(name).from_db_value  # type: ignore[union-attr]
+    here = connections[connection.alias]  # itself, not the way to it: it is asked for every row
+    return lambda value: convert(value, None, here)
+
+
+def _mean(values: Values) -> Decimal | None:
+    known = [value for value in values if value is not None]
+    return to_cents(sum(known, Decimal(0)) / len(known)) if known else None

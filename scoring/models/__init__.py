@@ -1,0 +1,30 @@
+from scoring.models.board import Leaderboard
+from scoring.models.export import Export
+from scoring.models.forecast import ForecastScore, QuestionDifficulty
+from scoring.models.imports import (
+    ForecastImport,
+    ImportBoard,
+    ImportCollection,
+    ImportedForecast,
+    ImportedQuestion,
+    RejectedRow,
+)
+from scoring.models.portfolio import BrierScore, FamilyTotal, Snapshot
+from scoring.models.revision import Revision
+
+__all__ = [
+    "BrierScore",
+    "Export",
+    "FamilyTotal",
+    "ForecastImport",
+    "ForecastScore",
+    "ImportBoard",
+    "ImportCollection",
+    "ImportedForecast",
+    "ImportedQuestion",
+    "Leaderboard",
+    "QuestionDifficulty",
+    "RejectedRow",
+    "Revision",
+    "Snapshot",
+]

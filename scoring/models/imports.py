@@ -1,0 +1,159 @@
+"""Other people's forecasts: collections of files, what was taken from each, and what was not and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import models
+from django.db.models import F, Q
+
+FORECASTER_LENGTH, QUESTION_LENGTH, OPTION_LENGTH = 200, 300, 300
+"""Together they fit an index entry of PostgreSQL."""
+
+
+class ImportCollection(models.Model):
+    """Imported forecasts that are ranked together, apart from the arena's own."""
+
+    slug = models.SlugField(max_length=100, unique=True)
+    name = models.CharField(max_length=200)
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField(help_text="When forecasts were last added; written to while they are.")
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ForecastImport(models.Model):
+    """One reading of one file of forecasts, with the files that explain it."""
+
+    collection = models.ForeignKey(ImportCollection, on_delete=models.PROTECT, related_name="imports")
+    format = models.CharField(max_length=20)
+    files: Any = models.JSONField(help_text="Name, SHA-256 and bytes of each; the first holds the forecasts.")
+    sha256 = models.CharField(max_length=64, help_text="Of the file, or of the digests of all files in order.")
+    imported_at = models.DateTimeField()
+    rows = models.PositiveIntegerField(default=0, help_text="Records in the file.")
+    rejected = models.PositiveIntegerField(default=0, help_text="Records that could not be used.")
+    forecasts = models.PositiveIntegerField(default=0, help_text="Probabilities that were added.")
+    completed = models.BooleanField(default=False, help_text="False while it is under way, or broke off.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["collection", "format", "sha256"], name="one_import_per_contents"),
+            models.CheckConstraint(condition=Q(rejected__lte=F("rows")), name="import_rejects_no_more_than_it_read"),
+        ]
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name} into {self.collection}"
+
+    @property
+    def name(self) -> str:
+        """The name of the file that holds the forecasts."""
+        return str(self.files[0]["name"])
+
+
+class RejectedRow(models.Model):
+    """A record of an imported file that was not used, and why."""
+
+    imported = models.ForeignKey(ForecastImport, on_delete=models.PROTECT, related_name="rejections")
+    row = models.PositiveIntegerField(help_text="Its line in the file; in a JSON list its place, from 1.")
+    why = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["imported", "row"], name="one_reason_per_rejected_row")]
+        ordering = ["imported_id", "row"]
+
+    def __str__(self) -> str:
+        return f"row {self.row}: {self.why}"
+
+
+class ImportedQuestion(models.Model):
+    """What the files say of a question besides forecasts."""
+
+    collection = models.ForeignKey(ImportCollection, on_delete=models.PROTECT, related_name="questions")
+    question = models.CharField(max_length=QUESTION_LENGTH)
+    title = models.TextField(blank=True)
+    options: Any = models.JSONField(default=list, blank=True)
+    happened: Any = models.JSONField(null=True, blank=True, help_text="Options that came true; empty while it is open.")
+    category = models.CharField(max_length=200, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["collection", "question"], name="one_description_per_imported_question")
+        ]
+        ordering = ["question"]
+
+    def __str__(self) -> str:
+        return self.title or self.question
+
+
+class ImportedForecast(models.Model):
+    """One forecaster's probability of one option of one question, as the file said it."""
+
+    collection = models.ForeignKey(ImportCollection, on_delete=models.PROTECT, related_name="forecasts")
+    imported = models.ForeignKey(ForecastImport, on_delete=models.PROTECT, related_name="probabilities")
+    row = models.PositiveIntegerField()
+    forecaster = models.CharField(max_length=FORECASTER_LENGTH)
+    question = models.CharField(max_length=QUESTION_LENGTH)
+    option = models.CharField(max_length=OPTION_LENGTH)
+    probability = models.FloatField()
+    outcome = models.FloatField(null=True, blank=True, help_text="Empty while the question is open.")
+    odds = models.FloatField(null=True, blank=True)
+    no_odds = models.FloatField(null=True, blank=True)
+    event = models.CharField(max_length=QUESTION_LENGTH, blank=True)
+    category = models.CharField(max_length=200, blank=True)
+    made_at = models.DateTimeField(null=True, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+    weight = models.FloatField(default=1.0)
+    exclusive = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["collection", "question", "forecaster", "option", "made_at"],
+                condition=Q(made_at__isnull=False),
+                name="one_imported_probability_per_option_and_time",
+            ),
+            models.UniqueConstraint(
+                fields=["collection", "question", "forecaster", "option"],
+                condition=Q(made_at__isnull=True),
+                name="one_imported_probability_per_option_without_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(probability__gte=0, probability__lte=1), name="imported_probability_between_0_and_1"
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome__isnull=True) | Q(outcome__gte=0, outcome__lte=1),
+                name="imported_outcome_between_0_and_1",
+            ),
+            models.CheckConstraint(
+                condition=(Q(odds__isnull=True) | Q(odds__gt=0, odds__lt=1))
+                & (Q(no_odds__isnull=True) | Q(no_odds__gt=0, no_odds__lt=1)),
+                name="imported_odds_inside_0_and_1",
+            ),
+            models.CheckConstraint(condition=Q(weight__gt=0), name="imported_weight_above_0"),
+        ]
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.forecaster}: {self.probability} for {self.option} of {self.question}"
+
+
+class ImportBoard(models.Model):
+    """What a collection holds and how it ranks, as last computed; no `report` while no question is resolved."""
+
+    collection = models.OneToOneField(ImportCollection, on_delete=models.PROTECT, related_name="board")
+    computed_at = models.DateTimeField()
+    report: Any = models.JSONField(null=True, blank=True, encoder=DjangoJSONEncoder)
+    forecasters = models.PositiveIntegerField()
+    questions = models.PositiveIntegerField(help_text="With forecasts or described.")
+    open_questions = models.PositiveIntegerField(help_text="With forecasts and without an outcome.")
+    probabilities = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"board of {self.collection}"

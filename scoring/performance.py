@@ -1,0 +1,101 @@
+"""What families were worth over time: one function for the page's chart and the API's curves."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from django.db.models import QuerySet
+
+from agents.models import Agent
+from scoring.histories import Values, family_values, lives, with_company
+from scoring.models import Snapshot
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+MOST_BUCKETS = 200
+BUCKETS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR, DAY, 7 * DAY, 28 * DAY, 364 * DAY)
+"""Bucket widths, the snapshots' own grid first. Wider ones begin where narrower ones do."""
+RANGES: Mapping[str, timedelta | None] = {
+    "10M": 10 * MINUTE,
+    "1H": HOUR,
+    "1D": DAY,
+    "1W": 7 * DAY,
+    "1M": 30 * DAY,
+    "3M": 90 * DAY,
+    "ALL": None,
+}
+"""How far back each range reaches; None is to the first snapshot."""
+EPOCH = datetime(1970, 1, 4, tzinfo=UTC)
+"""A Sunday, so that buckets of weeks are the arena's weeks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseChange:
+    """A family's agent of one cohort is another model than its agent before."""
+
+    family: str
+    cohort: int
+    at: datetime
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """Mean values of families at the ends of buckets; the last bucket ends with the newest snapshot."""
+
+    as_of: datetime | None
+    bucket: timedelta
+    instants: Sequence[datetime]
+    families: Mapping[str, Values]
+    release_changes: Sequence[ReleaseChange]
+
+
+def performance(agents: QuerySet[Agent], *, span: timedelta | None, at: datetime) -> Performance:
+    """The curves of the agents' families over the `span` that ends with the newest snapshot by `at`."""
+    played = with_company(agents.filter(cohort__started_at__lte=at).only("cash", "model_id", "cohort", "family"))
+    known = lives({agent.family_id for agent in played}, at)
+    spans = [known[agent.family_id][agent.pk] for agent in played if agent.pk in known[agent.family_id]]
+    if not spans:
+        return Performance(None, BUCKETS[0] if span is None else _bucket(span), [], {}, [])
+    last = max(newest for _, newest in spans)
+    first = min(oldest for oldest, _ in spans) if span is None else last - span
+    bucket = _bucket(last - first)
+    instants = [*_ends(first, last, bucket), last]
+    families = {family.slug: means for family, means in family_values(played, instants, known)}
+    changes = [change for change in release_changes(played) if first <= change.at <= last]
+    return Performance(last, bucket, instants, families, changes)
+
+
+def newest_snapshot() -> datetime | None:
+    """The instant of the newest snapshot there is."""
+    return Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()
+
+
+def release_changes(agents: Iterable[Agent]) -> list[ReleaseChange]:
+    """Where a family's agent is another model than its agent in the cohort before (family and cohort loaded)."""
+    by_family: dict[int, list[Agent]] = defaultdict(list)
+    for agent in sorted(agents, key=lambda agent: agent.cohort.number):
+        by_family[agent.family_id].append(agent)
+    return [
+        ReleaseChange(now.family.slug, now.cohort.number, now.cohort.started_at, before.model_id, now.model_id)
+        for played in by_family.values()
+        for before, now in pairwise(played)
+        if before.model_id != now.model_id
+    ]
+
+
+def _bucket(span: timedelta) -> timedelta:
+    return next((width for width in BUCKETS if span <= MOST_BUCKETS * width), BUCKETS[-1])
+
+
+def bucket_ends(first: datetime, last: datetime) -> list[datetime]:
+    """The ends of buckets that thin the time between two instants to what a chart can show; the last is `last`."""
+    return [*_ends(first, last, _bucket(last - first)), last]
+
+
+def _ends(first: datetime, last: datetime, bucket: timedelta) -> list[datetime]:
+    """The ends of buckets from `first` to before `last`; with the first one's, that is where a curve begins."""
+    steps = range(-((EPOCH - first) // bucket), -((EPOCH - last) // bucket))
+    return [EPOCH + step * bucket for step in steps]

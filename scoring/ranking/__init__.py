@@ -1,0 +1,1 @@
+"""The scoring suite over a file of forecasts: read it, score it, compare, print, draw. No database."""

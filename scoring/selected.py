@@ -1,0 +1,36 @@
+"""The entries of whichever board a reader selects: one function for the page and the API."""
+
+from datetime import datetime
+from typing import Any
+
+from cohorts.forecasting import PRICED
+from scoring.models import Leaderboard
+from scoring.services.boards import ALL_METHODOLOGIES, TRADING, category_entries, trading_entries
+from scoring.services.forecast_boards import FORECAST, entries_at
+from scoring.services.forecast_panels import Selection
+
+PROTOCOLS = (TRADING, FORECAST)
+
+
+def selected_entries(
+    protocol: str,
+    *,
+    methodology: str = ALL_METHODOLOGIES,
+    arm: str = "",
+    category: str = "",
+    at: datetime | None = None,
+) -> list[dict[str, Any]]:
+    """A board's entries: those on record where there are any, else computed for the category or the past instant."""
+    if protocol == TRADING:
+        arm = ""
+        if at is not None:
+            return trading_entries(methodology, at=at, category=category)
+        if category:
+            return category_entries(methodology, category)
+    else:
+        arm = arm or PRICED
+        if at is not None:
+            return entries_at(Selection(arm, methodology, at), category)
+    boards = Leaderboard.objects.filter(protocol=protocol, methodology=methodology, arm=arm, category=category)
+    entries: list[dict[str, Any]] = next(iter(boards.values_list("entries", flat=True)), [])
+    return entries

@@ -1,0 +1,392 @@
+"""The boards of the forecast protocol: families and references, arm by arm. Computed once, then only read."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Q, Sum
+
+from agents.models import Elicitation, Family, Forecast, ModelCall, RefusedForecast, Trade
+from markets.models import QuestionSet, QuestionSheet
+from scoring.metrics.agreement import agreement
+from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
+from scoring.ranking.report import rank
+from scoring.ranking.settings import Settings
+from scoring.ranking.standings import plain
+from scoring.services.boards import ALL_METHODOLOGIES
+from scoring.services.forecast_panels import (
+    EXTREMISING,
+    REFERENCES,
+    AskedEntry,
+    Selection,
+    asked_entries,
+    external_panel,
+    family_slugs,
+    last_words,
+    panels,
+)
+from scoring.services.words_and_bets import by_family, points, spoken_bets
+
+FORECAST = "forecast"
+GAMMAS = ("0", "0.5", "1")
+AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration")
+FITTED = ("adjusted_brier", "bradley_terry")
+SLOWLY_FITTED = ("irt", "weighted_brier")
+"""Seconds where the others are a fraction of one: fitted when boards are made afresh, else kept from the last time."""
+KEPT = ("irt_ability", "irt_se", "weighted_brier")
+"""What of an entry the slow fits gave."""
+CURVE_POINTS = 120
+FIGURES = (
+    "coverage", "brier", "brier_se", "brier_ci", "log", "spherical", "accuracy", "average_return",
+    "average_return_ci", "log_wealth", "ruins", "alpha", "alpha_se", "alpha_ci", "bss_uniform", "bss_market", "ece",
+    "ece_noise_floor", "weighted_brier", "adjusted_brier", "adjusted_brier_se", "irt_ability", "irt_se", "bt_ability",
+    "bt_se", "pool_weight",
+)  # fmt: skip
+"""Figures of a report that an entry takes as they are; null where they were not asked for."""
+LOWER_IS_BETTER = frozenset({"brier", "ece", "weighted_brier", "adjusted_brier"})
+RANKING = (
+    "brier", "log", "spherical", "accuracy", "alpha", "ece", "weighted_brier", "adjusted_brier", "irt_ability",
+    "bt_ability",
+)  # fmt: skip
+"""What ranks forecasters, besides the averaged returns."""
+ATTENDED = ("cost_usd", "declined", "refused", "asked")
+FORM = 2
+"""Of what is stored: boards of an older one are made again, although they rest on the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A board as it will be stored."""
+
+    entries: list[dict[str, Any]]
+    report: dict[str, Any]
+
+
+def refresh_forecast_boards(*, at: datetime, afresh: bool = True) -> int:
+    """Makes the boards of every methodology, arm and category whose forecasts, scores or bets have changed.
+
+    Unless `afresh`, boards by category and what takes seconds to fit are only made where there are none yet: a pass
+    comes every hour. Returns how many boards were written.
+    """
+    versions = list(QuestionSet.objects.order_by().values_list("methodology", flat=True).distinct())
+    written = 0
+    for arm in QuestionSheet.objects.order_by("arm").values_list("arm", flat=True).distinct():
+        for version in [ALL_METHODOLOGIES, *versions] if len(versions) > 1 else [ALL_METHODOLOGIES]:
+            copies = [version] if len(versions) > 1 else [ALL_METHODOLOGIES, *versions]
+            written += _refresh(Selection(arm, version), copies, at=at, afresh=afresh)
+    return written
+
+
+def forecast_board(
+    asked: Sequence[AskedEntry],
+    families: Sequence[str],
+    *,
+    externals: Sequence[str] = (),
+    metrics: Sequence[str] = AVERAGED,
+    reported: bool = True,
+) -> Board:
+    """The board over these entries, by Brier score; who never answered has nulls and stands last.
+
+    Unless it is `reported`, without what stands beside the ranking.
+
+    A reference's rank is the place it would take among the families; an external agent has none. What of `metrics` is
+    fitted slowly takes a question for one item, whatever the days it was asked on, and the last that each one said.
+    """
+    made = panels(asked, families)
+    step = max(1, math.ceil(len(asked) / CURVE_POINTS))
+    averaged = tuple(metric for metric in metrics if metric not in SLOWLY_FITTED)
+    found = rank(made.families, Settings(averaged, GAMMAS, stream=step), guests=made.references)
+    if slow := tuple(metric for metric in metrics if metric in SLOWLY_FITTED):
+        _join(found, _fitted(last_words(asked), families, slow))
+    everybody = found["forecasters"] | found["references"] | _outsiders(asked, families, externals, averaged, slow)
+    names = _display_names([*families, *externals])
+    questions = _questions_answered(asked, [*families, *externals])
+    entries = [
+        {
+            "forecaster": name,
+            "family": None if name in REFERENCES else name,
+            "display_name": names[name],
+            "reference": name in REFERENCES,
+            "external": name in externals,
+            "rank": None,
+            **dict(zip(("rank_low", "rank_high"), figures["rank_range"] or (None, None), strict=True)),
+            "n": questions[name],
+            "forecasts": figures["n"],
+            **{key: figures.get(key) for key in FIGURES},
+        }
+        for name, figures in everybody.items()
+    ]
+    report = _report(found, asked) | {"agreement": _agreement(entries)} if reported else {}
+    return Board(_ranked(entries), report)
+
+
+def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]:
+    """The averaged figures of a board as it stood at the selection's instant; what is fitted or was spent is null."""
+    asked = [entry for entry in asked_entries(selection) if category in ("", entry.category)]
+    externals = family_slugs(selection, external=True)
+    board = forecast_board(asked, family_slugs(selection), externals=externals, reported=False)
+    return [entry | dict.fromkeys(ATTENDED) for entry in board.entries]
+
+
+def _outsiders(
+    asked: Sequence[AskedEntry],
+    families: Sequence[str],
+    externals: Sequence[str],
+    averaged: tuple[str, ...],
+    slow: tuple[str, ...],
+) -> dict[str, dict[str, Any]]:
+    """The figures of external agents by themselves: no figure of a family or a reference depends on them."""
+    if not externals:
+        return {}
+    figures: dict[str, dict[str, Any]] = {name: {} for name in externals}
+    for metrics, entries in ((averaged, asked), (slow, last_words(asked) if slow else ())):
+        if metrics:
+            ours, theirs = panels(entries, families).families, external_panel(entries, externals)
+            found = rank(ours, Settings(metrics, GAMMAS), guests=theirs)["references"]
+            for name in externals:
+                figures[name] = found[name] | figures[name]
+    return figures
+
+
+def _fitted(asked: Sequence[AskedEntry], families: Sequence[str], metrics: Sequence[str]) -> dict[str, Any]:
+    made = panels(asked, families)
+    return rank(made.families, Settings(tuple(metrics), GAMMAS), guests=made.references)
+
+
+def _join(found: dict[str, Any], fitted: Mapping[str, Any]) -> None:
+    """Takes what was fitted slowly into a report of the rest."""
+    for group in ("forecasters", "references"):
+        for name, figures in fitted[group].items():
+            found[group][name] |= {key: figures.get(key) for key in KEPT}
+    found["models"] |= fitted["models"]
+    found["questions"] = fitted["questions"]
+    found["notes"] += fitted["notes"]
+
+
+def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, afresh: bool) -> int:
+    """Writes the boards of one arm under each of `versions`, which are the same; returns how many."""
+    current = _fingerprint(selection)
+    of_arm = Leaderboard.objects.filter(protocol=FORECAST, arm=selection.arm)
+    known = of_arm.filter(methodology=versions[0], category="").first()
+    before = known.report if known else {}
+    fitted = before.get("fitted") == current["scored"]
+    if before.get("of") == current and (fitted or not afresh):
+        return 0
+    asked, families = asked_entries(selection), family_slugs(selection)
+    slow = SLOWLY_FITTED if asked and not fitted and (afresh or before.get("fitted") is None) else ()
+    externals = family_slugs(selection, external=True)
+    board = forecast_board(asked, families, externals=externals, metrics=(*AVERAGED, *FITTED, *slow))
+    bets = spoken_bets(selection.arm, selection.methodology)
+    board.report.update(
+        of=current,
+        fitted=current["scored"] if slow else before.get("fitted"),
+        fitted_at=at.isoformat() if slow else before.get("fitted_at"),
+        words_and_bets=by_family(bets),
+        spoken=points(bets),
+    )
+    if not slow and known:
+        _keep(board, known)
+    _attend(board.entries, _attendance(selection))
+    there = set() if afresh else set(of_arm.filter(methodology=versions[0]).values_list("category", flat=True))
+    boards = {"": board} | _by_category(selection, [e for e in asked if e.category not in there], families, externals)
+    difficulties = board.report.pop("questions")
+    with transaction.atomic():
+        for version in versions:
+            for category, made in boards.items():
+                Leaderboard.objects.update_or_create(
+                    protocol=FORECAST, methodology=version, arm=selection.arm, category=category,
+                    defaults={"computed_at": at, "entries": made.entries, "report": made.report},
+                )  # fmt: skip
+        if slow and versions[0] == ALL_METHODOLOGIES:
+            _store_difficulties(selection.arm, difficulties)
+    return len(versions) * len(boards)
+
+
+def _by_category(
+    selection: Selection, asked: Sequence[AskedEntry], families: Sequence[str], externals: Sequence[str]
+) -> dict[str, Board]:
+    by_category: dict[str, list[AskedEntry]] = defaultdict(list)
+    for entry in asked:
+        if entry.category:
+            by_category[entry.category].append(entry)
+    refused = _refused(selection, "entry__question__category")
+    boards = {}
+    for category, entries in sorted(by_category.items()):
+        board = forecast_board(entries, families, externals=externals)
+        board.report.pop("questions")
+        # A sheet mixes categories: what it cost, and whether its model declined, belongs to none of them.
+        for row in board.entries:
+            refusals = None if row["reference"] else refused[row["family"], category]
+            row.update(dict.fromkeys(ATTENDED) | {"refused": refusals})
+        boards[category] = board
+    return boards
+
+
+def _fingerprint(selection: Selection) -> dict[str, Any]:
+    """What the boards of an arm rest on, counted: as long as it is the same, so are they."""
+    forecasts = Forecast.objects.filter(arm=selection.arm)
+    tasks = Elicitation.objects.filter(sheet__arm=selection.arm)
+    if selection.methodology:
+        forecasts = forecasts.filter(methodology=selection.methodology)
+        tasks = tasks.filter(methodology__version=selection.methodology)
+    bets = Trade.objects.filter(kind=Trade.Kind.BUY)
+    return {
+        "form": FORM,
+        "scored": ForecastScore.objects.filter(forecast__in=forecasts.order_by()).count(),
+        "forecasts": forecasts.count(),
+        "asked": tasks.count(),
+        "answered": tasks.filter(status=Elicitation.Status.COMPLETED).count(),
+        "bets": bets.count(),
+        "scored_bets": bets.filter(brier_score__isnull=False).count(),
+    }
+
+
+def _report(found: Mapping[str, Any], asked: Sequence[AskedEntry]) -> dict[str, Any]:
+    """What stands beside the ranking."""
+    everybody = found["forecasters"] | found["references"]
+    return {
+        "murphy": {name: figures["murphy"] for name, figures in everybody.items() if figures.get("murphy")},
+        "pairs": found["pairs"],
+        "curves": found["curves"],
+        "rankings": found["rankings"],
+        "models": found["models"],
+        "notes": found["notes"],
+        "questions": found["questions"],
+        "data": found["data"] | {"questions": len({e.question for e in asked}), "entries": len(asked)},
+        "extremising": EXTREMISING,
+    }
+
+
+def _questions_answered(asked: Sequence[AskedEntry], families: Sequence[str]) -> dict[str, int]:
+    """On how many questions each one stated something, a question of several days counted once."""
+    answered: dict[str, set[int]] = {name: set() for name in (*families, *REFERENCES)}
+    for entry in asked:
+        for slug in (*entry.said, *entry.apart):
+            if slug in answered:
+                answered[slug].add(entry.question)
+        for name in _present(entry):
+            answered[name].add(entry.question)
+    return {name: len(questions) for name, questions in answered.items()}
+
+
+def _present(entry: AskedEntry) -> Iterable[str]:
+    market, uniform, *ensembles = REFERENCES
+    yield uniform
+    if not any(math.isnan(price) for price in entry.quote):
+        yield market
+    if entry.said:
+        yield from ensembles
+
+
+def _ranked(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    families = [e for e in entries if not (e["reference"] or e["external"])]
+    scores = [e["brier"] for e in families if e["brier"] is not None]
+    for entry in entries:
+        score = entry["brier"]
+        if not entry["external"]:
+            entry["rank"] = 1 + (len(scores) if score is None else sum(other < score for other in scores))
+
+    def order(entry: dict[str, Any]) -> tuple[Any, ...]:
+        unscored = entry["brier"] is None
+        return entry["external"], unscored, entry["brier"] or 0, entry["reference"], entry["forecaster"]
+
+    return sorted(entries, key=order)
+
+
+def _display_names(families: Sequence[str]) -> dict[str, str]:
+    known = dict(Family.objects.filter(slug__in=families).order_by().values_list("slug", "display_name"))
+    return {slug: known.get(slug, slug) for slug in families} | {
+        name: name.replace("_", " ").capitalize() for name in REFERENCES
+    }
+
+
+def _keep(board: Board, known: Leaderboard) -> None:
+    """Takes over what the slow fits gave last time."""
+    before = {entry["forecaster"]: entry for entry in known.entries}
+    for entry in board.entries:
+        entry |= {key: before.get(entry["forecaster"], {}).get(key) for key in KEPT}
+    board.report["agreement"] = _agreement(board.entries)
+    if "irt" in known.report.get("models", {}):
+        board.report["models"]["irt"] = known.report["models"]["irt"]
+
+
+def _attendance(selection: Selection) -> dict[str, dict[str, Any]]:
+    """What asking each family cost and how often it declined, was refused or has not answered, by its slug."""
+    tasks, calls = Elicitation.objects.filter(sheet__arm=selection.arm), ModelCall.objects.all()
+    calls = calls.filter(elicitation__sheet__arm=selection.arm)
+    if selection.methodology:
+        tasks = tasks.filter(methodology__version=selection.methodology)
+        calls = calls.filter(elicitation__methodology__version=selection.methodology)
+    found: dict[str, dict[str, Any]] = defaultdict(
+        lambda: {"cost_usd": f"{Decimal(0):.6f}", "declined": 0, "refused": 0, "asked": 0}
+    )
+    counted = tasks.order_by().values_list("family__slug")
+    for slug, asked, declined in counted.annotate(Count("pk"), declined=Count("pk", filter=Q(declined=True))):
+        found[slug] |= {"asked": asked, "declined": declined}
+    for slug, cost in calls.order_by().values_list("elicitation__family__slug").annotate(Sum("cost_usd")):
+        found[slug]["cost_usd"] = f"{cost:.6f}"
+    for (slug, _), refused in _refused(selection).items():
+        found[slug]["refused"] += refused
+    return found
+
+
+def _refused(selection: Selection, by: str = "call__elicitation__sheet__arm") -> Counter[tuple[str, str]]:
+    """Forecasts that were stated and could not be taken, by family and another column."""
+    refused = RefusedForecast.objects.filter(
+        call__elicitation__sheet__arm=selection.arm, call__result=ModelCall.Result.ANSWERED
+    )
+    if selection.methodology:
+        refused = refused.filter(call__elicitation__methodology__version=selection.methodology)
+    rows = refused.order_by().values_list("call__elicitation__family__slug", by).annotate(Count("pk"))
+    return Counter({(slug, column): count for slug, column, count in rows})
+
+
+def _attend(entries: Iterable[dict[str, Any]], attendance: Mapping[str, dict[str, Any]]) -> None:
+    nobody = {"cost_usd": f"{Decimal(0):.6f}", "declined": 0, "refused": 0, "asked": 0}
+    for entry in entries:
+        entry |= dict.fromkeys(ATTENDED) if entry["reference"] else attendance.get(entry["family"], nobody)
+
+
+def _agreement(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Rank correlations between what ranks the families, as tables of name by name."""
+    positions: dict[str, dict[str, float]] = defaultdict(dict)
+    for entry in entries:
+        if not (entry["reference"] or entry["external"]):
+            for name, value in _ranked_by(entry):
+                positions[name][entry["forecaster"]] = math.nan if value is None else value
+    found = agreement({name: column for name, column in positions.items() if not all(map(math.isnan, column.values()))})
+    return {
+        measure: {
+            row: {column: plain(getattr(found, measure)[i, j]) for j, column in enumerate(found.names)}
+            for i, row in enumerate(found.names)
+        }
+        for measure in ("spearman", "kendall", "common")
+    }
+
+
+def _ranked_by(entry: Mapping[str, Any]) -> Iterable[tuple[str, float | None]]:
+    """The figures that rank, each with its sign turned so that less is better."""
+    for name in RANKING:
+        value = entry[name]
+        yield name, value if value is None or name in LOWER_IS_BETTER else -value
+    for gamma in GAMMAS:
+        value = (entry["average_return"] or {}).get(gamma)
+        yield f"average_return:{gamma}", None if value is None else -value
+
+
+def _store_difficulties(arm: str, difficulties: Mapping[str, Mapping[str, float | None]]) -> None:
+    """What item response theory found of each question, in place of what it found before."""
+    QuestionDifficulty.objects.filter(arm=arm).delete()
+    QuestionDifficulty.objects.bulk_create(
+        [
+            QuestionDifficulty(question_id=int(question), arm=arm, **figures)
+            for question, figures in difficulties.items()
+            if figures["difficulty"] is not None
+        ],
+        batch_size=500,
+    )

@@ -1,0 +1,165 @@
+"""Families: who competes, and one with its releases, results, calibration and cost under both protocols."""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Count, F, Q, Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from agents.models import Agent, Decision, Elicitation, Family, Forecast, ModelCall, Release
+from cohorts.forecasting import BLIND, PRICED
+from scoring.charts import Reliability, reliability_chart
+from scoring.models import Leaderboard
+from scoring.services.boards import ALL_METHODOLOGIES, TRADING
+from scoring.services.forecast_boards import FORECAST
+from scoring.views.curves import family_curves
+from scoring.views.standings import standings
+
+ARMS = {PRICED: "with the market’s prices", BLIND: "without prices"}
+LATEST = 10
+"""Decisions and forecasts that the page shows."""
+NEWEST_SHEETS = 6
+
+
+@require_safe
+def families(request: HttpRequest) -> HttpResponse:
+    """Every family with its present release and its place under both protocols."""
+    trading = _entries(Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES).first())
+    forecast = _entries(_forecast_boards().filter(arm=PRICED).first())
+    played = dict(Agent.objects.order_by().values_list("family").annotate(number=Count("pk")))
+    releases: dict[int, Release] = {}
+    for release in Release.objects.filter(effective_from__lte=timezone.now()).order_by("effective_from", "pk"):
+        releases[release.family_id] = release
+    rows = [
+        {
+            "family": family,
+            "release": releases.get(family.pk),
+            "cohorts": played.get(family.pk, 0),
+            "trading": trading.get(family.slug),
+            "forecast": forecast.get(family.slug),
+        }
+        for family in Family.objects.all()
+    ]
+    return render(request, "scoring/families.html", {"rows": rows})
+
+
+@require_safe
+def family(request: HttpRequest, slug: str) -> HttpResponse:
+    """One family: its line on each board, its result in each cohort, and the releases behind it."""
+    family = get_object_or_404(Family, slug=slug)
+    # Prefetched, not joined: every row would carry the methodology's prompts.
+    agents = list(Agent.objects.filter(family=family).select_related("family").prefetch_related("cohort__methodology"))
+    played = sorted(standings(agents), key=lambda row: row.agent.cohort.number, reverse=True)
+    spent = _spent_by_agent(family)
+    board = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES).first()
+    forecast_boards = {board.arm: board for board in _forecast_boards()}
+    curves = family_curves(agents)
+    priced = forecast_boards.get(PRICED)
+    words = (priced.report if priced else {}).get("words_and_bets", [])
+    return render(
+        request,
+        "scoring/family.html",
+        {
+            "family": family,
+            "board": board,
+            "entry": _entries(board).get(slug),
+            "forecasts": [
+                {"arm": arm, "label": label, "entry": entry}
+                for arm, label in ARMS.items()
+                if (entry := _entries(forecast_boards.get(arm)).get(slug)) and entry["n"]
+            ],
+            "diagrams": list(_diagrams(family, forecast_boards)),
+            "words": next((row for row in words if row["family"] == slug and row["bets"]), None),
+            "rows": [{"standing": row, "spent": spent.get(row.agent.pk)} for row in played],
+            "releases": _releases(family),
+            "spending": _spending(family, spent.values()),
+            "curves": curves,
+            "chart": curves.chart(agents[0].cohort.methodology.starting_balance, height=300) if agents else None,
+            "decisions": Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
+            .select_related("cohort")
+            .defer("reasoning", "error")
+            .order_by("-decided_at", "-pk")[:LATEST],
+            "latest": _latest_forecasts(family),
+        },
+    )
+
+
+def _forecast_boards() -> Any:
+    """The boards of both arms over every methodology and category."""
+    return Leaderboard.objects.filter(protocol=FORECAST, methodology=ALL_METHODOLOGIES, category="")
+
+
+def _entries(board: Leaderboard | None) -> dict[str, dict[str, Any]]:
+    """A board's entries by the slug of their family."""
+    return {entry["family"]: entry for entry in (board.entries if board else [])}
+
+
+def _diagrams(family: Family, boards: Mapping[str, Leaderboard]) -> Iterable[tuple[str, Reliability]]:
+    """The reliability diagram of each arm that has one."""
+    for arm, label in ARMS.items():
+        curves = boards[arm].report.get("curves", {}) if arm in boards else {}
+        if bins := curves.get("reliability", {}).get("forecasters", {}).get(family.slug):
+            yield arm, reliability_chart(label, family.color, bins)
+
+
+TOTALS = {
+    "requests": Count("pk"),
+    "tokens_in": Sum("tokens_input"),
+    "tokens_out": Sum("tokens_output"),
+    "cost": Sum("cost_usd"),
+    "stated": Count("pk", filter=Q(cost_stated=True)),
+}
+
+
+def _spent_by_agent(family: Family) -> dict[int, dict[str, Any]]:
+    """What each agent's calls took."""
+    calls = ModelCall.objects.filter(decision__agent__family=family).order_by().values(agent=F("decision__agent"))
+    rows: Iterable[Any] = calls.annotate(**TOTALS)
+    return {row["agent"]: row for row in rows}
+
+
+def _spending(family: Family, by_agent: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What each protocol took: tasks, requests, tokens and cost."""
+    betting = {name: sum(row[name] or 0 for row in by_agent) for name in TOTALS}
+    # Counted by themselves: with distinct decisions among the sums above, SQLite takes ten times as long.
+    betting["tasks"] = Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED).count()
+    tasks = Count("elicitation", distinct=True, filter=Q(elicitation__status=Elicitation.Status.COMPLETED))
+    stating = ModelCall.objects.filter(elicitation__family=family).aggregate(tasks=tasks, **TOTALS)
+    return [
+        {"protocol": name, "mean": row["cost"] / Decimal(row["tasks"]) if row["tasks"] else None, **row}
+        for name, row in (("Trading", betting), ("Forecast", stating))
+        if row["requests"]
+    ]
+
+
+def _latest_forecasts(family: Family) -> list[Forecast]:
+    """The latest of the family's newest sheets; all it ever stated would have to be sorted to find them otherwise."""
+    sheets = Elicitation.objects.filter(family=family, status=Elicitation.Status.COMPLETED).order_by("-pk")
+    said = Forecast.objects.filter(elicitation__in=list(sheets.values_list("pk", flat=True)[:NEWEST_SHEETS]))
+    return list(
+        said.select_related("question", "score")
+        .defer("question__rules", "rationale", "probabilities", "stated")
+        .order_by("-made_at", "-pk")[:LATEST]
+    )
+
+
+def _releases(family: Family) -> list[dict[str, Any]]:
+    """The releases, the newest first, each with the cohorts that froze it in and its prices for a million tokens."""
+    cohorts: dict[int, list[int]] = {}
+    frozen = Agent.objects.filter(family=family).order_by("cohort__number").values_list("release", "cohort__number")
+    for release, number in frozen:
+        cohorts.setdefault(release, []).append(number)
+    million = 1_000_000
+    return [
+        {
+            "release": release,
+            "cohorts": cohorts.get(release.pk, []),
+            "prompt": release.price_prompt * million,
+            "completion": release.price_completion * million,
+        }
+        for release in family.releases.order_by("-effective_from", "-pk")
+    ]

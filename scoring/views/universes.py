@@ -1,0 +1,54 @@
+"""The frozen list of markets and prices that every agent of a week's run saw."""
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from cohorts.models import Cohort
+from markets.models import Outcome, Universe, UniverseEntry
+from markets.models.market import NO
+
+PER_PAGE = 100
+LABELS: dict[str, str] = dict(Outcome.PriceSource.choices)
+
+
+@require_safe
+def universe(request: HttpRequest, pk: int) -> HttpResponse:
+    """A week's universe: its fingerprint and its entries with the price of each side and where it came from."""
+    universe = get_object_or_404(Universe.objects.defer("market_block"), pk=pk)
+    entries = UniverseEntry.objects.filter(universe=universe).select_related("market").order_by("position")
+    own = ("universe", "position", "bettable", "open", "prices", "sources")
+    entries = entries.only(*own, "market__question", "market__category", "market__source", "market__external_id")
+    page = Paginator(entries, PER_PAGE).get_page(request.GET.get("page"))
+    rows = [{"entry": entry, "sides": _sides(entry)} for entry in page]
+    return render(
+        request,
+        "scoring/universe.html",
+        {
+            "universe": universe,
+            "page": page,
+            "rows": rows,
+            "cohorts": Cohort.objects.filter(decisions__universe=universe).distinct().order_by("number"),
+        },
+    )
+
+
+def _sides(entry: UniverseEntry) -> list[tuple[str, str, str, bool]]:
+    """Each side with its price, where that came from, and whether it was stale."""
+    sources = {side: entry.sources.get(side) or {} for side in entry.prices}
+    return [
+        (side, price, LABELS.get(str(sources[side].get("source")), ""), bool(sources[side].get("stale")))
+        # In an order of our own: PostgreSQL keeps that of no JSON object.
+        for side, price in sorted(entry.prices.items(), key=lambda pair: (pair[0] == NO, pair[0]))
+    ]
+
+
+@require_safe
+def entry(request: HttpRequest, pk: int, market: int) -> HttpResponse:
+    """The way to one market's row among its universe's pages."""
+    found = get_object_or_404(UniverseEntry, universe=pk, market=market)
+    before = UniverseEntry.objects.filter(universe=pk, position__lt=found.position).count()
+    page = before // PER_PAGE + 1
+    return redirect(f"{reverse('universe', args=[pk])}?page={page}#market-{market}")
