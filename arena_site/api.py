@@ -9,10 +9,14 @@ from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 from rest_framework.views import exception_handler
 
-from agents.api import Decisions, Families, Journal, Positions, Releases, Settlements, Trades
+from agents.api import Decisions, Families, Journal, Positions, Releases, Reversals, Settlements, Trades
+from agents.chain_api import Chains
+from arena_site.exports_api import Exports
 from cohorts.api import Cohorts, Methodologies, Universes
 from markets.api import Markets, Prices, Runs
 from scoring.api import Agents, BrierScores, Leaderboards, Snapshots
+from scoring.forecast_api import ForecastBoards, Forecasts, Questions
+from scoring.imports_api import Imports
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": Leaderboards,
@@ -27,11 +31,18 @@ ENDPOINTS: dict[str, Any] = {
     "positions": Positions,
     "journal": Journal,
     "settlements": Settlements,
+    "reversals": Reversals,
     "snapshots": Snapshots,
     "brier-scores": BrierScores,
     "markets": Markets,
     "prices": Prices,
     "runs": Runs,
+    "questions": Questions,
+    "forecasts": Forecasts,
+    "forecast-boards": ForecastBoards,
+    "imports": Imports,
+    "chain": Chains,
+    "exports": Exports,
 }
 
 router = SimpleRouter()

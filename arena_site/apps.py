@@ -1,7 +1,10 @@
 import os
+from typing import Any
 
 from django.apps import AppConfig
+from django.apps import apps as registry
 from django.db import connections
+from django.db.models.signals import post_migrate
 
 
 class ArenaSiteConfig(AppConfig):
@@ -12,6 +15,18 @@ class ArenaSiteConfig(AppConfig):
         from arena_site import checks  # noqa: F401 - registers them
 
         os.register_at_fork(after_in_child=forget_pools)
+        # This app migrates last: by now every other app's permissions are there.
+        post_migrate.connect(self.install_roles, sender=self)
+
+    def install_roles(self, *, using: str, apps: Any = registry, **kwargs: Any) -> None:
+        """Makes the roles, on a database that has groups and permissions to make them of."""
+        from arena_site.desk import roles
+
+        try:
+            apps.get_model("auth", "Group")
+        except LookupError:
+            return  # an earlier state of the project, on the way there or back
+        roles.install(using)
 
 
 def forget_pools() -> None:

@@ -3,7 +3,10 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DatabaseError, connections
+
+from markets.guards import unguarded
 
 PUBLIC_GATEWAY = "https://openrouter.ai"
 
@@ -35,3 +38,18 @@ def queue_outlives_its_jobs(app_configs: Any, **kwargs: Any) -> list[CheckMessag
     if queue["retry"] > queue["timeout"]:
         return []
     return [Error("Q_CLUSTER: retry must exceed timeout, or a running job is handed out twice", id="arena.E002")]
+
+
+@register(Tags.database)
+def record_is_guarded(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """No error, which would keep `migrate` from mending it."""
+    found: list[CheckMessage] = []
+    for alias in databases or []:
+        try:
+            tables = unguarded(connections[alias])
+        except DatabaseError:
+            continue  # whoever needs the database says so
+        if tables:
+            said = f"the database does not guard: {', '.join(tables)}"
+            found.append(Warning(said, hint="Run `manage.py migrate`.", id="arena.W003"))
+    return found

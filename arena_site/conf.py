@@ -1,6 +1,7 @@
 """Reading the environment: each setting is checked as it is read, and a wrong one names itself."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from ipaddress import ip_network
 from typing import TypeVar
@@ -69,12 +70,49 @@ def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
     return lambda text: parse(text) if text else None
 
 
+def secret(text: str) -> str:
+    if text and (len(text) < 24 or not text.isascii() or not text.isprintable() or " " in text):
+        raise ValueError("must be at least 24 characters of ASCII without spaces")
+    return text
+
+
+def instant(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("must be an ISO-8601 time") from None
+    if at.tzinfo is None:
+        raise ValueError("must name its zone")
+    return at.astimezone(UTC)
+
+
 def sources(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip()))
     unknown = [name for name in names if name not in SOURCES]
     if unknown or not names:
         raise ValueError(f"must name sources out of {', '.join(SOURCES)}")
     return names
+
+
+def addresses(text: str) -> list[str]:
+    parts = words(text)
+    for part in parts:
+        if part.count("@") != 1 or part.startswith("@") or part.endswith("@") or any(map(str.isspace, part)):
+            raise ValueError(f"{part!r} is no mail address")
+    return parts
+
+
+def mail_server(url: str) -> dict[str, object]:
+    """Django's mail settings for an `smtp://`, `smtp+tls://` or `smtp+ssl://` URL."""
+    if not url.startswith(("smtp://", "smtp+tls://", "smtp+ssl://")):
+        raise ValueError("must begin with smtp://, smtp+tls:// or smtp+ssl://")
+    try:
+        parsed = dict(environ.Env.email_url_config(url))
+    except Exception as wrong:
+        raise ValueError(f"is no mail server's URL: {wrong}") from None
+    if not parsed.get("EMAIL_HOST"):
+        raise ValueError("names no server")
+    return parsed
 
 
 def networks(text: str) -> tuple[str, ...]:
@@ -102,6 +140,8 @@ def database(url: str) -> dict[str, object]:
     if not parsed.get("NAME"):
         raise ValueError("names no database")
     if parsed["ENGINE"] == "django.db.backends.sqlite3":
+        # A thread of the web server keeps its connection, and with it the pages it has read.
+        parsed["CONN_MAX_AGE"] = 60
         # One writer at a time, taken at BEGIN, so that two processes queue instead of dead-locking.
         parsed["OPTIONS"] = {
             "transaction_mode": "IMMEDIATE",
@@ -110,5 +150,8 @@ def database(url: str) -> dict[str, object]:
         }
     else:
         parsed["CONN_HEALTH_CHECKS"] = True
-        parsed["OPTIONS"] = {**parsed.get("OPTIONS", {}), "pool": {"min_size": 0, "max_size": 8, "timeout": 10}}
+        # Reconnecting starts afresh with whoever asks next: left to its pauses, which double for five minutes, a pool
+        # would stay away for as long again as its server was gone.
+        pool = {"min_size": 0, "max_size": 8, "timeout": 10, "reconnect_timeout": 10}
+        parsed["OPTIONS"] = {**parsed.get("OPTIONS", {}), "pool": pool}
     return parsed

@@ -16,17 +16,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from agents.models import Agent, Decision, ModelCall, Position
-from agents.services.asking import spent_in_week
-from agents.services.settlement import ALARM_AFTER
+from agents.models import Agent, Decision, Elicitation, ModelCall
+from agents.services.asking import TASKS, spent_in_week
+from arena_site import figures
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
-from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry
+from markets.models import Market, Outcome, Question, Run
 from scoring.models import Leaderboard, Snapshot
 
 OK = "ok"
-BIG = (PriceObservation, Snapshot, ModelCall, Run, Market, Outcome, UniverseEntry)
-"""Tables that grow."""
 
 
 @require_safe
@@ -82,16 +80,22 @@ class ArenaCollector(Collector):
         yield from read
 
 
+STATES = (
+    ("cohorts", Cohort), ("agents", Agent), ("decisions", Decision), ("elicitations", Elicitation),
+    ("markets", Market), ("questions", Question),
+)  # fmt: skip
+
+
 def _states() -> Iterator[Metric]:
     """How many there are of what moves through states."""
-    for name, model in (("cohorts", Cohort), ("agents", Agent), ("decisions", Decision), ("markets", Market)):
+    for name, model in STATES:
         counts = model._default_manager.order_by().values_list("status").annotate(n=Count("pk"))
         yield _labelled(f"arena_{name}", f"Number of {name}.", "status", counts)
-    stale = Outcome.objects.filter(price_stale=True, positions__status=Position.Status.OPEN).distinct().count()
+    stale = figures.held_stale_prices().count()
     yield GaugeMetricFamily("arena_stale_prices", "Outcomes held by an agent whose price is stale.", value=stale)
-    waiting = Market.objects.awaiting_resolution().filter(followed=True).count()
+    waiting = figures.markets_awaiting().count()
     yield GaugeMetricFamily("arena_markets_awaiting", "Held markets that await their resolution.", value=waiting)
-    alerts = Alert.objects.filter(cleared_at=None).order_by().values_list("kind").annotate(n=Count("pk"))
+    alerts = figures.open_alerts().order_by().values_list("kind").annotate(n=Count("pk"))
     yield _labelled("arena_open_alerts", "Alerts that nobody has cleared.", "kind", alerts)
 
 
@@ -142,7 +146,7 @@ def _due() -> Iterator[Metric]:
         if at is not None:
             ages.add_metric([kind], (now - at).total_seconds())
     yield ages
-    this_week = Decision.objects.filter(universe__week_start=week_start(now))
+    this_week = figures.decisions_of_week(now)
     yield _labelled(
         "arena_decisions_due",
         "This week's decisions that are not final: to be claimed, or claimed by a live worker.",
@@ -157,17 +161,19 @@ def _due() -> Iterator[Metric]:
     followed = Market.objects.followed()
     stale = Outcome.objects.filter(price_stale=True, market__in=followed).count()
     yield GaugeMetricFamily("arena_stale_followed_prices", "Outcomes of followed markets priced stale.", stale)
-    overdue = followed.filter(status=Market.Status.CLOSED, closed_at__lte=now - ALARM_AFTER).count()
+    overdue = figures.markets_overdue(now).count()
     yield GaugeMetricFamily("arena_markets_overdue", "Followed markets closed for over 72 hours.", overdue)
 
 
 def _money() -> Iterator[Metric]:
     """The week's spending beside its limit, and what the last proof of the ledger found."""
-    spent = float(spent_in_week(week_start(timezone.now())))
-    yield GaugeMetricFamily("arena_spend_this_week_usd", "What models cost this week, in US dollars.", spent)
+    week = week_start(timezone.now())
+    spent = [(protocol, float(spent_in_week(protocol, week))) for protocol in TASKS]
+    text = "What models cost this week, in US dollars."
+    yield _labelled("arena_spend_this_week_usd", text, "protocol", spent)
     limit = float(settings.ARENA_SPEND_LIMIT_USD)
-    yield GaugeMetricFamily("arena_spend_limit_usd", "The most they may cost in a week.", limit)
-    proof = Run.objects.filter(kind="verify_ledger").exclude(finished_at=None).order_by("-started_at").first()
+    yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week.", limit)
+    proof = figures.last_proof()
     if proof is not None and "violations" in proof.summary:
         found = proof.summary["violations"]
         yield GaugeMetricFamily("arena_ledger_violations", "What the last verify_ledger found wrong.", found)
@@ -175,24 +181,8 @@ def _money() -> Iterator[Metric]:
 
 def _disk() -> Iterator[Metric]:
     """The database's size and about how many rows its big tables hold, without counting them."""
-    tables = [model._meta.db_table for model in BIG]
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-            (size,) = cursor.fetchone()
-            rows = []
-            for table in tables:
-                # The highest id: one look at the end of the tree. Rows that were pruned are counted still.
-                cursor.execute(f"SELECT coalesce(max(rowid), 0) FROM {table}")  # noqa: S608 - names of our own
-                rows.append((table, cursor.fetchone()[0]))
-        else:
-            cursor.execute("SELECT pg_database_size(current_database())")
-            (size,) = cursor.fetchone()
-            # What the planner believes; below zero where a table was never analysed.
-            cursor.execute("SELECT relname, greatest(reltuples, 0) FROM pg_class WHERE relname = ANY(%s)", [tables])
-            rows = cursor.fetchall()
-    yield GaugeMetricFamily("arena_database_bytes", "Size of the database on disk.", size)
-    yield _labelled("arena_table_rows", "About how many rows a big table holds.", "table", rows)
+    yield GaugeMetricFamily("arena_database_bytes", "Size of the database on disk.", figures.database_bytes())
+    yield _labelled("arena_table_rows", "About how many rows a big table holds.", "table", figures.table_rows())
 
 
 def _labelled(name: str, text: str, label: str, counts: Any) -> Metric:

@@ -1,5 +1,6 @@
 """Settings, from the environment or a `.env` beside `manage.py`. Every name is listed in `.env.example`."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import environ
@@ -30,6 +31,7 @@ CLOB_BASE_URL = conf.read(env, "CLOB_BASE_URL", "https://clob.polymarket.com", c
 KALSHI_BASE_URL = conf.read(env, "KALSHI_BASE_URL", "https://external-api.kalshi.com/trade-api/v2", conf.base_url)
 ARENA_SOURCES = conf.read(env, "ARENA_SOURCES", "polymarket", conf.sources)
 ARENA_SPEND_LIMIT_USD = conf.read(env, "ARENA_SPEND_LIMIT_USD", "25", conf.dollars)
+ARENA_VENUE_TIMEOUT_S = conf.read(env, "ARENA_VENUE_TIMEOUT_S", "20", conf.whole_number(1, 120))
 ARENA_LLM_TIMEOUT_S = conf.read(env, "ARENA_LLM_TIMEOUT_S", "300", conf.whole_number(1, 3600))
 ARENA_LLM_TRANSPORT_RETRIES = conf.read(env, "ARENA_LLM_TRANSPORT_RETRIES", "2", conf.whole_number(0, 10))
 ARENA_LEASE_S = conf.read(env, "ARENA_LEASE_S", "360", conf.whole_number(2, 7200))
@@ -39,10 +41,18 @@ if ARENA_LEASE_S <= ARENA_LLM_TIMEOUT_S:
     )
 # Set by `demo` alone: pages then say that nothing on them is real.
 ARENA_DEMO = conf.read(env, "ARENA_DEMO", "false", conf.flag)
+# Set by `demo` alone: the instant at which its season stands still for external agents.
+ARENA_CLOCK = conf.read(env, "ARENA_CLOCK", "", conf.optional(conf.instant))
 ARENA_HTTPS = conf.read(env, "ARENA_HTTPS", "false", conf.flag)
-ARENA_ALERT_EMAIL = env.str("ARENA_ALERT_EMAIL", default="")
+ARENA_ALERT_EMAIL = conf.read(env, "ARENA_ALERT_EMAIL", "", conf.addresses)
 ARENA_ALERT_WEBHOOK = conf.read(env, "ARENA_ALERT_WEBHOOK", "", conf.optional(conf.base_url))
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.networks)
+# Who bears it may have archives built over the API, as the staff may.
+ARENA_OPERATOR_TOKEN = conf.read(env, "ARENA_OPERATOR_TOKEN", "", conf.secret)
+# Where archives that were asked for over the API lie; shared by all who serve or build them.
+ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")
+# Requests of the API for each client and minute; 0 is no limit.
+ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_000_000))
 
 # --- Django ----------------------------------------------------------------------------------------------
 
@@ -54,11 +64,12 @@ LANGUAGE_CODE = "en-us"
 USE_I18N = False
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "arena_site.desk.apps.DeskConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    "django.contrib.sitemaps",
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "django_filters",
@@ -75,7 +86,12 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "arena_site.static_files.StaticFiles",
+    # Versions are told before compression changes the bytes.
+    "arena_site.delivery.Compression",
+    "arena_site.kept.KeptAnswers",
+    "arena_site.delivery.ApiReads",
+    "arena_site.headers.Permissions",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -107,14 +123,17 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 STATIC_URL = "static/"
-# Served from the apps' own folders: nothing to collect, nothing to forget.
+# Served from the apps' own folders: nothing to collect, nothing to forget. D3, which makes charts interactive, from the
+# wheel that brings it along.
+_mpld3 = find_spec("mpld3")
+STATICFILES_DIRS = [("d3", Path(_mpld3.origin).parent / "js")] if _mpld3 and _mpld3.origin else []
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
-        "img-src": [SELF, "data:"],
+        "img-src": [SELF],
         "frame-ancestors": [NONE],
         "base-uri": [NONE],
         "form-action": [SELF],
@@ -125,15 +144,28 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = ARENA_HTTPS
 SESSION_COOKIE_SECURE = ARENA_HTTPS
+# A night's shift; a browser that is closed forgets it sooner.
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 CSRF_COOKIE_SECURE = ARENA_HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if ARENA_HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = ARENA_HTTPS
+SECURE_HSTS_PRELOAD = ARENA_HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ARENA_TRUSTED_PROXIES else None
+
+_mail = conf.read(env, "EMAIL_URL", "smtp://localhost:25", conf.mail_server)
+EMAIL_BACKEND, EMAIL_HOST, EMAIL_PORT = _mail["EMAIL_BACKEND"], _mail["EMAIL_HOST"], _mail["EMAIL_PORT"]
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_USER"] or "", _mail["EMAIL_HOST_PASSWORD"] or ""
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = env.str("ARENA_ALERT_FROM", default="") or "arena@localhost"
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_THROTTLE_CLASSES": ["arena_site.limits.PerClient"],
     "EXCEPTION_HANDLER": "arena_site.api.problem",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": True,
@@ -150,11 +182,17 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "arena_site.schema.completed",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "MarketSource": "markets.models.Market.Source",
         "MarketKind": "markets.models.Market.Kind",
         "MarketStatus": "markets.models.Market.Status",
         "PriceSource": "markets.models.Outcome.PriceSource",
+        "QuestionStatus": "markets.models.Question.Status",
+        "QuestionReason": "markets.models.QuestionEntry.Reason",
         "RunStatus": "markets.models.Run.Status",
         "CohortStatus": "cohorts.models.Cohort.Status",
         "AgentStatus": "agents.models.Agent.Status",
@@ -174,6 +212,9 @@ SPECTACULAR_SETTINGS = {
 Q_CLUSTER = {
     "name": "arena",
     "orm": "default",
+    # Rings the schedules instead of the guard, which a clock set back would put to sleep.
+    "broker_class": "arena_site.doorbell.Doorbell",
+    "scheduler": False,
     "workers": 3,
     "timeout": 6 * 3600,
     "retry": 24 * 3600,

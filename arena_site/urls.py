@@ -3,7 +3,10 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from arena_site.logins import login
+
 urlpatterns = [
+    path("admin/login/", login),
     path("admin/", admin.site.urls),
     path("api/", include("arena_site.urls_api")),
     path("", include("arena_site.urls_pages")),

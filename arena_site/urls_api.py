@@ -1,13 +1,24 @@
 """Paths under `/api/`."""
 
+from csp.decorators import csp_update
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from arena_site.api import router, unknown_path
+from arena_site.exports_api import export_download
+from arena_site.submissions_api import Openings, Submissions
+from scoring.performance_api import Performances
+
+# The pictures of its buttons stand in its stylesheet.
+docs = csp_update({"img-src": ["data:"]})(SpectacularSwaggerSplitView.as_view(url_name="schema", throttle_classes=[]))
 
 urlpatterns = [
     path("v1/", include(router.urls)),
+    path("v1/exports/<int:pk>/file/", export_download, name="export-file"),
+    path("v1/performance/", Performances.as_view(), name="performance"),
+    path("v1/submissions/", Submissions.as_view(), name="submissions"),
+    path("v1/submissions/open/", Openings.as_view(), name="submissions-open"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
+    path("docs/", docs, name="api-docs"),
     re_path(r"", unknown_path),
 ]

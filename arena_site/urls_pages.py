@@ -7,6 +7,7 @@ from arena_site import health, pages
 urlpatterns = [
     path("", include("scoring.urls")),
     path("about/", pages.about, name="about"),
+    path("robots.txt", pages.robots, name="robots"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

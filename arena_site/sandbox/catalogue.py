@@ -115,10 +115,16 @@ class Season:
 
     starts: datetime
     events: tuple[Event, ...]
+    recurs: timedelta | None = None
+    """After so long it begins anew, with markets of its own; None where it is played once."""
 
     @property
     def markets(self) -> tuple[Market, ...]:
         return tuple(market for event in self.events for market in event.markets)
+
+    def since(self, at: datetime) -> timedelta:
+        """How far into the season an instant is, counted anew each time that it recurs."""
+        return (at - self.starts) % self.recurs if self.recurs else at - self.starts
 
 
 def load_season(path: Path = SEASON) -> Season:

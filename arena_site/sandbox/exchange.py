@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import NormalDist
 
 from arena_site.sandbox import races
-from arena_site.sandbox.catalogue import Fate, Market, Season
+from arena_site.sandbox.catalogue import Event, Fate, Market, Season
 from arena_site.sandbox.chance import dice
 
 HOUR = timedelta(hours=1)
@@ -106,6 +106,10 @@ class Exchange:
     @cached_property
     def by_question(self) -> dict[str, Market]:
         return {market.question: market for market in self.season.markets}
+
+    @cached_property
+    def by_title(self) -> dict[str, Event]:
+        return {event.title: event for event in self.season.events}
 
     @cached_property
     def by_token(self) -> dict[str, tuple[Market, int]]:

@@ -16,7 +16,7 @@ LAG = timedelta(minutes=5)  # Gamma answers from a cache of that age
 CACHED = {"cache-control": f"public, max-age={LAG.seconds}"}
 MARKETS_CAP, EVENTS_CAP, DEFAULT_LIMIT = 100, 500, 20
 OFFSET_CAP = 2000
-INSTANTS = 4  # kept rendered: a walk through the pages asks for one of them again and again
+EVENTS_KEPT = 1024  # rendered, each at an instant: a walk through the pages asks for the same ones again and again
 NESTED = ("tags", "markets")  # what an event does not hold where it stands inside a market
 DEPRECATED = {
     "deprecation": "true",
@@ -52,15 +52,16 @@ class Gamma:
 
     def __init__(self, exchange: Exchange):
         self.exchange = exchange
-        self._tags = {event.id: _tags(event) for event in exchange.season.events}
-        self._events = lru_cache(maxsize=INSTANTS)(self._events_at)
+        self._by_id = {event.id: event for event in exchange.season.events}
+        self._by_slug = {market.slug: market for market in exchange.season.markets}
+        self._event = lru_cache(maxsize=EVENTS_KEPT)(self._event_at)
 
     def markets_keyset(self, request: Request) -> Reply:
         return self._keyset(request, "markets", self._markets(request), MARKETS_CAP)
 
     def events_keyset(self, request: Request) -> Reply:
         closed = _flag(request, "closed", False)
-        rows = [row for row in self._events(request.at - LAG) if row["closed"] is closed]
+        rows = [row for row in self._events(request.at - LAG, closed) if row["closed"] is closed]
         return self._keyset(request, "events", _filtered(request, rows, {"id": "id", "slug": "slug"}), EVENTS_CAP)
 
     def markets(self, request: Request) -> Reply:
@@ -74,44 +75,51 @@ class Gamma:
     def market(self, request: Request, id: str) -> Reply:
         if not id.isascii() or not id.isdigit():
             raise invalid("id is invalid")
-        return self._single(request, "id", id)
+        return self._single(request, self.exchange.by_id.get(id), "id")
 
     def market_by_slug(self, request: Request, slug: str) -> Reply:
-        return self._single(request, "slug", slug)
+        return self._single(request, self._by_slug.get(slug), "slug")
 
-    def _single(self, request: Request, column: str, value: str) -> Reply:
-        for row in self._rows(request):
-            if row[column] == value:
-                return Reply(200, row, CACHED)
+    def _single(self, request: Request, market: Market | None, column: str) -> Reply:
+        event = self._event(market.event_id, request.at - LAG) if market else None
+        if market and event:
+            for row in self._rows(request, event):
+                if row["id"] == market.id:
+                    return Reply(200, row, CACHED)
         return Reply(404, {"type": "not found error", "error": f"{column} not found"})
 
     def _markets(self, request: Request) -> list[Row]:
         """All rows that the request's filters leave; closed ones only where they are asked for."""
         closed = _flag(request, "closed", False)
-        rows = (row for row in self._rows(request) if row["closed"] is closed)
+        events = self._events(request.at - LAG, closed)
+        rows = (row for event in events for row in self._rows(request, event) if row["closed"] is closed)
         columns = {"id": "id", "slug": "slug", "condition_ids": "conditionId", "question_ids": "questionID"}
         kept = _filtered(request, rows, columns)
         if tokens := set(request.query.get("clob_token_ids", ())):
             kept = [row for row in kept if tokens.intersection(json.loads(row["clobTokenIds"]))]
         return kept
 
-    def _rows(self, request: Request) -> Iterator[Row]:
-        """Every market known, each with its event, and with that event's tags where they are asked for."""
-        tagged = _flag(request, "include_tag", False)
-        for event in self._events(request.at - LAG):
-            more: Row = {"events": [{name: value for name, value in event.items() if name not in NESTED}]}
-            if tagged:
-                more["tags"] = event["tags"]
-            yield from (market | more for market in event["markets"])
+    def _rows(self, request: Request, event: Row) -> Iterator[Row]:
+        """An event's markets, each with the event, and with that event's tags where they are asked for."""
+        more: Row = {"events": [{name: value for name, value in event.items() if name not in NESTED}]}
+        if _flag(request, "include_tag", False):
+            more["tags"] = event["tags"]
+        return (market | more for market in event["markets"])
 
-    def _events_at(self, seen: datetime) -> list[Row]:
-        rows = []
+    def _events(self, seen: datetime, closed: bool) -> Iterator[Row]:
+        """Every event that has a market that is closed, or one that is open. Others are not even looked at."""
         for event in self.exchange.season.events:
-            looks = [self.exchange.look(m, seen) for m in event.markets if self.exchange.knows(m, seen)]
-            if looks:
-                nested = {"tags": self._tags[event.id], "markets": [_market(look) for look in looks]}
-                rows.append(_event(event, looks) | nested)
-        return rows
+            if any((seen >= m.closes) is closed and self.exchange.knows(m, seen) for m in event.markets):
+                row = self._event(event.id, seen)
+                assert row is not None
+                yield row
+
+    def _event_at(self, event_id: str, seen: datetime) -> Row | None:
+        event = self._by_id[event_id]
+        looks = [self.exchange.look(m, seen) for m in event.markets if self.exchange.knows(m, seen)]
+        if not looks:
+            return None
+        return _event(event, looks) | {"tags": _tags(event), "markets": [_market(look) for look in looks]}
 
     def _keyset(self, request: Request, name: str, rows: list[Row], cap: int) -> Reply:
         if "offset" in request.query:

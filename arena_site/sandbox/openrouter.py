@@ -8,6 +8,7 @@ from typing import Any
 
 from arena_site.sandbox.chance import dice
 from arena_site.sandbox.exchange import Exchange
+from arena_site.sandbox.forecasting import forecast, is_sheet
 from arena_site.sandbox.models import PERSONAS, Desk, Persona
 from arena_site.sandbox.prompt import Prompt
 from arena_site.sandbox.wire import Refusal, Reply, Request, plain
@@ -26,8 +27,9 @@ COMPLAINTS = {
 class OpenRouter:
     """The gateway's HTTP face; each method answers one endpoint."""
 
-    def __init__(self, exchange: Exchange):
+    def __init__(self, exchange: Exchange, *others: Exchange):
         self.exchange = exchange
+        self._exchanges = (exchange, *others)
         self._answers: OrderedDict[str, Reply] = OrderedDict()
         self._lock = Lock()
 
@@ -65,15 +67,17 @@ class OpenRouter:
 
     def _outage(self, persona: Persona, at: datetime) -> int | None:
         """The status that a persona answers with while it is down."""
-        since = at - self.exchange.season.starts
+        since = self.exchange.season.since(at)
         week, into = since // timedelta(weeks=1) + 1, since % timedelta(weeks=1)
         return dict(persona.outages).get(week) if into < OUTAGE else None
 
     def _speak(self, persona: Persona, user: str, at: datetime) -> tuple[str, str]:
         try:
+            if is_sheet(user):
+                return forecast(self._exchanges, persona, user, at)
             prompt = Prompt.read(user)
         except ValueError as why:
-            return f"I can not trade on this message: {why}.", "stop"
+            return f"I can not answer this message: {why}.", "stop"
         mood = dice(self.exchange.seed, persona.id, prompt.week, prompt.date, prompt.afterword)
 
         def belief(question: str, side: str) -> float | None:

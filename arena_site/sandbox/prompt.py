@@ -52,14 +52,14 @@ class Prompt:
     def read(cls, text: str) -> "Prompt":
         """The prompt in a user message; a ValueError names the block that is missing or unreadable."""
         lines = text.split("\n")  # not splitlines: a question may hold other breaks
-        portfolio, _ = _block(lines, "PORTFOLIO")
-        positions, _ = _block(lines, "POSITIONS")
-        markets, end = _block(lines, "MARKETS")
+        portfolio, _ = block(lines, "PORTFOLIO")
+        positions, _ = block(lines, "POSITIONS")
+        markets, end = block(lines, "MARKETS")
         try:
             (desk,) = portfolio
-            offers = tuple(offer for row in _table(markets) for offer in _offers(row))
+            offers = tuple(offer for row in table(markets) for offer in _offers(row))
             on_offer = {offer.market_id for offer in offers}
-            held = list(_table(positions))
+            held = list(table(positions))
             return cls(
                 cash=Decimal(desk["cash"]),
                 week=int(desk["week"]),
@@ -73,7 +73,7 @@ class Prompt:
             raise ValueError(f"the blocks are not as agreed: {why!r}") from why
 
 
-def _block(lines: list[str], heading: str) -> tuple[list[Any], int]:
+def block(lines: list[str], heading: str) -> tuple[list[Any], int]:
     """The JSON values under a heading line, and the number of the line after them."""
     if heading not in lines:
         raise ValueError(f"there is no {heading} block")
@@ -83,7 +83,7 @@ def _block(lines: list[str], heading: str) -> tuple[list[Any], int]:
     return [json.loads(line, parse_float=Decimal) for line in lines[start:end]], end
 
 
-def _table(rows: list[list[Any]]) -> list[dict[str, Any]]:
+def table(rows: list[list[Any]]) -> list[dict[str, Any]]:
     """Rows under their header row, by column name."""
     header, *body = rows or [[]]
     return [dict(zip(header, row, strict=True)) for row in body]

@@ -15,8 +15,10 @@ from typing import Any
 
 from arena_site.sandbox.catalogue import load_season
 from arena_site.sandbox.clob import Clob
+from arena_site.sandbox.editions import lengthened
 from arena_site.sandbox.exchange import Exchange
 from arena_site.sandbox.gamma import Gamma
+from arena_site.sandbox.kalshi import Kalshi
 from arena_site.sandbox.openrouter import OpenRouter
 from arena_site.sandbox.wire import Refusal, Reply, Request, zulu
 
@@ -32,12 +34,13 @@ class Addresses:
     root: str
     gamma: str
     clob: str
+    kalshi: str
     openrouter: str
 
     @classmethod
     def at(cls, port: int) -> "Addresses":
         root = f"http://{HOST}:{port}"
-        return cls(root, f"{root}/gamma", f"{root}/clob", f"{root}/openrouter/api/v1")
+        return cls(root, f"{root}/gamma", f"{root}/clob", f"{root}/kalshi/trade-api/v2", f"{root}/openrouter/api/v1")
 
     @property
     def clock(self) -> str:
@@ -77,9 +80,10 @@ Endpoint = Callable[..., Reply]
 class Sandbox:
     """All services of one seed behind one door: a request in, a reply out."""
 
-    def __init__(self, seed: int = 0):
-        exchange = Exchange(load_season(), seed)
-        gamma, clob, openrouter = Gamma(exchange), Clob(exchange), OpenRouter(exchange)
+    def __init__(self, seed: int = 0, weeks: int = 0):
+        exchange = Exchange(lengthened(load_season(), weeks), seed)
+        gamma, clob, kalshi = Gamma(exchange), Clob(exchange), Kalshi(exchange)
+        openrouter = OpenRouter(exchange, kalshi.exchange)
         self.clock = Clock(exchange.season.starts)
         table: list[tuple[str, str, Endpoint]] = [
             ("GET", "/gamma/markets", gamma.markets),
@@ -92,6 +96,9 @@ class Sandbox:
             ("GET", "/clob/book", clob.book),
             ("POST", "/clob/books", clob.books),
             ("GET", "/clob/markets/(?P<condition_id>[^/]+)", clob.market),
+            ("GET", "/kalshi/trade-api/v2/events", kalshi.events),
+            ("GET", "/kalshi/trade-api/v2/events/(?P<ticker>[^/]+)", kalshi.event),
+            ("GET", "/kalshi/trade-api/v2/markets/(?P<ticker>[^/]+)", kalshi.market),
             ("POST", "/openrouter/api/v1/chat/completions", openrouter.complete),
             ("GET", "/openrouter/api/v1/models", openrouter.models),
             ("GET", "/sandbox/clock", self.clock.read),
@@ -159,9 +166,9 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def running(*, port: int = 0, seed: int = 0) -> Iterator[Addresses]:
+def running(*, port: int = 0, seed: int = 0, weeks: int = 0) -> Iterator[Addresses]:
     """The addresses of a sandbox that serves from a thread of this process until the block ends."""
-    server = _Server(port, Sandbox(seed))
+    server = _Server(port, Sandbox(seed, weeks))
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="sandbox", daemon=True)
     thread.start()
     try:
@@ -172,7 +179,7 @@ def running(*, port: int = 0, seed: int = 0) -> Iterator[Addresses]:
         thread.join()
 
 
-def serve(*, port: int = 0, seed: int = 0, announce: Callable[[str], object] | None = None) -> None:
+def serve(*, port: int = 0, seed: int = 0, weeks: int = 0, announce: Callable[[str], object] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, once the addresses have been announced as one line of JSON.
 
     Announces on standard output unless told otherwise, and must run in the main thread, for the signals.
@@ -180,7 +187,7 @@ def serve(*, port: int = 0, seed: int = 0, announce: Callable[[str], object] | N
     over = Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: over.set())
-    with running(port=port, seed=seed) as addresses:
+    with running(port=port, seed=seed, weeks=weeks) as addresses:
         line = json.dumps(asdict(addresses))
         print(line, flush=True) if announce is None else announce(line)
         over.wait()

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from arena_site import conf
+from arena_site.management.commands.sandbox_season import guests_clock
 from arena_site.processes import Stop, manage, start, stop, stoppable, watch, web_server
 
 BAD_USAGE = 2
@@ -46,11 +47,13 @@ class Command(BaseCommand):
         with stoppable():
             sandbox = None
             try:
-                sandbox = start(manage("sandbox", "--seed", str(options["seed"])), stdout=subprocess.PIPE)
+                season = ("--seed", str(options["seed"]), "--weeks", str(options["weeks"]))
+                sandbox = start(manage("sandbox", *season), stdout=subprocess.PIPE)
                 env |= self._addresses(sandbox)
                 self._play(env, options)
                 stop(sandbox)
                 if not options["no_serve"]:
+                    env["ARENA_CLOCK"] = guests_clock(options["weeks"]).isoformat()
                     self._serve(env, options["port"])
             except Stop:
                 self.stdout.write("stopped")
@@ -67,6 +70,8 @@ class Command(BaseCommand):
         return {
             "GAMMA_BASE_URL": said["gamma"],
             "CLOB_BASE_URL": said["clob"],
+            "KALSHI_BASE_URL": said["kalshi"],
+            "ARENA_SOURCES": "polymarket,kalshi",
             "OPENROUTER_BASE_URL": said["openrouter"],
             "SANDBOX_URL": said["root"],
         }

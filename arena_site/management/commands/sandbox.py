@@ -15,9 +15,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=0, help="0 takes any free one")
         parser.add_argument("--seed", type=int, default=0, help="the same seed plays the same season")
+        parser.add_argument("--weeks", type=int, default=0, help="has markets for so many weeks, at least for nine")
 
-    def handle(self, *args: Any, port: int, seed: int, **options: Any) -> None:
-        serve(port=port, seed=seed, announce=self._say)
+    def handle(self, *args: Any, port: int, seed: int, weeks: int, **options: Any) -> None:
+        serve(port=port, seed=seed, weeks=weeks, announce=self._say)
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

@@ -17,6 +17,9 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 from rich.table import Table
 
+from agents.models import Registration
+from agents.services.registrations import agent_register
+from cohorts.forecasting import PRICED
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK
 from markets.commands import BAD_USAGE, ArenaCommand, Result, rendered
@@ -26,10 +29,16 @@ from scoring.models import Leaderboard
 SEASON_STARTS = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 SNAPSHOTS_EVERY = timedelta(hours=12)
-"""The demo's coarser grid: snapshots twice a day, a sync and a resolution pass once, not every few minutes."""
+FORECASTS_EVERY = timedelta(days=2)
+"""The demo's coarser grid: snapshots twice a day, a sync and a resolution pass once, forecasts every other day."""
 DECISIONS_AT = timedelta(minutes=5)
 RETRY_AT = timedelta(hours=6)
+FORECASTS_AT = timedelta(hours=2)
 DEMO = "demo"
+GUEST = "Your own agent"
+"""An external agent that joins with the season's last cohort."""
+SUBMITTED_AFTER = timedelta(minutes=1)
+"""How long after the freeze of the week that is left open the guest's clock stands still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,11 @@ class Step:
 
 
 def season(weeks: int) -> Iterator[Step]:
-    """The season's timetable: every day is synced and settled, Sundays start a cohort, decide, and retry."""
+    """The season's timetable: every day is synced and settled; Sundays start a cohort, decide, and retry.
+
+    Sundays and every second day after them are forecast. The boards of the forecast protocol are made once, by
+    the last command: nobody looks at them in between.
+    """
     instant, end = SEASON_STARTS, SEASON_STARTS + weeks * WEEK
     while instant <= end:
         midnight = (instant - SEASON_STARTS) % DAY == timedelta(0)
@@ -50,8 +63,22 @@ def season(weeks: int) -> Iterator[Step]:
         yield Step(instant, (*daily, *(("start_cohort",) if sunday else ()), "take_snapshots"))
         if sunday:
             yield Step(instant + DECISIONS_AT, ("run_decisions",))
+        if (instant - SEASON_STARTS) % WEEK % FORECASTS_EVERY == timedelta(0) and instant < end:
+            yield Step(instant + FORECASTS_AT, ("run_forecasts",))
+        if sunday:
             yield Step(instant + RETRY_AT, ("run_decisions",))
         instant += SNAPSHOTS_EVERY
+    yield Step(end, ("compute_scores",))
+
+
+def open_week_starts(weeks: int) -> datetime:
+    """The Sunday after the season: its universe is frozen, and nobody but the guest has still to answer."""
+    return SEASON_STARTS + weeks * WEEK
+
+
+def guests_clock(weeks: int) -> datetime:
+    """An instant at which the guest may answer."""
+    return open_week_starts(weeks) + DECISIONS_AT + SUBMITTED_AFTER
 
 
 class Command(ArenaCommand):
@@ -69,7 +96,7 @@ class Command(ArenaCommand):
         if not root:
             self.refuse("SANDBOX_URL is not set: start `manage.py sandbox`, or run `manage.py demo`")
         self._prepare()
-        Run.objects.create(kind=DEMO, at=SEASON_STARTS, summary={"weeks": options["weeks"]})
+        Run(kind=DEMO, at=SEASON_STARTS, summary={"weeks": options["weeks"]}).finish(failed=False)
         steps = list(season(options["weeks"]))
         with httpx.Client() as clock, self.progress("playing") as progress:
             for done, step in enumerate(steps):
@@ -77,17 +104,28 @@ class Command(ArenaCommand):
                 progress(done, len(steps), f"week {week}, {step.at:%a %d %b %H:%M}")
                 if not self.stderr.isatty() and "start_cohort" in step.commands:
                     self.stderr.write(f"week {week} of {options['weeks']}: {step.at:%Y-%m-%d}")
-                clock.post(f"{root}/sandbox/clock", json={"now": step.at.isoformat()}).raise_for_status()
+                self._set_clock(clock, root, step.at)
+                if "start_cohort" in step.commands and step.at == open_week_starts(options["weeks"] - 1):
+                    guest = agent_register(name=GUEST, protocol=Registration.Protocol.BOTH, at=step.at)
                 for command in step.commands:
                     self._run(command, step.at)
-        self.stdout.write(rendered(leaderboard_table()))
+            self.stdout.write(rendered(leaderboard_table()))
+            self.stdout.write(rendered(forecast_table()))
+            at = open_week_starts(options["weeks"]) + DECISIONS_AT
+            self._set_clock(clock, root, at)
+            self._run("run_decisions", at, family=guest.registration.family.slug)  # freezes, and asks no model
         self._admin()
+        self.stdout.write(f"token of an external agent ({GUEST}): {guest.token}")
         return Result({"weeks": options["weeks"], "cohorts": Cohort.objects.count(), "database": _database_name()})
 
-    def _run(self, command: str, at: datetime) -> None:
+    def _set_clock(self, client: httpx.Client, root: str, at: datetime) -> None:
+        client.post(f"{root}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
+
+    def _run(self, command: str, at: datetime, **options: Any) -> None:
         """Runs a command as an operator would. A run that reports failures is part of the show."""
         try:
-            call_command(command, at=at, json=True, stdout=StringIO(), stderr=StringIO())
+            options |= {"leave_boards": True} if command == "check_resolutions" else {}
+            call_command(command, at=at, json=True, stdout=StringIO(), stderr=StringIO(), **options)
         except SystemExit:
             return
 
@@ -128,7 +166,7 @@ def leaderboard_table() -> Table:
     for entry in board.entries if board else ():
         low, high = entry["return_ci"] or (None, None)
         table.add_row(
-            str(entry["rank"]),
+            "–" if entry["rank"] is None else str(entry["rank"]),
             entry["display_name"],
             f"{float(entry['total_value']):,.2f}",
             f"{entry['return_percent']:+.2f}",
@@ -138,6 +176,30 @@ def leaderboard_table() -> Table:
             str(entry["resolved_bets"]),
         )
     return table
+
+
+def forecast_table() -> Table:
+    """The forecast board of the arm with prices, references among the families where they would stand."""
+    board = Leaderboard.objects.filter(protocol="forecast", methodology="", arm=PRICED, category="").first()
+    table = Table(title=f"Forecasts, {board.computed_at:%Y-%m-%d %H:%M} UTC" if board else "Forecasts")
+    for column in ("#", "forecaster", "questions", "Brier (mean form)", "95 % interval", "alpha", "log"):
+        table.add_column(column, justify="left" if column == "forecaster" else "right")
+    for entry in board.entries if board else ():
+        low, high = entry["brier_ci"] or (None, None)
+        table.add_row(
+            "" if entry["rank"] is None or entry["reference"] else str(entry["rank"]),
+            f"({entry['forecaster']})" if entry["reference"] else entry["display_name"],
+            str(entry["n"]),
+            _figure(entry["brier"]),
+            "–" if low is None else f"{low:.4f} … {high:.4f}",
+            _figure(entry["alpha"], sign="+"),
+            _figure(entry["log"]),
+        )
+    return table
+
+
+def _figure(value: float | None, sign: str = "") -> str:
+    return "–" if value is None else f"{round(value, 4) + 0.0:{sign}.4f}"  # never "-0.0000"
 
 
 def _holds_a_season() -> bool:
