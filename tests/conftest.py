@@ -2,12 +2,18 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pytest_django.plugin import blocking_manager_key
 from pytest_httpserver import HTTPServer
 
+from tests.databases import tables
+from tests.first_rows import put_back
+from tests.live import own_site, played, site  # noqa: F401 - fixtures
+from tests.tampering import lift
 from tests.venue import Venue
 
 settings.register_profile(
@@ -32,3 +38,61 @@ def venue(venue_server: HTTPServer, settings: Any, db: None) -> Iterator[Venue]:
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
     yield Venue(venue_server)
     venue_server.check_assertions()
+
+
+def given_database(config: pytest.Config) -> str | None:
+    """The address of the PostgreSQL that was given, in the process that no worker is."""
+    postgres = os.environ.get("ARENA_TESTS_ON") == "postgres" and not hasattr(config, "workerinput")
+    return os.environ["DATABASE_URL"] if postgres else None
+
+
+TABLES = pytest.StashKey[frozenset[str]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if url := given_database(session.config):
+        session.config.stash[TABLES] = tables(url)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tests live in databases of their own: one that made tables in the given one would find them the next time."""
+    url = given_database(session.config)
+    if url and (made := tables(url) - session.config.stash[TABLES]):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\nA test made tables in the database that was given: {', '.join(sorted(made)[:5])} …")
+
+
+LONGEST = (
+    "season/test_demo.py",
+    "faults/test_kills.py",
+    "faults/test_clock.py",
+    "faults/test_queue.py",
+    "faults/test_together.py",
+    "browser/test_pages.py",
+    "browser/test_accessibility.py",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest go first, so that no worker waits for the last one of another."""
+    place = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(LONGEST)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """A test that is no transaction leaves an empty database: the next one finds what the migrations put there.
+
+    What is on record can not be emptied: its triggers are lifted before, and the flush brings them back as a migrate.
+    """
+    marker = item.get_closest_marker("django_db")
+    emptied = marker is not None and marker.kwargs.get("transaction")
+    if emptied:
+        with item.config.stash[blocking_manager_key].unblock():
+            lift()
+    yield
+    if emptied and nextitem is not None:  # after the last one the test's database is gone
+        with item.config.stash[blocking_manager_key].unblock():
+            put_back()

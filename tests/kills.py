@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,11 +27,20 @@ from typing import Any
 import httpx
 import psycopg
 
+from tests.databases import postgres_url
+
 ROOT = Path(__file__).resolve().parents[1]
+ON_POSTGRES = os.environ.get("ARENA_TESTS_ON") == "postgres"
 FIRST_SUNDAY = datetime(2026, 3, 1, tzinfo=UTC)
 SUNDAY = FIRST_SUNDAY + timedelta(weeks=1)
 FAILED_OR_FINE = (0, 1)
 """A run that reports failures (a model that is down) has ended as it should."""
+
+LINE_UP = (
+    *("openai/gpt-5.2", "deepseek/deepseek-v3.2"),
+    *("moonshotai/kimi-k2-thinking", "qwen/qwen3-235b-a22b-2507"),
+)
+"""Who plays the Sundays that are killed: one that bets much, one in prose, one that thinks, one that is down."""
 
 Step = tuple[datetime, str]
 PREPARED: list[Step] = [
@@ -39,6 +48,8 @@ PREPARED: list[Step] = [
     (FIRST_SUNDAY, "start_cohort"),
     (FIRST_SUNDAY + timedelta(minutes=5), "run_decisions"),
     (FIRST_SUNDAY + timedelta(minutes=10), "take_snapshots"),
+    (FIRST_SUNDAY + timedelta(hours=2), "run_forecasts --questions=2"),
+    (FIRST_SUNDAY + timedelta(days=1), "check_resolutions"),
     (SUNDAY - timedelta(hours=6), "sync_markets"),
     (SUNDAY - timedelta(hours=6), "take_snapshots"),
 ]
@@ -48,7 +59,9 @@ PLAYED: list[Step] = [
     (SUNDAY, "start_cohort"),
     (SUNDAY, "take_snapshots"),
     (SUNDAY + timedelta(minutes=5), "run_decisions"),
+    (SUNDAY + timedelta(hours=2), "run_forecasts --questions=2"),
     (SUNDAY + timedelta(hours=6), "run_decisions"),
+    (SUNDAY + timedelta(hours=8), "run_forecasts --questions=2"),
     (SUNDAY + timedelta(hours=12), "take_snapshots"),
 ]
 
@@ -89,6 +102,13 @@ class Database:
     @property
     def is_postgres(self) -> bool:
         return self.url.startswith("postgres")
+
+    def address(self, name: str) -> str:
+        """The DATABASE_URL of one of its databases."""
+        if not self.is_postgres:
+            return f"sqlite:///{name}"
+        server, mark, options = self.url.partition("?")
+        return f"{server.rpartition('/')[0]}/{name}{mark}{options}"
 
     def fresh(self, template: str | None = None) -> str:
         """The name of a new database: empty, or a copy of `template`."""
@@ -148,9 +168,11 @@ class Arena:
         assert self._child(name, lambda: _command("migrate", None)) in FAILED_OR_FINE
         return name
 
-    def prepare(self) -> str:
-        """The name of a database at the end of a first week."""
+    def prepare(self, line_up: Sequence[str] = ()) -> str:
+        """The name of a database at the end of a first week, of these models alone if any are named."""
         name = self.migrated()
+        if line_up:
+            self._child(name, lambda: _keep_to(line_up))
         for step in PREPARED:
             self.run(name, step)
         return name
@@ -158,13 +180,13 @@ class Arena:
     def run(self, name: str, step: Step, death: Death | None = None) -> int:
         """A command's exit code; -9 if it was killed."""
         at, command = step
-        self._set_clock(at)
+        self.set_clock(at)
         return self._child(name, lambda: _command(command, at), death)
 
     def run_at_once(self, name: str, step: Step, processes: int) -> list[Ended]:
         """How a command ended in each of some processes that began it at the same instant."""
         at, command = step
-        self._set_clock(at)
+        self.set_clock(at)
         ready_reader, ready = os.pipe()
         go_reader, go = os.pipe()
         said_reader, said = os.pipe()
@@ -197,7 +219,7 @@ class Arena:
         ended: Ended = self.read(name, lambda: _ended(command, at, *arguments, **options))
         return ended
 
-    def _set_clock(self, at: datetime) -> None:
+    def set_clock(self, at: datetime) -> None:
         self.clock.post(f"{self.addresses['root']}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
 
     def play(self, name: str, deaths: Callable[[int, int], Death | None]) -> dict[str, Any]:
@@ -255,6 +277,14 @@ class Arena:
             os._exit(code)
 
 
+@contextlib.contextmanager
+def arena_in(folder: Path, unblock: Callable[[], object] = lambda: None) -> Iterator[Arena]:
+    """An arena beside a sandbox of its own, on the kind of database that the suite runs on; nothing of it stays."""
+    url = postgres_url() if ON_POSTGRES else "sqlite"
+    with sandbox() as addresses, Database(url, folder) as database:
+        yield Arena(addresses, database, unblock)
+
+
 def _become(name: str, database: Database, addresses: dict[str, str], death: Death | None) -> None:
     """Points this fresh child at its database and at the sandbox, and arms its fail point."""
     from django.conf import settings
@@ -263,13 +293,10 @@ def _become(name: str, database: Database, addresses: dict[str, str], death: Dea
     from arena_site import conf
     from markets import failpoints
 
-    url = database.url.rpartition("/")[0] + f"/{name}" if database.is_postgres else f"sqlite:///{name}"
-    if database.is_postgres and "?" in database.url:
-        url += "?" + database.url.partition("?")[2]
     wrapper = connections["default"]
     wrapper.connection = None  # the parent's, if it had one, is not ours to use or to close
     wrapper.in_atomic_block, wrapper.savepoint_ids, wrapper.needs_rollback = False, [], False
-    wrapper.settings_dict.update(conf.database(url))
+    wrapper.settings_dict.update(conf.database(database.address(name)))
     wrapper.settings_dict["OPTIONS"] = {
         key: value for key, value in wrapper.settings_dict["OPTIONS"].items() if key != "pool"
     }
@@ -285,7 +312,7 @@ def _command(name: str, at: datetime | None) -> int:
 
     options: dict[str, Any] = {"verbosity": 0} if at is None else {"at": at, "json": True}
     try:
-        call_command(name, stdout=io.StringIO(), stderr=io.StringIO(), **options)
+        call_command(*name.split(), stdout=io.StringIO(), stderr=io.StringIO(), **options)
     except SystemExit as end:
         return int(end.code or 0)
     return 0
@@ -296,7 +323,7 @@ def _ended(name: str, at: datetime, *arguments: str, **options: Any) -> Ended:
 
     said, complained = io.StringIO(), io.StringIO()
     try:
-        call_command(name, *arguments, at=at, json=True, stdout=said, stderr=complained, **options)
+        call_command(*name.split(), *arguments, at=at, json=True, stdout=said, stderr=complained, **options)
     except SystemExit as end:
         return Ended(int(end.code or 0), _summary(said.getvalue()), complained.getvalue())
     except CommandError as error:
@@ -311,25 +338,47 @@ def _summary(said: str) -> dict[str, Any]:
     return summary
 
 
+def _keep_to(line_up: Sequence[str]) -> int:
+    from agents.models import Family
+
+    Family.objects.exclude(releases__model_id__in=line_up).update(active=False)
+    return 0
+
+
 def _let_leases_expire() -> int:
     """What waiting for the lease of a dead worker would do."""
     from django.utils import timezone
 
-    from agents.models import Decision
+    from agents.models import Decision, Elicitation
 
-    Decision.objects.filter(status=Decision.Status.CLAIMED).update(lease_until=timezone.now())
+    for task in (Decision, Elicitation):
+        task.objects.filter(status=task.Status.CLAIMED).update(lease_until=timezone.now())
     return 0
 
 
 def _books() -> dict[str, Any]:
     """Everything that must not depend on who died when, by names instead of ids."""
-    from agents.models import Decision, JournalEntry, ModelCall, Position, Settlement, Trade
+    from agents.models import (
+        Chain,
+        ChainLink,
+        Decision,
+        Elicitation,
+        Forecast,
+        JournalEntry,
+        ModelCall,
+        Position,
+        Settlement,
+        Trade,
+    )
     from agents.services.audit import verify_ledger
-    from markets.models import Market, Universe
-    from scoring.models import BrierScore, Leaderboard, Snapshot
+    from agents.services.chain import verify_chain
+    from agents.services.forecast_audit import verify_forecasts
+    from markets.models import Market, QuestionOption, QuestionSet, Universe
+    from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
 
     who = ("agent__cohort__number", "agent__family__slug")
     what = ("market__external_id", "outcome__side")
+    asked = ("sheet__question_set__day", "sheet__question_set__part", "sheet__number", "sheet__arm")
     judged = ModelCall.objects.filter(result__in=["answered", "malformed", "declined", "refused"], late=False)
     board = Leaderboard.objects.get(protocol="trading", methodology="").entries
     return {
@@ -359,11 +408,46 @@ def _books() -> dict[str, Any]:
         "markets": _rows(Market, "external_id", "status", "winning_outcome__side", "resolved_at", "closed_at"),
         "universes": _rows(Universe, "week_start", "methodology", "frozen_at", "sha256"),
         "board": [{key: entry[key] for key in entry if key != "cost_usd"} for entry in board],
-        "violations": verify_ledger().violations,
+        "question sets": _rows(QuestionSet, "day", "methodology", "part", "frozen_at", "sha256"),
+        "questions": _rows(
+            QuestionOption, "question__options_sha256", "question__status", "question__resolved_at", "name", "happened"
+        ),
+        "elicitations": _rows(Elicitation, *asked, "release__model_id", "status", "declined", "refusals", "made_at"),
+        "forecasts": [
+            (*row[:-1], sorted(row[-1].items()))
+            for row in _rows(
+                Forecast,
+                *(f"elicitation__{name}" for name in asked),
+                "release__model_id",
+                "arm",
+                "question__options_sha256",
+                "made_at",
+                "rationale",
+                "probabilities",
+            )
+        ],
+        "forecast scores": _rows(
+            ForecastScore,
+            "forecast__question__options_sha256",
+            "forecast__family__slug",
+            "forecast__arm",
+            "forecast__made_at",
+            "brier",
+            "log",
+        ),
+        # Not the hashes: which link comes first, and the ids in prompts, may depend on who died.
+        "chain": _rows(
+            ChainLink,
+            "protocol",
+            *(f"decision__{name}" for name in (*who, "week")),
+            *(f"elicitation__{name}" for name in (*asked, "release__model_id")),
+        ),
+        "chain lengths": _rows(Chain, "protocol", "length"),
+        "violations": verify_ledger().violations + verify_forecasts()[1] + verify_chain()[1],
         "answers bought twice": [
             key
-            for key in judged.values_list("decision_id", "attempt").distinct()
-            if judged.filter(decision_id=key[0], attempt=key[1]).count() > 1
+            for key in judged.values_list("decision_id", "elicitation_id", "attempt").distinct()
+            if judged.filter(decision_id=key[0], elicitation_id=key[1], attempt=key[2]).count() > 1
         ],
     }
 
@@ -378,7 +462,7 @@ def warm() -> None:
 
     for app, command in (
         *(("cohorts", "sync_markets"), ("agents", "start_cohort"), ("scoring", "run_decisions")),
-        *(("scoring", "check_resolutions"), ("scoring", "take_snapshots")),
+        *(("scoring", "check_resolutions"), ("scoring", "take_snapshots"), ("agents", "run_forecasts")),
     ):
         load_command_class(app, command)
 

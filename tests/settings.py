@@ -18,4 +18,5 @@ if os.environ.get("ARENA_TESTS_ON") == "postgres":
 
 from arena_site.settings import *  # noqa: E402, F403
 
+ARENA_API_RATE = 0
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

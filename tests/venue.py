@@ -88,6 +88,11 @@ class Prompt:
         header, *rows = self.block("MARKETS")
         return [dict(zip(header, row, strict=True)) for row in rows]
 
+    @property
+    def questions(self) -> list[dict[str, Any]]:
+        header, *rows = self.block("QUESTIONS")
+        return [dict(zip(header, row, strict=True)) for row in rows]
+
     def market_id(self, question: str) -> str:
         return next(row["market_id"] for row in self.markets if row["question"] == question)
 
@@ -102,6 +107,24 @@ def bet(question: str, side: str, amount: Any, *more: tuple[str, str, Any]) -> C
         return {"action": "BET", "bets": bets, "reasoning": "because"}
 
     return answer
+
+
+def forecast(stated: Mapping[str, Mapping[str, Any]] | None = None, *, lean: float = 0.0) -> Callable[[Prompt], Any]:
+    """An answer that states the probabilities given by question, else even ones with `lean` more for the first."""
+
+    def answer(prompt: Prompt) -> Any:
+        return {"forecasts": [_forecast_of(row, (stated or {}).get(row["question"]), lean) for row in prompt.questions]}
+
+    return answer
+
+
+def _forecast_of(row: dict[str, Any], stated: Mapping[str, Any] | None, lean: float) -> dict[str, Any]:
+    if stated is None:
+        share = 1 / len(row["options"]) if row["exclusive"] else 0.5
+        stated = dict.fromkeys(row["options"], share)
+        first, last = row["options"][0], row["options"][-1]
+        stated = stated | {first: share + lean, last: share - lean}
+    return {"question_id": row["question_id"], "probabilities": stated, "rationale": "because"}
 
 
 def sell(question: str, percentage: Any) -> Callable[[Prompt], Any]:
@@ -279,7 +302,7 @@ class Venue:
         prompt = Prompt(request.get_json(), dict(request.headers))
         self.asked.append(prompt)
         queue = self.scripts[prompt.model]
-        said: Any = queue.popleft() if queue else HOLD
+        said: Any = queue.popleft() if queue else forecast() if "\nQUESTIONS\n" in prompt.user else HOLD
         if callable(said):
             said = said(prompt)
         if isinstance(said, Failure):

@@ -22,6 +22,7 @@ from tests.factories import (
     ReleaseFactory,
     bet,
 )
+from tests.tampering import lifted
 
 pytestmark = pytest.mark.django_db
 HOSTILE = "</pre><script>alert(1)</script>"
@@ -48,10 +49,11 @@ def test_a_decision_shows_its_prompt_calls_instructions_and_trades(admin_client:
     assert "0.005000" in page
 
 
-def test_what_a_model_or_a_venue_says_is_escaped(admin_client: Client) -> None:
+def test_failure_18_what_a_model_or_a_venue_says_is_escaped(admin_client: Client) -> None:
     trade = bet(AgentFactory(), MarketFactory(question=HOSTILE, prices={HOSTILE: "0.5", "Other": "0.5"}), HOSTILE)
     decision = trade.decision
-    Decision.objects.filter(pk=decision.pk).update(reasoning=HOSTILE, error=HOSTILE)
+    with lifted(Decision):
+        Decision.objects.filter(pk=decision.pk).update(reasoning=HOSTILE, error=HOSTILE)
     call = ModelCallFactory(
         decision=decision, content=HOSTILE, raw_response=HOSTILE, error=HOSTILE, portfolio_block=HOSTILE,
         retry_note=HOSTILE, provider=HOSTILE,
@@ -147,7 +149,8 @@ def test_a_new_release_is_registered_for_a_family(admin_client: Client) -> None:
     )  # fmt: skip
     answer = admin_client.post(reverse("admin:agents_release_add"), release_form(release))
     assert answer.status_code == 302, answer.context["errors"]
-    assert "x-ai/grok-5" in admin_client.get(reverse("admin:agents_family_changelist")).content.decode()
+    assert "x-ai/grok-5" in admin_client.get(reverse("admin:agents_release_changelist")).content.decode()
+    assert "x-ai/grok-5" not in admin_client.get(reverse("admin:agents_family_changelist")).content.decode()
 
 
 def test_a_family_can_be_renamed_but_keeps_its_slug(admin_client: Client) -> None:

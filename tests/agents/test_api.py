@@ -18,6 +18,7 @@ from tests.factories import (
     MarketFactory,
     ModelCallFactory,
     ReleaseFactory,
+    approved,
     bet,
     resolve,
     sale,
@@ -32,16 +33,19 @@ def found(client: Client, name: str, **query: object) -> list[int]:
 
 def test_a_family_shows_the_release_that_is_in_effect_now(client: Client) -> None:
     family = Family.objects.get(slug="gpt-5.1")
-    ReleaseFactory(family=family, model_id="openai/gpt-6", effective_from=WEEK)
-    ReleaseFactory(family=family, model_id="openai/gpt-7", effective_from=WEEK + timedelta(weeks=1))
+    day = timedelta(days=1)
+    approved(ReleaseFactory(family=family, model_id="openai/gpt-6", effective_from=WEEK - day), at=WEEK - day)
+    approved(ReleaseFactory(family=family, model_id="openai/gpt-7", effective_from=WEEK), at=WEEK + day)
+    ReleaseFactory(family=family, model_id="openai/gpt-8", effective_from=WEEK - 2 * day)
     with time_machine.travel(WEEK + timedelta(days=1), tick=False):
         row = client.get("/api/v1/families/gpt-5.1/").json()
         assert row == {
             "slug": "gpt-5.1",
             "display_name": "GPT-5.2",
             "provider": "OpenAI",
-            "color": "#009e73",
+            "color": "#05a75b",
             "active": True,
+            "external": False,
             "release": "openai/gpt-6",
         }
         at = WEEK + timedelta(days=1)

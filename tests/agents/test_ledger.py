@@ -30,9 +30,11 @@ from tests.factories import (
     ModelCallFactory,
     UniverseFactory,
     bet,
+    chained,
     resolve,
     sale,
 )
+from tests.tampering import lifted
 
 pytestmark = pytest.mark.django_db
 OPENING = Decimal(10_000)
@@ -64,9 +66,11 @@ class Season:
         self.week += 1
         self._move(prices)
         universe = UniverseFactory(
-            week_start=WEEK + self.week * timedelta(weeks=1), methodology=f"t{self.agent.pk}", markets=self.markets
+            week_start=WEEK + self.week * timedelta(weeks=1),
+            methodology=f"t{self.agent.pk}",
+            markets=self.markets,
+            listed_open=True,
         )
-        universe.entries.update(open=True)
         decision = DecisionFactory(agent=self.agent, week=self.week, universe=universe)
         bets = tuple(Bet(self._market(m), side, amount) for kind, m, side, amount in wishes if kind == "bet")
         sells = tuple(Sell(self._position(n), share) for kind, n, share, _ in wishes if kind == "sell")
@@ -285,6 +289,7 @@ def played() -> Agent:
     resolve(won, "YES")
     resolve(cancelled, None)
     assert verify_ledger().violations == []
+    chained()
     return agent
 
 
@@ -302,7 +307,7 @@ def verified() -> tuple[int, list[str], str]:
 def add_least(table: str, column: str, row: int, places: int = 2) -> None:
     """Adds one unit of the last place behind the ledger's back."""
     step: Any = 1 if connection.vendor == "sqlite" else Decimal(1).scaleb(-places)
-    with connection.cursor() as cursor:
+    with lifted(), connection.cursor() as cursor:
         cursor.execute(f"UPDATE {table} SET {column} = {column} + %s WHERE id = %s", [step, row])
         assert cursor.rowcount == 1
 
@@ -355,7 +360,8 @@ def test_one_millionth_of_a_share_moved_is_found_at_its_position(played: Agent) 
 def test_journal_row_deleted_is_found(played: Agent, kind: str) -> None:
     row = JournalEntry.objects.filter(kind=kind).order_by("pk").first()
     assert row is not None
-    connection.cursor().execute(f"DELETE FROM {JournalEntry._meta.db_table} WHERE id = %s", [row.pk])
+    with lifted(JournalEntry):
+        connection.cursor().execute(f"DELETE FROM {JournalEntry._meta.db_table} WHERE id = %s", [row.pk])
     code, lines, _ = verified()
     assert code == 1
     cause = {"buy": f"trade {row.trade_id} ", "sell": f"trade {row.trade_id} "}.get(
@@ -378,6 +384,7 @@ def test_journal_forged_in_itself_consistently_disagrees_with_its_causes(played:
 def test_only_the_agent_that_was_tampered_with_is_named(played: Agent) -> None:
     other = AgentFactory(cohort=played.cohort)
     bet(other, amount="700.00")
+    chained()
     add_least(Agent._meta.db_table, "cash", other.pk)
     _, lines, _ = verified()
     assert lines
@@ -387,7 +394,9 @@ def test_only_the_agent_that_was_tampered_with_is_named(played: Agent) -> None:
 def test_sound_ledger_passes_and_counts_what_it_read(played: Agent) -> None:
     said = StringIO()
     call_command("verify_ledger", at=WEEK, json=True, stdout=said)
-    assert said.getvalue().strip() == '{"agents": 1, "journal_rows": 8, "violations": 0}'
+    assert (
+        said.getvalue().strip() == '{"agents": 1, "journal_rows": 8, "forecasts": 0, "chain_links": 2, "violations": 0}'
+    )
 
 
 def test_settlement_that_its_market_does_not_bear_out_is_found(played: Agent) -> None:

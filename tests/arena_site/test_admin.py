@@ -1,28 +1,46 @@
 """What holds for every admin page: it opens, it is searched, its queries are counted, records are only read."""
 
+import csv
+import io
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.db.models import Model
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from agents.models import Family, Release
+from agents.models import Chain, Decision, Family, JournalEntry, Registration, Release, Trade
+from agents.services.lineups import lineup_propose
 from cohorts.models import Methodology, MissedWeek
-from markets.models import Alert
+from markets import readonly
+from markets.models import Alert, Market
 from markets.readonly import ReadOnlyAdmin
-from tests.factories import WEEK, FamilyFactory, play_week
+from scoring.models import Leaderboard, Revision
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    DecisionFactory,
+    FamilyFactory,
+    MarketFactory,
+    ModelCallFactory,
+    SubmissionFactory,
+    bet,
+    play_week,
+)
 
 pytestmark = pytest.mark.django_db
 
 OURS = [model for app in ("markets", "cohorts", "agents", "scoring") for model in apps.get_app_config(app).get_models()]
-WRITABLE = {Family, Release, Methodology}
-FIXED = {Methodology}
+CONFIGURED = {Family, Release, Methodology, Registration}
+WRITABLE = CONFIGURED | {User, Group}
+FIXED = {Chain, Methodology, Revision, Leaderboard}
+"""Tables that do not grow with the season."""
 BIG = ("snapshot", "priceobservation", "modelcall", "journalentry", "trade")
 
 
@@ -38,35 +56,64 @@ def grow() -> None:
     week = play_week().week_start
     MissedWeek.objects.create(week_start=week + timedelta(weeks=20), recorded_at=week, reason="down")
     Alert.objects.create(kind="closed-unresolved", subject=str(week), message="Closed for long.", raised_at=WEEK)
-    FamilyFactory()
+    newcomer = FamilyFactory().releases.get()
+    SubmissionFactory()
+    lineup_propose(releases=[newcomer], by="ann", reason="to see", at=WEEK)
+
+
+def queries(client: Client, path: str) -> tuple[int, Any]:
+    """How many queries a page costs, and the page; what Django remembers once is remembered by then."""
+    client.get(path)
+    with CaptureQueriesContext(connection) as captured:
+        page = client.get(path)
+    assert page.status_code == 200, path
+    return len(captured), page
 
 
 def test_every_model_is_registered() -> None:
     assert [model for model in OURS if model not in admin.site._registry] == []
 
 
-@pytest.mark.parametrize("model", OURS, ids=name)
-def test_a_list_costs_the_same_queries_however_many_rows_it_has(admin_client: Client, model: type[Model]) -> None:
-    def counted() -> tuple[int, int]:
-        with CaptureQueriesContext(connection) as captured:
-            page = admin_client.get(url(model, "changelist"))
-        assert page.status_code == 200
-        return len(captured), len(page.context["cl"].result_list)
+def test_no_list_costs_more_queries_the_more_rows_it_has(admin_client: Client) -> None:
+    def counted() -> dict[str, tuple[int, int]]:
+        pages = {name(model): queries(admin_client, url(model, "changelist")) for model in OURS}
+        return {of: (count, len(page.context["cl"].result_list)) for of, (count, page) in pages.items()}
 
     grow()
-    before, few = counted()
+    before = counted()
     grow()
     grow()
-    after, many = counted()
-    assert few
-    assert many > few or model in FIXED or name(model) == "leaderboard"
-    assert after == before <= 14
+    after = counted()
+    assert [of for of in before if not before[of][1]] == []
+    assert {of for of in before if after[of][1] <= before[of][1]} <= {name(model) for model in FIXED}
+    assert {of: count for of, (count, _) in after.items() if count != before[of][0] or count > 16} == {}
 
 
-@pytest.mark.parametrize("model", OURS, ids=name)
-def test_a_list_can_be_searched_with_any_text(admin_client: Client, model: type[Model]) -> None:
+def test_no_page_of_a_row_costs_more_queries_the_more_rows_there_are(admin_client: Client) -> None:
+    def counted(rows: dict[type[Model], Model]) -> dict[str, int]:
+        return {name(m): queries(admin_client, url(m, "change", row.pk))[0] for m, row in rows.items()}
+
     grow()
-    assert admin_client.get(url(model, "changelist"), {"q": "zz'1"}).context["cl"].result_count == 0
+    rows: Any = {model: model._default_manager.order_by("pk").first() for model in OURS}
+    before = counted(rows)
+    grow()
+    after = counted(rows)
+    assert {of: count for of, count in after.items() if count != before[of] or count > 20} == {}
+
+
+def test_every_list_can_be_searched_with_any_text_and_asked_every_question_of_it(admin_client: Client) -> None:
+    grow()
+    asked = 0
+    for model in OURS:
+        shown = admin_client.get(url(model, "changelist"), {"q": "zz'1"})
+        assert shown.context["cl"].result_count == 0, model
+        for spec in shown.context["cl"].filter_specs:
+            if getattr(spec, "parameter_name", "") in ("look", "day"):
+                for value, _ in spec.lookup_choices:
+                    answer = admin_client.get(url(model, "changelist"), {spec.parameter_name: value})
+                    assert answer.status_code == 200, (model, value)
+                    asked += 1
+    assert asked > 100
 
 
 @pytest.mark.parametrize("model", [model for model in OURS if name(model) in BIG], ids=name)
@@ -79,25 +126,38 @@ def test_a_big_table_is_never_counted_in_full(admin_client: Client, model: type[
     assert all("LIMIT" in sql for sql in counts)
 
 
-@pytest.mark.parametrize("model", [model for model in OURS if model not in WRITABLE], ids=name)
-def test_a_record_can_be_looked_at_but_not_written_even_by_a_superuser(
-    admin_client: Client, model: type[Model]
-) -> None:
+def test_no_record_can_be_written_even_by_a_superuser(admin_client: Client) -> None:
     grow()
-    row = model._default_manager.first()
-    assert row is not None
-    assert isinstance(admin.site._registry[model], ReadOnlyAdmin)
-    assert admin_client.get(url(model, "change", row.pk)).status_code == 200
-    assert admin_client.post(url(model, "change", row.pk), {}).status_code == 403
-    assert admin_client.get(url(model, "add")).status_code == 403
-    assert admin_client.post(url(model, "add"), {}).status_code == 403
-    assert admin_client.post(url(model, "delete", row.pk), {"post": "yes"}).status_code == 403
-    delete = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
-    admin_client.post(url(model, "changelist"), delete)
-    assert model._default_manager.filter(pk=row.pk).exists()
+    for model in OURS:
+        if model in WRITABLE:
+            continue
+        row = model._default_manager.first()
+        assert row is not None, model
+        assert isinstance(admin.site._registry[model], ReadOnlyAdmin)
+        assert admin_client.get(url(model, "change", row.pk)).status_code == 200
+        assert admin_client.post(url(model, "change", row.pk), {}).status_code == 403, model
+        assert admin_client.get(url(model, "add")).status_code == 403, model
+        assert admin_client.post(url(model, "add"), {}).status_code == 403, model
+        assert admin_client.post(url(model, "delete", row.pk), {"post": "yes"}).status_code == 403, model
+        delete = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+        admin_client.post(url(model, "changelist"), delete)
+        assert model._default_manager.filter(pk=row.pk).exists(), model
 
 
-@pytest.mark.parametrize("model", sorted(WRITABLE, key=name), ids=name)
+def test_of_all_that_is_registered_only_what_is_configured_can_be_written(rf: RequestFactory, admin_user: User) -> None:
+    request = rf.get("/")
+    request.user = admin_user
+    writable = {
+        model
+        for model, page in admin.site._registry.items()
+        if page.has_add_permission(request)
+        or page.has_change_permission(request)
+        or page.has_delete_permission(request)
+    }
+    assert writable == WRITABLE
+
+
+@pytest.mark.parametrize("model", sorted(CONFIGURED, key=name), ids=name)
 def test_what_is_configured_has_a_form(admin_client: Client, model: type[Model]) -> None:
     assert admin_client.get(url(model, "add")).status_code == 200
 
@@ -105,3 +165,90 @@ def test_what_is_configured_has_a_form(admin_client: Client, model: type[Model])
 def test_no_list_is_for_the_public(client: Client) -> None:
     for model in OURS:
         assert client.get(url(model, "changelist")).status_code == 302
+        if isinstance(admin.site._registry[model], ReadOnlyAdmin):
+            assert client.get(url(model, "csv")).status_code == 302
+
+
+# ── what operators ask ────────────────────────────────────────────────────────────────────────────
+
+
+def found(client: Client, model: type[Model], look: str, at: Any, settings: Any) -> set[int]:
+    settings.ARENA_CLOCK = at
+    rows = client.get(url(model, "changelist"), {"look": look}).context["cl"].queryset
+    return {row.pk for row in rows}
+
+
+def test_failed_this_week_is_of_this_week(admin_client: Client, settings: Any) -> None:
+    agent = AgentFactory()
+    DecisionFactory(agent=agent, week=1, failed=True)
+    now = DecisionFactory(agent=agent, week=2, failed=True)
+    DecisionFactory(agent=AgentFactory(cohort=agent.cohort), week=2)
+    at = WEEK + timedelta(days=8)
+    assert found(admin_client, Decision, "failed", at, settings) == {now.pk}
+    assert found(admin_client, Decision, "failed", at + timedelta(weeks=5), settings) == set()
+
+
+def test_fallback_holds_and_those_that_cost_more_than_the_median(admin_client: Client, settings: Any) -> None:
+    cohort = AgentFactory().cohort
+    decisions = [DecisionFactory(agent=AgentFactory(cohort=cohort), fallback=number == 1) for number in range(3)]
+    for decision, cost in zip(decisions, ("0.01", "0.02", "0.03"), strict=True):
+        ModelCallFactory(decision=decision, cost_usd=cost)
+    at = WEEK + timedelta(days=1)
+    assert found(admin_client, Decision, "fallback", at, settings) == {decisions[1].pk}
+    assert found(admin_client, Decision, "dear", at, settings) == {decisions[2].pk}
+
+
+def test_markets_closed_for_over_a_day_that_somebody_waits_for(admin_client: Client, settings: Any) -> None:
+    waiting = MarketFactory(closed=True, followed=True)
+    MarketFactory(closed=True)
+    MarketFactory(followed=True)
+    assert waiting.closed_at == WEEK + timedelta(days=2)
+    assert found(admin_client, Market, "closed-24h", WEEK + timedelta(days=2, hours=23), settings) == set()
+    assert found(admin_client, Market, "closed-24h", WEEK + timedelta(days=3), settings) == {waiting.pk}
+    assert found(admin_client, Market, "closed-72h", WEEK + timedelta(days=3), settings) == set()
+
+
+# ── taking a list away ────────────────────────────────────────────────────────────────────────────
+
+
+def rows_of(client: Client, model: type[Model], **query: str) -> list[dict[str, str]]:
+    answer = client.get(url(model, "csv"), query)
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
+
+
+def test_a_list_goes_as_csv_as_it_is_narrowed_with_numbers_as_numbers_and_formulas_defused(
+    admin_client: Client,
+) -> None:
+    agent = AgentFactory()
+    bet(agent, MarketFactory(question="=HYPERLINK(1)"))
+    bet(agent, MarketFactory(question="Plain?"), amount="100.00")
+    entries = rows_of(admin_client, JournalEntry, kind__exact="buy")
+    assert [(row["kind"], row["amount"], row["market"]) for row in entries] == [
+        ("buy", "-100.00", "Plain?"),
+        ("buy", "-500.00", "'=HYPERLINK(1)"),
+    ]
+    assert entries[0]["occurred_at"] == "2026-03-08T00:05:00Z"
+    listed = admin_client.get(url(JournalEntry, "changelist"), {"kind__exact": "buy"}).content.decode()
+    assert f'href="{url(JournalEntry, "csv")}?kind__exact=buy"' in listed
+
+
+def test_every_list_can_be_taken_away(admin_client: Client) -> None:
+    grow()
+    for model in OURS:
+        if isinstance(admin.site._registry[model], ReadOnlyAdmin):
+            assert rows_of(admin_client, model), model
+
+
+def test_more_rows_than_a_page_should_send_are_not_begun(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = AgentFactory()
+    for _ in range(3):
+        bet(agent, amount="100.00")
+    monkeypatch.setattr(readonly, "MOST_ROWS", 2)
+    answer = admin_client.get(url(Trade, "csv"), {"kind__exact": "BUY"}, follow=True)
+    assert answer.redirect_chain == [(f"{url(Trade, 'changelist')}?kind__exact=BUY", 302)]
+    assert "narrow the list" in answer.content.decode()
+
+
+def test_a_filter_that_is_none_leads_back_to_the_list(admin_client: Client) -> None:
+    assert admin_client.get(url(Trade, "csv"), {"kind__regexx": "BUY"}).status_code == 302

@@ -11,19 +11,13 @@ from typing import Any
 import pytest
 
 from arena_site.backups import BackupFailed, tool
-from tests.databases import postgres_url
-from tests.kills import Arena, Database, sandbox
-
-ROOT = Path(__file__).resolve().parents[2]
-ON_POSTGRES = os.environ.get("ARENA_TESTS_ON") == "postgres"
+from tests.kills import ON_POSTGRES, ROOT, Arena, arena_in
 
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
-    folder: Path = tmp_path_factory.mktemp("backup")
-    url = postgres_url() if ON_POSTGRES else "sqlite"
-    with sandbox() as addresses, Database(url, folder) as database:
-        yield Arena(addresses, database, django_db_blocker.unblock)
+    with arena_in(tmp_path_factory.mktemp("backup"), django_db_blocker.unblock) as arena:
+        yield arena
 
 
 @pytest.fixture(scope="module")

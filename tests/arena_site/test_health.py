@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -13,10 +14,13 @@ import pytest
 import time_machine
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Count, Max
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from agents.models import Decision
-from markets.models import Alert, Outcome, Run
+from agents.models import Decision, ModelCall
+from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry
+from scoring.models import Snapshot
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -26,6 +30,7 @@ from tests.factories import (
     ModelCallFactory,
     SnapshotFactory,
     UniverseFactory,
+    play_week,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
@@ -171,11 +176,31 @@ def test_metrics_say_what_is_late_due_and_spent(client, settings):
     assert shown["arena_decisions_failed_this_week"] == 2
     assert shown["arena_stale_followed_prices"] == 1
     assert shown["arena_markets_overdue"] == 1
-    assert shown["arena_spend_this_week_usd"] == 0.75
+    assert shown['arena_spend_this_week_usd{protocol="trading"}'] == 0.75
+    assert shown['arena_spend_this_week_usd{protocol="forecast"}'] == 0
     assert shown["arena_spend_limit_usd"] == 12.5
     assert shown["arena_ledger_violations"] == 3
-    assert shown["arena_database_bytes"] > 100_000
-    assert shown['arena_table_rows{table="markets_market"}'] >= 0
+
+
+def test_failure_17_metrics_show_the_size_of_the_database_and_of_each_table_that_grows(client):
+    play_week()
+    if connection.vendor == "postgresql":
+        assert min(rows_shown(client).values()) == 0  # as long as nobody has looked at them
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+
+    assert metrics(client)["arena_database_bytes"] > 100_000
+    # SQLite tells the highest id, which earlier tests may have raised.
+    number = Count("pk") if connection.vendor == "postgresql" else Coalesce(Max("pk"), 0)
+    assert rows_shown(client) == {
+        model._meta.db_table: model.objects.aggregate(number=number)["number"]
+        for model in (PriceObservation, Snapshot, ModelCall, Run, Market, Outcome, UniverseEntry)
+    }
+
+
+def rows_shown(client) -> dict[str, float]:
+    name = re.compile(r'arena_table_rows\{table="(.*)"\}')
+    return {found[1]: number for key, number in metrics(client).items() if (found := name.fullmatch(key))}
 
 
 def test_metrics_of_an_empty_arena_leave_out_what_there_is_not(client):

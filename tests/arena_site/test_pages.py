@@ -45,7 +45,7 @@ def test_what_the_frame_loads_is_shipped(client):
     frame = client.get("/about/").content.decode()
     files = set(re.findall(r'"/static/([^"#]+)', frame))
 
-    assert files == {"arena/arena.css", "arena/favicon.svg"}
+    assert files == {"arena/arena.css", "arena/favicon.svg", "arena/times.js"}
     assert all(finders.find(file) for file in files)
 
 

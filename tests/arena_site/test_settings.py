@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from arena_site import conf
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -35,6 +37,8 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
         ("ARENA_LEASE_S", "300", "must exceed ARENA_LLM_TIMEOUT_S (300)"),
         ("ARENA_TRUSTED_PROXIES", "proxy", "is no IP address or network"),
         ("ARENA_ALERT_WEBHOOK", "hook", "must be an http:// or https:// address"),
+        ("ARENA_CLOCK", "noon", "must be an ISO-8601 time"),
+        ("ARENA_CLOCK", "2026-03-08T00:06:00", "must name its zone"),
     ],
 )
 def test_wrong_setting_stops_the_start_with_one_line_that_names_it(name: str, value: str, what: str) -> None:
@@ -80,6 +84,18 @@ def test_web_server_refuses_too() -> None:
     assert "SECRET_KEY is not set" in ran.stderr
 
 
+def test_web_server_has_loaded_its_pages_before_the_first_visitor_asks() -> None:
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "x" * 50}
+    code = "import sys, arena_site.wsgi; print('scoring.views.leaderboard' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True)
+    assert ran.stdout == "True\n", ran.stderr
+
+
+def test_a_pool_is_back_soon_after_its_server() -> None:
+    options = conf.database("postgres://arena@127.0.0.1/arena")["OPTIONS"]
+    assert options["pool"]["reconnect_timeout"] <= options["pool"]["timeout"], "its pauses would outgrow the outage"
+
+
 @pytest.mark.parametrize(
     ("at", "what"),
     [("2026-03-08T00:05:00", "names no time zone"), ("last sunday", "is no ISO-8601 time")],
@@ -115,3 +131,14 @@ def test_unreachable_server_is_one_line_and_exit_1(tmp_path: Path) -> None:
     assert ran.stderr.startswith("gamma: GET /markets/keyset failed")
     assert ran.stderr.count("\n") == 1
     assert ran.stdout.startswith('{"seen": 0,')
+
+
+def test_nothing_is_to_be_warned_of_where_the_site_is_served_over_https(tmp_path: Path) -> None:
+    ran = manage(
+        "check", "--deploy", "--fail-level", "WARNING",
+        ARENA_HTTPS="true", SECRET_KEY="".join(map(chr, range(40, 110))), OPENROUTER_API_KEY="key",
+        ALLOWED_HOSTS="arena.example", ARENA_TRUSTED_PROXIES="127.0.0.1",
+        DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert "no issues" in ran.stdout + ran.stderr

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ def scratch_database(*, postgres: bool = False) -> Iterator[None]:
         if postgres:
             os.environ["ARENA_TESTS_ON"] = "postgres"
         else:
+            os.environ.pop("ARENA_TESTS_ON", None)  # of a suite on PostgreSQL that started us
             os.environ["DATABASE_URL"] = f"sqlite:///{folder}/scratch.sqlite3"
         import django
 
@@ -21,7 +23,9 @@ def scratch_database(*, postgres: bool = False) -> Iterator[None]:
         from django.core.management import call_command
         from django.db import connection
 
-        made = connection.creation.create_test_db(verbosity=0, autoclobber=True) if postgres else None
+        if postgres:
+            connection.settings_dict["TEST"]["NAME"] = f"test_scratch_{uuid.uuid4().hex[:12]}"
+        made = connection.creation.create_test_db(verbosity=0) if postgres else None
         call_command("migrate", verbosity=0)
         try:
             yield

@@ -27,7 +27,7 @@ def main() -> int:
     from rich.progress import track
 
     from tests.databases import postgres_url
-    from tests.kills import Arena, Database, differences, random_deaths, sandbox
+    from tests.kills import LINE_UP, Arena, Database, differences, random_deaths, sandbox
 
     dice = random.Random(options.seed)
     url = postgres_url() if options.postgres else "sqlite"
@@ -37,7 +37,7 @@ def main() -> int:
         Database(url, Path(folder)) as database,
     ):
         arena = Arena(addresses, database)
-        prepared = arena.prepare()
+        prepared = arena.prepare(LINE_UP)
         quiet = arena.play(arena.database.fresh(prepared), lambda index, attempt: None)
         equal = 0
         for number in track(range(options.rounds), description="killing", disable=not sys.stderr.isatty()):

@@ -71,19 +71,24 @@ def _silent_clob() -> Iterator["object"]:
         yield clob
 
 
-def visit(address: str, seconds: float) -> list[float]:
-    """Milliseconds of each answer, one visitor after another."""
+Answer = tuple[float, str, float]
+"""Milliseconds, what was asked for, seconds into the phase."""
+
+
+def visit(address: str, seconds: float) -> list[Answer]:
+    """Each answer, one visitor after another."""
     import httpx
 
-    times = []
-    end = time.monotonic() + seconds
+    answers = []
+    start = time.monotonic()
+    end = start + seconds
     with httpx.Client(base_url=address, timeout=30) as visitor:
         while time.monotonic() < end:
             for path in PATHS:
                 began = time.perf_counter()
                 visitor.get(path).raise_for_status()
-                times.append((time.perf_counter() - began) * 1000)
-    return times
+                answers.append(((time.perf_counter() - began) * 1000, path, time.monotonic() - start))
+    return answers
 
 
 @contextmanager
@@ -110,7 +115,7 @@ def measure(options: argparse.Namespace, url: str) -> None:
     env = {**os.environ, "DATABASE_URL": url, "SECRET_KEY": "x" * 50, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
     me = [sys.executable, "-m", "tests.benchmarks.visitors"]
     subprocess.run([*me, "--work", "fill"], cwd=ROOT, env=env, check=True)
-    results: dict[str, list[float]] = {}
+    results: dict[str, list[Answer]] = {}
     with web(env) as address:
         visit(address, 3)  # warms the workers
         for phase in PHASES:
@@ -123,14 +128,18 @@ def measure(options: argparse.Namespace, url: str) -> None:
             results[phase] = visit(address, options.seconds)
             if worker is not None:
                 print(f"{phase}: {worker.communicate()[0].strip()}")
-    idle = statistics.median(results["idle"])
-    print(
-        f"{'':12}{'answers':>9}{'median ms':>11}{'p99 ms':>9}{'slowest ms':>12}{'median ratio':>14}{'over 250 ms':>13}"
-    )
-    for phase, times in results.items():
+    idle = statistics.median(ms for ms, *_ in results["idle"])
+    titles = f"{'':12}{'answers':>9}{'median ms':>11}{'p99 ms':>9}{'slowest ms':>12}{'median ratio':>14}"
+    print(f"{titles}{'over 250 ms':>13}  slowest")
+    for phase, answers in results.items():
+        times = [ms for ms, *_ in answers]
+        _, path, second = max(answers)
         middle, p99 = statistics.median(times), statistics.quantiles(times, n=100)[98]
         slow = sum(t > LIMIT_MS for t in times)
-        print(f"{phase:12}{len(times):>9}{middle:>11.1f}{p99:>9.1f}{max(times):>12.1f}{middle / idle:>14.2f}{slow:>13}")
+        print(
+            f"{phase:12}{len(times):>9}{middle:>11.1f}{p99:>9.1f}{max(times):>12.1f}{middle / idle:>14.2f}{slow:>13}"
+            f"  {path} after {second:.1f} s"
+        )
 
 
 def main() -> None:

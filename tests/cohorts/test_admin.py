@@ -1,10 +1,15 @@
 """Methodologies and cohorts, for the operator."""
 
+import html
+import re
+from typing import Any
+
 import pytest
 from django.forms import model_to_dict
 from django.test import Client
 from django.urls import reverse
 
+from cohorts.admin_form import complaints
 from cohorts.models import Methodology
 from tests.factories import AgentFactory, CohortFactory
 
@@ -15,24 +20,94 @@ pytestmark = pytest.mark.django_db
 def draft() -> Methodology:
     """A version that nothing uses yet."""
     methodology = Methodology.objects.current()
-    methodology.pk, methodology.version, methodology.published_at = None, "v2", None
+    methodology.pk, methodology.version, methodology.published_at = None, "v3", None
     methodology.save()
     return methodology
 
 
-def change(client: Client, methodology: Methodology) -> int:
-    path = reverse("admin:cohorts_methodology_change", args=[methodology.pk])
+def filled_in(client: Client, path: str, methodology: Methodology | None = None, **changed: Any) -> dict[str, Any]:
+    """The form of a page as a browser would send it, changed."""
     form = client.get(path).context["adminform"].form
     posted = {name: form[name].value() for name in form.fields} if form.fields else model_to_dict(methodology)
     posted = {name: "" if value is None else value for name, value in posted.items()}
-    posted |= {"title": "Reworded", "published_at_0": "", "published_at_1": ""}
-    return client.post(path, posted).status_code
+    return posted | {"published_at_0": "", "published_at_1": ""} | changed
+
+
+def confirmed(answer: Any) -> dict[str, str]:
+    """What the page of differences sends on."""
+    sent = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', answer.content.decode())
+    return {html.unescape(name): html.unescape(value) for name, value in sent}
+
+
+def change(client: Client, methodology: Methodology) -> int:
+    path = reverse("admin:cohorts_methodology_change", args=[methodology.pk])
+    answer = client.post(path, filled_in(client, path, methodology, title="Reworded"))
+    if answer.status_code == 200:
+        assert "+Reworded" in answer.content.decode()
+        answer = client.post(path, confirmed(answer))
+    return answer.status_code
 
 
 def test_a_version_that_no_cohort_uses_can_be_written(admin_client: Client, draft: Methodology) -> None:
     assert change(admin_client, draft) == 302
     draft.refresh_from_db()
     assert draft.title == "Reworded"
+
+
+def test_a_new_version_is_a_copy_whose_differences_are_seen_before_it_is_saved(admin_client: Client) -> None:
+    v1 = Methodology.objects.get(version="v1")
+    page = admin_client.get(reverse("admin:cohorts_methodology_change", args=[v1.pk])).content.decode()
+    path = f"{reverse('admin:cohorts_methodology_add')}?copy={v1.pk}"
+    assert f'href="{path}"' in page
+    seen = admin_client.post(path, filled_in(admin_client, path, version="v9", universe_size="400"))
+    assert [field for field, _ in seen.context["differences"]] == ["version", "published_at", "universe_size"]
+    assert "-500\n+400" in seen.content.decode()
+    assert not Methodology.objects.filter(version="v9").exists()
+    sent = {name: value.replace("\n", "\r\n") for name, value in confirmed(seen).items()}  # as browsers do
+    assert admin_client.post(path, sent).status_code == 302
+    v9 = Methodology.objects.get(version="v9")
+    assert (v9.universe_size, v9.published_at) == (400, None)
+    assert (v9.user_prompt, v9.malformed_note) == (v1.user_prompt, v1.malformed_note)
+
+
+@pytest.mark.parametrize(
+    ("field", "nonsense", "said"),
+    [
+        ("minimum_bet", "0", "greater than 0"),
+        ("minimum_bet", "2500.01", "no first bet is legal"),
+        ("maximum_bet_fraction", "1.5", "less than or equal to 1"),
+        ("universe_size", "0", "greater than or equal to 1"),
+        ("actions", '["BET", "PRAY"]', "should be"),
+        ("decision_weeks", "0", "greater than or equal to 1"),
+        ("retry_window", "0", "greater than 0"),
+        ("temperature", "9", "less than or equal to 2"),
+        ("reasoning", "[1]", "dictionary"),
+        ("provider_routing", '{"order": []}', "allow_fallbacks must be false"),
+        ("user_prompt", "Say something.", "leaves no room for {awaiting}, {markets}, {portfolio}, {positions}"),
+        ("malformed_note", "Wrong: {reason} {news}", "asks for {news}"),
+        ("refused_note", "{reasons", "can not be filled in"),
+        ("midpoint_tolerance", "1", "less than 1"),
+        ("forecast", '{"arms": ["priced"]}', "questions_per_day: Field required"),
+        ("scoring", "[1]", "dictionary"),
+    ],
+)
+def test_nonsense_is_refused_with_the_field_that_holds_it(
+    admin_client: Client, field: str, nonsense: str, said: str
+) -> None:
+    path = reverse("admin:cohorts_methodology_add")
+    posted = filled_in(admin_client, path, **{"version": "v9", field: nonsense})
+    for extra in ({}, {"_differences_seen": "1"}):
+        errors = admin_client.post(path, posted | extra).context["adminform"].form.errors
+        assert set(errors) == {field}
+        assert said in " ".join(errors[field])
+    assert not Methodology.objects.filter(version="v9").exists()
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_what_was_published_is_no_nonsense(version: str) -> None:
+    methodology = Methodology.objects.get(version=version)
+    said = {field.name: getattr(methodology, field.name) for field in Methodology._meta.concrete_fields}
+    assert list(complaints(said)) == []
 
 
 def test_a_version_that_a_cohort_uses_can_only_be_read(admin_client: Client, draft: Methodology) -> None:

@@ -8,7 +8,6 @@ import time_machine
 from django.test import Client
 
 from cohorts.models import Cohort, Methodology
-from markets.models import UniverseEntry
 from tests.factories import WEEK, AgentFactory, CohortFactory, MarketFactory, UniverseFactory
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +19,7 @@ def test_a_methodology_shows_all_that_a_result_depends_on(client: Client) -> Non
     assert row["maximum_bet_fraction"] == "0.2500"
     assert row["retry_window_hours"] == 24
     assert row["temperature"] == 0.0
-    assert row["sha256"] == Methodology.objects.current().sha256
+    assert row["sha256"] == Methodology.objects.get(version="v1").sha256
     assert row["actions"] == ["BET", "SELL", "HOLD"]
 
 
@@ -33,7 +32,7 @@ def test_a_cohort_is_shown_by_its_number_with_its_agents_counted(client: Client)
     assert row == {
         "number": 1,
         "week_start": "2026-03-08T00:00:00Z",
-        "methodology": "v1",
+        "methodology": "v2",
         "status": "active",
         "started_at": "2026-03-08T00:00:00Z",
         "completed_at": None,
@@ -67,7 +66,7 @@ def test_cohorts_come_newest_first_and_can_be_narrowed(client: Client) -> None:
 
     assert found() == [2, 1]
     assert found(status="completed") == [1]
-    assert found(methodology="v1") == [2, 1]
+    assert found(methodology="v2") == [2, 1]
     assert found(week_start__gte="2026-03-15T00:00:00Z") == [2]
     assert client.get("/api/v1/cohorts/", {"methodology": "v9"}).json() == {
         "methodology": ["no methodology has the version v9"]
@@ -77,7 +76,6 @@ def test_cohorts_come_newest_first_and_can_be_narrowed(client: Client) -> None:
 def test_a_universe_shows_its_entries_at_their_frozen_prices(client: Client) -> None:
     open_one, held = MarketFactory(prices={"YES": "0.0005", "NO": "0.9995"}), MarketFactory(closed=True)
     universe = UniverseFactory(markets=[open_one, held])
-    UniverseEntry.objects.filter(market=held).update(bettable=False)
     open_one.outcomes.update(price=Decimal("0.5"))
     row = client.get(f"/api/v1/universes/{universe.pk}/").json()
     assert row["size"] == 1
@@ -91,7 +89,7 @@ def test_a_universe_shows_its_entries_at_their_frozen_prices(client: Client) -> 
 
 def test_universes_are_listed_without_their_entries(client: Client) -> None:
     universe = UniverseFactory(markets=[MarketFactory()])
-    UniverseFactory(week_start=WEEK + timedelta(weeks=1), methodology="v2")
-    (row,) = client.get("/api/v1/universes/", {"methodology": "v1"}).json()["results"]
+    UniverseFactory(week_start=WEEK + timedelta(weeks=1), methodology="v1")
+    (row,) = client.get("/api/v1/universes/", {"methodology": "v2"}).json()["results"]
     assert set(row) == {"id", "week_start", "methodology", "frozen_at", "sha256", "size"}
     assert row["id"] == universe.pk

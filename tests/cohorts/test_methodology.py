@@ -56,29 +56,29 @@ def test_fingerprint_changes_with_every_frozen_field_and_with_no_other() -> None
 
 
 def test_newest_published_version_is_current_and_a_draft_is_not() -> None:
-    v1 = Methodology.objects.get(version="v1")
-    draft = Methodology.objects.get(version="v1")
-    draft.pk, draft.version, draft.published_at = None, "v2", None
+    v2 = Methodology.objects.get(version="v2")
+    draft = Methodology.objects.get(version="v2")
+    draft.pk, draft.version, draft.published_at = None, "v3", None
     draft.save()
-    assert Methodology.objects.current() == v1
-    Methodology.objects.filter(version="v2").update(published_at=v1.published_at.replace(year=2027))
-    assert Methodology.objects.current().version == "v2"
+    assert Methodology.objects.current() == v2
+    Methodology.objects.filter(version="v3").update(published_at=v2.published_at.replace(year=2027))
+    assert Methodology.objects.current().version == "v3"
 
 
 def test_version_without_a_cohort_changes_freely_beside_one_that_is_frozen() -> None:
-    draft = Methodology.objects.get(version="v1")
-    draft.pk, draft.version = None, "v2"
+    draft = Methodology.objects.get(version="v2")
+    draft.pk, draft.version = None, "v3"
     draft.save()
-    CohortFactory(methodology=Methodology.objects.get(version="v1"))
+    CohortFactory(methodology=Methodology.objects.get(version="v2"))
     draft.max_tokens = 1
     draft.save()
     with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
-        Methodology.objects.filter(version="v1").update(decision_weeks=6)
+        Methodology.objects.filter(version="v2").update(decision_weeks=6)
 
 
 def test_deciding_ends_after_the_versions_own_number_of_weeks() -> None:
-    short = Methodology.objects.get(version="v1")
-    short.pk, short.version, short.decision_weeks = None, "v2", 2
+    short = Methodology.objects.get(version="v2")
+    short.pk, short.version, short.decision_weeks = None, "v3", 2
     short.save()
     cohort = CohortFactory(methodology=short)
     assert (cohort.deciding_ends_at - cohort.week_start).days == 14

@@ -1,30 +1,24 @@
 """Death at any instant: a command killed at each step boundary and run again leaves the books of a quiet Sunday."""
 
-import os
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from markets.failpoints import POINTS
-from tests.databases import postgres_url
-from tests.kills import Arena, Database, Death, differences, random_deaths, sandbox
+from tests.kills import LINE_UP, Arena, Death, arena_in, differences, random_deaths
 
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
-    folder: Path = tmp_path_factory.mktemp("kills")
-    on_postgres = os.environ.get("ARENA_TESTS_ON") == "postgres"
-    url = postgres_url() if on_postgres else "sqlite"
-    with sandbox() as addresses, Database(url, folder) as database:
-        yield Arena(addresses, database, django_db_blocker.unblock)
+    with arena_in(tmp_path_factory.mktemp("kills"), django_db_blocker.unblock) as arena:
+        yield arena
 
 
 @pytest.fixture(scope="module")
 def prepared(arena: Arena) -> str:
-    return arena.prepare()
+    return arena.prepare(LINE_UP)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +31,7 @@ def undisturbed(arena: Arena, prepared: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_at_each_step_boundary_and_run_again_nothing_differs(
+def test_failure_05_killed_at_each_step_boundary_and_run_again_nothing_differs(
     arena: Arena, prepared: str, undisturbed: dict[str, object], point: str
 ) -> None:
     before = arena.deaths

@@ -4,148 +4,31 @@ A real cluster on a real database rings real jobs against the sandbox. Its clock
 when things happen.
 """
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
-from threading import Event
 from typing import Any
 
-import httpx
 import psutil
 import pytest
-import time_machine
-from pytest_httpserver import HTTPServer
-from werkzeug import Request, Response
 
-from arena_site import processes
-from arena_site.jobs import JOBS, install
-from tests.databases import postgres_url
-from tests.kills import ROOT, SUNDAY, Arena, Database, sandbox
+from arena_site import jobs, processes
+from tests.clusters import DECIDING, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
+from tests.kills import SUNDAY, Arena, arena_in, differences
 
-DECIDING = SUNDAY + timedelta(minutes=5, seconds=1)
-PATIENCE_S = 60
-CLUSTER = """
-import sys
-from datetime import datetime
-import time_machine
-from django.core.management import execute_from_command_line
-with time_machine.travel(datetime.fromisoformat(sys.argv[1]), tick=True):
-    execute_from_command_line(["manage.py", "qcluster"])
-"""
-
-
-def eventually(what: Callable[[], Any]) -> Any:
-    """What it comes to, once it is true."""
-    end = time.monotonic() + PATIENCE_S
-    while not (came := what()):
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.2)
-    return came
-
-
-class Gateway:
-    """Passes requests on to the sandbox's models; holds the next one back for ever once told to."""
-
-    def __init__(self, server: HTTPServer, models: str) -> None:
-        self.url, self.port, self.models = server.url_for("/gateway"), server.port, models
-        self.hold, self.held, self.over = Event(), Event(), Event()
-        server.expect_request("/gateway/chat/completions").respond_with_handler(self._answer)
-
-    def _answer(self, request: Request) -> Response:
-        if self.hold.is_set() and not self.held.is_set():
-            self.held.set()
-            self.over.wait(PATIENCE_S)
-        headers = {name: request.headers[name] for name in ("Idempotency-Key",) if name in request.headers}
-        said = httpx.post(f"{self.models}/chat/completions", content=request.get_data(), headers=headers)
-        return Response(said.content, said.status_code, content_type="application/json")
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """How a cluster ended: its exit code, which of its processes are left, how long it took."""
-
-    code: int
-    left: list[int]
-    seconds: float
-
-
-class Queue:
-    """A database at the end of a first week, Sunday 00:05, and the messages and clusters on it."""
-
-    def __init__(self, arena: Arena, name: str, gateway: Gateway) -> None:
-        self.arena, self.name, self.gateway, self.born = arena, name, gateway, time.monotonic()
-        self.stopped: Stopped
-
-    @property
-    def now(self) -> datetime:
-        return DECIDING + timedelta(seconds=time.monotonic() - self.born)
-
-    def ask(self, what: Callable[[], Any]) -> Any:
-        """What a function says of the database, by the moved clock."""
-
-        def at_that_time() -> Any:
-            with time_machine.travel(self.now, tick=True):
-                return what()
-
-        return self.arena.read(self.name, at_that_time)
-
-    def ring(self, *jobs: str) -> None:
-        self.ask(lambda: _ring(jobs))
-
-    def done(self, tasks: int) -> Counter[tuple[str, bool]]:
-        """Which jobs ended, and how, once so many have."""
-        return eventually(lambda: (ended := self.ask(_ended)).total() >= tasks and ended)
-
-    @contextmanager
-    def cluster(self) -> Iterator[psutil.Process]:
-        database = self.arena.database
-        url = f"sqlite:///{self.name}"
-        if database.is_postgres:
-            server, _, options = database.url.partition("?")
-            url = f"{server.rpartition('/')[0]}/{self.name}" + (f"?{options}" if options else "")
-        settings = {
-            "DATABASE_URL": url,
-            "GAMMA_BASE_URL": self.arena.addresses["gamma"],
-            "CLOB_BASE_URL": self.arena.addresses["clob"],
-            "OPENROUTER_BASE_URL": self.gateway.url,
-            "ARENA_LLM_TIMEOUT_S": "3",
-            "ARENA_LEASE_S": "4",
-            "ARENA_LLM_TRANSPORT_RETRIES": "0",
-            "SECRET_KEY": "only-for-tests",  # messages are signed with it
-            "DJANGO_SETTINGS_MODULE": "arena_site.settings",
-        }
-        command = [sys.executable, "-c", CLUSTER, self.now.isoformat()]
-        with subprocess.Popen(command, cwd=ROOT, env=os.environ | settings, start_new_session=True) as process:
-            main = psutil.Process(process.pid)
-            try:
-                eventually(lambda: len(main.children(recursive=True)) >= 6)  # sentinel, 3 workers, monitor, pusher
-                yield main
-                family = main.children(recursive=True)
-                asked = time.monotonic()
-                process.send_signal(signal.SIGTERM)  # its main pid alone
-                code = process.wait(PATIENCE_S)
-                left = [child.pid for child in family if child.is_running() and child.status() != "zombie"]
-                self.stopped = Stopped(code, left, time.monotonic() - asked)
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
+FORECASTS = {
+    *("question sets", "questions", "elicitations", "forecasts", "forecast scores"),
+    *("chain", "chain lengths"),
+}
 
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
-    folder: Path = tmp_path_factory.mktemp("queue")
-    on_postgres = os.environ.get("ARENA_TESTS_ON") == "postgres"
-    url = postgres_url() if on_postgres else "sqlite"
-    with sandbox() as addresses, Database(url, folder) as database:
-        yield Arena(addresses, database, django_db_blocker.unblock)
+    with arena_in(tmp_path_factory.mktemp("queue"), django_db_blocker.unblock) as arena:
+        yield arena
 
 
 @pytest.fixture(scope="module")
@@ -156,39 +39,30 @@ def prepared(arena: Arena) -> str:
     return name
 
 
-@contextmanager
-def queue_of(arena: Arena, prepared: str) -> Iterator[Queue]:
-    name = arena.database.fresh(prepared)
-    arena.clock.post(f"{arena.addresses['root']}/sandbox/clock", json={"now": DECIDING.isoformat()}).raise_for_status()
-    with HTTPServer(threaded=True) as server:
-        gateway = Gateway(server, arena.addresses["openrouter"])
-        yield Queue(arena, name, gateway)
-        gateway.over.set()
-    arena.database.drop(name)
-
-
 @pytest.fixture(scope="module")
-def rough(arena: Arena, prepared: str) -> Iterator[tuple[Queue, Counter[tuple[str, bool]], dict[str, Any]]]:
+def rough(
+    arena: Arena, prepared: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Queue, Counter[tuple[str, bool]], dict[str, Any]]]:
     """A queue after a rough start, which jobs ended how, and what came of them.
 
     Everything was down for three weeks; the first messages after that were lost, the next ones came twice.
     """
-    with queue_of(arena, prepared) as queue:
+    with queue_of(arena, prepared, tmp_path_factory.mktemp("rough")) as queue:
         queue.ring("decisions", "snapshots")
         queue.ask(_lose_messages)
         queue.ask(_install_long_ago)
-        queue.ask(_guard)
-        queue.ask(_guard)
+        queue.ask(_ring_what_is_due)
+        queue.ask(_ring_what_is_due)
         queue.ring("decisions", "decisions", "snapshots", "cohort", "resolutions")
         with queue.cluster():
-            ended = queue.done(len(JOBS) + 5)
+            ended = queue.done(len(jobs.JOBS) + 5)
         yield queue, ended, queue.ask(_state)
 
 
 def test_after_weeks_of_downtime_each_schedule_rings_once_and_for_now(rough: tuple) -> None:
     _, ended, state = rough
     doubled = Counter(decisions=2, snapshots=1, cohort=1, resolutions=1)
-    assert Counter(job for job, _ in ended.elements()) == Counter(job.function for job in JOBS) + doubled
+    assert Counter(job for job, _ in ended.elements()) == Counter(job.function for job in jobs.JOBS) + doubled
     assert state["instants"] == {SUNDAY + timedelta(minutes=5)}
     assert state["next"] > DECIDING
     assert state["messages"] == 0
@@ -213,8 +87,10 @@ def test_a_cluster_stops_when_its_main_process_is_asked_to(rough: tuple) -> None
     assert queue.stopped.seconds < processes.PATIENCE_S
 
 
-def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_ring(arena: Arena, prepared: str) -> None:
-    with queue_of(arena, prepared) as queue:
+def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_ring(
+    arena: Arena, prepared: str, tmp_path: Path
+) -> None:
+    with queue_of(arena, prepared, tmp_path) as queue:
         with queue.cluster() as cluster:
             queue.gateway.hold.set()
             queue.ring("decisions")
@@ -226,7 +102,7 @@ def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_ring(aren
             queue.ring("decisions")
             queue.done(1)
             # The guard started another worker in its place.
-            assert len(cluster.children(recursive=True)) == 6
+            assert len(cluster.children(recursive=True)) == PROCESSES
         state = queue.ask(_state)
     assert queue.stopped.code == 0
     assert state["decisions"] == {"completed": 12, "failed": 2}
@@ -235,27 +111,50 @@ def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_ring(aren
     assert state["violations"] == []
 
 
+@pytest.fixture(scope="module")
+def undisturbed(arena: Arena, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The books after each job has run once, with no queue between."""
+    with queue_of(arena, prepared, tmp_path_factory.mktemp("undisturbed")) as queue:
+        queue.ask(lambda: _by_hand("sync", "resolutions", *(job.function for job in jobs.JOBS)))
+        books = _books_of_the_morning(queue)
+    assert books["violations"] == []
+    return books
+
+
+def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_ring(
+    arena: Arena, prepared: str, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
+    with queue_of(arena, prepared, tmp_path) as queue:
+        queue.ask(lambda: _by_hand("sync", "resolutions"))  # so that those that ring later find nothing new
+        with queue.cluster() as cluster:
+            queue.gateway.hold.set()
+            queue.ring("decisions")
+            assert queue.gateway.held.wait(PATIENCE_S)
+            queue.ask(_install_long_ago)
+            with queue.outage():
+                queue.gateway.over.set()  # the answer comes while nothing can be written down
+                time.sleep(OUTAGE_S)
+            eventually(lambda: {job for job, _ in queue.ask(ended)} == {job.function for job in jobs.JOBS})
+            eventually(lambda: queue.ask(_state)["decisions"] == {"completed": 12, "failed": 2})
+            assert len(cluster.children(recursive=True)) == PROCESSES
+        state, books = queue.ask(_state), _books_of_the_morning(queue)
+    assert (queue.stopped.code, queue.stopped.left) == (0, [])
+    assert queue.stopped.seconds < processes.PATIENCE_S
+    assert set(state["judged"].values()) == {1}
+    # Which markets are asked besides depends on what had been bet on when the questions were frozen, and who is
+    # chained first on who was quicker.
+    assert set(differences(undisturbed, books)) <= FORECASTS
+    assert books["violations"] == books["answers bought twice"] == []
+
+
 def _talks_to(process: psutil.Process, port: int) -> bool:
     return any(c.raddr and c.raddr.port == port for c in process.net_connections("tcp"))
-
-
-def _ring(jobs: tuple[str, ...]) -> None:
-    from django_q.tasks import async_task
-
-    for job in jobs:
-        async_task(f"arena_site.jobs.{job}")
 
 
 def _lose_messages() -> None:
     from django_q.models import OrmQ
 
     assert OrmQ.objects.all().delete()[0] == 2
-
-
-def _ended() -> Counter[tuple[str, bool]]:
-    from django_q.models import Task
-
-    return Counter((func.rpartition(".")[2], success) for func, success in Task.objects.values_list("func", "success"))
 
 
 def _claims_of_the_dead() -> bool:
@@ -269,15 +168,27 @@ def _claims_of_the_dead() -> bool:
 def _install_long_ago() -> None:
     from django_q.models import Schedule
 
-    install()
+    jobs.install()
     Schedule.objects.update(next_run=SUNDAY - timedelta(weeks=3))
 
 
-def _guard() -> None:
-    """What the cluster's guard does every half minute."""
-    from django_q.scheduler import scheduler
+def _ring_what_is_due() -> None:
+    """What a cluster's pusher does all the time."""
+    from django_q.brokers import get_broker
 
-    scheduler()
+    get_broker().ring()
+
+
+def _books_of_the_morning(queue: Queue) -> dict[str, Any]:
+    queue.set_clock(SUNDAY + timedelta(hours=6))
+    queue.ask(lambda: _by_hand("snapshots", "resolutions"))
+    return queue.arena.books(queue.name)
+
+
+def _by_hand(*names: str) -> None:
+    for name in names:
+        with suppress(jobs.JobFailed):
+            getattr(jobs, name)()
 
 
 def _state() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from markets.rest import decimal_text
+from markets.blocks import decimal_text
 from tests.factories import WEEK, MarketFactory, PriceObservationFactory, RunFactory, resolve
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from markets.pricing import PriceRule, judge, needs_book
+from markets.pricing import PriceRule, judge, judge_quote, needs_book
 
 RULE = PriceRule(Decimal("0.10"), Decimal("0.10"), Decimal("0.25"))
 PRICES = st.none() | st.decimals("0", "1", places=4)
@@ -49,7 +49,7 @@ def d(text: str | None) -> Decimal | None:
         (None, None, None, None, None, "", True),
     ],
 )
-def test_believed_price(
+def test_failure_07_believed_price(
     midpoint: str | None,
     gamma: str | None,
     spread: str | None,
@@ -98,3 +98,33 @@ def test_the_other_side_of_a_binary_market_is_the_exact_complement() -> None:
     verdict = judge(RULE, midpoint=d("0.3333333333"), gamma=d("0.33"), spread=None, last=None)
     assert verdict.complement.price == Decimal("0.6666666667")
     assert verdict.complement.source == "midpoint"
+
+
+QUOTED = [
+    # quote, bid, ask, last accepted: price, source, stale
+    (("0.43", "0.42", "0.44", None), ("0.43", "midpoint", False)),
+    (("0.94", "0.93", "0.95", "0.40"), ("0.94", "midpoint", False)),
+    (("0.45", "0.40", "0.50", "0.40"), ("0.45", "midpoint", False)),
+    (("0.455", "0.40", "0.51", "0.40"), ("0.455", "trade", False)),
+    (("0.39", "0.10", "0.60", None), ("0.39", "trade", False)),
+    (("0.39", None, "0.01", "0.60"), ("0.39", "trade", False)),
+    (("0.90", None, "0.01", "0.60"), ("0.60", "last", True)),
+    ((None, None, None, "0.60"), ("0.60", "last", True)),
+    ((None, None, None, None), (None, "", True)),
+    (("0", None, None, "0.60"), ("0.60", "last", True)),
+]
+
+
+@pytest.mark.parametrize(("stated", "expected"), QUOTED)
+def test_venue_with_its_own_book_is_believed_for_a_tight_one_and_for_a_trade_that_is_near(
+    stated: tuple[str | None, ...], expected: tuple[str | None, str, bool]
+) -> None:
+    quote, bid, ask, last = map(d, stated)
+    verdict = judge_quote(RULE, quote=quote, bid=bid, ask=ask, last=last)
+    assert (verdict.price, verdict.source, verdict.stale) == (d(expected[0]), *expected[1:])
+    assert verdict.reason
+
+
+def test_quote_not_seen_since_the_last_accepted_price_replaces_nothing() -> None:
+    verdict = judge_quote(RULE, quote=d("0.43"), bid=d("0.42"), ask=d("0.44"), last=d("0.40"), is_news=False)
+    assert (verdict.price, verdict.stale) == (Decimal("0.40"), True)

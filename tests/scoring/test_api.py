@@ -125,11 +125,11 @@ def test_the_board_shows_its_entries_as_they_were_computed(client: Client) -> No
         ModelCallFactory(decision=bet(agent, market, side).decision)
     resolve(market, "YES")
     compute_scores(at=RESOLVED)
-    body = client.get("/api/v1/leaderboard/", {"protocol": "trading", "methodology": "v1"}).json()
+    body = client.get("/api/v1/leaderboard/", {"protocol": "trading", "methodology": "v2"}).json()
     assert (body["count"], body["next"], body["previous"]) == (2, None, None)
     assert body["results"] == [
         {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
-        for entry in trading_entries("v1")
+        for entry in trading_entries("v2")
     ]
     first = body["results"][0]
     assert (first["family"], first["rank"], first["total_value"], first["pnl"]) == ("gpt-5.1", 1, "10750.00", "750.00")
@@ -167,6 +167,7 @@ def _entry(family: str) -> dict[str, object]:
     return {
         "family": family,
         "display_name": family,
+        "external": False,
         "rank": 1,
         "rank_low": 1,
         "rank_high": 3,

@@ -119,6 +119,22 @@ def test_board_ranks_by_mean_return_and_equals_share_a_rank(ada: Agent) -> None:
     ]
 
 
+def test_ranks_are_open_after_one_cohort_and_settled_when_one_family_always_leads(ada: Agent) -> None:
+    """30 % against 0 once says nothing; 30 and 12.5 % against 0 twice is the same order in every draw of cohorts."""
+    idle = AgentFactory(cohort=ada.cohort)
+
+    def ranks() -> dict[str, tuple[int, int]]:
+        return {row["family"]: (row["rank_low"], row["rank_high"]) for row in trading_entries()}
+
+    assert ranks() == {ada.family.slug: (1, 2), idle.family.slug: (1, 2)}
+    second = again(ada)
+    AgentFactory(cohort=second.cohort, family=idle.family)
+    market = MarketFactory()
+    bet(second, market, "NO", "1250.00")
+    resolve(market, "NO")
+    assert ranks() == {ada.family.slug: (1, 1), idle.family.slug: (2, 2)}
+
+
 def test_family_without_a_resolved_bet_has_no_score_and_still_a_return() -> None:
     agent = AgentFactory()
     bet(agent, amount="500.00")
@@ -157,19 +173,19 @@ def test_interval_of_the_brier_draws_whole_events() -> None:
 
 
 def test_boards_are_kept_per_methodology_and_over_all(ada: Agent) -> None:
-    v2 = Methodology.objects.get(version="v1")
-    v2.pk, v2.version = None, "v2"
-    v2.save()
-    AgentFactory(cohort=CohortFactory(methodology=v2), family=ada.family)
+    v3 = Methodology.objects.get(version="v2")
+    v3.pk, v3.version = None, "v3"
+    v3.save()
+    AgentFactory(cohort=CohortFactory(methodology=v3), family=ada.family)
     assert refresh_boards(at=SETTLED) == 3
     assert {board.methodology: board.entries[0]["cohorts"] for board in Leaderboard.objects.all()} == {
-        "": 2, "v1": 1, "v2": 1,
+        "": 2, "v2": 1, "v3": 1,
     }  # fmt: skip
-    assert entry(ada.family, "v2")["brier"] is None
-    assert entry(ada.family, "v1")["brier"] == pytest.approx(0.08)
+    assert entry(ada.family, "v3")["brier"] is None
+    assert entry(ada.family, "v2")["brier"] == pytest.approx(0.08)
 
 
-def test_cost_is_that_of_every_call_malformed_ones_too() -> None:
+def test_failure_11_cost_is_that_of_every_call_malformed_ones_too() -> None:
     decision = DecisionFactory()
     ModelCallFactory(decision=decision, result="malformed", cost_usd=Decimal("0.25"))
     ModelCallFactory(decision=decision, cost_usd=Decimal("0.5"))
@@ -192,8 +208,39 @@ def test_board_costs_the_same_number_of_queries_whatever_was_played(ada: Agent) 
             trading_entries()
         return len(captured)
 
+    bet(ada, amount="100.00")
     before = queries()
     for _ in range(4):
         agent = again(ada)
         bet(agent, amount="100.00")
     assert queries() == before
+
+
+def entries(version: str = "") -> Any:
+    return Leaderboard.objects.get(methodology=version).entries
+
+
+def test_a_board_that_keeps_known_scores_says_the_same_as_one_made_afresh(ada: Agent) -> None:
+    """One family has a new score, one a new position, one nothing new."""
+    second, idle = again(ada), AgentFactory(cohort=ada.cohort)
+    refresh_boards(at=SETTLED)
+    market = MarketFactory()
+    bet(second, market, "YES", "1250.00")
+    bet(idle, amount="500.00")
+    resolve(market, "NO")
+    score_trades(at=SETTLED)
+    refresh_boards(at=SETTLED, afresh=False)
+    kept = {version: entries(version) for version in ("", "v2")}
+    refresh_boards(at=SETTLED)
+    assert kept == {version: entries(version) for version in ("", "v2")}
+    assert next(row for row in kept[""] if row["family"] == ada.family.slug)["resolved_bets"] == 3
+
+
+def test_scores_are_read_again_when_scoring_and_not_by_each_snapshot(ada: Agent) -> None:
+    board = Leaderboard.objects.get(methodology="")
+    board.entries[0]["brier"] = 0.5
+    board.save()
+    refresh_boards(at=SETTLED, afresh=False)
+    assert entries()[0]["brier"] == 0.5
+    compute_scores(at=SETTLED)
+    assert entries()[0]["brier"] == pytest.approx(0.08)

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.models import Agent, Decision, Family
+from agents.models import Agent, Decision, Family, ModelCall
 from cohorts.models import Cohort, MissedWeek
-from markets.models import Market
+from markets.models import Market, Universe, UniverseEntry
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
 from scoring.templatetags import arena
@@ -30,6 +30,7 @@ from tests.factories import (
     resolve,
     sale,
 )  # fmt: skip
+from tests.tampering import lifted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
 
@@ -91,7 +92,10 @@ def every_address() -> list[str]:
         "/cohorts/",
         f"/cohorts/{agent.cohort.number}/",
         f"/cohorts/{agent.cohort.number}/gpt-5.1/",
+        f"/cohorts/{agent.cohort.number}/gpt-5.1/trades/",
+        "/models/",
         "/models/gpt-5.1/",
+        f"/universes/{Universe.objects.earliest('pk').pk}/",
         "/markets/",
         f"/markets/{Market.objects.earliest('pk').pk}/",
         f"/decisions/{agent.decisions.earliest('pk').pk}/",
@@ -103,9 +107,14 @@ def every_address() -> list[str]:
 # --- the leaderboard ------------------------------------------------------------------------------------
 
 
+def without_prose(shown: str) -> str:
+    """The page without prompts, and without the option that is called so."""
+    return re.sub(r"<pre.*?</pre>|None of these", "", shown, flags=re.S)
+
+
 @pytest.mark.parametrize("address", ["/", "/cohorts/", "/markets/", "/models/gpt-5.1/", "/methodology/"])
 def test_an_arena_without_data_has_every_page(client, address):
-    assert "None" not in re.sub(r"<pre.*?</pre>", "", page(client, address), flags=re.S)
+    assert "None" not in without_prose(page(client, address))
 
 
 def test_an_empty_leaderboard_says_when_the_next_run_is(client):
@@ -126,7 +135,8 @@ def test_the_leaderboard_shows_what_the_board_holds(client):
     assert text(arena.signed_percent(entry["return_percent"])) in shown
     assert "± 0.00 %" in shown  # both cohorts went the same way
     assert f"{entry['brier']:.3f}" in shown
-    assert shown.endswith("100.0 % 2 2 $0.0050")  # won, resolved bets, cohorts, cost
+    assert "$11,500.00 2 cohorts" in shown
+    assert shown.endswith("100.0 % 2 bets $0.0050")  # won, resolved bets, cost
 
 
 def test_one_cohort_has_no_interval_and_the_page_says_why(client):
@@ -153,7 +163,7 @@ def test_the_leaderboard_says_how_fresh_it_is(client):
 
     shown = page(client, "/")
 
-    assert '<dd><time datetime="2026-03-10T00:00:00Z">10 Mar 2026, 00:00 UTC</time></dd>' in shown  # the snapshot
+    assert '<dd><time datetime="2026-03-10T00:00:00Z">10 Mar 2026, 00:00 UTC</time> ' in shown  # the snapshot
     assert '<dd><time datetime="2026-03-12T00:00:00Z">12 Mar 2026, 00:00 UTC</time></dd>' in shown  # the board
 
 
@@ -191,14 +201,16 @@ def test_a_decision_shows_its_trades_with_price_source_and_outcome(client):
     rain = MarketFactory(question="Will it rain in Orsa?")
     trade = bet(AgentFactory(), rain, "NO", "1250.00")
     sources = {"NO": {"source": "last", "stale": True}}
-    trade.decision.universe.entries.filter(market=rain).update(sources=sources)
+    with lifted(UniverseEntry):
+        trade.decision.universe.entries.filter(market=rain).update(sources=sources)
     resolve(rain, "YES", at=WEEK + DAY)
     compute_scores(at=WEEK + DAY)
 
     shown = row(page(client, f"/decisions/{trade.decision_id}/"), "BUY")
 
     assert shown == (
-        "Will it rain in Orsa? BUY NO 2,083.33 0.600 last accepted price, stale $1,250.00 50.0 % – lost 0.250"
+        "Will it rain in Orsa? BUY NO 2,083.33 0.600 last accepted price, stale $1,250.00 50.0 % of $2,500.00 – lost "
+        "0.250"
     )
 
 
@@ -361,9 +373,9 @@ def test_a_market_shows_its_prices_and_who_holds_what(client):
 
     shown = page(client, f"/markets/{market.pk}/")
 
-    assert row(shown, "Grok 4.1") == "Grok 4.1 1 Ada open 1,000.00 0.500 0.500 $500.00 $500.00 $0.00"
+    assert row(shown, "Grok 4.1 1 Ada open") == "Grok 4.1 1 Ada open 1,000.00 0.500 0.500 $500.00 $500.00 $0.00"
     assert row(shown, "Bo") == "Bo 0.250 Gamma price 7 Mar 2026, 00:00 UTC 0.250 0"
-    assert row(shown, "Ada 0.500") == "Ada 0.500 Gamma price 7 Mar 2026, 00:00 UTC 0.500 2"
+    assert row(shown, "Ada 0.500 Gamma") == "Ada 0.500 Gamma price 7 Mar 2026, 00:00 UTC 0.500 2"
 
 
 def test_the_list_of_markets_is_paged_and_keeps_its_filter(client):
@@ -374,7 +386,7 @@ def test_the_list_of_markets_is_paged_and_keeps_its_filter(client):
 
     assert "Question 49?" in first
     assert "Question 50?" not in first
-    assert "?page=2&amp;status=active" in first
+    assert "?status=active&amp;page=2" in first
     assert "Question 50?" in second
 
 
@@ -385,11 +397,12 @@ def test_an_unknown_status_is_not_found(client):
 def test_the_methodology_is_shown_as_it_is_frozen(client):
     methodology = CohortFactory().methodology
 
-    shown = html.unescape(page(client, "/methodology/v1/"))
+    shown = html.unescape(page(client, f"/methodology/{methodology.version}/"))
 
     assert methodology.sha256 in shown
     assert methodology.system_prompt in shown
-    for sentence in (*methodology.rulings, *methodology.scoring.values()):
+    assert methodology.forecast["system_prompt"] in shown
+    for sentence in (*methodology.rulings, *methodology.scoring.values(), methodology.forecast["choice_rule"]):
         assert sentence in shown
     assert "Fair (at or near random)" in shown
 
@@ -418,8 +431,8 @@ def test_no_page_shows_a_missing_value_or_needs_what_the_policy_forbids(client):
         answer = client.get(address)
         shown = answer.content.decode()
         assert answer["Content-Security-Policy"].count("default-src 'self'") == 1
-        assert not re.search(r"<style|<script|\sstyle=|\son\w+=|javascript:", shown), address
-        assert not re.search(r"\b(None|nan|NaN|inf)\b", text(re.sub(r"<pre.*?</pre>", "", shown, flags=re.S))), address
+        assert not re.search(r"<style|<script>|\sstyle=|\son\w+=|javascript:", shown), address
+        assert not re.search(r"\b(None|nan|NaN|inf)\b", text(without_prose(shown))), address
 
 
 def test_every_page_has_a_title_a_description_one_heading_and_its_json_twin(client):
@@ -431,21 +444,22 @@ def test_every_page_has_a_title_a_description_one_heading_and_its_json_twin(clie
         titles.update(re.findall(r"<title>(.*?)</title>", shown.partition("<body>")[0]))
         assert re.search(r'<meta name="description" content="[^"]{20,}">', shown), address
         assert len(re.findall(r"<h1[ >]", shown)) == 1, address
-        assert re.search(r'<link rel="alternate" type="application/json" href="/api/v1/[^"]+/">', shown), address
+        assert re.search(r'<link rel="alternate" type="application/json" href="/api/v1/[^"]+">', shown), address
     assert len(titles) == len(addresses)
 
 
-def test_hostile_text_is_escaped_on_every_page(client):
+def test_failure_18_hostile_text_is_escaped_on_every_page(client):
     a_season()
     Market.objects.update(question=HOSTILE, description=HOSTILE, category="<script>")
-    Decision.objects.update(reasoning=HOSTILE, error=HOSTILE)
+    with lifted(Decision, ModelCall):
+        Decision.objects.update(reasoning=HOSTILE, error=HOSTILE)
+        ModelCall.objects.update(raw_response=HOSTILE, error=HOSTILE, returned_model=HOSTILE, provider=HOSTILE)
     for decision in Decision.objects.all():
-        decision.calls.update(raw_response=HOSTILE, error=HOSTILE, returned_model=HOSTILE, provider=HOSTILE)
         wanted = {"market_id": HOSTILE, "side": HOSTILE, "amount": HOSTILE}
         InstructionFactory(call=decision.calls.get(), payload=wanted, reason=HOSTILE)
     for address in every_address():
         shown = page(client, address)
-        assert "<script" not in shown, address
+        assert "<script>alert" not in shown, address
         assert "'><" not in shown, address
     assert html.escape(HOSTILE) in page(client, f"/decisions/{decision.pk}/")
     assert html.escape(HOSTILE) in page(client, f"/markets/{Market.objects.earliest('pk').pk}/")

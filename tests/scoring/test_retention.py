@@ -2,14 +2,19 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
+import time_machine
+from django.db import connection
+from django_q.models import Task
 
 from agents.models import ModelCall
+from arena_site import jobs
 from cohorts.models import Cohort
+from markets import batches
 from markets.models import PriceObservation, Run
 from scoring.models import Snapshot
-from scoring.services import retention
 from tests.factories import (
     AgentFactory,
     CohortFactory,
@@ -50,7 +55,7 @@ def kept() -> list[str]:
         (900 * DAY, ["00:00"]),
     ],
 )
-def test_snapshots_grow_coarse_with_age(age: timedelta, left: list[str]) -> None:
+def test_failure_17_snapshots_grow_coarse_with_age(age: timedelta, left: list[str]) -> None:
     midnight = (NOW - age).replace(hour=0)
     snapshots(midnight - GRID, midnight + HOUR + GRID)
     run("prune", NOW)
@@ -85,7 +90,7 @@ def test_a_cohorts_closing_snapshot_stays_and_is_not_taken_again(venue: Venue) -
     assert run("take_snapshots", NOW)["snapshots"] == 0
 
 
-def test_old_prices_keep_the_last_of_each_day_and_outcome() -> None:
+def test_failure_17_old_prices_keep_the_last_of_each_day_and_outcome() -> None:
     market = MarketFactory()
     yes, no = market.outcomes.order_by("index")
     old = datetime(2026, 5, 4, 23, 50, tzinfo=UTC)
@@ -115,24 +120,69 @@ def test_an_outcomes_newest_price_stays_however_old() -> None:
     assert run("prune", NOW)["prices"] == 0
 
 
-def test_runs_are_forgotten_after_three_months_failed_ones_after_a_year() -> None:
-    def ran(kind: str, age: timedelta, status: str = "succeeded") -> Run:
-        return Run.objects.create(kind=kind, at=NOW - age, started_at=NOW - age, status=status)
+@pytest.mark.parametrize(("until", "pruned"), [(181 * DAY - timedelta(microseconds=1), 0), (181 * DAY, 1)])
+def test_prices_of_a_day_are_kept_whole_until_all_of_them_are_180_days_old(until: timedelta, pruned: int) -> None:
+    day = datetime(2026, 5, 4, tzinfo=UTC)
+    outcome = MarketFactory().outcomes.get(side="YES")
+    for hour in (0, 23):
+        PriceObservationFactory(outcome=outcome, observed_at=day + hour * HOUR)
+    assert run("prune", day + until)["prices"] == pruned
 
-    gone = [
-        ran("sync_markets", 91 * DAY),
-        ran("sync_markets", 91 * DAY, "running"),
-        ran("sync_markets", 366 * DAY, "failed"),
-    ]
-    stay = [
-        ran("sync_markets", 364 * DAY, "failed"),
-        ran("sync_markets", 89 * DAY),
-        ran("sync_markets", 80 * DAY, "running"),
-        ran("verify_ledger", 300 * DAY),  # the newest of its kind, which metrics go by
-    ]
-    assert run("prune", NOW)["runs"] == 3
-    assert set(Run.objects.exclude(kind="prune")) == set(stay)
-    assert not Run.objects.filter(pk__in=[row.pk for row in gone]).exists()
+
+def ran(kind: str, age: timedelta, status: str) -> Run:
+    return Run.objects.create(kind=kind, at=NOW - age, started_at=NOW - age, status=status)
+
+
+@pytest.mark.parametrize(
+    ("status", "age", "stays"),
+    [
+        *(("succeeded", 90 * DAY, True), ("succeeded", 90 * DAY + GRID, False), ("running", 90 * DAY + GRID, False)),
+        *(("failed", 90 * DAY + GRID, True), ("failed", 365 * DAY, True), ("failed", 365 * DAY + GRID, False)),
+    ],
+)
+def test_failure_17_runs_are_forgotten_after_three_months_failed_ones_after_a_year(
+    status: str, age: timedelta, stays: bool
+) -> None:
+    old = ran("sync_markets", age, status)
+    ran("sync_markets", HOUR, status)  # else the old one would be the newest
+    assert run("prune", NOW)["runs"] == (0 if stays else 1)
+    assert Run.objects.filter(pk=old.pk).exists() is stays
+
+
+def test_the_newest_run_of_each_kind_and_status_is_remembered_however_old() -> None:
+    """Metrics go by them: a job that stopped for good must not look as if it had never been."""
+    for kind in ("sync_markets", "verify_ledger"):
+        for status in ("running", "succeeded", "failed"):
+            ran(kind, 800 * DAY, status)
+    assert run("prune", NOW)["runs"] == 0
+    ran("sync_markets", 799 * DAY, "failed")
+    assert run("prune", NOW)["runs"] == 1
+
+
+@pytest.mark.parametrize(("age", "left"), [(90 * DAY, 1), (90 * DAY + GRID, 0)])
+def test_jobs_that_failed_are_forgotten_by_the_queue_like_runs(age: timedelta, left: int) -> None:
+    Task.objects.create(id="1", name="a", func="f", started=NOW - age, stopped=NOW - age, success=False)
+    assert run("prune", NOW)["tasks"] == 1 - left
+    assert Task.objects.count() == left
+
+
+def test_failure_17_the_snapshots_of_an_agent_level_off() -> None:
+    """Two hundred days: every ten minutes of the last thirty, every hour before that, every day at the far end."""
+    agent, midnight = AgentFactory(), NOW.replace(hour=0)
+    one = SnapshotFactory.build(agent=agent, taken_at=midnight)
+    values = {f.attname: getattr(one, f.attname) for f in Snapshot._meta.concrete_fields if f.name != "id"}
+    Snapshot.objects.bulk_create(Snapshot(**{**values, "taken_at": midnight - n * GRID}) for n in range(200 * 24 * 6))
+    run("prune", midnight)
+    assert Snapshot.objects.count() == 30 * 24 * 6 + 1 + 150 * 24 + 19
+
+
+def test_failure_17_pruning_is_rung_every_day() -> None:
+    (schedule,) = [one for one in jobs.install() if one.func == "arena_site.jobs.prune"]
+    assert schedule.cron == "40 3 * * *"
+    snapshots(NOW - 40 * DAY + GRID, NOW - 40 * DAY + GRID)
+    with time_machine.travel(NOW, tick=False):
+        jobs.prune()
+    assert kept() == []
 
 
 def test_calls_to_models_are_kept_for_ever() -> None:
@@ -141,12 +191,23 @@ def test_calls_to_models_are_kept_for_ever() -> None:
     assert ModelCall.objects.count() == 1
 
 
-def test_pruning_again_finds_nothing_and_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "BATCH", 2)
+def test_failure_17_pruning_deletes_in_batches_and_again_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No statement keeps more rows locked than a batch has."""
+    monkeypatch.setattr(batches, "BATCH", 2)
+    deleted = []
+
+    def counted(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        result = execute(sql, params, many, context)
+        if sql.startswith("DELETE"):
+            deleted.append(context["cursor"].rowcount)
+        return result
+
     snapshots(datetime(2026, 5, 4, tzinfo=UTC), datetime(2026, 5, 4, 2, tzinfo=UTC))
     outcome = MarketFactory().outcomes.get(side="YES")
     for n in range(7):
         PriceObservationFactory(outcome=outcome, observed_at=datetime(2026, 5, 4, tzinfo=UTC) + n * HOUR)
-    first, second = run("prune", NOW), run("prune", NOW)
+    with connection.execute_wrapper(counted):
+        first, second = run("prune", NOW), run("prune", NOW)
     assert first.summary == {"snapshots": 12, "prices": 6, "runs": 0, "tasks": 0}
     assert second.summary == {"snapshots": 0, "prices": 0, "runs": 0, "tasks": 0}
+    assert (sum(deleted), max(deleted)) == (18, 2)

@@ -13,6 +13,7 @@ from markets.models import Outcome
 from scoring.models import Snapshot
 from scoring.services.snapshots import take_snapshots
 from tests.crowd import Crowd, crowd
+from tests.factories import chained
 from tests.venue import Venue
 
 MOST_QUERIES = 70
@@ -63,6 +64,7 @@ def test_queries_do_not_grow_with_positions(quoted: Venue) -> None:
 @pytest.mark.django_db
 def test_the_crowd_is_a_ledger_that_proves() -> None:
     crowd(cohorts=1, positions=5)
+    chained()
     call_command("verify_ledger", json=True)
 
 

@@ -81,6 +81,17 @@ def test_named_outcome_is_bought_at_its_own_price(opened: Venue) -> None:
     assert (trade.side, trade.price, trade.shares) == ("Celtics", Decimal("0.45"), Decimal(2000))
 
 
+def test_failure_10_a_side_is_named_exactly_or_by_a_casefold_that_only_one_has(venue: Venue) -> None:
+    venue.market("Goals?", {"Over": "0.40", "OVER": "0.30", "ısik": "0.20", "Draw": "0.10"})
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    named = ("OVER", "over", "ISIK", "dRAW", "D raw")
+    venue.says(GPT, bet("Goals?", named[0], 100, *(("Goals?", side, 100) for side in named[1:])))
+    run("run_decisions", DECISION)
+    assert [trade.side for trade in Trade.objects.order_by("sequence")] == ["OVER", "Draw"]
+    assert [wish.executed for wish in Instruction.objects.order_by("sequence")] == [True, False, False, True, False]
+
+
 def test_prompt_is_the_same_for_all_but_for_portfolio_and_positions(opened: Venue) -> None:
     run("run_decisions", DECISION)
     users = {prompt.user for prompt in opened.asked}
@@ -128,7 +139,7 @@ def test_stored_prompt_is_what_was_sent_byte_for_byte(opened: Venue) -> None:
         assert call.prompt_sha256 == ModelCall.fingerprint(call.system_prompt, call.user_prompt)
 
 
-def test_malformed_answer_is_asked_again_with_the_reason_and_both_are_paid(opened: Venue) -> None:
+def test_failure_11_malformed_answer_is_asked_again_with_the_reason_and_both_are_paid(opened: Venue) -> None:
     opened.says(GPT, '{"action": "BET", "bets": []}', bet(RAIN, "YES", 500))
     ran = run("run_decisions", DECISION)
     assert ran["completed"] == 7
@@ -165,7 +176,7 @@ def test_refusal_or_silence_is_a_flagged_hold(opened: Venue, said: Said) -> None
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500, 503])
-def test_gateway_failure_is_retryable_and_never_a_hold(opened: Venue, status: int) -> None:
+def test_failure_01_gateway_failure_is_retryable_and_never_a_hold(opened: Venue, status: int) -> None:
     opened.says(GPT, Failure(status))
     ran = run("run_decisions", DECISION)
     assert (ran.code, ran["completed"], ran["failed"]) == (1, 6, 1)
@@ -264,7 +275,7 @@ def test_second_bet_on_same_side_averages_in(opened: Venue) -> None:
     )
 
 
-def test_spend_cap_counts_every_call_and_stops_cleanly(opened: Venue, settings: object) -> None:
+def test_failure_11_spend_cap_counts_every_call_and_stops_cleanly(opened: Venue, settings: object) -> None:
     settings.ARENA_SPEND_LIMIT_USD = Decimal("0.0035")  # type: ignore[attr-defined]
     opened.says(GPT, "malformed", HOLD)
     ran = run("run_decisions", DECISION)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 import stamina
+from django.test import Client
 
 from agents.models import Agent, Decision, JournalEntry, Position, Settlement
 from agents.services.audit import verify_ledger
-from agents.services.claims import decision_claim
+from agents.services.claims import Claim, task_claim
 from agents.services.settlement import Cancelled, Won, check_resolutions, market_settle
 from cohorts.models import Cohort, Methodology
 from markets import clients
@@ -133,7 +134,7 @@ def test_bet_that_was_sold_is_scored_like_any_other(opened: Venue) -> None:
     assert row.market_score == pytest.approx(0.16)
 
 
-def test_settling_again_pays_nobody_twice(opened: Venue) -> None:
+def test_failure_05_settling_again_pays_nobody_twice(opened: Venue) -> None:
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     opened.resolve(RAIN, "Yes")
@@ -143,8 +144,8 @@ def test_settling_again_pays_nobody_twice(opened: Venue) -> None:
     assert JournalEntry.objects.filter(kind="payout").count() == Settlement.objects.count() == 1
 
 
-def test_settlement_that_comes_second_with_what_it_read_before_pays_nothing(opened: Venue) -> None:
-    """Failure 5: both processes read the market as unsettled; the row's own status decides."""
+def test_failure_05_settlement_that_comes_second_with_what_it_read_before_pays_nothing(opened: Venue) -> None:
+    """Both processes read the market as unsettled; the row's own status decides."""
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     both = [market(), market()]
@@ -155,8 +156,10 @@ def test_settlement_that_comes_second_with_what_it_read_before_pays_nothing(open
     assert Settlement.objects.get().payout == Decimal("1250.00")
 
 
-def test_bet_that_commits_beside_the_settlement_of_its_market_is_paid_by_the_next_pass(opened: Venue) -> None:
-    """Failure 5: on PostgreSQL the two transactions may not see each other."""
+def test_failure_05_bet_that_commits_beside_the_settlement_of_its_market_is_paid_by_the_next_pass(
+    opened: Venue,
+) -> None:
+    """On PostgreSQL the two transactions may not see each other."""
     opened.resolve(RAIN, "No")
     run("sync_markets", SUNDAY + DAY)
     assert run("check_resolutions", SUNDAY + DAY)["resolved"] == 1
@@ -167,13 +170,13 @@ def test_bet_that_commits_beside_the_settlement_of_its_market_is_paid_by_the_nex
     assert verify_ledger().violations == []
 
 
-def test_crash_between_payout_and_score_loses_no_score(opened: Venue) -> None:
-    """Failure 5: the payout's process dies before it scores; any later pass finds what is missing."""
+def test_failure_05_crash_between_payout_and_score_loses_no_score(opened: Venue) -> None:
+    """The payout's process dies before it scores; any later pass finds what is missing."""
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     opened.resolve(RAIN, "Yes")
     with clients.gamma() as gamma, clients.clob() as clob:
-        check_resolutions(gamma=gamma, clob=clob, at=SUNDAY + DAY)
+        check_resolutions(catalogues=[gamma], clob=clob, at=SUNDAY + DAY)
     assert not BrierScore.objects.exists()
     assert run("compute_scores", SUNDAY + 2 * DAY)["brier_rows"] == 1
     row = BrierScore.objects.get()
@@ -200,8 +203,10 @@ def test_crash_between_payout_and_score_loses_no_score(opened: Venue) -> None:
         (("0.0000007842500548718540444181103088163532", "0.9999992157499451281459555818896911836468"), "resolved"),
     ],
 )
-def test_anything_but_the_documented_end_waits(opened: Venue, prices: tuple[str, str], status: str | None) -> None:
-    """Failure 9: nothing looks decisive by price alone."""
+def test_failure_09_anything_but_the_documented_end_waits(
+    opened: Venue, prices: tuple[str, str], status: str | None
+) -> None:
+    """Nothing looks decisive by price alone."""
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     opened.close(RAIN, *prices, status=status)
@@ -211,7 +216,7 @@ def test_anything_but_the_documented_end_waits(opened: Venue, prices: tuple[str,
     assert any("waits" in line for line in Run.objects.latest("pk").log)
 
 
-def test_price_near_one_on_an_open_market_is_no_end(opened: Venue) -> None:
+def test_failure_09_price_near_one_on_an_open_market_is_no_end(opened: Venue) -> None:
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     opened.move(RAIN, Yes="1", No="0")
@@ -222,10 +227,10 @@ def test_price_near_one_on_an_open_market_is_no_end(opened: Venue) -> None:
 
 
 @pytest.mark.parametrize(("flag", "settled"), [("Yes", 1), ("No", 0), (None, 0)])
-def test_silent_oracle_is_replaced_by_the_clobs_winner_flag_where_it_agrees(
+def test_failure_08_silent_oracle_is_replaced_by_the_clobs_winner_flag_where_it_agrees(
     opened: Venue, flag: str | None, settled: int
 ) -> None:
-    """Failure 8: upstream fields go null."""
+    """Upstream fields go null."""
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     opened.close(RAIN, "1", "0")
@@ -235,8 +240,7 @@ def test_silent_oracle_is_replaced_by_the_clobs_winner_flag_where_it_agrees(
     assert run("check_resolutions", SUNDAY + DAY)["resolved"] == settled
 
 
-def test_winner_is_found_by_token_when_outcomes_change_places(opened: Venue) -> None:
-    """Failure 10."""
+def test_failure_10_winner_is_found_by_token_when_outcomes_change_places(opened: Venue) -> None:
     opened.says(GPT, bet(CUP, "Lakers", 550))
     decided(opened)
     row = opened.row(CUP)
@@ -275,8 +279,7 @@ def test_market_gone_from_its_venue_is_called_out_and_its_positions_stay(opened:
 # ── closed, not resolved ──────────────────────────────────────────────────────────────────────────
 
 
-def test_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sold(opened: Venue) -> None:
-    """Failure 8."""
+def test_failure_08_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sold(opened: Venue) -> None:
     prompts: list[Prompt] = []
 
     def seen(prompt: Prompt) -> Any:
@@ -304,8 +307,7 @@ def test_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sol
     assert position("YES").status == "open"
 
 
-def test_72_hours_closed_raise_one_alarm_that_settling_clears(opened: Venue) -> None:
-    """Failure 8."""
+def test_failure_08_72_hours_closed_raise_one_alarm_that_settling_clears(opened: Venue) -> None:
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     opened.close(RAIN, "0.99", "0.01", status="disputed")
@@ -347,8 +349,8 @@ def test_closed_market_that_nobody_holds_raises_no_alarm(opened: Venue) -> None:
 # ── when a cohort is over ─────────────────────────────────────────────────────────────────────────
 
 
-def test_everybody_holds_in_week_one_and_the_cohort_stays(opened: Venue) -> None:
-    """Failure 2: without a position anywhere a cohort is not over before its fifth week is."""
+def test_failure_02_everybody_holds_in_week_one_and_the_cohort_stays(opened: Venue) -> None:
+    """Without a position anywhere a cohort is not over before its fifth week is."""
     decided(opened)
     for at in (SUNDAY + timedelta(minutes=6), ENDS - timedelta(seconds=1)):
         run("check_resolutions", at)
@@ -357,16 +359,15 @@ def test_everybody_holds_in_week_one_and_the_cohort_stays(opened: Venue) -> None
     assert Cohort.objects.get().completed_at == ENDS
 
 
-def test_resolution_pass_while_the_first_model_answers_completes_nothing(opened: Venue) -> None:
-    """Failure 2: the first decision is claimed, nothing else has happened."""
-    decision_claim(agent(), week=1, universe=_universe(), refused_retries=2, lease=timedelta(hours=1))
+def test_failure_02_resolution_pass_while_the_first_model_answers_completes_nothing(opened: Venue) -> None:
+    """The first decision is claimed, nothing else has happened."""
+    _claimed(week=1)
     run("check_resolutions", SUNDAY + timedelta(minutes=6))
     assert Cohort.objects.get().status == "active"
 
 
-def test_model_still_answering_at_the_end_of_the_last_week_keeps_the_cohort_open(opened: Venue) -> None:
-    claim = decision_claim(agent(), week=5, universe=_universe(), refused_retries=2, lease=timedelta(hours=1))
-    assert claim is not None
+def test_failure_02_model_still_answering_at_the_end_of_the_last_week_keeps_the_cohort_open(opened: Venue) -> None:
+    claim = _claimed(week=5)
     assert run("check_resolutions", ENDS)["cohorts_completed"] == 0
     claim.finish(status="failed", error="too late")
     assert run("check_resolutions", ENDS + timedelta(hours=1))["cohorts_completed"] == 1
@@ -380,8 +381,8 @@ def test_open_position_keeps_the_cohort_open_beyond_its_weeks(opened: Venue) -> 
     assert run("check_resolutions", ENDS + 31 * DAY)["cohorts_completed"] == 1
 
 
-def test_fifty_fifty_refunds_and_the_cohort_completes(opened: Venue) -> None:
-    """Failure 9: a market that nobody won does not keep a cohort open for ever."""
+def test_failure_09_fifty_fifty_refunds_and_the_cohort_completes(opened: Venue) -> None:
+    """A market that nobody won does not keep a cohort open for ever."""
     opened.says(GPT, bet(RAIN, "YES", 500))
     opened.says(GROK, bet(RAIN, "NO", 600))
     decided(opened)
@@ -398,23 +399,29 @@ def test_equal_thirds_are_cancelled_though_they_do_not_add_up_exactly(opened: Ve
     assert run("check_resolutions", SUNDAY + DAY)["cancelled"] == 1
 
 
-def test_last_position_settles_and_every_place_shows_the_money(opened: Venue) -> None:
-    """Failures 3 and 13: board, agent, journal and closing snapshot say the same amount."""
+def test_failure_03_last_position_settles_and_every_place_shows_the_money(opened: Venue, client: Client) -> None:
+    """Board, pages, agent, journal and closing snapshot say the same amount."""
+    money, pnl = Decimal("13000.00"), Decimal("3000.00")
     opened.says(GPT, bet(RAIN, "YES", 2000))
     decided(opened)
+    run("take_snapshots", SUNDAY + TEN)
     opened.resolve(RAIN, "Yes")
     ran = run("check_resolutions", ENDS + timedelta(minutes=3))
     assert (ran["positions_settled"], ran["cohorts_completed"], ran["brier_rows"]) == (1, 1, 1)
-    run("take_snapshots", ENDS + TEN)
-    money = Decimal("13000.00")
-    closing = Snapshot.objects.get(agent=agent(), taken_at=ENDS + TEN)
-    assert closing.total_value == closing.cash == agent().cash == agent().journal.last().balance == money
-    for methodology in ("", "v1"):
+    for methodology in ("", "v2"):
         first = Leaderboard.objects.get(methodology=methodology).entries[0]
         assert (first["family"], first["rank"]) == (agent().family.slug, 1)
-        assert (Decimal(first["total_value"]), Decimal(first["pnl"])) == (money, Decimal("3000.00"))
+        assert (Decimal(first["total_value"]), Decimal(first["pnl"])) == (money, pnl)
         assert first["return_percent"] == pytest.approx(30.0)
         assert (first["resolved_bets"], first["win_rate"], first["brier"]) == (1, 1.0, pytest.approx(0.04))
+    for page in ("/", "/cohorts/1/", "/cohorts/1/gpt-5.1/", "/models/gpt-5.1/"):
+        assert "$13,000.00" in client.get(page).content.decode(), page
+    run("take_snapshots", ENDS + TEN)
+    closing = Snapshot.objects.filter(agent=agent()).latest("taken_at")
+    assert (closing.taken_at, closing.total_value, closing.pnl) == (ENDS + TEN, money, pnl)
+    assert closing.cash == agent().cash == agent().journal.last().balance == money
+    chart = client.get("/cohorts/1/gpt-5.1/").content.decode().partition("The data of this chart")[2]
+    assert chart.index("$13,000.00") < chart.index("$10,000.00")  # the newest first
 
 
 def test_agent_that_lost_all_but_small_change_is_bankrupt_for_good(opened: Venue) -> None:
@@ -437,4 +444,11 @@ def test_agent_that_lost_all_but_small_change_is_bankrupt_for_good(opened: Venue
 def _universe() -> Universe:
     """The week's universe, frozen while nobody has been asked yet."""
     rule = Methodology.objects.current().price_rule
-    return universe_freeze(week_start=SUNDAY, methodology="v1", size=3, rule=rule, held=(), at=SUNDAY, clob=None)
+    return universe_freeze(week_start=SUNDAY, methodology="v2", size=3, rule=rule, held=(), at=SUNDAY, clob=None)
+
+
+def _claimed(*, week: int) -> Claim[Decision]:
+    identity = {"agent": agent(), "cohort": agent().cohort, "week": week}
+    claim = task_claim(Decision, identity=identity, universe=_universe(), refused_retries=2, lease=timedelta(hours=1))
+    assert claim is not None
+    return claim

@@ -12,6 +12,7 @@ from agents.models import Agent, Position
 from cohorts.models import Cohort
 from markets.models import Market, Outcome, PriceObservation
 from scoring.models import Snapshot
+from tests.tampering import lifted
 from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, run, sell
 
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
@@ -114,7 +115,8 @@ def test_replay_gives_what_was_taken_then_and_asks_nobody(holding: Venue) -> Non
     assert len({row["total_value"] for row in originals}) > 4
     assert any(row["stale_positions"] for row in originals)
     assert run("verify_ledger", taken[-1]).code == 0
-    Snapshot.objects.all().delete()
+    with lifted(Snapshot):
+        Snapshot.objects.all().delete()
     holding.requests.clear()
     for at in taken[:-1]:
         assert run("take_snapshots", at)["replay"]
@@ -141,18 +143,31 @@ def test_replay_makes_no_request_and_writes_no_price(holding: Venue) -> None:
 @pytest.mark.parametrize(
     "midpoint", [None, "0", "1", "NaN", "-0.4", "lots", "0.0005"], ids=lambda midpoint: f"midpoint {midpoint}"
 )
-def test_absurd_or_missing_price_never_collapses_the_value(holding: Venue, midpoint: str | None) -> None:
-    """Failure 7: with Gamma gone too, the last accepted price stays and is flagged."""
+def test_failure_07_absurd_or_missing_price_never_collapses_the_value(holding: Venue, midpoint: str | None) -> None:
+    """With Gamma gone too, the last accepted price stays and is flagged."""
+    holding.move(RAIN, Yes="0.45", No="0.55")
+    run("sync_markets", SUNDAY + TEN)
+    run("take_snapshots", SUNDAY + TEN)
     token = holding.tokens(RAIN)[0]
     holding.midpoints[token] = midpoint
     holding.books[token] = (None, "0.001")
     holding.row(RAIN)["outcomePrices"] = '["NaN", ""]'
+    run("sync_markets", SUNDAY + 2 * TEN)
+    ran = run("take_snapshots", SUNDAY + 2 * TEN)
+    assert (ran.code, ran["priced"], ran["fallback_prices"]) == (0, 1, 2)
+    mine = snapshot(SUNDAY + 2 * TEN)
+    assert (mine.total_value, mine.stale_positions) == (Decimal("10062.50"), 1)
+    assert Outcome.objects.get(market__question=RAIN, side="YES").price_stale
+
+
+@pytest.mark.parametrize(("yes", "no"), [("0", "1"), ("0", "0"), ("1", "0")])
+def test_failure_07_zero_or_one_everywhere_is_no_price_of_an_open_market(holding: Venue, yes: str, no: str) -> None:
+    """A tight book around it does not make it one."""
+    holding.move(RAIN, Yes=yes, No=no)
     run("sync_markets", SUNDAY + TEN)
     ran = run("take_snapshots", SUNDAY + TEN)
-    assert (ran.code, ran["priced"], ran["fallback_prices"]) == (0, 1, 2)
-    mine = snapshot(SUNDAY + TEN)
-    assert (mine.total_value, mine.stale_positions) == (Decimal("10000.00"), 1)
-    assert Outcome.objects.get(market__question=RAIN, side="YES").price_stale
+    assert (ran["priced"], ran["fallback_prices"]) == (1, 2)
+    assert snapshot(SUNDAY + TEN).total_value == snapshot(SUNDAY + TEN, GROK).total_value == Decimal("10000.00")
 
 
 def test_jump_with_a_book_that_has_both_sides_is_believed(holding: Venue) -> None:
@@ -171,8 +186,8 @@ def test_gamma_steps_in_where_the_book_is_gone_and_is_no_gap(holding: Venue) -> 
     assert snapshot(SUNDAY + TEN).positions_value == Decimal("1450.00")
 
 
-def test_price_that_is_no_longer_heard_of_is_stale_and_not_forever_fresh(holding: Venue) -> None:
-    """Failure 7: a market gone from its venue would else be marked at Gamma's last word as if that were news."""
+def test_failure_07_price_that_is_no_longer_heard_of_is_stale_and_not_forever_fresh(holding: Venue) -> None:
+    """A market gone from its venue would else be marked at Gamma's last word as if that were news."""
     holding.gone.add(holding.row(RAIN)["id"])
     holding.quote(holding.tokens(RAIN)[0], None)
     run("sync_markets", SUNDAY + TEN)
@@ -181,8 +196,9 @@ def test_price_that_is_no_longer_heard_of_is_stale_and_not_forever_fresh(holding
     assert snapshot(SUNDAY + TEN).positions_value == Decimal("1400.00")
 
 
-def test_without_any_clob_the_job_says_so_once_and_snapshots_stand_at_last_prices_flagged(holding: Venue) -> None:
-    """Failure 7."""
+def test_failure_07_without_any_clob_the_job_says_so_once_and_snapshots_stand_at_last_prices_flagged(
+    holding: Venue,
+) -> None:
     holding.down |= {"clob", "gamma"}
     ran = run("take_snapshots", SUNDAY + TEN)
     assert (ran.code, ran["snapshots"], ran["priced"], ran["fallback_prices"]) == (1, 7, 0, 3)
@@ -192,8 +208,8 @@ def test_without_any_clob_the_job_says_so_once_and_snapshots_stand_at_last_price
     assert snapshot(SUNDAY + TEN).stale_positions == 2
 
 
-def test_clob_that_answers_without_a_single_price_is_reported_too(holding: Venue) -> None:
-    """Failure 7: an empty answer is no success."""
+def test_failure_07_clob_that_answers_without_a_single_price_is_reported_too(holding: Venue) -> None:
+    """An empty answer is no success."""
     holding.midpoints.clear()
     ran = run("take_snapshots", SUNDAY + TEN)
     assert (ran.code, ran["snapshots"], ran["fallback_prices"]) == (1, 7, 3)
@@ -224,8 +240,9 @@ def test_every_change_of_mind_about_a_price_is_recorded_with_its_reason(holding:
 
 
 @pytest.mark.parametrize("residue", [("1", "0"), ("0", "0"), ("0.9995", "0.0005")])
-def test_closed_market_keeps_its_last_price_whatever_upstream_shows(holding: Venue, residue: tuple[str, str]) -> None:
-    """Failure 8."""
+def test_failure_08_closed_market_keeps_its_last_price_whatever_upstream_shows(
+    holding: Venue, residue: tuple[str, str]
+) -> None:
     holding.close(RAIN, *residue, status="proposed")
     run("sync_markets", SUNDAY + TEN)
     ran = run("take_snapshots", SUNDAY + TEN)
@@ -233,7 +250,7 @@ def test_closed_market_keeps_its_last_price_whatever_upstream_shows(holding: Ven
     assert snapshot(SUNDAY + TEN).total_value == Decimal("10000.00")
 
 
-def test_completed_cohort_gets_one_closing_snapshot_after_its_last_settlement(holding: Venue) -> None:
+def test_failure_03_completed_cohort_gets_one_closing_snapshot_after_its_last_settlement(holding: Venue) -> None:
     ends = SUNDAY + timedelta(weeks=5, hours=7, minutes=3)
     run("take_snapshots", SUNDAY + TEN)
     holding.resolve(RAIN, "Yes")

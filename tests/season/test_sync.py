@@ -50,8 +50,8 @@ def test_catalogue_is_taken_in_once_and_synced_again_without_a_trace(venue: Venu
     assert PriceObservation.objects.count() == 6
 
 
-def test_one_unusable_row_of_each_kind_among_500_costs_no_other_row(venue: Venue) -> None:
-    """Failure 6: outcomes "null", a string where a list belongs, prices as text, no id, no object at all."""
+def test_failure_06_one_unusable_row_of_each_kind_among_500_costs_no_other_row(venue: Venue) -> None:
+    """Outcomes "null", a string where a list belongs, prices as text, no id, no object at all."""
     for number in range(500):
         venue.market(f"Question {number}?")
     rows = list(venue.rows.values())
@@ -69,7 +69,7 @@ def test_one_unusable_row_of_each_kind_among_500_costs_no_other_row(venue: Venue
     assert any("904: outcomes" in line for line in log)
 
 
-def test_missing_date_category_or_description_is_no_fault(venue: Venue) -> None:
+def test_failure_06_missing_date_category_or_description_is_no_fault(venue: Venue) -> None:
     venue.market(RAIN, endDate=None, category=None, description=None, slug=None, events=None)
     assert run("sync_markets", SUNDAY)["skipped"] == 0
     assert market().closes_at is None
@@ -117,8 +117,8 @@ def test_unreachable_venue_fails_in_one_line(venue: Venue, settings: Any, addres
     assert ran.complaint.startswith("gamma: ")
 
 
-def test_venue_that_dies_after_the_walk_is_named_once_and_not_for_each_market(venue: Venue) -> None:
-    """Failure 7: a thousand followed markets and one dead venue are a few lines, not a thousand."""
+def test_failure_07_venue_that_dies_after_the_walk_is_named_once_and_not_for_each_market(venue: Venue) -> None:
+    """A thousand followed markets and one dead venue are a few lines, not a thousand."""
     for number in range(12):
         venue.market(f"Question {number}?")
     run("sync_markets", SUNDAY)
@@ -129,8 +129,7 @@ def test_venue_that_dies_after_the_walk_is_named_once_and_not_for_each_market(ve
     assert len(ran.complaint.strip().splitlines()) <= 5
 
 
-def test_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venue) -> None:
-    """Failure 10."""
+def test_failure_10_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venue) -> None:
     venue.market(RAIN, {"No": "0.70", "Yes": "0.30"})
     run("sync_markets", SUNDAY)
     assert (outcome("YES").price, outcome("NO").price) == (Decimal("0.30"), Decimal("0.70"))
@@ -141,8 +140,8 @@ def test_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venue) -> None:
     assert Position.objects.get().shares == Decimal(1000)
 
 
-def test_outcomes_in_another_order_are_matched_by_token(venue: Venue) -> None:
-    """Failure 10: names, prices and tokens change places together between two calls."""
+def test_failure_10_outcomes_in_another_order_are_matched_by_token(venue: Venue) -> None:
+    """Names, prices and tokens change places together between two calls."""
     row = venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     run("sync_markets", SUNDAY)
     for name in ("outcomes", "outcomePrices", "clobTokenIds"):
@@ -151,15 +150,22 @@ def test_outcomes_in_another_order_are_matched_by_token(venue: Venue) -> None:
     assert (outcome("Lakers", CUP).price, outcome("Celtics", CUP).price) == (Decimal("0.55"), Decimal("0.45"))
 
 
-def test_names_in_another_case_and_spacing_are_still_the_same_outcomes(venue: Venue) -> None:
-    """Failure 10."""
+def test_failure_10_names_in_another_case_and_spacing_are_still_the_same_outcomes(venue: Venue) -> None:
     row = venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     run("sync_markets", SUNDAY)
-    row["outcomes"] = json.dumps([" LAKERS", "celtics "])
+    row["outcomes"] = json.dumps([" LA KERS", "celtics "])
     row["outcomePrices"] = json.dumps(["0.56", "0.44"])
     assert run("sync_markets", LATER)["skipped"] == 0
     assert outcome("Lakers", CUP).price == Decimal("0.56")
     assert Outcome.objects.count() == 2
+
+
+def test_failure_10_outcomes_without_tokens_are_matched_by_their_index_however_they_are_spelt(venue: Venue) -> None:
+    row = venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"}, clobTokenIds=None)
+    run("sync_markets", SUNDAY)
+    row.update(outcomes=json.dumps(["L.A. Lakers", "celtics"]), outcomePrices=json.dumps(["0.56", "0.44"]))
+    assert run("sync_markets", LATER)["skipped"] == 0
+    assert [outcome(side, CUP).price for side in ("Lakers", "Celtics")] == [Decimal("0.56"), Decimal("0.44")]
 
 
 @pytest.mark.parametrize(
@@ -183,8 +189,8 @@ def test_outcomes_that_are_no_longer_the_same_are_left_alone(venue: Venue, chang
     assert outcome("Lakers", CUP).price == Decimal("0.55")
 
 
-def test_market_closed_upstream_closes_and_one_reopened_upstream_stays_closed(venue: Venue) -> None:
-    """Failure 9: nothing upstream reopens a market."""
+def test_failure_09_market_closed_upstream_closes_and_one_reopened_upstream_stays_closed(venue: Venue) -> None:
+    """Nothing upstream reopens a market."""
     row = venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     run("sync_markets", SUNDAY)
@@ -197,8 +203,7 @@ def test_market_closed_upstream_closes_and_one_reopened_upstream_stays_closed(ve
     assert any("reads open again" in line for line in Run.objects.latest("pk").log)
 
 
-def test_settled_market_is_changed_by_nothing_upstream(venue: Venue) -> None:
-    """Failure 9."""
+def test_failure_09_settled_market_is_changed_by_nothing_upstream(venue: Venue) -> None:
     row = venue.market(RAIN)
     run("sync_markets", SUNDAY)
     venue.resolve(RAIN, "Yes")

@@ -1,0 +1,310 @@
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.answers import Malformed
+from agents.forecast_answers import (
+    EXACT,
+    MAX_FORECASTS,
+    TOLERANCE,
+    Asked,
+    Stated,
+    judge,
+    read_forecasts,
+)
+
+CAPTURED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+RACE = Asked("88", ("Alpha", "Beta", "Other"), exclusive=True)
+COIN = Asked("7", ("YES", "NO"), exclusive=True)
+PANEL = Asked("9", ("rain", "wind"), exclusive=False)
+RACE_SAID = {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}
+COIN_SAID = {"YES": 0.4, "NO": 0.6}
+
+
+def answer(*forecasts):
+    return json.dumps({"forecasts": [{"question_id": i, "probabilities": p} for i, p in forecasts]})
+
+
+def one(value):
+    """The text of an answer on one option, its value as raw JSON."""
+    return f'{{"forecasts": [{{"question_id": "7", "probabilities": {{"YES": {value}}}}}]}}'
+
+
+def stated(question="7", rationale="", **probabilities):
+    return Stated(question, tuple((name, Decimal(value)) for name, value in probabilities.items()), rationale)
+
+
+def judged(question, *vectors):
+    (verdict,) = judge(read_forecasts(answer(*((question.question_id, vector) for vector in vectors))), [question])
+    return verdict
+
+
+def case(name, *values):
+    return pytest.param(*values, id=name)
+
+
+# Reading
+
+
+def test_answer_of_the_contract_is_read():
+    text = (
+        '{"forecasts": [{"question_id": "88", "probabilities": {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2},'
+        ' "rationale": "Alpha leads."}]}'
+    )
+    assert read_forecasts(text) == (stated("88", "Alpha leads.", Alpha="0.5", Beta="0.3", Other="0.2"),)
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        case("a number", "0.40", "0.40"),
+        case("a whole number", "1", "1"),
+        case("a power of ten", "4e-1", "0.4"),
+        case("text", '"0.4"', "0.4"),
+        case("padded text", '" 0.4\u00a0"', "0.4"),
+        case("percent", '"40%"', "0.4"),
+        case("percent set apart", '"12.5 %"', "0.125"),
+        case("no percent sign, nothing divided", "40", "40"),
+        case("no percent sign in text either", '"40"', "40"),
+        case("negative, not judged here", "-0.1", "-0.1"),
+    ],
+)
+def test_probability_is_taken_as_written(value, number):
+    (forecast,) = read_forecasts(one(value))
+    assert forecast.probabilities == (("YES", Decimal(number)),)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        case("a fence", "```json\n{}\n```"),
+        case("prose", "I lean to no.\n{}\nThat is all."),
+        case("thinking", '<think>{{"forecasts": []}}</think>{}'),
+        case("said twice", "{0}\n{0}"),
+    ],
+)
+def test_what_stands_around_the_object_is_passed_over(wrapped):
+    assert read_forecasts(wrapped.format(one("0.4"))) == (stated(YES="0.4"),)
+
+
+def test_trailing_commas_and_numeric_ids_are_certain():
+    text = '{"forecasts": [{"question_id": 7, "probabilities": {"YES": 0.4, "NO": 0.6,},},],}'
+    assert read_forecasts(text) == (stated(YES="0.4", NO="0.6"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        case("no object", "I say 40%.", "no JSON object"),
+        case("two objects", f"{one('0.4')} {one('0.5')}", "two different JSON objects"),
+        case("broken off", one("0.4")[:-2], "never closed"),
+        case("no forecasts", '{"probabilities": {"YES": 0.4}}', "forecasts is missing: it must be a list"),
+        case("null forecasts", '{"forecasts": null}', "forecasts must not be empty"),
+        case("no forecast", '{"forecasts": []}', "forecasts must not be empty"),
+        case("an object of forecasts", '{"forecasts": {"7": {}}}', "forecasts must be a list, not an object"),
+        case("a forecast that is a number", '{"forecasts": [0.4]}', "forecasts[0] must be an object, not 0.4"),
+        case("no question", '{"forecasts": [{"probabilities": {}}]}', "forecasts[0].question_id is missing"),
+        case("no probabilities", '{"forecasts": [{"question_id": 7}]}', "forecasts[0].probabilities is missing"),
+        case(
+            "a list of probabilities",
+            '{"forecasts": [{"question_id": 7, "probabilities": [0.4, 0.6]}]}',
+            "forecasts[0].probabilities must be an object, not a list",
+        ),
+        case("a true probability", one("true"), 'forecasts[0].probabilities["YES"] must be a number, not true'),
+        case("a null probability", one("null"), 'probabilities["YES"] must be a number, not null'),
+        case("a nested probability", one('{"p": 0.4}'), "must be a number, not an object"),
+        case("words", one('"likely"'), 'must be a plain number such as 0.4 or 40%, not "likely"'),
+        case("a range", one('"0.3-0.4"'), 'not "0.3-0.4"'),
+        case("odds", one('"2:1"'), 'not "2:1"'),
+        case("a comma for a point", one('"0,4"'), 'not "0,4"'),
+        case("dollars", one('"$0.40"'), 'not "$0.40"'),
+        case("NaN", one("NaN"), "NaN is not a JSON number"),
+        case("NaN as text", one('"NaN"'), 'not "NaN"'),
+        case("an option given twice", one('0.4, "YES": 0.5'), '"YES" is given twice with different values'),
+        case("a rationale of numbers", one("0.4")[:-3] + ', "rationale": 4}]}', "forecasts[0].rationale must be text"),
+        case("too many", answer(*[(k, {}) for k in range(MAX_FORECASTS + 1)]), "at most 1000 forecasts, not 1001"),
+    ],
+)
+def test_fault_of_structure_refuses_the_answer_with_its_reason(text, reason):
+    with pytest.raises(Malformed) as refusal:
+        read_forecasts(text)
+    assert reason in refusal.value.reason
+    assert "\n" not in refusal.value.reason
+
+
+# Judging
+
+
+def test_whole_vector_counts_as_stated():
+    verdict = judged(RACE, {"Alpha": "50%", "Beta": "0.30", "Other": 0.2})
+    assert verdict.probabilities == {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}
+    assert verdict.stated == {"Alpha": "0.50", "Beta": "0.30", "Other": "0.2"}
+    assert (verdict.normalised, verdict.reason) == (False, "")
+
+
+def test_verdicts_come_in_the_order_asked_and_others_are_passed_over():
+    said = read_forecasts(answer(("9", {"rain": 0.9, "wind": 0.8}), ("1", {"YES": 1}), ("88", RACE_SAID)))
+    verdicts = judge(said, [RACE, COIN, PANEL])
+    assert [verdict.question_id for verdict in verdicts] == ["88", "7", "9"]
+    assert [verdict.reason for verdict in verdicts] == ["", "question 7: no forecast", ""]
+
+
+def test_options_of_other_case_are_found_where_only_one_is_meant():
+    verdict = judged(COIN, {" yes": 0.4, "No": 0.6})
+    assert verdict.probabilities == {"YES": 0.4, "NO": 0.6}
+    assert verdict.stated == {"YES": "0.4", "NO": "0.6"}
+
+
+def test_exact_name_wins_over_another_case():
+    twins = Asked("5", ("US", "us"), exclusive=True)
+    assert judged(twins, {"us": 0.1, "US": 0.9}).probabilities == {"US": 0.9, "us": 0.1}
+    assert judged(twins, {"Us": 0.1, "US": 0.9}).reason == 'question 5: "Us" may mean 2 of its options'
+
+
+@pytest.mark.parametrize(
+    ("vector", "reason"),
+    [
+        case("one side only", {"YES": 0.4}, '"NO" has no probability'),
+        case("nothing", {}, '"YES" has no probability'),
+        case("an unknown option", {"YES": 0.4, "NO": 0.6, "MAYBE": 0}, '"MAYBE" is none of its options'),
+        case("an option twice", {"YES": 0.4, "NO": 0.6, "no": 0.6}, '"NO" is named twice'),
+        case("percents without a sign", {"YES": 40, "NO": 60}, '"YES" is given 40, which is outside [0, 1]'),
+        case("a negative one", {"YES": -0.1, "NO": 1.1}, '"YES" is given -0.1, which is outside [0, 1]'),
+        case("above one", {"YES": 0, "NO": "101%"}, '"NO" is given 1.01, which is outside [0, 1]'),
+        case("far too much", {"YES": 0.6, "NO": 0.6}, "the probabilities of its 2 options sum to 1.2, not 1"),
+        case("just too little", {"YES": "0.479999", "NO": 0.5}, "sum to 0.979999, not 1"),
+        case("all zero", {"YES": 0, "NO": 0}, "sum to 0, not 1"),
+    ],
+)
+def test_faulty_vector_is_refused_with_question_and_option_named(vector, reason):
+    verdict = judged(COIN, vector)
+    assert verdict.reason.startswith("question 7: ")
+    assert reason in verdict.reason
+    assert verdict.probabilities is None
+    assert verdict.normalised is False
+    assert set(verdict.stated) == set(vector)
+
+
+@pytest.mark.parametrize(
+    ("vector", "normalised"),
+    [
+        case("exactly one", {"YES": 0.4, "NO": 0.6}, False),
+        case("rounded thirds of a binary", {"YES": "0.3333333", "NO": "0.6666666"}, False),
+        case("a hundredth short", {"YES": 0.33, "NO": 0.66}, True),
+        case("at the upper limit", {"YES": 0.42, "NO": 0.6}, True),
+        case("at the lower limit", {"YES": 0.38, "NO": 0.6}, True),
+    ],
+)
+def test_small_slip_of_the_sum_is_scaled_away_and_told(vector, normalised):
+    verdict = judged(COIN, vector)
+    assert verdict.normalised is normalised
+    assert sum(verdict.probabilities.values()) == pytest.approx(1, abs=EXACT)
+    ratio = float(vector["YES"]) / float(vector["NO"])
+    assert verdict.probabilities["YES"] / verdict.probabilities["NO"] == pytest.approx(ratio)
+    assert verdict.stated == {option: str(value) for option, value in vector.items()}
+
+
+def test_options_that_are_not_exclusive_need_no_sum():
+    verdict = judged(PANEL, {"rain": 0.9, "wind": 0.8})
+    assert (verdict.probabilities, verdict.normalised) == ({"rain": 0.9, "wind": 0.8}, False)
+
+
+def test_same_vector_twice_counts_once():
+    verdict = judged(COIN, COIN_SAID, {"no": "60%", "yes": "0.40"})
+    assert verdict.probabilities == COIN_SAID
+
+
+def test_two_vectors_for_one_question_are_refused():
+    assert judged(COIN, COIN_SAID, {"YES": 0.5, "NO": 0.5}).reason == 'question 7: "YES" is given as 0.4 and as 0.5'
+    assert judged(COIN, COIN_SAID, {"YES": 0.4}).reason == 'question 7: "NO" has no probability'
+
+
+def test_one_bad_forecast_does_not_cost_the_others():
+    race, coin = judge(read_forecasts(answer(("88", RACE_SAID), ("7", {"YES": 0.4}))), [RACE, COIN])
+    assert race.probabilities == RACE_SAID
+    assert coin.probabilities is None
+
+
+def test_reason_stays_short_and_on_one_line_whatever_the_option_is_called():
+    verdict = judged(Asked("5", ("A\nB" * 100, "C"), exclusive=True), {"C": 1})
+    assert "\n" not in verdict.reason
+    assert len(verdict.reason) < 150
+
+
+# Properties
+
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=10)
+options = st.lists(names, min_size=2, max_size=6, unique_by=lambda name: name.strip().casefold())
+parts = st.decimals(min_value=0, max_value=1, places=6)
+
+
+@given(options, st.data())
+def test_any_vector_that_sums_to_one_is_taken_exactly(named, data):
+    weights = data.draw(st.lists(st.integers(0, 100), min_size=len(named), max_size=len(named)).filter(any))
+    shares = [Decimal(weight) / sum(weights) for weight in weights]
+    verdict = judge(
+        read_forecasts(answer(("5", dict(zip(named, map(str, shares), strict=True))))),
+        [Asked("5", tuple(named), exclusive=True)],
+    )[0]
+    assert verdict.reason == ""
+    assert list(verdict.probabilities.items()) == [(n, float(p)) for n, p in zip(named, shares, strict=True)]
+
+
+@given(st.lists(parts, min_size=1, max_size=4), st.integers(1, 4), st.booleans())
+def test_every_verdict_is_a_distribution_or_a_reason(values, count, exclusive):
+    question = Asked("5", tuple("ABCD"[:count]), exclusive)
+    (verdict,) = judge([Stated("5", tuple(zip("ABCD", values, strict=False)), "why")], [question])
+    assert (verdict.probabilities is None) == (verdict.reason != "")
+    assert verdict.rationale == "why"
+    off = abs(sum(values) - 1)
+    if len(values) != count:
+        assert verdict.probabilities is None
+    elif not exclusive:
+        assert list(verdict.probabilities.values()) == [float(value) for value in values]
+    else:
+        assert (verdict.probabilities is None) == (off > Decimal(str(TOLERANCE)))
+        if verdict.probabilities is not None:
+            assert abs(sum(verdict.probabilities.values()) - 1) <= EXACT
+            assert all(0 <= p <= 1 for p in verdict.probabilities.values())
+            assert verdict.normalised == (off >= Decimal(str(EXACT))) or off == Decimal(str(EXACT))
+
+
+@given(st.lists(st.builds(Stated, names, st.lists(st.tuples(names, parts)).map(tuple), names)).map(tuple))
+def test_stored_forecasts_come_back_as_they_were_said(said):
+    stored = json.loads(json.dumps([forecast.as_json() for forecast in said]))
+    assert tuple(map(Stated.from_json, stored)) == said
+
+
+pieces = st.sampled_from(
+    ["{", "}", "[", "]", '"', ",", ":", "\ud800", "\0", "NaN", "null", "<think>", '"forecasts":', '"question_id":']
+    + ['"probabilities":', '"7"', "0.4", '"40%"', one("0.4"), answer(("7", COIN_SAID))]
+)
+
+
+@given(st.text() | st.lists(pieces, max_size=30).map("".join))
+def test_arbitrary_text_is_read_or_malformed(text):
+    try:
+        said = read_forecasts(text)
+    except Malformed as refusal:
+        refusal.reason.encode()
+    else:
+        for verdict in judge(said, [COIN, RACE]):
+            json.dumps(verdict.stated).encode()
+            (verdict.reason + verdict.rationale).encode()
+
+
+@pytest.mark.skipif(not CAPTURED.is_dir(), reason=f"CAPTURED MODEL ANSWERS ARE MISSING: no folder {CAPTURED}")
+def test_real_answers_to_another_prompt_are_all_refused_with_a_reason():
+    """1,800 answers that give one confidence in prose: none of them states a vector, and none is guessed."""
+    files = sorted(CAPTURED.glob("forecasts/kalshibench/*.jsonl"))
+    texts = [json.loads(line)["raw_output"] for path in files for line in path.open(encoding="utf-8")]
+    assert len(texts) == 1_800
+    for text in texts:
+        with pytest.raises(Malformed) as refusal:
+            read_forecasts(text or "")
+        assert refusal.value.reason

@@ -1,0 +1,40 @@
+"""What every answer forbids a browser, on pages, data, errors and files alike."""
+
+import re
+
+import pytest
+from django.test import Client
+
+pytestmark = pytest.mark.django_db
+
+ADDRESSES = (
+    "/", "/markets/", "/about/", "/methodology/v2/", "/nowhere/", "/admin/login/", "/api/v1/cohorts/",
+    "/api/v1/nowhere/", "/feeds/decisions.atom", "/sitemap.xml", "/robots.txt", "/healthz",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_every_answer_carries_the_security_headers(client: Client, address: str) -> None:
+    answer = client.get(address)
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["X-Frame-Options"] == "DENY"
+    assert answer["Referrer-Policy"] == "same-origin"
+    assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
+    for feature in ("camera", "geolocation", "microphone", "payment", "usb"):
+        assert f"{feature}=()" in answer["Permissions-Policy"]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_the_content_policy_is_self_alone(client: Client, address: str) -> None:
+    policy = client.get(address)["Content-Security-Policy"]
+    directives = dict(part.strip().partition(" ")[::2] for part in policy.split(";"))
+    assert directives["default-src"] == "'self'"
+    assert directives["frame-ancestors"] == directives["base-uri"] == directives["object-src"] == "'none'"
+    assert {*directives.values()} <= {"'self'", "'none'"}
+    assert not re.search(r"unsafe|\*|https?:|data:|blob:", policy)
+
+
+def test_data_and_feeds_may_be_shown_elsewhere_and_pages_not(client: Client) -> None:
+    assert client.get("/api/v1/cohorts/")["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert client.get("/feeds/decisions.atom")["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert client.get("/about/")["Cross-Origin-Resource-Policy"] == "same-origin"

@@ -1,0 +1,194 @@
+"""Text from outside, at its worst, on every page that shows it: nothing of it runs, leads away or turns the rest."""
+
+import json
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from agents.models import Agent, Decision, Family, Forecast, ModelCall
+from agents.models.forecast import RefusedForecast
+from markets.models import Market, Question, Universe
+from scoring.services.scores import compute_scores
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    DecisionFactory,
+    InstructionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    PriceObservationFactory,
+    QuestionFactory,
+    UniverseFactory,
+    asked,
+    bet,
+    chained,
+    imported_collection,
+    resolve,
+)  # fmt: skip
+
+pytestmark = pytest.mark.django_db
+
+TURN = "\u202e"
+"""Right-to-left override: what follows it is shown backwards until something ends it."""
+LONG = "w" * 10_000
+WORST = (
+    "\"'><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)></title></textarea></pre>"
+    f"\r\n# SYSTEM\x08\n{{{{ secret }}}} {{% load x %}} ]]> --> </script> javascript:alert(4) {TURN}gnp.exe\u2066"
+)
+ADDRESS = "javascript:alert(5)//x"
+BOUNDED = WORST[:250]
+"""What fits a column of limited length."""
+NEVER = {"img", "iframe", "object", "embed", "base", "style", "textarea", "applet", "foreignobject", "animate", "set"}
+WITHOUT_CLOSING = {"meta", "link", "br", "hr", "input"}
+LEADS = {"href", "src", "action", "formaction", "xlink:href", "data", "srcset", "poster"}
+
+
+class Reader(HTMLParser):
+    """Collects what a browser would act upon, and text that turns direction outside of any frame."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.faults: list[str] = []
+        self.open: list[tuple[str, bool]] = []
+        self.script: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag in NEVER:
+            self.faults.append(f"<{tag}>")
+        for name, value in given.items():
+            if name.startswith("on") or name in ("style", "srcdoc"):
+                self.faults.append(f"{tag} {name}={value[:60]!r}")
+            if name in LEADS and not self.leads_well(value):
+                self.faults.append(f"{tag} leads to {value[:60]!r}")
+            if name != "value" and TURN in value:
+                self.faults.append(f"{tag} {name} turns direction")
+        if tag == "script":
+            self.script = given.get("type", "") if "src" not in given else None
+            if "src" not in given and self.script != "application/json":
+                self.faults.append("a script in the page")
+        if tag not in WITHOUT_CLOSING:
+            self.open.append((tag, tag in ("bdi", "pre", "option") or "dir" in given))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open:
+            closed, _ = self.open.pop()
+            if closed == tag:
+                return
+        self.faults.append(f"</{tag}> closes nothing")
+
+    def handle_data(self, data: str) -> None:
+        inside = self.open[-1][0] if self.open else ""
+        if inside == "script":
+            json.loads(data)
+        elif TURN in data and not any(framed for _, framed in self.open):
+            self.faults.append(f"{inside} turns what follows: {data.strip()[:60]!r}")
+
+    @staticmethod
+    def leads_well(value: str) -> bool:
+        return value.startswith(("/", "?", "#", "http://testserver/", "https://polymarket.com/market/")) and (
+            not value.startswith("//")
+        )
+
+
+@pytest.fixture
+def hostile() -> None:
+    """An arena in which every text that comes from outside is hostile."""
+    worst = WORST if connection.vendor == "postgresql" else f"{WORST}\0after"  # PostgreSQL takes no null character
+    side = BOUNDED
+    market = MarketFactory(
+        question=worst, description=f"{worst}\n{LONG}", category=BOUNDED[:120], slug=ADDRESS, external_id=BOUNDED[:110],
+        event_title=worst, oracle_status=BOUNDED[:40], prices={side: "0.5", "Bo": "0.25", "Cy": "0.2"},
+    )  # fmt: skip
+    long = MarketFactory(question=LONG, category=LONG[:120])
+    agent = AgentFactory(family=Family.objects.get(slug="gpt-5.1"))
+    agent.refresh_from_db()
+    UniverseFactory()
+    decision = DecisionFactory(agent=agent, action="BET", reasoning=f"{worst}\n\n{LONG}", error=worst)
+    call = ModelCallFactory(
+        decision=decision, raw_response=worst, content=worst, error=worst, returned_model=BOUNDED[:200],
+        provider=BOUNDED[:200], finish_reason=BOUNDED[:60], retry_note=worst, portfolio_block=worst, awaiting=worst,
+    )  # fmt: skip
+    for payload in ({"market_id": worst, "side": worst, "amount": worst}, {"market_id": str(market.pk), "side": LONG}):
+        InstructionFactory(call=call, payload=payload, reason=worst)
+    InstructionFactory(call=call, kind="SELL", payload={"position_id": worst, "percentage": worst}, reason=worst)
+    bet(agent, market, side)
+    bet(agent, long)
+    for held in (market, long):
+        PriceObservationFactory(outcome=held.outcomes.earliest("pk"), reason=BOUNDED)
+    question = QuestionFactory(markets=[market], rules=worst)
+    for day in range(2):
+        entry = asked(question, {"gpt-5.1": [0.5, 0.3, 0.2]}, day=WEEK.replace(day=8 + day))
+    said = entry.forecasts.get()
+    RefusedForecast.objects.create(
+        call=said.call, entry=asked(QuestionFactory(markets=[long])), stated={}, reason=worst
+    )
+    Forecast.objects.create(
+        elicitation=said.elicitation, call=said.call, entry=asked(QuestionFactory(text=worst)), question=question,
+        family=said.family, release=said.release, methodology="v2", arm="priced", made_at=WEEK, rationale=worst,
+        probabilities={side: 1.0}, stated={side: worst},
+    )  # fmt: skip
+    resolve(market, side)
+    imported_collection(BOUNDED[:100])
+    compute_scores(at=WEEK.replace(month=5))
+    chained()
+
+
+def pages() -> Iterator[str]:
+    """Every page that shows text from outside."""
+    agent, decision = Agent.objects.earliest("pk"), Decision.objects.filter(calls__isnull=False).earliest("pk")
+    yield from (
+        "/",
+        "/cohorts/",
+        "/models/",
+        "/models/gpt-5.1/",
+        "/markets/",
+        "/forecasts/",
+        "/calibration/",
+        "/imports/",
+    )
+    yield from (f"/cohorts/{agent.cohort.number}/", f"/cohorts/{agent.cohort.number}/gpt-5.1/")
+    yield from (f"/cohorts/{agent.cohort.number}/gpt-5.1/trades/", f"/decisions/{decision.pk}/")
+    yield from (f"/markets/{market.pk}/" for market in Market.objects.filter(followed=True))
+    yield from (f"/questions/{question.pk}/" for question in Question.objects.all())
+    yield from (f"/forecasts/{forecast.pk}/" for forecast in Forecast.objects.all())
+    yield from (f"/universes/{universe.pk}/" for universe in Universe.objects.all())
+    yield "/markets/?q=%22%3E%3Cscript%3Ealert(6)%3C/script%3E"
+    yield "/markets/?status=%22%3E%3Cscript%3Ealert(7)%3C/script%3E"
+    yield "/nowhere/%22%3E%3Cscript%3Ealert(8)%3C/script%3E/"
+
+
+def test_failure_18_nothing_hostile_survives_on_any_page(client: Client, hostile: None) -> None:
+    faults: dict[str, list[str]] = {}
+    shown = 0
+    for address in pages():
+        answer = client.get(address)
+        assert answer.status_code in (200, 404), address
+        reader = Reader()
+        reader.feed(answer.content.decode())
+        shown += answer.content.decode().count("{{ secret }}")
+        if reader.faults or reader.open:
+            faults[address] = [*reader.faults[:5], *(f"<{tag}> stays open" for tag, _ in reader.open)]
+    assert faults == {}
+    assert shown > 30  # it is all there to be read
+    assert ModelCall.objects.filter(decision__isnull=False).get().raw_response.startswith("\"'><script>")
+
+
+@pytest.mark.parametrize("name", ["decisions", "resolutions"])
+def test_hostile_text_leaves_a_feed_whole(client: Client, hostile: None, name: str) -> None:
+    answer = client.get(f"/feeds/{name}.atom")
+    assert answer.status_code == 200
+    feed = ElementTree.fromstring(answer.content)
+    entries = feed.findall("{http://www.w3.org/2005/Atom}entry")
+    assert entries
+    for entry in entries:
+        summary = entry.findtext("{http://www.w3.org/2005/Atom}summary") or ""
+        reader = Reader()
+        reader.feed(summary)
+        assert reader.faults == []
+        assert {tag for tag, _ in reader.open} == set()
+        assert TURN not in summary

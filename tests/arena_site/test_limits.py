@@ -1,0 +1,165 @@
+"""So much and no more, for each client, over all processes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.db import DatabaseError, connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from arena_site import limits
+from arena_site.limits import SharedLimit, briefly, count
+from arena_site.models import Tally
+from tests.factories import WEEK
+
+pytestmark = pytest.mark.django_db
+NOW = WEEK.timestamp() + 20
+"""Twenty seconds into a minute."""
+
+
+@pytest.fixture(autouse=True)
+def _a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "API", SharedLimit("api", 60))
+
+
+@pytest.fixture
+def at() -> Iterator[Any]:
+    with time_machine.travel(NOW, tick=False) as coordinates:
+        yield coordinates
+
+
+def read(client: Client, address: str, **headers: str) -> Any:
+    return client.get("/api/v1/families/", REMOTE_ADDR=address, headers=headers)
+
+
+def test_a_client_over_its_rate_is_told_when_to_come_back(client: Client, settings: Any, at: Any) -> None:
+    settings.ARENA_API_RATE = 3
+    assert [read(client, "203.0.113.1").status_code for _ in range(4)] == [200, 200, 200, 429]
+    refused = read(client, "203.0.113.1")
+    assert refused["Retry-After"] == "40"
+    assert refused.json() == {"detail": "Request was throttled. Expected available in 40 seconds."}
+    assert refused["Access-Control-Allow-Origin"] == "*"
+    assert read(client, "203.0.113.2").status_code == 200
+    at.move_to(NOW + 40)
+    assert read(client, "203.0.113.1").status_code == 200
+
+
+def test_every_door_of_the_api_counts_and_pages_do_not(client: Client, settings: Any, at: Any) -> None:
+    settings.ARENA_API_RATE = 2
+    known = {"REMOTE_ADDR": "203.0.113.1"}
+    for path in ("/", "/healthz", "/readyz", "/api/docs/", "/static/arena/arena.css"):
+        assert [client.get(path, **known).status_code for _ in range(3)] == [200, 200, 200], path
+    paths = ("/api/v1/cohorts/99/", "/api/v1/agents/?mood=bad", "/api/v1/performance/", "/api/schema/")
+    assert [client.get(path, **known).status_code for path in paths] == [404, 400, 429, 429]
+
+
+def test_failure_15_a_stranger_behind_the_same_proxy_uses_up_nobody_elses_rate(
+    client: Client, settings: Any, at: Any
+) -> None:
+    settings.ARENA_API_RATE, settings.ARENA_TRUSTED_PROXIES = 2, ("10.0.0.1",)
+    for invented in range(5):
+        last = read(client, "10.0.0.1", x_forwarded_for=f"192.0.2.{invented}, 203.0.113.1")
+    assert last.status_code == 429
+    assert read(client, "10.0.0.1", x_forwarded_for="203.0.113.2").status_code == 200
+
+
+def test_processes_share_one_limit_and_take_ever_smaller_parts_of_it(at: Any) -> None:
+    processes = [SharedLimit("api", 60) for _ in range(4)]
+    granted = [process.take("somebody", 300, now=NOW) is None for _ in range(200) for process in processes]
+    assert 240 <= sum(granted) <= 300
+    one = SharedLimit("api", 60)
+    assert sum(one.take("another", 300, now=NOW) is None for _ in range(400)) == 300
+    assert one.take("another", 300, now=NOW) == 40
+    assert one.take("another", 300, now=NOW + 40) is None
+
+
+def test_counting_costs_a_write_for_many_requests() -> None:
+    limit = SharedLimit("api", 60)
+    with CaptureQueriesContext(connection) as counted:
+        assert [limit.take("somebody", 320, now=NOW) for _ in range(20)] == [None] * 20
+    assert len(counted) == 2, "the first part with what is old, and no more"
+    with CaptureQueriesContext(connection) as counted:
+        for _ in range(400):
+            limit.take("somebody", 320, now=NOW)
+        assert len(counted) < 80
+        before = len(counted)
+        for _ in range(400):
+            assert limit.take("somebody", 320, now=NOW) == 40
+        assert len(counted) == before, "who is over the limit costs nothing"
+
+
+def test_tallies_of_windows_that_ended_are_forgotten() -> None:
+    count("api", "early", 1, ends=60)
+    count("login", "early", 1, ends=60)
+    assert [count("api", "late", 2, ends=120), count("api", "late", 3, ends=120)] == [2, 5]
+    kept = Tally.objects.order_by("pk").values_list("thing", "client", "count")
+    assert list(kept) == [("login", "early", 1), ("api", "late", 5)]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no one write lock")
+def test_who_counts_waits_briefly_for_a_job_that_writes_and_everybody_else_as_long_as_ever() -> None:
+    def patience() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout")
+            return cursor.fetchone()[0]
+
+    def fail() -> None:
+        with briefly():
+            inside.append(patience())
+            raise DatabaseError("database is locked")
+
+    inside: list[int] = []
+    usual = patience()
+    with pytest.raises(DatabaseError):
+        fail()
+    assert inside == [limits.SQLITE_PATIENCE_MS]
+    assert patience() == usual > limits.SQLITE_PATIENCE_MS
+
+
+# --- the admin's login -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def operator() -> User:
+    return User.objects.create_superuser("operator", password="correct horse")
+
+
+def login(client: Client, password: str, address: str, name: str = "operator", **headers: str) -> Any:
+    form = {"username": name, "password": password}
+    return client.post("/admin/login/", form, REMOTE_ADDR=address, headers=headers)
+
+
+def test_failure_15_a_stranger_can_not_lock_the_operator_out(operator: User, settings: Any, at: Any) -> None:
+    settings.ARENA_TRUSTED_PROXIES = ("10.0.0.1",)
+    stranger, mine = "192.0.2.66", "203.0.113.9"
+    tries = [login(Client(), "guess", "10.0.0.1", x_forwarded_for=f"{mine}, {stranger}") for _ in range(15)]
+    assert [answer.status_code for answer in tries] == [200] * 10 + [429] * 5
+    assert login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=mine).status_code == 302
+    late = login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=stranger)
+    assert (late.status_code, late["Retry-After"]) == (429, "880")
+    assert "Try again in 15 minutes" in late.content.decode()
+    at.move_to(NOW + 880)
+    assert login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=stranger).status_code == 302
+
+
+def test_failure_15_one_address_guesses_no_further_over_many_accounts(operator: User, at: Any) -> None:
+    answers = [login(Client(), "guess", "192.0.2.66", name=f"name-{n}").status_code for n in range(12)]
+    assert answers == [200] * 10 + [429] * 2
+
+
+def test_logins_that_succeed_do_not_count_and_make_no_failures_good(operator: User, at: Any) -> None:
+    for _ in range(12):
+        assert login(Client(), "correct horse", "203.0.113.9").status_code == 302
+    for _ in range(9):
+        assert login(Client(), "wrong", "203.0.113.9").status_code == 200
+    assert login(Client(), "correct horse", "203.0.113.9").status_code == 302
+    assert [login(Client(), "wrong", "203.0.113.9").status_code for _ in range(2)] == [200, 429]
+
+
+def test_the_login_page_itself_is_always_shown(client: Client, operator: User, at: Any) -> None:
+    for _ in range(11):
+        login(client, "wrong", "203.0.113.9")
+    assert client.get("/admin/login/", REMOTE_ADDR="203.0.113.9").status_code == 200

@@ -1,0 +1,210 @@
+"""Migrations on a full database: none stops the snapshots for long, none loses what it should keep."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, connection, migrations
+from django.db.migrations.loader import MigrationLoader
+
+from tests.databases import postgres_url
+from tests.first_rows import FIRST_ROWS
+from tests.kills import ON_POSTGRES, ROOT, Arena, Database
+from tests.locks import slow_operations
+
+OURS = ("markets", "cohorts", "agents", "scoring")
+INITIAL = {
+    *(("markets", "0001_initial"), ("cohorts", "0001_initial")),
+    *(("cohorts", "0002_methodology_v1"), ("cohorts", "0003_methodology_v2")),
+    *(("agents", "0001_initial"), ("agents", "0002_lineup_2026"), ("scoring", "0001_initial")),
+}
+"""They meet an empty database: nobody can be kept waiting."""
+LOADER = MigrationLoader(None)
+TAKEN_BACK = sorted(key for key in LOADER.disk_migrations if key[0] in OURS and key[1] != "0001_initial")
+NOBODY = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.0.0.1:9")
+MIGRATE = """
+import sys
+from django.core.management import execute_from_command_line
+from arena_site.management.commands import migrate
+migrate.PATIENCE = "300ms"
+execute_from_command_line(["manage.py", "migrate", "--verbosity", "0", *sys.argv[1:]])
+"""
+APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
+
+
+def later_migrations() -> list[migrations.Migration]:
+    plan = dict.fromkeys(key for leaf in LOADER.graph.leaf_nodes() for key in LOADER.graph.forwards_plan(leaf))
+    return [LOADER.graph.nodes[key] for key in plan if key[0] in OURS and key not in INITIAL]
+
+
+# ── locks ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_failure_17_no_migration_locks_or_rewrites_a_big_table_for_long() -> None:
+    assert set(LOADER.disk_migrations) >= INITIAL
+    for migration in later_migrations():
+        before = LOADER.project_state((migration.app_label, migration.name), at_end=False)
+        assert slow_operations(migration, before) == []
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[str]:
+    """The address of a migrated PostgreSQL, whatever the suite runs on."""
+    with Database(postgres_url(), tmp_path) as server:
+        url = server.address(server.fresh())
+        assert migrate(url).returncode == 0
+        yield url
+
+
+def migrate(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """How `migrate` ended, with less patience than usual; one that waits for ever is cut off."""
+    settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "only-for-tests"}
+    return subprocess.run(
+        [sys.executable, "-c", MIGRATE, *arguments],
+        cwd=ROOT,
+        env=os.environ | settings | {"PGOPTIONS": "-c statement_timeout=15s"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_failure_17_a_migration_that_can_not_get_its_lock_gives_up_in_one_line(live: str) -> None:
+    with psycopg.connect(live) as snapshots, psycopg.connect(live, autocommit=True) as page:
+        applied = page.execute(APPLIED).fetchall()
+        snapshots.execute("SELECT count(*) FROM scoring_snapshot")  # and its transaction goes on
+        ended = migrate(live, "scoring", "zero")
+        assert (ended.returncode, ended.stdout) == (1, "")
+        (line,) = ended.stderr.strip().splitlines()
+        assert line.startswith("CommandError: another transaction held a lock for over 300ms")
+        page.execute("SET lock_timeout = '1s'")
+        page.execute("SELECT count(*) FROM scoring_snapshot")  # nobody waits behind it any more
+        assert page.execute(APPLIED).fetchall() == applied
+        snapshots.commit()
+        assert migrate(live, "scoring", "zero").returncode == 0
+        assert "scoring" not in dict(page.execute(APPLIED).fetchall())
+
+
+def test_migrating_leaves_the_patience_of_its_connection_as_it_was(db: None) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no such setting")
+    call_command("migrate", verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout')")
+        assert cursor.fetchone() == ("0",)
+
+
+def test_every_migration_can_be_taken_back() -> None:
+    ours = [migration for (app, _), migration in LOADER.disk_migrations.items() if app in OURS]
+    assert [(str(m), type(o).__name__) for m in ours for o in m.operations if not o.reversible] == []
+
+
+def test_what_a_test_puts_back_is_all_that_the_migrations_put_there() -> None:
+    filling = {
+        f"{migration.app_label}.migrations.{migration.name}"
+        for migration in LOADER.disk_migrations.values()
+        if migration.app_label in (*OURS, "arena_site")
+        and any(isinstance(operation, migrations.RunPython) for operation in migration.operations)
+    }
+    assert filling == {name for name, _ in FIRST_ROWS}
+
+
+# ── there and back on a full database ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
+    url = postgres_url() if ON_POSTGRES else "sqlite"
+    with Database(url, tmp_path_factory.mktemp("migrations")) as database:
+        yield Arena(NOBODY, database, django_db_blocker.unblock)
+
+
+@pytest.fixture(scope="module")
+def full(arena: Arena) -> str:
+    name = arena.migrated()
+    arena.read(name, _fill)
+    return name
+
+
+@pytest.mark.parametrize("key", TAKEN_BACK, ids=".".join)
+def test_a_migration_taken_back_and_applied_again_loses_nothing_but_its_own(
+    arena: Arena, full: str, key: tuple[str, str]
+) -> None:
+    name = arena.database.fresh(full)
+    before = arena.read(name, _rows)
+    arena.read(name, lambda: call_command("migrate", *_before(key), verbosity=0))
+    without = arena.read(name, _rows)
+    arena.read(name, lambda: call_command("migrate", verbosity=0))
+    again = arena.read(name, _rows)
+    assert again.keys() == before.keys()
+    without.pop("scoring_revision", None)  # renewed with whatever changed
+    for table, rows in without.items():
+        assert _narrowed(before[table], to=rows) == rows == _narrowed(again[table], to=rows), table
+    assert arena.call(name, "verify_ledger").code == 0
+    assert "can not be changed" in arena.read(name, _bend_the_rules)
+    arena.database.drop(name)
+
+
+def test_all_the_way_back_and_up_again_is_an_arena_that_starts(arena: Arena, full: str) -> None:
+    name = arena.database.fresh(full)
+    for app in ("scoring", "agents"):
+        arena.read(name, lambda app=app: call_command("migrate", app, "zero", verbosity=0))
+    markets = arena.read(name, _rows)
+    assert len(markets["markets_outcome"]) == len(arena.read(full, _rows)["markets_outcome"]) > 0
+    assert "agents_agent" not in markets
+    for app in ("cohorts", "markets"):
+        arena.read(name, lambda app=app: call_command("migrate", app, "zero", verbosity=0))
+    assert not {table for table in arena.read(name, _rows) if table.startswith(OURS)}
+    arena.read(name, lambda: call_command("migrate", verbosity=0))
+    assert arena.call(name, "start_cohort").summary == {"cohort": 1, "created": True, "agents": 7}
+    arena.database.drop(name)
+
+
+def _before(key: tuple[str, str]) -> tuple[str, str]:
+    """What the app is migrated to so that this migration, and what rests on it, is taken back."""
+    parents = [parent for parent in LOADER.graph.node_map[key].parents if parent.key[0] == key[0]]
+    return (key[0], parents[0].key[1]) if parents else (key[0], "zero")
+
+
+def _fill() -> None:
+    """A season in bulk, one of each kind of row, and a cohort of each methodology: a version in use stays."""
+    from cohorts.models import Methodology
+    from tests.crowd import crowd
+    from tests.factories import CohortFactory, play_week
+
+    crowd(cohorts=2, positions=10, markets=60)
+    play_week()
+    for number, version in enumerate(Methodology.objects.all(), start=90):
+        CohortFactory(methodology=version, number=number)
+
+
+def _rows() -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table of ours."""
+    rows = {}
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            if table.startswith(OURS):
+                cursor.execute(f'SELECT * FROM "{table}" ORDER BY id')
+                columns = [column[0] for column in cursor.description]
+                rows[table] = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    return rows
+
+
+def _narrowed(rows: list[dict[str, Any]], *, to: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the columns that others have."""
+    return [{column: row[column] for column in to[0]} for row in rows] if to else rows
+
+
+def _bend_the_rules() -> str:
+    from cohorts.models import Methodology
+
+    try:
+        Methodology.objects.filter(cohorts__isnull=False).update(minimum_bet=1)
+    except IntegrityError as refused:
+        return str(refused)
+    return "bent"

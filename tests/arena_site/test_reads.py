@@ -1,0 +1,308 @@
+"""How the API is read: only what is new, only what is asked for, from anywhere, and every window of time half-open."""
+
+import gzip
+import json
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import User
+from django.db import connection, models
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Trade
+from arena_site import delivery
+from arena_site.api import ENDPOINTS
+from markets.models import Run
+from markets.rest import Rows, field_names
+from tests.factories import WEEK, AgentFactory, CohortFactory, RunFactory, SnapshotFactory, bet, play_week
+from tests.tampering import lifted
+
+pytestmark = pytest.mark.django_db
+
+ROWS = sorted(name for name, view in ENDPOINTS.items() if issubclass(view, Rows))
+LISTS = [f"/api/v1/{name}/" for name in sorted(ENDPOINTS)]
+READS = [*LISTS, "/api/v1/performance/", "/api/v1/cohorts/1/", "/api/v1/families/gpt-5.1/", "/api/schema/"]
+NOON = datetime(2026, 5, 6, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_refusals(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, logger="django.request")
+
+
+# --- only what is new ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", READS)
+def test_an_answer_that_one_has_already_is_not_sent_again(client: Client, path: str) -> None:
+    play_week()
+    first = client.get(path)
+    assert first["ETag"].startswith('W/"')
+    assert first["Cache-Control"] == "no-cache"
+    again = client.get(path, headers={"if-none-match": first["ETag"]})
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
+    assert again["Access-Control-Allow-Origin"] == "*"
+    assert client.get(path, headers={"if-none-match": '"another"'}).content == first.content
+
+
+def test_another_answer_has_another_version(client: Client) -> None:
+    play_week()
+    before = client.get("/api/v1/agents/")["ETag"]
+    play_week()
+    after = client.get("/api/v1/agents/", headers={"if-none-match": before})
+    assert (after.status_code, after["ETag"] == before) == (200, False)
+
+
+@pytest.mark.parametrize("path", READS)
+def test_head_says_all_that_get_says_but_the_rows(client: Client, path: str) -> None:
+    play_week()
+    head, get = client.head(path), client.get(path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert {**head.headers} == {**get.headers}
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """The code is old, the week began long ago, and a job ended at twenty to twelve."""
+    monkeypatch.setattr(delivery, "STARTED", WEEK)
+    ended = NOON - timedelta(minutes=20, microseconds=400_000)
+    RunFactory(finished_at=ended)
+    return ended
+
+
+def last_modified(client: Client, at: datetime = NOON) -> str | None:
+    with time_machine.travel(at, tick=False):
+        return client.get("/api/v1/families/").get("Last-Modified")
+
+
+def test_the_time_of_the_last_change_is_that_of_the_last_job_in_the_second_after(
+    client: Client, quiet: datetime
+) -> None:
+    assert last_modified(client) == "Wed, 06 May 2026 11:40:00 GMT"
+    assert last_modified(client, quiet + timedelta(milliseconds=300)) is None, "that second may bring another"
+
+
+def test_while_a_job_is_at_work_no_time_is_told(client: Client, quiet: datetime) -> None:
+    RunFactory(status=Run.Status.RUNNING, started_at=NOON - timedelta(hours=1), finished_at=None)
+    assert last_modified(client) is None
+    later = NOON + Run.LONGEST
+    assert last_modified(client, later) == "Wed, 06 May 2026 11:40:00 GMT", "it must have died"
+
+
+def test_what_an_operator_did_is_a_change(client: Client, quiet: datetime) -> None:
+    user = User.objects.create_superuser("operator")
+    LogEntry.objects.create(user=user, action_flag=CHANGE, object_repr="-", action_time=NOON - timedelta(seconds=90))
+    assert last_modified(client) == "Wed, 06 May 2026 11:58:31 GMT"
+
+
+def test_a_new_week_is_a_change(client: Client, quiet: datetime) -> None:
+    assert last_modified(client, datetime(2026, 5, 10, 8, tzinfo=UTC)) == "Sun, 10 May 2026 00:00:01 GMT"
+
+
+def test_who_knows_only_the_time_is_answered_by_it(client: Client, quiet: datetime) -> None:
+    def ask(since: str) -> int:
+        with time_machine.travel(NOON, tick=False):
+            return client.get("/api/v1/families/", headers={"if-modified-since": since}).status_code
+
+    assert ask("Wed, 06 May 2026 11:40:00 GMT") == 304
+    assert ask("Wed, 06 May 2026 11:39:59 GMT") == 200
+
+
+# --- from anywhere, and packed ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/api/v1/agents/", "/api/v1/agents/?mood=bad", "/api/v1/agents/9/", "/api/x/"])
+def test_any_origin_may_read(client: Client, path: str) -> None:
+    answer = client.get(path, headers={"origin": "https://notebook.example"})
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    assert {"ETag", "Retry-After", "Link"} <= set(answer["Access-Control-Expose-Headers"].split(", "))
+    assert "Access-Control-Allow-Credentials" not in answer
+
+
+def test_a_browser_that_asks_first_is_told_that_it_may_read(client: Client) -> None:
+    asked = {"origin": "https://notebook.example", "access-control-request-method": "GET"}
+    answer = client.options("/api/v1/agents/", headers=asked)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer["Access-Control-Allow-Methods"] == "GET, HEAD, OPTIONS"
+    assert "If-None-Match" in answer["Access-Control-Allow-Headers"]
+
+
+@pytest.mark.parametrize("path", ["/", "/admin/login/", "/healthz"])
+def test_only_the_api_may_be_read_from_elsewhere(client: Client, path: str) -> None:
+    answer = client.get(path, headers={"origin": "https://notebook.example"})
+    assert "Access-Control-Allow-Origin" not in answer
+
+
+def test_what_holds_no_secret_is_packed(client: Client, admin_client: Client) -> None:
+    play_week()
+
+    def packed(asker: Client, path: str) -> bool:
+        answer = asker.get(path, headers={"accept-encoding": "gzip"})
+        assert answer.status_code == 200
+        return answer.get("Content-Encoding") == "gzip"
+
+    assert packed(client, "/api/v1/decisions/")
+    assert packed(client, "/")
+    assert not packed(client, "/admin/login/")
+    assert not packed(admin_client, "/admin/")
+
+
+def test_what_depends_on_a_cookie_is_not_packed() -> None:
+    """A page that repeats what was asked beside a secret tells the secret by its length."""
+
+    def packed(answer: HttpResponse) -> bool:
+        request = RequestFactory().get("/somewhere/", headers={"accept-encoding": "gzip"})
+        return "Content-Encoding" in delivery.Compression(lambda _: answer)(request)
+
+    long = b"text " * 200
+    setting = HttpResponse(long)
+    setting.set_cookie("sessionid", "secret")
+    assert packed(HttpResponse(long))
+    assert not packed(setting)
+    assert not packed(HttpResponse(long, headers={"Vary": "Accept-Encoding, Cookie"}))
+
+
+def test_a_packed_answer_has_the_version_of_the_plain_one(client: Client) -> None:
+    play_week()
+    plain = client.get("/api/v1/decisions/")
+    packed = client.get("/api/v1/decisions/", headers={"accept-encoding": "gzip"})
+    assert json.loads(gzip.decompress(packed.content)) == plain.json()
+    assert packed["ETag"] == plain["ETag"]
+    assert "Accept-Encoding" in packed["Vary"]
+
+
+# --- only what is asked for ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(ENDPOINTS))
+def test_a_row_is_thinned_to_each_of_its_fields(client: Client, name: str) -> None:
+    play_week()
+    path, key = f"/api/v1/{name}/", getattr(ENDPOINTS[name], "lookup_field", "pk")
+    whole = client.get(path).json()["results"]
+    for field in field_names(ENDPOINTS[name].serializer_class):
+        thin = client.get(path, {"fields": field}).json()["results"]
+        assert thin == [{field: row[field]} for row in whole]
+    if name in ("leaderboard", "snapshots") or not whole:
+        return
+    row = whole[0]["id" if key == "pk" else key]
+    of_one = client.get(f"{path}{row}/").json()
+    for field in of_one:
+        assert client.get(f"{path}{row}/", {"fields": field}).json() == {field: of_one[field]}
+
+
+@pytest.mark.parametrize("name", sorted(ENDPOINTS))
+def test_a_field_that_no_row_has_is_named(client: Client, name: str) -> None:
+    known = ", ".join(field_names(ENDPOINTS[name].serializer_class))
+    refused = client.get(f"/api/v1/{name}/", {"fields": f"{known.split(', ')[0]},mood"})
+    assert (refused.status_code, refused.json()) == (400, {"fields": [f"unknown field mood; known are {known}"]})
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "saved"),
+    [
+        ("markets", "id,question", 1),
+        ("agents", "id,cash", 3),
+        ("cohorts", "number,status", 1),
+    ],
+)
+def test_what_is_not_shown_is_not_read(client: Client, name: str, fields: str, saved: int) -> None:
+    play_week()
+
+    def queries(**query: str) -> int:
+        with CaptureQueriesContext(connection) as counted:
+            assert client.get(f"/api/v1/{name}/", query).status_code == 200
+        return len(counted)
+
+    assert queries(fields=fields) == queries() - saved
+
+
+def test_costs_are_not_summed_where_none_is_shown(client: Client) -> None:
+    play_week()
+    with CaptureQueriesContext(connection) as counted:
+        client.get("/api/v1/decisions/", {"fields": "id,status"})
+    assert not any("modelcall" in query["sql"] for query in counted)
+
+
+# --- every filter, and half-open windows ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_reference_status_and_time_of_a_row_can_be_filtered_by(name: str) -> None:
+    view = ENDPOINTS[name]
+    taken = set(view.filterset_class.base_filters)
+    model = view.queryset.model
+    columns = {field.name: field for field in model._meta.concrete_fields}
+    for field in field_names(view.serializer_class):
+        column = columns.get(field)
+        if isinstance(column, models.DateTimeField):
+            assert {f"{field}__gte", f"{field}__lt"} <= taken, field
+        elif isinstance(column, models.ForeignKey) or field in ("cohort", "family", "market", "methodology"):
+            assert field in taken or field == model._meta.pk.name, field
+        elif column is not None and (column.choices or isinstance(column, models.BooleanField)):
+            assert field in taken, field
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda day: f"{day:%Y-%m-%d}",
+        lambda day: f"{day:%Y-%m-%d}T00:00:00Z",
+        lambda day: f"{day:%Y-%m-%d}T00:00Z",
+        lambda day: f"{day:%Y-%m-%d} 00:00:00+00:00",
+        lambda day: f"{day:%Y-%m-%d}T00:00:00.000000+00:00",
+        lambda day: f"{day:%Y-%m-%d}T02:00:00 02:00",
+        lambda day: f"{day - timedelta(days=1):%Y-%m-%d}T19:00:00-05:00",
+    ],
+)
+def test_failure_12_a_day_holds_the_day_whatever_the_form_of_its_bounds(
+    client: Client, form: Callable[[datetime], str]
+) -> None:
+    day, agent = WEEK + timedelta(days=2), AgentFactory()
+    edge = timedelta(microseconds=1)
+    for at in (day - edge, day, day + timedelta(hours=12), day + timedelta(days=1) - edge, day + timedelta(days=1)):
+        trade = bet(agent, amount="100.00")
+        with lifted(Trade):
+            Trade.objects.filter(pk=trade.pk).update(executed_at=at)
+    window = {"executed_at__gte": form(day), "executed_at__lt": form(day + timedelta(days=1))}
+    rows = client.get("/api/v1/trades/", {**window, "ordering": "executed_at"}).json()["results"]
+    assert [row["executed_at"] for row in rows] == [
+        "2026-03-10T00:00:00Z",
+        "2026-03-10T12:00:00Z",
+        "2026-03-10T23:59:59.999999Z",
+    ]
+
+
+def test_a_bound_may_hold_a_percent_sign_and_is_refused_like_any_other(client: Client) -> None:
+    refused = client.get("/api/v1/trades/", {"executed_at__gte": "%s 100%"})
+    assert (refused.status_code, list(refused.json())) == (400, ["executed_at__gte"])
+    assert "%s 100%" in refused.json()["executed_at__gte"][0]
+
+
+# --- one form of fault ------------------------------------------------------------------------------------
+
+
+def is_problem(body: Any) -> bool:
+    texts = [[value] if isinstance(value, str) else value for value in body.values()]
+    return all(isinstance(text, str) for some in texts for text in some) and bool(texts)
+
+
+@pytest.mark.parametrize("path", [*LISTS, "/api/v1/performance/"])
+def test_every_fault_of_every_door_has_the_one_form(client: Client, path: str, settings: Any) -> None:
+    SnapshotFactory(agent=AgentFactory(cohort=CohortFactory()))
+    faults = {
+        400: [client.get(path, {"mood": "bad"}), client.get(path, {"as_of": "soon"})],
+        404: [client.get(f"{path}no/such/row/")],
+        405: [client.put(path), client.delete(path), client.patch(path, b"{", content_type="text/odd")],
+    }
+    for status, answers in faults.items():
+        for answer in answers:
+            assert (answer.status_code, answer["Content-Type"]) == (status, "application/json")
+            assert is_problem(answer.json())
+            assert b"Traceback" not in answer.content

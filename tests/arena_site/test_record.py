@@ -1,0 +1,226 @@
+"""What is on record can not be harmed: not by code, not by SQL, on either database; and what is still open can move."""
+
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.core.management import call_command
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Model
+from django.utils import timezone
+
+from agents.models import (
+    Agent,
+    Chain,
+    ChainLink,
+    Decision,
+    Elicitation,
+    Forecast,
+    Instruction,
+    JournalEntry,
+    LineUp,
+    LineUpEntry,
+    ModelCall,
+    Position,
+    RefusedForecast,
+    Release,
+    Reversal,
+    Settlement,
+    Submission,
+    Trade,
+)
+from arena_site.models import AuditEntry
+from cohorts.models import Cohort, Methodology
+from markets import guards
+from markets.models import (
+    PriceObservation,
+    Question,
+    QuestionEntry,
+    QuestionOption,
+    QuestionSet,
+    QuestionSheet,
+    Universe,
+    UniverseEntry,
+)
+from scoring.models import Snapshot
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    DecisionFactory,
+    ModelCallFactory,
+    PriceObservationFactory,
+    SnapshotFactory,
+    SubmissionFactory,
+    play_week,
+)
+
+pytestmark = pytest.mark.django_db
+
+PROTECTED: dict[type[Model], str] = {
+    JournalEntry: "amount", Trade: "amount", Settlement: "payout", Instruction: "reason", ChainLink: "sha256",
+    Decision: "reasoning", Elicitation: "error", ModelCall: "raw_response", Forecast: "rationale",
+    RefusedForecast: "reason", Submission: "answer", Chain: "head", Agent: "model_id", Position: "opened_at",
+    Reversal: "reason", LineUp: "findings", LineUpEntry: "position", Release: "price_prompt",
+    Cohort: "week_start", Methodology: "minimum_bet", Universe: "market_block",
+    UniverseEntry: "prices", QuestionSet: "sha256", QuestionSheet: "block", QuestionEntry: "prices",
+    Question: "text", QuestionOption: "name", PriceObservation: "price", Snapshot: "total_value", AuditEntry: "reason",
+}  # fmt: skip
+"""Each table of the record, and something of it that nobody may change."""
+DELETABLE = {Release}
+"""What a foreign key alone keeps."""
+
+
+def refused(sql: str, parameters: list[Any] | None = None) -> bool:
+    """Whether the database refuses a statement, whoever sends it."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+    except IntegrityError as error:
+        return any(words in str(error) for words in (guards.CHANGED, guards.DELETED))
+    return False
+
+
+def season() -> None:
+    play_week()
+    SubmissionFactory()
+    AuditEntry.objects.create(at=WEEK, by="ann", act="sync", reason="to see", result="done")
+
+
+def another(model: type[Model], field: str) -> Any:
+    """A value of the field that the row of the test does not have, as the database takes it."""
+    column: Any = model._meta.get_field(field)
+    kind = column.get_internal_type()
+    value: Any = {
+        "DateTimeField": WEEK + timedelta(days=400), "JSONField": {"bent": 1}, "DecimalField": 0, "CharField": "bent",
+    }.get(kind, "bent" if kind == "TextField" else 0)  # fmt: skip
+    return column.get_db_prep_save(value, connection)
+
+
+def row_of(model: type[Model]) -> int:
+    """A row that is final."""
+    rows = model._default_manager.order_by("-pk")
+    narrowed = {Release: {"agents__isnull": False}, Methodology: {"cohorts__isnull": False}}.get(model, {})
+    row = rows.filter(**narrowed).first()
+    assert row is not None, model
+    return int(row.pk)
+
+
+def test_every_table_of_the_record_refuses_update_and_delete() -> None:
+    season()
+    for model, field in PROTECTED.items():
+        table, pk = model._meta.db_table, row_of(model)
+        column = model._meta.get_field(field).column  # type: ignore[union-attr]
+        assert refused(f'UPDATE {table} SET "{column}" = %s WHERE id = %s', [another(model, field), pk]), table
+        if model not in DELETABLE:
+            assert refused(f"DELETE FROM {table} WHERE id = %s", [pk]), table
+
+
+def test_every_guarded_table_is_tried() -> None:
+    guarded = {trigger.table for trigger in guards.declared() if trigger.moment == "BEFORE"}
+    assert guarded == {model._meta.db_table for model in PROTECTED}
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite knows no TRUNCATE")
+def test_no_table_of_the_record_can_be_emptied_at_once() -> None:
+    season()
+    connection.check_constraints()
+    for model in PROTECTED.keys() - DELETABLE:
+        assert refused(f"TRUNCATE {model._meta.db_table} CASCADE"), model
+
+
+# ── what is still open ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_call_takes_its_answer_once_also_late_and_may_then_be_refused_but_nothing_else() -> None:
+    for before in ("sent", "lost"):
+        call = ModelCallFactory(result=before, raw_response="", content="")
+        call.result, call.raw_response, call.late = "answered", "{}", before == "lost"
+        call.save()
+        ModelCall.objects.filter(pk=call.pk).update(result="refused", error="bets[0].amount: too much")
+        for change in ({"result": "answered"}, {"error": ""}, {"late": None}, {"raw_response": "[]"}):
+            with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+                ModelCall.objects.filter(pk=call.pk).update(**change)
+    call = ModelCallFactory()
+    for change in ({"result": "refused", "content": "another"}, {"result": "sent"}, {"cost_usd": 0}):
+        with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+            ModelCall.objects.filter(pk=call.pk).update(**change)
+    call = ModelCallFactory(result="sent")
+    with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+        ModelCall.objects.filter(pk=call.pk).update(result="answered", prompt_sha256="0" * 64)
+
+
+def test_a_decision_that_failed_may_still_be_made_and_one_that_was_missed_is_missed() -> None:
+    failed, missed = DecisionFactory(failed=True), DecisionFactory(missed=True)
+    Decision.objects.filter(pk=failed.pk).update(status="completed", action="HOLD", decided_at=WEEK)
+    for decision in (failed, missed):
+        with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+            Decision.objects.filter(pk=decision.pk).update(status="failed", action=None, decided_at=None)
+
+
+def test_a_chain_moves_to_its_last_link_and_nowhere_else() -> None:
+    play_week()
+    chain = Chain.objects.get(protocol="trading")
+    for length, head in ((chain.length + 1, "0" * 64), (chain.length - 1, chain.head), (chain.length, "0" * 64)):
+        with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+            Chain.objects.filter(pk=chain.pk).update(length=length, head=head)
+    Chain.objects.filter(pk=chain.pk).update(length=chain.length, head=chain.head)
+
+
+def test_of_snapshots_and_prices_only_what_pruning_takes_can_go() -> None:
+    agent = AgentFactory()
+    for minutes in (0, 10, 20):
+        SnapshotFactory(agent=agent, taken_at=WEEK + timedelta(minutes=minutes))
+    midnight, between, newest = Snapshot.objects.order_by("taken_at")
+    between.delete()
+    first = PriceObservationFactory(observed_at=WEEK + timedelta(hours=23))
+    last = PriceObservationFactory(outcome=first.outcome, observed_at=WEEK + timedelta(hours=23, minutes=59))
+    PriceObservationFactory(outcome=first.outcome, observed_at=WEEK + timedelta(days=1))
+    first.delete()
+    for row in (midnight, newest, last):
+        with pytest.raises(IntegrityError, match="can not be deleted"), transaction.atomic():
+            row.delete()
+
+
+# ── that they are there ───────────────────────────────────────────────────────────────────────────
+
+
+def drop(name: str, table: str) -> None:
+    on = f" ON {table}" if connection.vendor == "postgresql" else ""
+    connection.check_constraints()
+    connection.cursor().execute(f"DROP TRIGGER {name}{on}")
+
+
+def warnings() -> list[str]:
+    return [str(warning.msg) for warning in run_checks(databases=["default"]) if warning.id == "arena.W003"]
+
+
+def test_a_trigger_that_vanished_is_told_and_comes_back_with_a_migrate() -> None:
+    season()
+    assert warnings() == []
+    drop("agents_trade_is_fixed", "agents_trade")
+    assert warnings() == ["the database does not guard: agents_trade"]
+    said = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("verify_ledger", at=timezone.now(), stdout=StringIO(), stderr=said, json=True)
+    call_command("migrate", verbosity=0)
+    assert warnings() == []
+    assert refused("UPDATE agents_trade SET amount = amount + 1")
+
+
+def test_a_trigger_that_is_not_what_was_declared_is_told() -> None:
+    trigger = next(t for t in guards.declared() if t.name == "agents_trade_is_fixed")
+    if connection.vendor == "postgresql":
+        connection.check_constraints()
+        connection.cursor().execute("ALTER TABLE agents_trade DISABLE TRIGGER agents_trade_is_fixed")
+    else:
+        drop(trigger.name, trigger.table)
+        connection.cursor().execute(
+            f"CREATE TRIGGER {trigger.name} BEFORE UPDATE ON {trigger.table} BEGIN SELECT 1; END"
+        )
+    assert warnings() == ["the database does not guard: agents_trade"]
+
+
+def test_what_is_there_is_not_made_again() -> None:
+    assert guards.install(connection) == []

@@ -1,0 +1,220 @@
+"""The sandbox's Kalshi speaks as the real one does, and ends its races as Polymarket's side of the sandbox does."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+
+from arena_site.sandbox.catalogue import load_season
+from arena_site.sandbox.editions import lengthened
+from arena_site.sandbox.exchange import Exchange
+from arena_site.sandbox.kalshi import Kalshi
+from arena_site.sandbox.server import Addresses, running
+from arena_site.sandbox.wire import zulu
+from markets.sources.base import MarketRow
+from markets.sources.kalshi import Kalshi as Client
+from markets.sources.polymarket import Gamma
+from markets.twins import Asked, twins
+
+STARTS = datetime(2026, 3, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+Row = dict[str, Any]
+
+
+class Venue:
+    """A client of one running sandbox."""
+
+    def __init__(self, addresses: Addresses):
+        self.addresses = addresses
+        self.http = httpx.Client(timeout=30)
+
+    def turn_to(self, day: float) -> None:
+        self.http.post(self.addresses.clock, json={"now": zulu(STARTS + day * DAY)}).raise_for_status()
+
+    def get(self, path: str, **query: Any) -> httpx.Response:
+        return self.http.get(self.addresses.kalshi + path, params=query)
+
+    def events(self, **query: Any) -> list[Row]:
+        events: list[Row] = self.get("/events", **({"with_nested_markets": "true", "limit": 200} | query)).json()[
+            "events"
+        ]
+        return events
+
+    def market(self, ticker: str) -> Row:
+        row: Row = self.get(f"/markets/{ticker}").json()["market"]
+        return row
+
+    def titled(self, title: str) -> list[Row]:
+        return next(event["markets"] for event in self.events() if event["title"] == title)
+
+
+@pytest.fixture(scope="module")
+def venue() -> Iterator[Venue]:
+    with running() as addresses:
+        client = Venue(addresses)
+        with client.http:
+            yield client
+
+
+def test_prices_are_dollar_strings_and_for_some_markets_cents_that_say_the_same(venue: Venue) -> None:
+    venue.turn_to(2)
+    rows = [market for event in venue.events() for market in event["markets"]]
+    quotes = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
+    for row in rows:
+        stated = [row[f"{name}_dollars"] for name in quotes if f"{name}_dollars" in row]
+        assert all(len(text) == 6 and 0 <= Decimal(text) <= 1 for text in stated)
+        if "yes_bid" in row:
+            assert Decimal(row["yes_bid"]) / 100 == Decimal(row["yes_bid_dollars"])
+    in_cents = sum("yes_bid" in row for row in rows)
+    assert 0 < in_cents < len(rows)
+
+
+def test_events_nest_their_markets_and_say_whether_one_of_them_alone_can_win(venue: Venue) -> None:
+    venue.turn_to(2)
+    events = {event["title"]: event for event in venue.events()}
+    premier = events["Who will be Valdria's next prime minister?"]
+    assert premier["mutually_exclusive"] is True
+    assert [market["yes_sub_title"] for market in premier["markets"]][:2] == ["Mara Ellison", "Tobias Renn"]
+    assert {market["event_ticker"] for market in premier["markets"]} == {premier["event_ticker"]}
+    assert events["Which prices will rise in Valdria's February report?"]["mutually_exclusive"] is False
+    assert venue.get("/events", limit=1).json()["events"][0].get("markets") is None
+
+
+def test_pages_follow_one_another_to_an_empty_cursor(venue: Venue) -> None:
+    venue.turn_to(2)
+    tickers, cursor = [], ""
+    while True:
+        body = venue.get("/events", status="open", limit=2, cursor=cursor).json()
+        tickers += [event["event_ticker"] for event in body["events"]]
+        cursor = body["cursor"]
+        if not cursor:
+            break
+    whole = [event["event_ticker"] for event in venue.events(status="open", limit=200)]
+    assert tickers == whole
+    assert len(tickers) > 4
+
+
+@pytest.mark.parametrize("query", [{"status": "active"}, {"cursor": "%%%"}, {"limit": "0"}, {"limit": "many"}])
+def test_request_that_can_not_be_read_is_refused(venue: Venue, query: dict[str, str]) -> None:
+    reply = venue.get("/events", **query)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "bad_request")
+
+
+def test_unknown_and_unlisted_tickers_are_not_found(venue: Venue) -> None:
+    venue.turn_to(2)
+    later = venue.get("/markets/KXBOVDECISION-26APR12-ACU0")
+    assert later.status_code == venue.get("/markets/KXNONE").status_code == venue.get("/events/KXNONE").status_code
+    assert (later.status_code, later.json()["error"]["code"]) == (404, "not_found")
+    venue.turn_to(10)
+    assert venue.market("KXBOVDECISION-26APR12-ACU0")["status"] == "active"
+
+
+def test_arenas_client_reads_every_row_but_the_untraded_one(venue: Venue) -> None:
+    venue.turn_to(2)
+    with Client(venue.addresses.kalshi) as client:
+        pages = list(client.catalogue(page_limit=3))
+    rows = [row for page in pages for row in page.rows]
+    left_out = [row for page in pages for row in page.skipped]
+    assert len(pages) > 2
+    assert [row.reason.split(":")[0] for row in left_out] == ["no price"]
+    assert {row.outcomes[0].basis for row in rows} == {"midpoint", "trade"}
+    assert {row.option for row in rows} >= {"Fuel", "Mara Ellison", "Glass Harbour"}
+
+
+def test_markets_walk_through_every_status_to_their_end(venue: Venue) -> None:
+    venue.turn_to(2)
+    tickers = [row["ticker"] for event in venue.events() for row in event["markets"]]
+    seen = Counter[tuple[str, str]]()
+    for hour in range(24 * 2, 24 * 48, 2):
+        venue.turn_to(hour / 24)
+        seen.update({(row["status"], row["result"]) for row in map(venue.market, tickers[::4])})
+    assert {status for status, _ in seen} >= {"active", "closed", "determined", "finalized"}
+    assert all(not result for status, result in seen if status in ("active", "closed"))
+    assert all(result in ("yes", "no", "scalar") for status, result in seen if status == "finalized")
+
+
+def test_disputed_and_evenly_settled_markets_are_among_them(venue: Venue) -> None:
+    venue.turn_to(31.5)
+    assert {row["status"] for row in venue.titled("Harbour League player of the month for March?")} <= {
+        "disputed",
+        "determined",
+    }
+    venue.turn_to(17)
+    ended = venue.titled("Who will win the Norhaven Open doubles?")
+    assert {(row["status"], row["result"], row["settlement_value_dollars"]) for row in ended} == {
+        ("finalized", "scalar", "0.5000")
+    }
+
+
+def test_same_questions_end_alike_at_both_venues(venue: Venue) -> None:
+    """Polymarket's group and Kalshi's event stand on one race."""
+    venue.turn_to(60)
+    exchange = Exchange(load_season(), seed=0)
+    here = {
+        (event.title, market.label.removeprefix("the ")): exchange.winner(market) == market.outcomes.index("Yes")
+        for event in exchange.season.events
+        for market in event.markets
+        if "Yes" in market.outcomes
+    }
+    listing = Kalshi(exchange)
+    compared = 0
+    for entry in listing.script.same:
+        event = next(event for event in listing.exchange.season.events if event.id.startswith(f"{entry.series}-"))
+        for market in event.markets:
+            assert venue.market(market.id)["result"] == ("yes" if here[entry.of, market.label] else "no")
+            compared += 1
+    assert compared == 32
+
+
+def questions(rows: list[MarketRow]) -> list[Asked]:
+    """The events of more than one market by title and options, the others by question."""
+    events: dict[str, list[MarketRow]] = {}
+    for row in rows:
+        if {outcome.name for outcome in row.outcomes} == {"Yes", "No"}:
+            events.setdefault(row.event_id or row.external_id, []).append(row)
+    return [
+        Asked(one[0].event_title, one[0].event_title, tuple(row.option for row in one), one[0].closes_at)
+        if len(one) > 1
+        else Asked(one[0].question, one[0].question, ("YES", "NO"), one[0].closes_at)
+        for one in events.values()
+    ]
+
+
+def test_twins_are_exactly_the_questions_that_the_fixture_lists_twice(venue: Venue) -> None:
+    exchange = Exchange(load_season(), seed=0)
+    listed = {(entry.of, entry.title) for entry in Kalshi(exchange).script.same}
+    found: set[tuple[str, str]] = set()
+    for day in range(0, 60, 6):
+        venue.turn_to(day + 0.5)
+        with Client(venue.addresses.kalshi) as kalshi, Gamma(venue.addresses.gamma) as gamma:
+            here = [row for page in gamma.catalogue() for row in page.rows]
+            there = [row for page in kalshi.catalogue() for row in page.rows]
+        found |= set(twins(questions(here), questions(there)))
+    assert found == listed
+
+
+def test_gamma_names_options_and_exclusive_groups_as_the_real_one_does(venue: Venue) -> None:
+    venue.turn_to(2)
+    with Gamma(venue.addresses.gamma) as gamma:
+        rows = [row for page in gamma.catalogue() for row in page.rows]
+        group = [row for row in rows if row.event_title == "Next prime minister of Valdria"]
+        one = gamma.market(group[0].external_id)
+    assert {(row.option, row.event_exclusive) for row in group} >= {("Mara Ellison", True), ("Another person", True)}
+    assert len(group) == 6
+    assert isinstance(one, MarketRow)
+    assert (one.option, one.event_exclusive) == (group[0].option, True)
+    assert {row.event_exclusive for row in rows if row not in group} == {True, False}
+
+
+def test_long_season_lists_its_editions_at_kalshi_too() -> None:
+    exchange = Exchange(lengthened(load_season(), 52), seed=0)
+    events = Kalshi(exchange).exchange.season.events
+    assert len({event.id for event in events}) == len(events)
+    assert len({market.id for event in events for market in event.markets}) == sum(len(e.markets) for e in events)
+    for week in range(0, 52, 4):
+        at = exchange.season.starts + week * 7 * DAY
+        assert any(market.lists <= at < market.closes for event in events for market in event.markets)

@@ -1,0 +1,54 @@
+"""Every operation of the API's description asked whatever schemathesis thinks of: nothing fails, nothing surprises."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi import checks
+
+from arena_site.wsgi import application
+from tests.arena_site.test_api import SCHEMA
+from tests.factories import play_week
+from tests.seasons import once
+
+pytestmark = pytest.mark.django_db
+
+schema = schemathesis.openapi.from_path(SCHEMA)
+schema.app = application
+CHECKS = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+]
+
+
+@pytest.fixture(autouse=True)
+def _one_connection() -> Iterator[None]:
+    """The end of a request would close the connection that holds the test's transaction (as Django's client knows)."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+season = once(play_week)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(season: None, db: None, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, logger="django.request")
+
+
+@schema.parametrize()
+@settings(max_examples=5, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+def test_the_api_answers_as_its_description_says(case: schemathesis.Case) -> None:
+    case.call_and_validate(checks=CHECKS, headers={"Accept-Encoding": "identity"})

@@ -1,0 +1,289 @@
+"""How quick is a large arena? `uv run python -m tests.benchmarks.scale [--postgres] [--small] [--requests 40]`.
+
+Seeds a database (or takes the SQLite file of `--database`, as `seed_scale` left it), starts the server as `manage.py
+arena` does, and asks for every endpoint and page at 1 and at 8 connections: as it is, and those whose answers are kept
+also when a snapshot pass has them made anew. Beside it, a view that does nothing. Times are milliseconds; `!` marks
+what misses its bar. At last, what a snapshot pass takes on it.
+"""
+
+import argparse
+import http.client
+import json
+import logging
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+ME = [sys.executable, "-m", "tests.benchmarks.scale"]
+EMPTY = "/healthz"
+KEPT = ("/api/v1/leaderboard/", "/api/v1/performance/")
+QUICK = tuple(f"/api/v1/{name}/" for name in ("markets", "cohorts", "families", "agents"))
+BAR_KEPT, BAR_QUICK, BAR_API, BAR_PAGE = 15.0, 20.0, 40.0, 25.0
+"""Milliseconds at the median that an answer may take which has to be made."""
+BAR_WARM = 1.5
+"""How many times an empty view a kept answer may take."""
+BAR_SNAPSHOT_S = 1.0
+MANY, WORKERS = 8, 2
+Change = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What a number of answers took."""
+
+    p50: float
+    p95: float
+    rate: float
+
+    @classmethod
+    def of(cls, took: list[float], seconds: float) -> "Times":
+        ordered = sorted(took)
+        return cls(statistics.median(took) * 1000, ordered[int(len(ordered) * 0.95)] * 1000, len(took) / seconds)
+
+
+class Unanswered(Exception):
+    """The server gave no answer that could be timed."""
+
+
+def ask(address: tuple[str, int], path: str, number: int, change: Change | None = None) -> list[float]:
+    """Seconds that each of a number of answers took on one connection, each after a change if one is given."""
+    connection = http.client.HTTPConnection(*address, timeout=60)
+    took = []
+    for _ in range(number):
+        if change is not None:
+            change()
+        began = time.perf_counter()
+        connection.request("GET", path)
+        response = connection.getresponse()
+        response.read()
+        took.append(time.perf_counter() - began)
+        if response.status != http.client.OK:
+            raise Unanswered(f"{path}: HTTP {response.status}")
+    connection.close()
+    return took
+
+
+def timed(address: tuple[str, int], path: str, number: int, connections: int, change: Change | None = None) -> Times:
+    began = time.perf_counter()
+    if connections == 1:
+        took = ask(address, path, number, change)
+    else:
+        with ThreadPoolExecutor(connections) as pool:
+            each = [pool.submit(ask, address, path, number // connections or 1) for _ in range(connections)]
+            took = [seconds for asked in each for seconds in asked.result()]
+    return Times.of(took, time.perf_counter() - began)
+
+
+def paths() -> list[str]:
+    """Every list and one of its rows, the curves, and every page."""
+    from agents.models import Agent, Decision, Forecast
+    from arena_site.api import ENDPOINTS
+    from markets.models import Market, Question, Universe
+
+    found = [f"/api/v1/{name}/" for name in ENDPOINTS] + [f"/api/v1/performance/?range={r}" for r in ("1D", "1M")]
+    found += [*KEPT[1:], "/api/v1/leaderboard/?protocol=forecast"]
+    agent, market = Agent.objects.select_related("family").order_by("pk")[3], Market.objects.order_by("pk")[7]
+    decision, question = Decision.objects.order_by("-pk")[3], Question.objects.order_by("pk").first()
+    slug = agent.family.slug
+    rows = {
+        "agents": agent.pk, "cohorts": 1, "families": slug, "markets": market.pk, "decisions": decision.pk,
+        "universes": Universe.objects.order_by("pk").values_list("pk", flat=True)[0],
+        "questions": question.pk if question else None,
+        "forecasts": Forecast.objects.order_by("pk").values_list("pk", flat=True).first(),
+    }  # fmt: skip
+    found += [f"/api/v1/{name}/{key}/" for name, key in rows.items() if key is not None]
+    found += ["/", "/cohorts/", "/cohorts/1/", f"/models/{slug}/", f"/cohorts/1/{slug}/", "/markets/"]
+    found += [f"/markets/{market.pk}/", f"/decisions/{decision.pk}/", "/methodology/", "/about/", *further_pages(rows)]
+    return sorted(dict.fromkeys(found), key=lambda path: (not path.startswith("/api/"), path))
+
+
+def further_pages(rows: dict[str, Any]) -> Iterator[str]:
+    """Pages of the contract that the site may not have yet."""
+    from django.urls import Resolver404, resolve
+
+    pages = ["/forecasts/", f"/questions/{rows['questions']}/", "/compare/gpt-5.1/grok-4/", "/calibration/"]
+    for page in pages:
+        with suppress(Resolver404):
+            resolve(page)
+            yield page
+
+
+def bar(path: str) -> float:
+    if not path.startswith("/api/"):
+        return BAR_PAGE
+    if path.startswith(KEPT):
+        return BAR_KEPT
+    return BAR_QUICK if path.startswith(QUICK) else BAR_API
+
+
+def next_pass() -> None:
+    """What a pass on the grid changes: a snapshot of every agent, and the boards."""
+    from django.db import transaction
+
+    from cohorts.weeks import GRID
+    from scoring.models import Leaderboard, Snapshot
+
+    newest = Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True)[0]
+    rows = list(Snapshot.objects.filter(taken_at=newest))
+    for row in rows:
+        row.pk, row.taken_at = None, newest + GRID
+    with transaction.atomic():
+        Snapshot.objects.bulk_create(rows)
+        for board in Leaderboard.objects.all():
+            board.save()
+
+
+def measure(requests: int) -> int:
+    """Prints the table; how many bars are missed."""
+    missed = 0
+    with server() as address:
+        timed(address, "/", 4, MANY)
+        empty = {connections: timed(address, EMPTY, requests * 4, connections) for connections in (1, MANY)}
+        print(f"{'':60}{'1 connection':>24}{'8 connections':>27}")
+        print(f"{'':52}{'bar':>8}{'p50':>8}{'p95':>8}{'p50':>9}{'p95':>8}{'req/s':>10}")
+        line(f"empty view ({EMPTY})", None, empty[1], empty[MANY])
+        for path in paths():
+            try:
+                timed(address, path, 4, 1)
+            except Unanswered as failure:
+                print(f"{failure} !", flush=True)
+                missed += 1
+                continue
+            if path.startswith(KEPT):
+                timed(address, path, 4 * WORKERS, 2 * WORKERS)
+                cold = timed(address, path, max(8, requests // 4), 1, next_pass)
+                missed += line(f"{path} after a pass", bar(path), cold, None)
+                timed(address, path, 4 * WORKERS, 2 * WORKERS)
+            one, many = (timed(address, path, requests, connections) for connections in (1, MANY))
+            warm = path.startswith(KEPT)
+            missed += line(path, empty[1].p50 * BAR_WARM if warm else bar(path), one, many)
+    return missed
+
+
+def line(name: str, limit: float | None, one: Times, many: Times | None) -> bool:
+    misses = limit is not None and one.p50 > limit
+    least = f"{name[:51]:51}{'!' if misses else ' '}{'' if limit is None else f'{limit:.1f}':>8}"
+    rest = f"{many.p50:9.1f}{many.p95:8.1f}{many.rate:10.0f}" if many else ""
+    print(f"{least}{one.p50:8.1f}{one.p95:8.1f}{rest}", flush=True)
+    return misses
+
+
+def snapshot_pass() -> int:
+    """Prints what a pass over the whole arena takes, the CLOB on this machine; 1 if that is too long."""
+    from django.db import transaction
+    from pytest_httpserver import HTTPServer
+    from werkzeug import Request, Response
+
+    from cohorts.weeks import GRID
+    from markets.models import Outcome
+    from markets.sources.polymarket import Clob
+    from scoring.models import Snapshot
+    from scoring.services.snapshots import take_snapshots
+
+    def midpoints(request: Request) -> Response:
+        return said({item["token_id"]: prices.get(item["token_id"], "0.41") for item in request.get_json()})
+
+    def books(request: Request) -> Response:
+        sides = {"bids": [{"price": "0.40", "size": "9"}], "asks": [{"price": "0.42", "size": "9"}]}
+        return said([{"asset_id": item["token_id"], **sides} for item in request.get_json()])
+
+    def said(body: object) -> Response:
+        return Response(json.dumps(body), content_type="application/json")
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    prices = {token: str(price) for token, price in Outcome.objects.values_list("token_id", "price")}
+    newest = Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True)[0]
+    with HTTPServer(threaded=True) as venue:
+        venue.expect_request("/midpoints").respond_with_handler(midpoints)
+        venue.expect_request("/books").respond_with_handler(books)
+        with Clob(venue.url_for("/")) as clob, transaction.atomic():
+            began = time.perf_counter()
+            report = take_snapshots(at=newest + GRID, clob=clob)
+            seconds = time.perf_counter() - began
+            transaction.set_rollback(True)
+    slow = seconds > BAR_SNAPSHOT_S
+    of = f"{report.snapshots} agents at {report.priced} prices"
+    print(f"{'!' if slow else ' '} a snapshot pass over {of}: {seconds:.2f} s")
+    return int(slow)
+
+
+@contextmanager
+def server() -> Iterator[tuple[str, int]]:
+    """The web server as `manage.py arena` starts it."""
+    from arena_site.processes import start, stop, web_server
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    web = start(web_server(port))
+    try:
+        for _ in range(200):
+            with suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            time.sleep(0.1)
+        yield "127.0.0.1", port
+    finally:
+        stop(web)
+
+
+def run(options: argparse.Namespace, url: str, *, seed: bool) -> None:
+    env = {**os.environ, "DATABASE_URL": url, "SECRET_KEY": "x" * 50, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
+    # Counted as ever, but never refused.
+    env["ARENA_API_RATE"] = "1000000"
+    if seed:
+        manage = [sys.executable, "manage.py"]
+        subprocess.run([*manage, "migrate", "-v0"], cwd=ROOT, env=env, check=True)
+        began = time.perf_counter()
+        subprocess.run([*manage, "seed_scale", *(["--small"] if options.small else [])], cwd=ROOT, env=env, check=True)
+        print(f"seeded in {time.perf_counter() - began:.0f} s", flush=True)
+    told = ["--measure", "--requests", str(options.requests)]
+    raise SystemExit(subprocess.run([*ME, *told], cwd=ROOT, env=env).returncode)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--requests", type=int, default=40, help="answers for each path and number of connections")
+    parser.add_argument("--database", metavar="URL", help="a database that seed_scale filled")
+    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        import django
+
+        django.setup()
+        raise SystemExit(bool(measure(options.requests) + snapshot_pass()))
+    if options.database:
+        run(options, options.database, seed=False)
+    with tempfile.TemporaryDirectory() as folder:
+        if not options.postgres:
+            run(options, f"sqlite:///{folder}/scale.sqlite3", seed=True)
+        import psycopg
+
+        from tests.databases import postgres_url
+
+        there = postgres_url()
+        base, _, query = there.partition("?")
+        with psycopg.connect(there, autocommit=True) as connection:
+            connection.execute("DROP DATABASE IF EXISTS arena_scale WITH (FORCE)")
+            connection.execute("CREATE DATABASE arena_scale")
+            try:
+                run(options, f"{base.rpartition('/')[0]}/arena_scale" + (f"?{query}" if query else ""), seed=True)
+            finally:
+                connection.execute("DROP DATABASE arena_scale WITH (FORCE)")
+
+
+if __name__ == "__main__":
+    main()

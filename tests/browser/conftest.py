@@ -1,0 +1,86 @@
+"""Debian's Chromium, driven by playwright, and visitors who note whatever goes wrong while they look at a page.
+
+`site` and `own_site` (tests/live.py) are what they look at. Nothing here touches the test database: playwright keeps
+an event loop running in this thread, under which Django refuses to.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.places import Places
+from tests.browser.visitor import Visitor
+from tests.live import Site
+from tests.played import PASSWORD
+
+CHROMIUM = shutil.which("chromium")
+ELSEWHERE = os.environ.get("ARENA_TESTS_ON") == "postgres"
+"""The season lies in an SQLite file whatever the suite runs on: to look at it once is enough."""
+SAYS_SO = "test_chromium.py"
+"""Tells, once, that there is no browser; the rest is then not even collected."""
+FILES = [file.name for file in Path(__file__).parent.glob("test_*.py")]
+collect_ignore = FILES if ELSEWHERE else [] if CHROMIUM else [name for name in FILES if name != SAYS_SO]
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """One for all tests of this folder in a worker, gone before another folder's begin."""
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-dev-shm-usage"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="package")
+def visitors(browser: Browser, site: Site) -> Iterator[Callable[..., Visitor]]:
+    """Gives the visitor of the season's site with these options of a browser context; the same one for the same."""
+    known: dict[str, Visitor] = {}
+
+    def visitor(**options: Any) -> Visitor:
+        key = repr(sorted(options.items()))
+        if key not in known:
+            known[key] = Visitor.of(browser, site.url, **options)
+        return known[key]
+
+    yield visitor
+    for one in known.values():
+        one.leave()
+
+
+@pytest.fixture
+def visitor(visitors: Callable[..., Visitor]) -> Visitor:
+    """A reader with JavaScript, light, on a wide screen; nothing is held against them yet."""
+    one = visitors()
+    one.again()
+    return one
+
+
+@pytest.fixture(scope="package")
+def places(site: Site) -> Places:
+    """Where each kind of page of the season is found."""
+    return Places.of(site)
+
+
+@pytest.fixture
+def enters(browser: Browser) -> Iterator[Callable[..., Visitor]]:
+    """`enters(site, "operator")`: a visitor of that site who has just logged in to the admin under this name."""
+    inside: list[Visitor] = []
+
+    def enter(site: Site, name: str, **options: Any) -> Visitor:
+        one = Visitor.of(browser, site.url, **options)
+        inside.append(one)
+        one.go("/admin/login/?next=/admin/")
+        one.page.fill("input[name=username]", name)
+        one.page.fill("input[name=password]", PASSWORD)
+        one.page.click("[type=submit]")
+        one.page.wait_for_url("**/admin/")
+        return one
+
+    yield enter
+    for one in inside:
+        one.leave()

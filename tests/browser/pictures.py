@@ -1,0 +1,34 @@
+"""The README's pictures of the leaderboard, from a running demo: `python -m tests.browser.pictures URL`."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from tests.browser.visitor import THEMES, WIDTHS, Visitor
+
+FOLDER = Path(__file__).resolve().parents[2] / ".github"
+NAMES = {"light": "leaderboard.png", "dark": "leaderboard-dark.png"}
+LAST = "#over-time"
+"""The pictures end below this section."""
+
+
+def main(url: str) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
+        for theme in THEMES:
+            visitor = Visitor.of(browser, url.rstrip("/"))
+            visitor.look(WIDTHS[-1], theme)
+            visitor.go("/")
+            visitor.settle()
+            box = visitor.page.locator(LAST).bounding_box()
+            assert box is not None
+            area = {"x": 0, "y": 0, "width": WIDTHS[-1], "height": box["y"] + box["height"]}
+            visitor.page.screenshot(path=FOLDER / NAMES[theme], clip=area, full_page=True)  # type: ignore[arg-type]
+            assert visitor.faults == []
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

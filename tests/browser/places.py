@@ -1,0 +1,99 @@
+"""The pages of the played season, one or more of each kind, by a name that says what is to be seen there."""
+
+from dataclasses import dataclass
+
+from tests.live import Site
+
+MARKETS = {
+    "market resolved": "market.status = 'resolved' AND question LIKE '%rain%'",
+    "market cancelled": "market.status = 'cancelled'",
+    "market waiting for its end": "market.status = 'closed'",
+    "market held": "market.status = 'active' AND question LIKE '%sun%'",
+    "market with a hostile question": "question LIKE '%<script>%'",
+    "market with an endless word": "question LIKE '%honorific%'",
+    "market of the second venue": "source = 'kalshi'",
+}
+DECISIONS = {
+    "decision with refusals": "EXISTS (SELECT 1 FROM agents_instruction i JOIN agents_modelcall c ON c.id = i.call_id"
+    " WHERE c.decision_id = decision.id AND NOT i.executed)",
+    "decision to sell": "action = 'SELL'",
+    "decision by fallback": "fallback AND error LIKE '%malformed%'",
+    "decision missed": "decision.status = 'missed' AND error LIKE '%503%'",
+    "decision failed": "decision.status = 'failed'",
+    "decision with hostile reasons": "reasoning LIKE '%<script>%'",
+    "decision of an external agent": "EXISTS (SELECT 1 FROM agents_submission s JOIN agents_modelcall c"
+    " ON c.id = s.call_id WHERE c.decision_id = decision.id)",
+}
+QUESTIONS = {
+    "question resolved": "question.status = 'resolved'",
+    "question open": "question.status = 'open' AND market_id IS NOT NULL",
+    "question of a race": "question.status = 'open' AND market_id IS NULL",
+    "question with a hostile text": "text LIKE '%<script>%'",
+}
+FIXED = {
+    "leaderboard": "/",
+    "leaderboard of a version": "/?methodology=v2",
+    "leaderboard of a day": "/?as_of=2026-03-14",
+    "leaderboard of a category": "/?category=Weather",
+    "leaderboard of a range": "/?range=1W",
+    "cohorts": "/cohorts/",
+    "cohort": "/cohorts/1/",
+    "cohort just begun": "/cohorts/3/",
+    "agent": "/cohorts/1/gpt-5.1/",
+    "trades": "/cohorts/1/gpt-5.1/trades/",
+    "agent that was down": "/cohorts/1/qwen-3-next/",
+    "agent of an outsider": "/cohorts/1/guest/",
+    "families": "/models/",
+    "family": "/models/gpt-5.1/",
+    "family of an outsider": "/models/guest/",
+    "markets": "/markets/",
+    "universe": "/universes/1/",
+    "universe’s entry": "/universes/1/1/",
+    "forecasts": "/forecasts/",
+    "forecasts without prices": "/forecasts/?arm=blind",
+    "forecasts of a category": "/forecasts/?category=Weather",
+    "calibration": "/calibration/",
+    "comparisons": "/compare/",
+    "comparison": "/compare/gpt-5.1/grok-4/",
+    "methodology": "/methodology/",
+    "methodology of a version": "/methodology/v1/",
+    "about": "/about/",
+    "imports": "/imports/",
+    "import": "/imports/others/",
+    "API documentation": "/api/docs/",
+    "nothing": "/no/such/page/",
+}
+FORECASTS = {
+    "forecast scored": "question_id IN (SELECT id FROM markets_question WHERE status = 'resolved')",
+    "forecast of an outsider": "release_id IN (SELECT id FROM agents_release WHERE model_id = 'external/guest')",
+}
+NAMES = [*FIXED, *MARKETS, *DECISIONS, *QUESTIONS, *FORECASTS]
+STATUS = {"nothing": 404}
+FOREIGN = {"API documentation"}
+"""Drawn by a library: it must obey the policy, but neither its words nor its looks are ours."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The path of each place."""
+
+    paths: dict[str, str]
+
+    @classmethod
+    def of(cls, site: Site) -> "Places":
+        paths = dict(FIXED)
+        for table, kinds, path in (
+            ("markets_market AS market", MARKETS, "/markets/{}/"),
+            ("agents_decision AS decision", DECISIONS, "/decisions/{}/"),
+            ("markets_question AS question", QUESTIONS, "/questions/{}/"),
+            ("agents_forecast AS forecast", FORECASTS, "/forecasts/{}/"),
+        ):
+            alias = table.split()[-1]
+            for name, condition in kinds.items():
+                (found, *_) = site.rows(f"SELECT {alias}.id FROM {table} WHERE {condition} ORDER BY 1") or [None]
+                assert found is not None, f"the season has no {name}"
+                paths[name] = path.format(found[0])
+        return cls(paths)
+
+    def __getitem__(self, name: str) -> str:
+        return self.paths[name]

@@ -1,0 +1,51 @@
+"""What axe finds on every page: nothing serious, in light and dark, wide and narrow."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+
+from tests.browser.places import FOREIGN, NAMES, STATUS, Places
+from tests.browser.visitor import Visitor
+
+SERIOUS = ("serious", "critical")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+LOOKS = {
+    "type": "rule",
+    "values": ["color-contrast", "target-size", "scrollable-region-focusable", "link-in-text-block"],
+}
+"""What depends on width and theme: looked for again, narrow and dark."""
+FIND = """async options => (await axe.run(options)).violations.map(
+  ({id, impact, nodes}) => ({id, impact, nodes: nodes.slice(0, 4).map(
+    ({target, failureSummary}) => ({target, failureSummary})
+  )})
+)"""
+ELSEWHERE = {"leaderboard of a version", "leaderboard of a day", "cohort just begun", "forecasts without prices"}
+"""Made of the very pieces of another page that is looked at."""
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in FOREIGN | ELSEWHERE])
+def test_nothing_serious_bars_anybody(name: str, visitors: Callable[..., Visitor], places: Places) -> None:
+    reader = visitors(bypass_csp=True)  # what axe injects is not the page's
+    if not reader.page.evaluate("typeof axe === 'object'"):
+        reader.context.add_init_script(AXE_SCRIPT)
+    reader.again()
+    reader.go(places[name], status=STATUS.get(name, 200))
+    reader.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    found = serious(reader, {"runOnly": RULES})
+    reader.look(320, "dark")
+    reader.settle()
+    found += serious(reader, {"runOnly": LOOKS})
+    assert not found, "\n".join(found)
+
+
+def serious(reader: Visitor, options: dict[str, Any]) -> list[str]:
+    """Where each serious fault of the page that is open stands, and how to mend it."""
+    violations: list[dict[str, Any]] = reader.page.evaluate(FIND, {"resultTypes": ["violations"], **options})
+    return [
+        f"{reader.page.viewport_size} {fault['id']}: {node['target'][0]}: {node['failureSummary'].splitlines()[-1]}"
+        for fault in violations
+        if fault["impact"] in SERIOUS
+        for node in fault["nodes"]
+    ]

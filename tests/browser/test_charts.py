@@ -1,0 +1,151 @@
+"""Charts and times with JavaScript: what a reader can do with them, and that the numbers stay the same."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from scoring.templatetags import arena
+from tests.browser.places import Places
+from tests.browser.visitor import Visitor
+from tests.figures import text
+
+CHART = "figure.chart.live"
+
+
+@pytest.fixture
+def chart(visitor: Visitor, places: Places) -> Locator:
+    """The chart of a cohort, ready to be used."""
+    visitor.go(places["cohort"])
+    live = visitor.page.locator(CHART)
+    expect(live).to_have_count(1)
+    live.scroll_into_view_if_needed()
+    return live
+
+
+def hover(chart: Locator, share: float = 0.5) -> Locator:
+    """Points at a share of the chart's width; gives what is read out."""
+    area = chart.locator("rect.catch")
+    box = area.bounding_box()
+    assert box is not None
+    area.hover(position={"x": box["width"] * share, "y": box["height"] / 2}, force=True)
+    readout = chart.locator(".readout")
+    expect(readout).to_be_visible()
+    return readout
+
+
+def test_hovering_reads_out_what_the_api_says_of_that_moment(visitor: Visitor, chart: Locator) -> None:
+    names = {family["slug"]: family["display_name"] for family in visitor.json("/api/v1/families/")["results"]}
+    told = visitor.json("/api/v1/performance/", cohort=1)["series"]
+    for share in (0.2, 0.8):
+        readout = hover(chart, share)
+        said = readout.locator("strong").inner_text()
+        moment = datetime.strptime(said, "%d %b %Y, %H:%M UTC").replace(tzinfo=UTC)
+        shown = zip(readout.locator("span").all_inner_texts(), readout.locator("b").all_inner_texts(), strict=True)
+        values = {names[one["family"]]: dict(one["points"])[f"{moment:%Y-%m-%dT%H:%M:%SZ}"] for one in told}
+        assert dict(shown) == {name: arena.money(value) for name, value in values.items()}
+    assert visitor.faults == []
+
+
+def test_one_family_is_isolated_and_shown_with_the_others_again(visitor: Visitor, chart: Locator) -> None:
+    legend = chart.locator(".legend button")
+    first = legend.first
+    name = first.inner_text()
+    first.click()
+    expect(first).to_have_attribute("aria-pressed", "true")
+    expect(chart.locator("g.curve.faded")).to_have_count(legend.count() - 1)
+    assert hover(chart).locator("span").all_inner_texts() == [name]
+    first.click()
+    expect(chart.locator("g.curve.faded")).to_have_count(0)
+    assert visitor.faults == []
+
+
+def test_values_are_shown_as_returns_and_back(visitor: Visitor, chart: Locator) -> None:
+    dollars = hover(chart, 0.9).locator("b").first.inner_text()
+    assert dollars.startswith("$")
+    chart.get_by_role("button", name="Show returns in percent").click()
+    percent = hover(chart, 0.9).locator("b").first.inner_text()
+    said = float(re.sub(r"[^\d.+-]", "", percent.replace("−", "-")))
+    assert abs((float(re.sub(r"[$,]", "", dollars)) / 10_000 - 1) * 100 - said) < 0.006
+    expect(chart.locator(".axis text").first).to_contain_text("%")
+    chart.get_by_role("button", name="Show values in dollars").click()
+    assert hover(chart, 0.9).locator("b").first.inner_text() == dollars
+    assert visitor.faults == []
+
+
+def test_dragging_zooms_and_a_button_brings_the_whole_back(visitor: Visitor, chart: Locator) -> None:
+    reset = chart.get_by_role("button", name="Reset zoom")
+    expect(reset).to_be_disabled()
+    whole = chart.locator(".axis").inner_html()
+    box = chart.locator("rect.catch").bounding_box()
+    assert box is not None
+    mouse, middle = visitor.page.mouse, box["y"] + box["height"] / 2
+    mouse.move(box["x"] + box["width"] * 0.3, middle)
+    mouse.down()
+    mouse.move(box["x"] + box["width"] * 0.6, middle, steps=4)
+    mouse.up()
+    expect(reset).to_be_enabled()
+    assert chart.locator(".axis").inner_html() != whole
+    reset.click()
+    expect(reset).to_be_disabled()
+    assert chart.locator(".axis").inner_html() == whole
+    assert visitor.faults == []
+
+
+def test_a_chart_is_read_by_the_keyboard(visitor: Visitor, chart: Locator) -> None:
+    chart.locator(".plot").focus()
+    visitor.page.keyboard.press("End")
+    newest = chart.locator(".readout strong").inner_text()
+    visitor.page.keyboard.press("ArrowLeft")
+    assert chart.locator(".readout strong").inner_text() != newest
+    visitor.page.keyboard.press("+")
+    expect(chart.get_by_role("button", name="Reset zoom")).to_be_enabled()
+    visitor.page.keyboard.press("Escape")
+    expect(chart.get_by_role("button", name="Reset zoom")).to_be_disabled()
+    assert visitor.faults == []
+
+
+def test_another_range_comes_without_leaving_the_page(visitor: Visitor, places: Places) -> None:
+    visitor.go(places["leaderboard"])
+    before = visitor.page.locator(CHART).locator("tbody tr").count()
+    visitor.page.evaluate("window.same = true")
+    visitor.page.get_by_role("link", name="1W", exact=True).click()
+    expect(visitor.page.get_by_role("link", name="1W", exact=True)).to_have_attribute("aria-current", "true")
+    expect(visitor.page.locator(CHART)).to_have_count(1)
+    assert visitor.page.url.endswith("?range=1W#over-time")
+    assert visitor.page.evaluate("window.same") is True
+    assert visitor.page.locator(CHART).locator("tbody tr").count() != before
+    assert visitor.faults == []
+
+
+def test_without_javascript_a_range_is_a_plain_link(visitors: Callable[..., Visitor], places: Places) -> None:
+    plain = visitors(java_script_enabled=False)
+    plain.again()
+    plain.go(places["leaderboard"])
+    plain.page.get_by_role("link", name="1W", exact=True).click()
+    plain.page.wait_for_url("**/?range=1W*")
+    assert plain.page.locator("a[aria-current=true]", has_text="1W").count() == 1
+    assert plain.page.locator("figure.chart table tbody tr").count() > 0
+
+
+def test_a_time_says_the_readers_own_on_hover(visitor: Visitor, places: Places) -> None:
+    visitor.go(places["decision with refusals"])
+    moment = visitor.page.locator("time[datetime='2026-03-08T00:05:00Z']").first
+    expect(moment).to_have_text("8 Mar 2026, 00:05 UTC")
+    title = moment.get_attribute("title") or ""
+    assert "March 7, 2026" in title
+    assert "7:05:00 PM EST" in text(title)
+
+
+def test_every_chart_of_the_arena_comes_alive(visitor: Visitor, places: Places) -> None:
+    alive = 0
+    for name in ("leaderboard", "agent", "family", "market held", "question resolved", "forecasts", "comparison"):
+        visitor.go(places[name])
+        charts = visitor.page.locator("figure[data-chart]")
+        expect(visitor.page.locator("figure[data-chart].live")).to_have_count(charts.count())
+        alive += charts.count()
+        hover(visitor.page.locator(CHART).first, 0.8)
+    assert alive >= 7
+    assert visitor.faults == []

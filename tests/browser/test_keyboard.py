@@ -1,0 +1,97 @@
+"""The site without a mouse: everything is reached, in order, seen to be reached, and left again."""
+
+from typing import Any
+
+import pytest
+
+from tests.browser.places import Places
+from tests.browser.visitor import Visitor
+
+STOPS = """() => {
+  const seen = e => e.checkVisibility({visibilityProperty: true}) && !e.closest("[inert]");
+  const all = "a[href], button, input, select, textarea, summary, [tabindex]";
+  const stops = [...document.querySelectorAll(all)].filter(
+    e => e.tabIndex >= 0 && !e.disabled && e.type !== "hidden" && seen(e)
+  );
+  stops.forEach((e, place) => e.dataset.stop = place);
+  return stops.map(e => e.outerHTML.slice(0, 100));
+}"""
+REACHED = """() => {
+  const e = document.activeElement;
+  if (!e || e === document.body) return null;
+  const style = getComputedStyle(e), box = e.getBoundingClientRect();
+  return {
+    stop: Number(e.dataset.stop ?? -1),
+    marked: (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none",
+    within: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+    what: e.outerHTML.slice(0, 100),
+  };
+}"""
+SLACK = 3
+"""More presses than stops before a page is called a trap: the browser's own stops at its ends."""
+
+
+def walk(visitor: Visitor) -> tuple[list[str], list[dict[str, Any]]]:
+    """What can be reached, and what Tab reached from the top of the page until it left it."""
+    stops = visitor.page.evaluate(STOPS)
+    reached: list[dict[str, Any]] = []
+    for _ in range(len(stops) + SLACK):
+        visitor.page.keyboard.press("Tab")
+        here = visitor.page.evaluate(REACHED)
+        if here is None or (reached and here["stop"] == reached[0]["stop"]):
+            return stops, reached
+        reached.append(here)
+    raise AssertionError(f"no way out of the page; at last {reached[-4:]}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["leaderboard", "cohort", "agent", "family", "market held", "decision with refusals", "question resolved",
+     "forecasts", "calibration", "comparison", "methodology", "about", "markets", "import"],
+)  # fmt: skip
+def test_tab_reaches_everything_in_order_and_shows_where_it_is(name: str, visitor: Visitor, places: Places) -> None:
+    visitor.go(places[name])
+    stops, reached = walk(visitor)
+    order = [one["stop"] for one in reached]
+    assert [stops[missed] for missed in sorted(set(range(len(stops))) - set(order))] == []
+    assert order == sorted(order)
+    assert [one["what"] for one in reached if not one["marked"]] == []
+    assert [one["what"] for one in reached if not one["within"]] == []
+
+
+def test_the_first_stop_skips_to_the_content(visitor: Visitor, places: Places) -> None:
+    visitor.go(places["leaderboard"])
+    visitor.page.keyboard.press("Tab")
+    skip = visitor.page.locator(":focus")
+    assert skip.get_attribute("href") == "#main"
+    assert skip.evaluate("e => e.getBoundingClientRect().top >= 0 && e.getBoundingClientRect().left >= 0")
+    visitor.page.keyboard.press("Enter")
+    assert visitor.page.evaluate("document.activeElement.id") == "main"
+    visitor.page.keyboard.press("Tab")
+    assert visitor.page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_enter_follows_links_and_opens_what_is_folded(visitor: Visitor, places: Places) -> None:
+    visitor.go(places["leaderboard"])
+    visitor.page.get_by_role("link", name="Cohorts", exact=True).focus()
+    visitor.page.keyboard.press("Enter")
+    visitor.page.wait_for_url("**/cohorts/")
+    visitor.go(places["decision with refusals"])
+    fold = visitor.page.locator("main details").first
+    assert fold.evaluate("e => e.open") is False
+    fold.locator("summary").focus()
+    visitor.page.keyboard.press("Enter")
+    assert fold.evaluate("e => e.open") is True
+    visitor.page.keyboard.press("Enter")
+    assert fold.evaluate("e => e.open") is False
+    assert visitor.faults == []
+
+
+def test_a_wide_table_is_scrolled_by_the_keyboard(visitor: Visitor, places: Places) -> None:
+    visitor.look(320, "light")
+    visitor.go(places["leaderboard"])
+    region = visitor.page.locator("main [role=region][tabindex='0']:has(table)").first
+    assert region.evaluate("e => e.scrollWidth > e.clientWidth")
+    region.focus()
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.page.wait_for_function("e => e.scrollLeft > 0", arg=region.element_handle())

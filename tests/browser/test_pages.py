@@ -1,0 +1,117 @@
+"""Every page of a played season in a real browser: narrow and wide, light and dark, with its scripts and without."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.urls import URLPattern
+
+from arena_site import urls_pages
+from scoring import urls as scoring_urls
+from tests.browser.places import FOREIGN, NAMES, STATUS, Places
+from tests.browser.visitor import THEMES, WIDTHS, Visitor
+
+BODY = """() => ({
+  mains: document.querySelectorAll("main").length,
+  headings: [...document.querySelectorAll("h1")].map(h => h.innerText.trim()),
+  title: document.title,
+  description: document.querySelector("meta[name=description]")?.content ?? "",
+  charts: [...document.querySelectorAll("figure.chart")].map(f => ({
+    drawn: f.querySelector("svg")?.getBoundingClientRect().height > 100,
+    title: !!f.querySelector("svg > title")?.textContent,
+    description: !!f.querySelector("svg > desc")?.textContent,
+    rows: f.querySelectorAll("table tbody tr").length > 0,
+  })),
+  language: document.documentElement.lang,
+  text: [...document.querySelectorAll("main *:not(pre, code, blockquote)")].flatMap(
+    e => [...e.childNodes].filter(n => n.nodeType === 3).map(n => n.data)
+  ).join("\\n"),
+})"""
+WHOLE = {"drawn": True, "title": True, "description": True, "rows": True}
+"""A chart as anybody gets it: a drawing that is named and described, and its data as a table."""
+NOT_VALUES = re.compile(r"^.*(?:\bNone\b(?! of these)|\bnan\b|\bundefined\b|\bNaN\b|\{\{|\}\}|\{%).*", re.MULTILINE)
+"""What a page says when a template or a script got nothing to say."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_keeps_the_rules_at_each_width_and_in_both_themes(name: str, visitor: Visitor, places: Places) -> None:
+    visitor.go(places[name], status=STATUS.get(name, 200))
+    wide = {}
+    for theme in THEMES:
+        for width in WIDTHS:
+            visitor.look(width, theme)
+            visitor.settle()
+            wide[theme, width] = visitor.too_wide()
+    assert not visitor.faults, "\n".join(visitor.faults)
+    if name not in FOREIGN:
+        assert {look: found for look, found in wide.items() if found} == {}
+        well_formed(visitor.page.evaluate(BODY))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in FOREIGN])
+def test_a_page_is_whole_without_javascript(
+    name: str, visitors: Callable[..., Visitor], places: Places, visitor: Visitor
+) -> None:
+    plain = visitors(java_script_enabled=False)
+    plain.again()
+    plain.go(places[name], status=STATUS.get(name, 200))
+    wide = {}
+    for width in WIDTHS:
+        plain.look(width, "light")
+        wide[width] = plain.too_wide()
+    assert {width: found for width, found in wide.items() if found} == {}
+    assert not plain.faults, "\n".join(plain.faults)
+    body = plain.page.evaluate(BODY)
+    well_formed(body)
+    assert [chart for chart in body["charts"] if chart != WHOLE] == []
+
+
+def well_formed(body: dict[str, Any]) -> None:
+    assert (body["mains"], len(body["headings"])) == (1, 1)
+    assert all(body["headings"])
+    assert body["language"] == "en"
+    assert 10 <= len(body["title"]) <= 200
+    assert 30 <= len(body["description"]) <= 400
+    assert NOT_VALUES.findall(re.sub(r"\{\{ 7(\|add:7 \}\}|…)", "", body["text"])) == []
+
+
+def test_each_page_has_a_title_and_a_description_of_its_own(visitors: Callable[..., Visitor], places: Places) -> None:
+    plain = visitors(java_script_enabled=False)
+    said: dict[str, str] = {}
+    for name in ("leaderboard", "cohorts", "cohort", "agent", "family", "markets", "market held", "forecasts",
+                 "calibration", "comparison", "methodology", "about", "decision to sell", "question open"):  # fmt: skip
+        plain.go(places[name])
+        body = plain.page.evaluate(BODY)
+        for text in (body["title"], body["description"]):
+            assert text not in said, f"{name} says what {said[text]} says: {text}"
+            said[text] = name
+
+
+def test_no_kind_of_page_is_left_out(places: Places) -> None:
+    visited = [path.partition("?")[0].removeprefix("/") for path in places.paths.values()]
+    patterns = [*scoring_urls.urlpatterns, *urls_pages.urlpatterns]
+    pages = [p for p in patterns if isinstance(p, URLPattern) and not str(p.pattern).endswith(MACHINES)]
+    left_out = [str(p.pattern) for p in pages if not any(p.resolve(path) for path in visited)]
+    assert left_out == []
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "holds"),
+    [
+        ("/feeds/decisions.atom", "application/atom+xml", "<entry>"),
+        ("/feeds/resolutions.atom", "application/atom+xml", "<entry>"),
+        ("/sitemap.xml", "application/xml", "<sitemap>"),
+        ("/robots.txt", "text/plain", "Sitemap:"),
+        ("/og/leaderboard.png", "image/png", "PNG"),
+    ],
+)
+def test_machines_get_what_they_ask_for(visitor: Visitor, path: str, kind: str, holds: str) -> None:
+    answer = visitor.context.request.get(path)
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith(kind)
+    assert holds in answer.body().decode(errors="ignore")
+
+
+MACHINES = (".xml", ".txt", "healthz", "readyz", "metrics", ".png", ".json", ".atom", ".rss", "feed/")
+"""Ends of addresses that no person reads as a page."""

@@ -1,0 +1,216 @@
+"""Where an upstream's fault can be met: each request of each command, its world, and what may come of it there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from agents.models import Agent, Decision, Position
+from markets.models import Alert, Market, Outcome, Run, UniverseEntry
+from scoring.models import Snapshot
+from tests.faults.upstream import answering
+from tests.markets.test_http import Act
+from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, run
+
+RAIN, CUP, NEW = "Will it rain?", "Lakers or Celtics?", "Will it snow?"
+HOUR = timedelta(hours=1)
+LATER = SUNDAY + 6 * HOUR
+ONE = {"family": "gpt-5.1"}
+SUM = Decimal("10000.00")
+
+
+# ── the worlds in which a command meets the fault ─────────────────────────────────────────────────
+
+
+def synced(venue: Venue) -> None:
+    """Two markets on record, nobody's money on either, a cohort of seven."""
+    venue.market(RAIN)
+    venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
+    assert run("sync_markets", SUNDAY).code == 0
+    run("start_cohort", SUNDAY)
+
+
+def held(venue: Venue) -> None:
+    """One agent holds both, and nothing was heard of them since."""
+    synced(venue)
+    venue.says(GPT, bet(RAIN, "YES", 500, (CUP, "Lakers", 550)))
+    assert run("run_decisions", DECISION, **ONE)["trades"] == 2
+
+
+def held_alone(venue: Venue) -> None:
+    synced(venue)
+    venue.says(GPT, bet(RAIN, "YES", 500))
+    assert run("run_decisions", DECISION, **ONE)["trades"] == 1
+
+
+def listing_more(venue: Venue) -> None:
+    synced(venue)
+    venue.market(NEW)
+
+
+def jumped(venue: Venue) -> None:
+    synced(venue)
+    venue.move(CUP, Lakers="0.95", Celtics="0.05")
+
+
+def doubtful(venue: Venue) -> None:
+    held(venue)
+    venue.quote(venue.tokens(RAIN)[0], "0.70")
+
+
+def won(venue: Venue) -> None:
+    held_alone(venue)
+    venue.resolve(RAIN, "Yes")
+
+
+def won_but_unconfirmed(venue: Venue) -> None:
+    held_alone(venue)
+    venue.close(RAIN, "1", "0")
+    venue.winners[RAIN] = "Yes"
+
+
+def first_page(venue: Venue) -> Act:
+    return answering(200, {"markets": [venue.row(NEW)], "next_cursor": "2"})
+
+
+def midpoints(venue: Venue) -> Act:
+    return answering(200, venue.midpoints)
+
+
+# ── the doors, and what each word means there ─────────────────────────────────────────────────────
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Door:
+    """A request that a command makes in a world: of which upstream, and what may come of a fault there.
+
+    `means` spells the words of the matrix out in facts; `then` is what the same command comes to an hour later. An
+    upstream that gets as far as answering gives the answer `before` first.
+    """
+
+    name: str
+    setting: str
+    command: str
+    at: datetime
+    world: Callable[[Venue], None]
+    means: dict[str, Facts]
+    then: Facts
+    before: Callable[[Venue], Act] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+LOST = {"code": 1, "complaints": 1, "changed": []}
+"""The command fails in one line, and whatever is on record stays as it was."""
+NOT_SETTLED = {"resolved": 0, "cancelled": 0, "positions_settled": 0}
+AT_LAST_PRICES = {"snapshots": 7, "values": {SUM}}
+
+DOORS = (
+    Door(
+        "catalogue", "GAMMA_BASE_URL", "sync_markets", LATER, synced,
+        {"fails": LOST | {"seen": 0, "updated": 0, "skipped": 0}},
+        {"code": 0, "updated": 2},
+    ),
+    Door(
+        "page two", "GAMMA_BASE_URL", "sync_markets", LATER, listing_more,
+        {"part": LOST | {"created": 1}, "fails": LOST | {"created": 0}},
+        {"code": 0, "seen": 3},
+        before=first_page,
+    ),
+    Door(
+        "look-up", "GAMMA_BASE_URL", "check_resolutions", LATER, won,
+        {
+            "fails": LOST | NOT_SETTLED | {"checked": 0},
+            "gone": LOST | NOT_SETTLED | {"code": 0, "complaints": 0, "alerts": ["market-gone"]},
+            "skips": LOST | NOT_SETTLED | {"code": 0, "complaints": 0, "log": 1},
+        },
+        {"code": 0, "resolved": 1, "positions_settled": 1, "alerts": []},
+    ),
+    Door(
+        "winner", "CLOB_BASE_URL", "check_resolutions", LATER, won_but_unconfirmed,
+        {
+            "fails": NOT_SETTLED | {"code": 1, "complaints": 1, "changed": ["markets", "quotes"]},
+            "waits": NOT_SETTLED | {"code": 0, "complaints": 0, "waiting": 1, "changed": ["markets", "quotes"]},
+        },
+        {"code": 0, "resolved": 1, "positions_settled": 1},
+    ),
+    Door(
+        "jump", "CLOB_BASE_URL", "sync_markets", LATER, jumped,
+        {
+            "stale": {"code": 1, "complaints": 1, "updated": 2, "changed": ["flags", "quotes"]},
+            "bookless": {"code": 0, "complaints": 0, "updated": 2, "changed": ["flags", "quotes"]},
+        },
+        {"code": 0, "updated": 2, "stale": 0},
+    ),
+    Door(
+        "midpoints", "CLOB_BASE_URL", "take_snapshots", LATER, held,
+        {"stale": LOST | AT_LAST_PRICES | {"priced": 0, "fallback_prices": 2, "changed": ["flags"]}},
+        {"code": 0, "priced": 2, "fallback_prices": 0},
+    ),
+    Door(
+        "books", "CLOB_BASE_URL", "take_snapshots", LATER, doubtful,
+        {
+            "stale": AT_LAST_PRICES | {"code": 0, "complaints": 0, "log": 1, "priced": 1, "changed": ["flags"]},
+            "bookless": AT_LAST_PRICES | {"code": 0, "complaints": 0, "log": 0, "priced": 1, "changed": ["flags"]},
+            "all stale": LOST | AT_LAST_PRICES | {"priced": 0, "fallback_prices": 2, "changed": ["flags"]},
+        },
+        {"code": 0, "priced": 2, "fallback_prices": 0},
+        before=midpoints,
+    ),
+    Door(
+        "freeze", "CLOB_BASE_URL", "run_decisions", DECISION, synced,
+        {"stale": {"code": 1, "complaints": 1, "completed": 1, "changed": ["flags"], "frozen stale": {True}}},
+        {"code": 0, "asked": 0, "skipped": 1},
+        options=ONE,
+    ),
+    Door(
+        "model", "OPENROUTER_BASE_URL", "run_decisions", DECISION, synced,
+        {
+            "fails": {"code": 1, "complaints": 1, "asked": 1, "failed": 1, "fallback_holds": 0, "cost_usd": "0.000000"}
+            | {"decided": [("failed", None)], "changed": []}
+        },
+        {"code": 0, "asked": 1, "completed": 1, "decided": [("completed", "HOLD")]},
+        options=ONE,
+    ),
+)  # fmt: skip
+
+
+def on_record() -> dict[str, dict[int, Any]]:
+    """What a fault must not change: the catalogue, its prices and whether they are trusted, money, decisions."""
+    kept = {
+        "markets": (Market, ["question", "description", "category", "volume", "closes_at", "status", "closed_at"]),
+        "quotes": (Outcome, ["token_id", "quote"]),
+        "prices": (Outcome, ["price"]),
+        "flags": (Outcome, ["price_stale"]),
+        "cash": (Agent, ["cash", "status"]),
+        "positions": (Position, ["status", "shares", "cost_basis"]),
+        "universe": (UniverseEntry, ["market", "prices", "sources"]),
+        "decisions": (Decision, ["status", "action"]),
+    }
+    return {
+        name: {pk: row for pk, *row in model._default_manager.values_list("pk", *fields)}
+        for name, (model, fields) in kept.items()
+    }
+
+
+def facts(door: Door, at: datetime, names: Facts) -> Facts:
+    """What a run of the door's command came to, as far as `names` asks. `changed` looks at what was there before."""
+    before = on_record()
+    ran = run(door.command, at, **door.options)
+    after = on_record()
+    row = Run.objects.latest("pk")
+    assert (row.status, row.summary) == (("failed", "succeeded")[ran.code == 0], ran.summary)
+    found = ran.summary | {
+        "code": ran.code,
+        "complaints": len(ran.complaint.strip().splitlines()),
+        "log": len(row.log),
+        "changed": sorted(name for name, rows in before.items() if any(after[name].get(pk) != rows[pk] for pk in rows)),
+        "alerts": list(Alert.objects.filter(cleared_at=None).values_list("kind", flat=True)),
+        "stale": Outcome.objects.filter(price_stale=True).count(),
+        "values": set(Snapshot.objects.filter(taken_at=at).values_list("total_value", flat=True)),
+        "decided": list(Decision.objects.values_list("status", "action")),
+        "frozen stale": {side["stale"] for e in UniverseEntry.objects.all() for side in e.sources.values()},
+    }
+    return {name: found[name] for name in names}

@@ -1,0 +1,206 @@
+"""A clock that jumps while a cluster runs: nothing is done twice, nothing is back-dated, and the schedules ring on.
+
+The jumps are those of a machine that was asleep (ahead) and of one whose clock was wrong (ahead, then set back).
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena_site import jobs, processes
+from tests.clusters import DECIDING, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
+from tests.kills import SUNDAY, Arena, arena_in
+
+AT_0005 = {job.function for job in jobs.JOBS}
+"""Every schedule is made due at the start."""
+AT_0306 = {"sync", "snapshots", "resolutions", "cohort", "decisions", "forecasts", "alerts"}
+AT_0210 = {"sync", "snapshots"}
+AT_MIDNIGHT = {"sync", "snapshots", "resolutions", "cohort"}
+WEEKS_LATER = SUNDAY + timedelta(days=17, hours=12, minutes=1)
+SOON = timedelta(seconds=4)
+"""How long before a tick a clock that is set back stands, so that nobody waits five minutes."""
+
+
+@dataclass(frozen=True)
+class Jump:
+    """What the arena had come to some seconds after a jump, and which jobs had been rung since, how often."""
+
+    rung: Counter[str]
+    state: dict[str, Any]
+
+
+class Jumping:
+    """A cluster whose clock is set, again and again."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue, self.before = queue, Counter[str]()
+
+    def after(self, jobs_due: set[str], now: datetime | None = None) -> Jump:
+        if now is not None:
+            self.queue.set_clock(now)
+        eventually(lambda: set(self._rung()) >= jobs_due and not self.queue.ask(_waiting))
+        rung = self._rung()
+        self.before += rung
+        return Jump(rung, self.queue.ask(_state))
+
+    def _rung(self) -> Counter[str]:
+        counted = Counter[str]()
+        for (job, _), times in self.queue.ask(ended).items():
+            counted[job] += times
+        return counted - self.before
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
+    with arena_in(tmp_path_factory.mktemp("clock"), django_db_blocker.unblock) as arena:
+        yield arena
+
+
+@pytest.fixture(scope="module")
+def prepared(arena: Arena) -> str:
+    name = arena.prepare()
+    for command in ("sync_markets", "start_cohort"):
+        arena.run(name, (SUNDAY, command))
+    return name
+
+
+@pytest.fixture(scope="module")
+def jumps(arena: Arena, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Jump]:
+    """What came of each jump of a clock in the life of one cluster."""
+    with queue_of(arena, prepared, tmp_path_factory.mktemp("jumps")) as queue:
+        queue.ask(_all_due)
+        jumping = Jumping(queue)
+        with queue.cluster():
+            came = {
+                "start": jumping.after(AT_0005),
+                "ahead": jumping.after(AT_0306, SUNDAY + timedelta(hours=3, minutes=6)),
+                "back": jumping.after(AT_0210, SUNDAY + timedelta(hours=2, minutes=10) - SOON),
+                "back a week": jumping.after(AT_MIDNIGHT, SUNDAY - SOON),
+                "weeks ahead": jumping.after(AT_0005, WEEKS_LATER),
+            }
+        assert queue.stopped.code == 0
+        assert queue.stopped.seconds < processes.PATIENCE_S
+    return came
+
+
+def test_after_a_jump_ahead_each_schedule_that_was_passed_rings_once_and_for_now(jumps: dict[str, Jump]) -> None:
+    assert jumps["start"].rung == Counter(AT_0005)
+    assert jumps["ahead"].rung == Counter(AT_0306)
+    assert jumps["ahead"].state["instants"] == jumps["start"].state["instants"] | {
+        SUNDAY + timedelta(hours=3, minutes=5)
+    }
+
+
+def test_hours_jumped_over_stay_gaps(jumps: dict[str, Jump]) -> None:
+    assert jumps["start"].state["snapshots"] == {SUNDAY: 14}
+    assert jumps["ahead"].state["snapshots"] == {SUNDAY: 14, SUNDAY + timedelta(hours=3): 14}
+
+
+def test_a_clock_set_back_does_not_silence_the_schedules(jumps: dict[str, Jump]) -> None:
+    assert jumps["back"].rung == Counter(AT_0210)
+    assert jumps["back a week"].rung == Counter(AT_MIDNIGHT)
+    assert jumps["back a week"].state["next"]["decisions"] == SUNDAY + timedelta(minutes=5)
+
+
+def test_what_is_done_again_at_an_earlier_hour_changes_no_book(jumps: dict[str, Jump]) -> None:
+    before, after = jumps["ahead"].state, jumps["back a week"].state
+    for books in ("decisions", "calls", "trades", "journal", "settled", "cohorts", "prices"):
+        assert after[books] == before[books], books
+    assert after["violations"] == []
+
+
+def test_weeks_jumped_over_are_missed_and_not_back_dated(jumps: dict[str, Jump]) -> None:
+    before, after = jumps["back a week"].state, jumps["weeks ahead"].state
+    assert after["cohorts"] == before["cohorts"]
+    assert after["missed weeks"] == [SUNDAY + timedelta(weeks=1), SUNDAY + timedelta(weeks=2)]
+    assert after["decisions"] == before["decisions"] | {None: {"missed": 14}}  # nothing was frozen in that week
+    assert after["calls"] == before["calls"]
+    assert after["trades"] == before["trades"]
+    assert set(after["snapshots"]) - set(before["snapshots"]) == {WEEKS_LATER - timedelta(minutes=1)}
+    assert after["violations"] == []
+
+
+def test_a_call_that_the_clock_outran_executes_once(arena: Arena, prepared: str, tmp_path: Path) -> None:
+    with queue_of(arena, prepared, tmp_path) as queue:
+        with queue.cluster(llm_timeout_s=PATIENCE_S):
+            queue.gateway.hold.set()
+            queue.ring("decisions")
+            assert queue.gateway.held.wait(PATIENCE_S)
+            queue.set_clock(DECIDING + timedelta(hours=1))  # past the lease: to everybody else its holder is dead
+            queue.ring("decisions")
+            eventually(lambda: queue.ask(ended).total())
+            before = queue.ask(_state)
+            queue.gateway.over.set()  # now the first answer comes, too
+            eventually(lambda: queue.ask(ended).total() == 2)
+        after = queue.ask(_state)
+    assert before["decisions"][SUNDAY] == {"completed": 12, "failed": 2}  # one model is down
+    assert after["late"] == 1
+    for books in ("decisions", "trades", "journal"):
+        assert after[books] == before[books], books
+    assert after["violations"] == []
+
+
+def test_a_database_gone_while_the_clock_holds_the_guard_stops_nothing(
+    arena: Arena, prepared: str, tmp_path: Path
+) -> None:
+    with queue_of(arena, prepared, tmp_path) as queue, queue.cluster() as cluster:
+        family = {child.pid for child in cluster.children(recursive=True)}
+        queue.set_clock(DECIDING - timedelta(hours=1))  # for an hour the guard replaces nobody
+        queue.ring("sync", "snapshots", "snapshots")
+        with queue.outage():
+            time.sleep(OUTAGE_S)
+        queue.ring("resolutions")
+        eventually(lambda: ("resolutions", True) in queue.ask(ended))
+        assert {child.pid for child in cluster.children(recursive=True)} == family
+    assert (queue.stopped.code, queue.stopped.left) == (0, [])
+
+
+def _all_due() -> None:
+    from django_q.models import Schedule
+
+    jobs.install()
+    Schedule.objects.update(next_run=SUNDAY - timedelta(weeks=3))
+
+
+def _waiting() -> bool:
+    from django_q.models import OrmQ
+
+    return OrmQ.objects.exists()
+
+
+def _state() -> dict[str, Any]:
+    from django.db.models import Count
+    from django_q.models import Schedule
+
+    from agents.models import Decision, JournalEntry, ModelCall, Settlement, Trade
+    from agents.services.audit import verify_ledger
+    from cohorts.models import Cohort, MissedWeek
+    from markets.models import PriceObservation, Run
+    from scoring.models import Snapshot
+
+    weeks = sorted(set(Decision.objects.values_list("universe__week_start", flat=True)), key=repr)
+    taken = Snapshot.objects.filter(taken_at__gte=SUNDAY).values_list("taken_at").annotate(Count("pk"))
+    return {
+        "decisions": {
+            week: dict(Counter(Decision.objects.filter(universe__week_start=week).values_list("status", flat=True)))
+            for week in weeks
+        },
+        "calls": ModelCall.objects.filter(elicitation=None).count(),
+        "late": ModelCall.objects.filter(late=True).count(),
+        "trades": Trade.objects.count(),
+        "journal": JournalEntry.objects.count(),
+        "settled": Settlement.objects.count(),
+        "prices": PriceObservation.objects.count(),
+        "cohorts": list(Cohort.objects.order_by("number").values_list("number", "week_start", "status")),
+        "missed weeks": sorted(MissedWeek.objects.values_list("week_start", flat=True)),
+        "snapshots": dict(taken),
+        "instants": set(Run.objects.filter(at__gt=SUNDAY).values_list("at", flat=True)),
+        "next": dict(Schedule.objects.values_list("name", "next_run")),
+        "violations": verify_ledger().violations,
+    }

@@ -1,0 +1,221 @@
+"""Visitors beside jobs: while a job in another process has its whole work uncommitted, every door answers.
+
+Nothing is timed. The visitor's connection waits for no lock and may write nothing, so a page that does either fails.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.databases import postgres_url
+from tests.kills import ON_POSTGRES, Arena, Database
+
+NOBODY = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.0.0.1:9")
+PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
+"""What an address needs beside the id of a row."""
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
+    url = postgres_url() if ON_POSTGRES else "sqlite"
+    with Database(url, tmp_path_factory.mktemp("readers")) as database:
+        yield Arena(NOBODY, database, django_db_blocker.unblock)
+
+
+@pytest.fixture(scope="module")
+def played(arena: Arena) -> str:
+    name = arena.migrated()
+    arena.read(name, _play)
+    return name
+
+
+@pytest.fixture
+def name(arena: Arena, played: str) -> Iterator[str]:
+    name = arena.database.fresh(played)
+    yield name
+    arena.database.drop(name)
+
+
+@contextmanager
+def held(arena: Arena, name: str, work: Callable[[], Any], *, uncommitted: bool = True) -> Iterator[None]:
+    """A process that has done `work`, stands still, and ends with the block: only then it commits what it did."""
+    done, tell = os.pipe()
+    gate, opens = os.pipe()
+
+    def job() -> int:
+        from django.db import transaction
+
+        os.close(opens)
+        with transaction.atomic() if uncommitted else nullcontext():
+            kept = work()
+            os.write(tell, b".")
+            os.read(gate, 1)  # returns once the parent has closed its end
+            del kept
+        return 0
+
+    pid = arena._fork(name, job)
+    os.close(tell)
+    try:
+        assert os.read(done, 1), "it ended before its work was done"
+        yield
+    finally:
+        os.close(opens)
+        _, status = os.waitpid(pid, 0)
+        os.close(done)
+        os.close(gate)
+    assert status == 0
+
+
+def settlement() -> None:
+    """Pays everybody who holds the market that most hold, and scores it."""
+    from agents.services.settlement import Won, market_settle
+    from markets.models import Market
+    from scoring.services.scores import compute_scores
+    from tests.factories import WEEK
+
+    market = Market.objects.filter(positions__status="open").order_by("pk")[0]
+    assert market_settle(market, Won(market.outcomes.get(side="YES")), at=WEEK + timedelta(days=40))
+    compute_scores(at=WEEK + timedelta(days=40))
+
+
+def snapshots() -> None:
+    from markets.sources.polymarket import Clob
+    from scoring.services.snapshots import take_snapshots
+    from tests.factories import WEEK
+
+    with Clob("http://127.0.0.1:9", retries=0) as clob:
+        assert take_snapshots(at=WEEK + timedelta(days=40), clob=clob).snapshots
+
+
+@pytest.mark.parametrize("job", [settlement, snapshots], ids=lambda job: job.__name__)
+def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
+    arena: Arena, name: str, job: Callable[[], None]
+) -> None:
+    session, before = arena.read(name, _log_in), arena.read(name, _committed)
+    with held(arena, name, job):
+        answers = arena.read(name, lambda: _visit_everything(session))
+        assert arena.read(name, _committed) == before
+    assert arena.read(name, _committed) > before
+    assert {address: status for address, status in answers.items() if status != 200} == {}
+    assert len(answers) > 70
+
+
+def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(arena: Arena, name: str) -> None:
+    before = arena.read(name, _committed)
+    with held(arena, name, _read_a_little, uncommitted=False):
+        arena.read(name, lambda: _impatient() or settlement())
+        assert arena.read(name, _committed) > before
+
+
+def _play() -> None:
+    from django.contrib.auth import get_user_model
+
+    from tests.crowd import crowd
+    from tests.factories import play_week
+
+    crowd(cohorts=2, positions=4, markets=20)
+    play_week()
+    get_user_model().objects.create_superuser("operator")
+
+
+def _impatient(*, may_write: bool = True) -> None:
+    """This process gives up at once where it would have to wait, and is refused any write unless told."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("PRAGMA busy_timeout = 0")
+            cursor.execute(f"PRAGMA query_only = {int(not may_write)}")
+        else:
+            cursor.execute("SET lock_timeout = '1ms'")
+            cursor.execute(f"SET default_transaction_read_only = {'off' if may_write else 'on'}")
+
+
+def _read_a_little() -> Any:
+    """The first of many rows; whoever keeps it keeps the rest to be read."""
+    from agents.models import Trade
+
+    trades = Trade.objects.iterator(chunk_size=1)
+    return next(trades), trades
+
+
+def _log_in() -> str:
+    from django.contrib.auth import get_user_model
+    from django.test import Client
+
+    operator = Client()
+    operator.force_login(get_user_model().objects.get())
+    return operator.cookies["sessionid"].value
+
+
+def _visit_everything(session: str) -> dict[str, int]:
+    """The status of every address that a stranger and an operator can look at."""
+    from django.test import Client
+
+    _impatient(may_write=False)
+    reader, operator = Client(raise_request_exception=False), Client(raise_request_exception=False)
+    operator.cookies["sessionid"] = session
+    answers = {address: reader.get(address, follow=True).status_code for address in (*_pages(), *_endpoints(reader))}
+    return answers | {address: operator.get(address).status_code for address in _administration()}
+
+
+def _pages() -> Iterator[str]:
+    from django.urls import get_resolver, reverse
+
+    from agents.models import Decision, Forecast
+    from markets.models import Market, Question, Universe, UniverseEntry
+    from scoring.models import ImportCollection
+
+    rows = {"decision": Decision, "forecast": Forecast, "market": Market, "question": Question, "universe": Universe}
+    entry = UniverseEntry.objects.order_by("pk")[0]
+    named = {
+        "import": {"slug": ImportCollection.objects.order_by("pk")[0].slug},
+        "compare": {"first": "gpt-5.1", "second": "grok-4"},
+        "picture": {"name": "leaderboard"},
+        "sitemap": {"section": "decisions"},
+        "universe-entry": {"pk": entry.universe_id, "market": entry.market_id},
+    }
+    patterns = list(get_resolver("arena_site.urls_pages").url_patterns)
+    for pattern in patterns:
+        if hasattr(pattern, "url_patterns"):
+            patterns += pattern.url_patterns
+            continue
+        row = {"pk": rows[pattern.name].objects.order_by("pk")[0].pk} if pattern.name in rows else {}
+        needed = PLACES | row | named.get(pattern.name, {})
+        yield reverse(pattern.name, kwargs={key: needed[key] for key in pattern.pattern.converters})
+
+
+def _endpoints(reader: Any) -> Iterator[str]:
+    from arena_site.api import ENDPOINTS
+
+    yield from ("/api/schema/", "/api/docs/")
+    for prefix, viewset in ENDPOINTS.items():
+        yield (address := f"/api/v1/{prefix}/")
+        if hasattr(viewset, "retrieve"):
+            row = reader.get(address).json()["results"][0]
+            name = getattr(viewset, "lookup_field", "pk")
+            if (key := row.get("id" if name == "pk" else name)) is not None:
+                yield f"{address}{key}/"
+
+
+def _administration() -> Iterator[str]:
+    from django.contrib import admin
+    from django.urls import reverse
+
+    yield reverse("admin:index")
+    for model in admin.site._registry:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        yield reverse(f"{name}_changelist")
+        if (row := model._default_manager.first()) is not None:
+            yield reverse(f"{name}_change", args=[row.pk])
+
+
+def _committed() -> int:
+    from agents.models import Settlement
+    from scoring.models import Snapshot
+
+    return Settlement.objects.count() + Snapshot.objects.count()

@@ -1,0 +1,132 @@
+"""The fault matrix: what each command makes of each thing that an upstream may do wrong, at each of its requests.
+
+A cell says what comes of it, and how often the upstream is asked. `tests.faults.doors` spells the words out: beyond
+them nothing on record may change, and the same command succeeds an hour later, when the fault is gone.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import stamina
+from django.db import transaction
+from django.test import override_settings
+from pytest_httpserver import HTTPServer
+
+from agents.services import asking
+from tests.faults.doors import DOORS, HOUR, Door, facts
+from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
+from tests.markets.test_http import Act
+from tests.venue import Venue, run
+
+MATRIX = """
+                        catalogue  page two  look-up    winner    jump        midpoints  books       freeze    model
+takes no connection     fails      fails     fails      fails     stale       stale      all stale   stale     fails
+refuses the connection  fails      fails     fails      fails     stale       stale      all stale   stale     fails
+resets the connection   fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+never answers           fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+drips its headers       fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+drips its body          fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+breaks off in the body  fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+sends without end       fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+sends 40 MiB            fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+400                     fails 1    part 1    fails 1    fails 1   bookless 3  stale 4    bookless 2  stale 4   fails 1
+401                     fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+402                     fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+403                     fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+404                     fails 2    part 1    gone 1     waits 1   bookless 3  stale 4    bookless 2  stale 4   fails 1
+408                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+422                     fails 1    part 1    gone 1     fails 1   bookless 3  stale 4    bookless 2  stale 4   fails 1
+429                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+429, retry at once      fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+429, retry in 30 years  fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+500                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+502                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+503                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+504                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+503, retry in 30 years  fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+301 to elsewhere        fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
+HTML with 200           fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+nothing with 200        fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+half a JSON with 200    fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+an error with 200       fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
+a rate limit with 200   fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+other JSON with 200     fails 1    part 1    skips 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
+bytes that are no text  fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+"""
+
+ADDRESSES = {"GAMMA_BASE_URL": "/gamma", "CLOB_BASE_URL": "/clob", "OPENROUTER_BASE_URL": "/gateway"}
+TIMEOUTS = dict.fromkeys(ADDRESSES, "ARENA_VENUE_TIMEOUT_S") | {"OPENROUTER_BASE_URL": "ARENA_LLM_TIMEOUT_S"}
+
+
+def _cells() -> dict[tuple[str, str], tuple[str, int | None]]:
+    """The matrix: what (door, fault) comes to, and in how many requests where any arrives."""
+    heading, *lines = MATRIX.strip("\n").splitlines()
+    starts = [match.start() for match in re.finditer(r"(?<=  )\S", heading)]
+    columns = [slice(start, end) for start, end in zip(starts, [*starts[1:], None], strict=True)]
+    cells = {}
+    for line in lines:
+        for column in columns:
+            word, requests = re.fullmatch(r"(\D+?)(?: (\d+))?", line[column].strip()).groups()
+            cells[heading[column].strip(), line[: starts[0]].strip()] = word, requests and int(requests)
+    return cells
+
+
+CELLS = _cells()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[None]:
+    """One retry of what may pass, at venues and at the gateway alike, and no wait before it."""
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 1
+    monkeypatch.setattr(asking, "FIRST_PAUSE_S", 0)
+    with stamina.set_testing(True, attempts=2, cap=True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def entered(
+    request: pytest.FixtureRequest, venue_server: HTTPServer, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[tuple[Door, list[Act]]]:
+    """A door, its world built once: what a test does to it is undone with the test's own transaction."""
+    door: Door = request.param
+    venue_server.clear()
+    addresses = {name: venue_server.url_for(path) for name, path in ADDRESSES.items()}
+    with django_db_blocker.unblock(), override_settings(**addresses), transaction.atomic():
+        venue = Venue(venue_server)
+        door.world(venue)
+        yield door, [door.before(venue)] if door.before else []
+        transaction.set_rollback(True)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("entered", DOORS, indirect=True, ids=lambda door: door.name)
+def test_fault_of_an_upstream(entered: tuple[Door, list[Act]], fault: str, settings: Any) -> None:
+    door, before = entered
+    what, (word, requests) = FAULTS[fault], CELLS[door.name, fault]
+    with faulty(what, *before) as upstream:
+        setattr(settings, door.setting, upstream.url)
+        setattr(settings, TIMEOUTS[door.setting], TINY_TIMEOUT_S if what.hangs else TIMEOUT_S)
+        assert facts(door, door.at, door.means[word]) == door.means[word]
+    assert requests is None or upstream.requests == len(before) + requests
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("fault", ["resets the connection", "401", "404", "429", "503", "other JSON with 200"])
+@pytest.mark.parametrize("entered", DOORS, indirect=True, ids=lambda door: door.name)
+def test_command_succeeds_once_the_fault_is_gone(entered: tuple[Door, list[Act]], fault: str, settings: Any) -> None:
+    door, before = entered
+    address = getattr(settings, door.setting)
+    with faulty(FAULTS[fault], *before) as upstream:
+        setattr(settings, door.setting, upstream.url)
+        run(door.command, door.at, **door.options)
+    setattr(settings, door.setting, address)
+    assert facts(door, door.at + HOUR, door.then) == door.then
+
+
+def test_matrix_holds_every_fault_and_every_word_of_every_door() -> None:
+    assert CELLS.keys() == {(door.name, fault) for door in DOORS for fault in FAULTS}
+    stated = {(door, word) for (door, _), (word, _) in CELLS.items()}
+    assert stated == {(door.name, word) for door in DOORS for word in door.means}

@@ -1,0 +1,145 @@
+"""What becomes of a decision for each thing that the gateway may answer: how often it asks, what it costs, how it ends.
+
+The first run is followed by another an hour later, when the model answers with a HOLD: whatever is not final succeeds.
+"""
+
+import json
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from agents.models import Decision, ModelCall
+from agents.services import asking
+from tests.faults.upstream import FAULTS, Fault, answering, faulty
+from tests.markets.test_http import Act, saying
+from tests.venue import DECISION, GPT, HOLD, SUNDAY, Venue, run
+
+ONE = {"family": "gpt-5.1"}
+HOUR = timedelta(hours=1)
+CENT = Decimal("0.01")
+
+
+def said(content: Any, *, choice: Any = None, message: Any = None, **body: Any) -> Act:
+    """A completion that costs a cent, with changes at each of its depths."""
+    inner = {"role": "assistant", "content": content} | (message or {})
+    outer = {"index": 0, "finish_reason": "stop", "message": inner} | (choice or {})
+    return answering(200, {"id": "gen-1", "model": GPT, "choices": [outer], "usage": {"cost": 0.01}} | body)
+
+
+HELD = json.dumps(HOLD)
+GOOD, MALFORMED = said(HELD), said("{")
+PARTS = [{"type": "reasoning", "text": ""}, {"type": "text", "text": HELD[:20]}, {"type": "text", "text": HELD[20:]}]
+TWO = [{"message": {"content": HELD}}, {"message": {"content": "x"}}]
+RATE_LIMITED = answering(429, {"error": {"code": 429, "message": "slow down"}}, "Retry-After: 0")
+NO_CREDIT = answering(402, {"error": {"code": 402, "message": "insufficient credits"}})
+DAY_OVER = answering(429, {"error": {"code": 429, "message": "free-models-per-day"}})
+DISTANT = answering(503, None, "Retry-After: Fri, 01 Jan 99999999999 00:00:00 GMT")
+COSTLY_ERROR = answering(200, {"error": {"code": 502}, "usage": {"cost": 0.01}})
+TOOL = {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": {"name": "buy"}}]}
+NOWHERE = json.dumps({"action": "BET", "bets": [{"market_id": "0", "side": "YES", "amount": 100}]})
+NO = {"code": 403, "message": "no"}
+
+FAILS, HOLDS, COMPLETES = "failed", "held by fallback", "completed"
+CASES = {
+    # what is answered: (results of the calls, their cost in cents, the decision's end, the answers, the last for ever)
+    "good": ("answered", 1, COMPLETES, GOOD),
+    "in parts": ("answered", 1, COMPLETES, said(PARTS)),
+    "several choices": ("answered", 1, COMPLETES, said(HELD, choices=TWO)),
+    "by a dated release of the model": ("answered", 1, COMPLETES, said(HELD, model=f"{GPT}-2025-12-11")),
+    "an endless finish reason": ("answered", 1, COMPLETES, said(HELD, choice={"finish_reason": "s" * 9_999})),
+    "endless names": ("answered", 1, COMPLETES, said(HELD, id="g" * 9_999, provider="p" * 9_999)),
+    "NUL and half a character": ("answered", 1, COMPLETES, said("\0\ud800" + HELD)),
+    "dearer than anything": ("answered", 0, COMPLETES, said(HELD, usage={"cost": 10_001})),
+    "for less than nothing": ("answered", 0, COMPLETES, said(HELD, usage={"cost": -1})),
+    "null": ("declined", 1, HOLDS, said(None)),
+    "empty": ("declined", 1, HOLDS, said("")),
+    "blank": ("declined", 1, HOLDS, said(" \n\t ")),
+    "an empty list of parts": ("declined", 1, HOLDS, said([])),
+    "a call of a tool": ("declined", 1, HOLDS, said(None, message=TOOL)),
+    "a refusal": ("declined", 1, HOLDS, said(None, message={"refusal": "I can not help with that"})),
+    "filtered": ("declined", 1, HOLDS, said("", choice={"finish_reason": "content_filter"})),
+    "nothing but thinking": ("declined", 1, HOLDS, said("", choice={"finish_reason": "length"})),
+    "malformed for ever": ("malformed malformed malformed", 3, HOLDS, said("I would rather wait.")),
+    "malformed twice, then null": ("malformed malformed declined", 3, HOLDS, MALFORMED, MALFORMED, said(None)),
+    "malformed, then good": ("malformed answered", 2, COMPLETES, MALFORMED, GOOD),
+    "broken off": ("malformed answered", 2, COMPLETES, said(HELD[:-5], choice={"finish_reason": "length"}), GOOD),
+    "a megabyte of prose": ("malformed answered", 2, COMPLETES, said("wait " * 220_000), GOOD),
+    "malformed, then a rate limit": ("malformed failed answered", 2, COMPLETES, MALFORMED, RATE_LIMITED, GOOD),
+    "a rate limit, then good": ("failed answered", 1, COMPLETES, RATE_LIMITED, GOOD),
+    "malformed, then no credit": ("malformed failed", 1, FAILS, MALFORMED, NO_CREDIT),
+    "a bet on nothing": ("refused", 1, FAILS, said(NOWHERE)),
+    "no choices": ("failed failed", 2, FAILS, said("", choices=[])),
+    "an error with its cost": ("failed failed", 2, FAILS, COSTLY_ERROR),
+    "an error beside an answer": ("failed", 1, FAILS, said(HELD, error=NO)),
+    "an error in the choice": ("failed", 1, FAILS, said("", choice={"error": NO})),
+    "broken off by its provider": ("failed failed", 2, FAILS, said("{", choice={"finish_reason": "error"})),
+    "content that is no text": ("failed", 1, FAILS, said({"text": HELD})),
+    "pictures": ("failed", 1, FAILS, said([{"type": "image_url"}])),
+    "by another model": ("failed", 1, FAILS, said(HELD, model="x-ai/grok-4")),
+    "by another vendor": ("failed", 1, FAILS, said(HELD, model="azure/gpt-5.2")),
+    "the free tier's day is over": ("failed", 0, FAILS, DAY_OVER),
+    "a wait until a year that is none": ("failed failed", 0, FAILS, DISTANT),
+    "a number without end": ("failed failed", 0, FAILS, answering(200, b'{"choices": ' + b"9" * 9_999 + b"}")),
+    "nested without end": ("failed failed", 0, FAILS, answering(200, b"[" * 200_000)),
+    "nine megabytes": ("failed", 0, FAILS, said("wait " * 1_900_000)),
+    "a text compressed badly": ("failed failed", 0, FAILS, answering(200, b"none", "Content-Encoding: gzip")),
+}
+
+
+@pytest.fixture(autouse=True)
+def patience(venue: Venue, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    """One retry of the transport, without a wait; one market, one cohort."""
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 1
+    settings.ARENA_LLM_TIMEOUT_S = 5
+    monkeypatch.setattr(asking, "FIRST_PAUSE_S", 0)
+    venue.market("Will it rain?")
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_answer_of_the_gateway(venue: Venue, settings: Any, name: str) -> None:
+    results, cents, end, *answers = CASES[name]
+    address = settings.OPENROUTER_BASE_URL
+    with faulty(Fault(answers[-1]), *answers[:-1]) as upstream:
+        settings.OPENROUTER_BASE_URL = upstream.url
+        ran = run("run_decisions", DECISION, **ONE)
+    decision, calls = Decision.objects.get(), list(ModelCall.objects.order_by("sequence"))
+    assert " ".join(call.result for call in calls) == results
+    assert upstream.requests == len(calls)
+    assert (Decimal(ran["cost_usd"]), ran["trades"]) == (cents * CENT, 0)
+    assert (ran.code, ran["failed"], ran["fallback_holds"]) == (end == FAILS, end == FAILS, end == HOLDS)
+    assert (decision.status, decision.action) == (("failed", None) if end == FAILS else ("completed", "HOLD"))
+    assert decision.fallback is (end == HOLDS)
+    assert all(call.error for call in calls if call.result != "answered")
+    settings.OPENROUTER_BASE_URL = address
+    later = run("run_decisions", DECISION + HOUR, **ONE)
+    assert (later.code, later["asked"], later["completed"]) == (0, *[int(end == FAILS)] * 2)
+    decision.refresh_from_db()
+    assert (decision.status, decision.action, decision.fallback) == ("completed", "HOLD", end == HOLDS)
+    kept = ModelCall.objects.order_by("sequence")[: len(calls)]
+    assert [(call.raw_response, call.cost_usd) for call in kept] == [(c.raw_response, c.cost_usd) for c in calls]
+    assert run("verify_ledger", DECISION + HOUR).code == 0
+
+
+def test_what_came_before_the_cut_is_kept_with_the_call(venue: Venue, settings: Any) -> None:
+    half = b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"id": "gen-1", "choices": [{"mess'
+    with faulty(Fault(saying(half))) as upstream:
+        settings.OPENROUTER_BASE_URL = upstream.url
+        assert run("run_decisions", DECISION, **ONE)["failed"] == 1
+    call = ModelCall.objects.order_by("sequence").first()
+    assert call is not None
+    assert (call.raw_response, call.http_status) == ('{"id": "gen-1", "choices": [{"mess', 200)
+    assert call.error == "gateway: POST /chat/completions was cut off before its answer was complete"
+
+
+def test_gateway_that_hangs_for_all_ends_in_time_and_is_named_for_each(venue: Venue, settings: Any) -> None:
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 0
+    settings.ARENA_LLM_TIMEOUT_S = 0.1
+    with faulty(FAULTS["drips its body"]) as upstream:
+        settings.OPENROUTER_BASE_URL = upstream.url
+        ran = run("run_decisions", DECISION)
+    assert (ran.code, ran["asked"], ran["failed"], upstream.requests) == (1, 7, 7, 7)
+    assert len(ran.complaint.strip().splitlines()) == 7

@@ -1,0 +1,349 @@
+"""A field of the wrong type, one at a time: which rows it costs, what of a row is still taken, what stays on record.
+
+In the tables a value stands as it does in JSON. Each test plays every wrong value of a field at once, on a market or
+a model of its own, so that it shows too that the others lose nothing by it.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import stamina
+from werkzeug import Request, Response
+
+from agents.models import Decision, Position
+from markets.models import Market, Outcome, Run
+from tests.faults.upstream import Fault, answering, faulty
+from tests.venue import DECISION, GPT, HOLD, SUNDAY, Prompt, Venue, bet, run
+
+ABSENT = "absent"
+WRONG = [ABSENT, "null", "7", "true", '"x"', "[]", "{}", '""']
+EVERY = " ".join(WRONG)
+LATER = SUNDAY + timedelta(hours=6)
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> Iterator[None]:
+    """Retries happen, the waits between them do not."""
+    with stamina.set_testing(True, attempts=99, cap=True):
+        yield
+
+
+def spoiled(row: dict[str, Any], path: str, value: str) -> dict[str, Any]:
+    """The row with the field at `path` set to a JSON value, or taken out."""
+    head, _, rest = path.partition(".")
+    if rest:
+        inner = row[head]
+        return row | {
+            head: [spoiled(inner[0], rest, value)] if isinstance(inner, list) else spoiled(inner, rest, value)
+        }
+    others = {name: kept for name, kept in row.items() if name != head}
+    return others if value == ABSENT else others | {head: json.loads(value)}
+
+
+# ── Gamma's rows in a sync ────────────────────────────────────────────────────────────────────────
+
+WHOLE_ROW = {
+    "description": "The rules.",
+    "category": "Weather",
+    "tags": [{"label": "Rain"}],
+    "liquidity": "500",
+    "liquidityNum": 500,
+    "bestBid": 0.39,
+    "bestAsk": 0.41,
+    "closedTime": None,
+    "enableOrderBook": True,
+    "umaResolutionStatus": "proposed",
+    "umaResolutionStatuses": '["proposed"]',
+}
+GAMMA = {
+    # field: (values that cost the row, values that change what is on record); for all others it stays as it was
+    "question": ('absent null 7 true [] {} ""', '"x"'),
+    "outcomes": (EVERY, ""),
+    "outcomePrices": (EVERY, ""),
+    "closed": ('7 "x" [] {} ""', "true"),
+    "clobTokenIds": ("", ""),
+    "active": ("", ""),
+    "acceptingOrders": ("", ""),
+    "enableOrderBook": ("", ""),
+    "conditionId": ("", '7 "x"'),
+    "slug": ("", '"x"'),
+    "description": ("", '"x"'),
+    "category": ("", EVERY),  # else its tags say
+    "tags": ("", ""),
+    "events": ("", ""),
+    "volume": ("", ""),
+    "volumeNum": ("", "7"),
+    "liquidity": ("", ""),
+    "liquidityNum": ("", "7"),
+    "endDate": ("", ""),
+    "closedTime": ("", ""),
+    "bestBid": ("", EVERY),  # an offer that is not stated now is not an offer
+    "bestAsk": ("", EVERY),
+    "umaResolutionStatus": ("", '"x"'),
+    "umaResolutionStatuses": ("", ""),
+    "negRisk": ("", ""),  # a field that nobody reads
+}
+
+
+@pytest.mark.parametrize("name", GAMMA)
+def test_field_of_a_gamma_row(venue: Venue, settings: Any, name: str) -> None:
+    lost, changed = (set(values.split()) for values in GAMMA[name])
+    rows = {value: venue.market(f"Known, then {value}?", **WHOLE_ROW) for value in WRONG}
+    assert run("sync_markets", SUNDAY)["created"] == len(WRONG)
+    known = {value: Market.objects.get(external_id=rows[value]["id"]) for value in WRONG}
+    before = {value: on_record(market) for value, market in known.items()}
+    new = {value: venue.market(f"New, with {value}?", **WHOLE_ROW) for value in WRONG}
+    page = [spoiled(row, name, value) for listed in (rows, new) for value, row in listed.items()]
+    with faulty(Fault(answering(200, {"markets": page}))) as upstream:
+        settings.GAMMA_BASE_URL = upstream.url
+        ran = run("sync_markets", LATER)
+    assert (ran.code, ran["seen"], ran["skipped"]) == (0, len(page), 2 * len(lost))
+    assert ran["created"] == len(WRONG) - len(lost) - (name == "closed")  # one that is new and closed is left alone
+    log = " ".join(Run.objects.latest("pk").log)
+    assert {value for value, row in rows.items() if f"skipped {row['id']}: " in log} == lost
+    assert {value for value, market in known.items() if on_record(market) != before[value]} == changed
+
+
+def on_record(market: Market) -> list[Any]:
+    described = Market.objects.filter(pk=market.pk).values_list(
+        *("question", "kind", "status", "accepts_orders", "oracle_status", "condition_id", "slug", "description"),
+        *("category", "event_id", "event_title", "volume", "liquidity", "closes_at"),
+    )
+    return [*described, *Outcome.objects.filter(market=market).values_list("name", "token_id", "quote", "price", "bid")]
+
+
+def test_id_that_is_none_costs_the_row_and_no_other(venue: Venue) -> None:
+    for value in WRONG:
+        row = venue.market(f"With the id {value}?")
+        venue.rows[row["id"]] = spoiled(row, "id", value)
+    ran = run("sync_markets", SUNDAY)
+    assert (ran.code, ran["created"], ran["skipped"]) == (0, 2, 6)
+    assert set(Market.objects.values_list("external_id", flat=True)) == {"7", "x"}
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e99999999999999999999", "9" * 5000, "0." + "3" * 5000])
+def test_number_that_can_not_be_held_costs_its_own_field(venue: Venue, settings: Any, number: str) -> None:
+    rows = [venue.market("Broken?", volumeNum=-1), venue.market("Whole?")]
+    page = json.dumps({"markets": rows}).replace('"volumeNum": -1', f'"volumeNum": {number}')
+    with faulty(Fault(answering(200, page.encode()))) as upstream:
+        settings.GAMMA_BASE_URL = upstream.url
+        ran = run("sync_markets", SUNDAY)
+    assert (ran.code, ran["created"], ran["skipped"]) == (0, 2, 0)
+    assert Market.objects.get(question="Broken?").volume == 999_999  # as the text beside it says
+
+
+@pytest.mark.parametrize("name", ["conditionId", "slug", "category", "endDate", "umaResolutionStatus", "volume"])
+def test_endless_text_is_cut_or_left_out_and_fails_no_batch(venue: Venue, name: str) -> None:
+    venue.market("Endless?", **{name: "9" * 100_000})
+    venue.market("Whole?")
+    ran = run("sync_markets", SUNDAY)
+    assert (ran.code, ran["created"]) == (0, 2)
+
+
+# ── Gamma's rows in a settlement ──────────────────────────────────────────────────────────────────
+
+FINAL = {
+    # field: values in spite of which the market settles; for all others it waits, or its row is skipped
+    "id": "",
+    "question": '"x"',
+    "outcomes": "",
+    "outcomePrices": "",
+    "closed": "true",
+    "umaResolutionStatus": "",
+    "clobTokenIds": EVERY,
+    "acceptingOrders": EVERY,
+    "closedTime": EVERY,
+    "conditionId": EVERY,
+    "events": EVERY,
+}
+
+
+@pytest.mark.parametrize("name", FINAL)
+def test_field_of_a_final_row_settles_nothing_wrong(venue: Venue, name: str) -> None:
+    held(venue, WRONG)
+    for value in WRONG:
+        venue.resolve(value, "Yes")
+    for value, row in zip(WRONG, list(venue.rows.values()), strict=True):
+        venue.rows[row["id"]] = spoiled(row, name, value)
+    ran = run("check_resolutions", LATER)
+    settles = set(FINAL[name].split())
+    assert (ran.code, ran["resolved"], ran["positions_settled"], ran["cancelled"]) == (0, *[len(settles)] * 2, 0)
+    paid = Position.objects.filter(status=Position.Status.SETTLED)
+    assert set(paid.values_list("settlement__payout", flat=True)) <= {Decimal("125.00")}
+    assert Position.objects.open().count() == len(WRONG) - len(settles)
+    assert run("verify_ledger", LATER).code == 0
+
+
+def held(venue: Venue, questions: list[str]) -> None:
+    """Markets that one agent holds, each for 50 dollars at 0.40."""
+    for question in questions:
+        venue.market(question)
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    venue.says(GPT, bet(questions[0], "YES", 50, *((question, "YES", 50) for question in questions[1:])))
+    assert run("run_decisions", DECISION, family="gpt-5.1")["trades"] == len(questions)
+
+
+# ── the CLOB's midpoints, books and winners ───────────────────────────────────────────────────────
+
+MIDPOINTS = {
+    '"0.41"': True,
+    "0.41": True,
+    '"0.4100000000000000000000000000000001"': True,
+    **dict.fromkeys(["null", "7", "true", '"x"', "[]", "{}", '""', '{"mid": "0.41"}', '["0.41"]'], False),
+    **dict.fromkeys(['"NaN"', "NaN", "Infinity", "-0.41", '"1.01"', "0", '"1"', "1e-400", '"٠.٤"'], False),
+}
+"""A midpoint as the CLOB may write it, and whether it is believed; where not, the last price stands, flagged."""
+
+
+def test_midpoint_of_a_token(venue: Venue, settings: Any) -> None:
+    held(venue, list(MIDPOINTS))
+    answer = ", ".join(f'"{venue.tokens(value)[0]}": {value}' for value in MIDPOINTS)
+    with faulty(Fault(answering(200, f"{{{answer}}}".encode()))) as upstream:
+        settings.CLOB_BASE_URL = upstream.url
+        ran = run("take_snapshots", LATER)
+    believed = sum(MIDPOINTS.values())
+    assert (ran.code, ran["priced"], ran["fallback_prices"]) == (0, believed, len(MIDPOINTS) - believed)
+    marked = Outcome.objects.filter(side="YES")
+    found = {outcome.market.question: (outcome.price, outcome.price_stale) for outcome in marked}
+    assert found == {
+        value: (Decimal("0.41"), False) if usable else (Decimal("0.40"), True) for value, usable in MIDPOINTS.items()
+    }
+
+
+BID, ASK = '[{"price": "0.695", "size": "10"}]', '[{"price": "0.705", "size": "10"}]'
+BOOKS = {
+    f'"bids": {BID}, "asks": {ASK}': True,
+    f'"bids": {BID}, "asks": {ASK}, "asset_id": "of another"': False,
+    **{f'"bids": {BID}, "asks": {value}': False for value in WRONG[1:]},
+    **{f'"bids": {value}, "asks": {ASK}': False for value in WRONG[1:]},
+    **{f'"bids": [{{"price": {value}}}], "asks": {ASK}': False for value in WRONG[1:]},
+    **{f'"bids": [{{"price": "0.695", "size": {v}}}], "asks": {ASK}': v == "7" for v in WRONG[1:]},
+    f'"bids": {ASK}, "asks": {BID}': False,
+    f'"bids": [{{"price": "0.5"}}], "asks": {ASK}': False,
+}
+"""The book behind a midpoint far from Gamma's price, and whether it bears the midpoint out."""
+
+
+def test_book_behind_a_doubtful_midpoint(venue: Venue, settings: Any) -> None:
+    held(venue, list(BOOKS))
+    tokens = {book: venue.tokens(book)[0] for book in BOOKS}
+    books = ", ".join(f'{{"asset_id": "{token}", {book}}}' for book, token in tokens.items())
+    midpoints = answering(200, dict.fromkeys(tokens.values(), "0.70"))
+    with faulty(Fault(answering(200, f"[null, 7, {books}]".encode())), midpoints) as upstream:
+        settings.CLOB_BASE_URL = upstream.url
+        assert run("take_snapshots", LATER).code == 0
+    believed = Outcome.objects.filter(side="YES", price=Decimal("0.70"), price_stale=False)
+    assert {o.market.question for o in believed} == {book for book, usable in BOOKS.items() if usable}
+    assert not Outcome.objects.filter(side="YES", price=Decimal("0.40"), price_stale=False).exists()
+
+
+YES, NO = '"token_id": "{yes}", "winner": true', '"token_id": "{no}", "winner": '
+SETTLES, WAITS, FAILS = "settles", "waits", "fails"
+WINNERS = {
+    f"[{{{YES}}}]": SETTLES,
+    f"[{{{YES}}}, {{{NO} false}}, null, 7]": SETTLES,
+    f"[{{{YES}}}, {{{YES}}}]": WAITS,
+    f'[{{{YES}}}, {{{NO} "true"}}]': WAITS,
+    f"[{{{NO} true}}]": WAITS,
+    **{f'[{{"token_id": "{{yes}}", "winner": {value}}}]': WAITS for value in WRONG[1:] if value != "true"},
+    **{f'[{{"token_id": {value}, "winner": true}}]': WAITS for value in WRONG[1:]},
+    **{f"[{value}]": WAITS for value in WRONG[1:]},
+    "[]": WAITS,
+    **{value: FAILS for value in WRONG[1:] if value != "[]"},
+}
+"""What the CLOB shows as a market's tokens, and what becomes of the market: closed at 1 and 0, its oracle silent."""
+
+
+def test_winner_that_the_clob_flags(venue: Venue, settings: Any) -> None:
+    held(venue, list(WINNERS))
+    tokens = {}
+    for shown in WINNERS:
+        venue.close(shown, "1", "0")
+        yes, no = venue.tokens(shown)
+        tokens[venue.row(shown)["conditionId"]] = shown.replace("{yes}", yes).replace("{no}", no)
+
+    def answer(request: Request) -> Response:
+        return Response(f'{{"tokens": {tokens[request.path.rsplit("/", 1)[1]]}}}')
+
+    venue.server.expect_request(re.compile("^/odd/markets/")).respond_with_handler(answer)
+    settings.CLOB_BASE_URL = venue.server.url_for("/odd")
+    ran = run("check_resolutions", LATER)
+    counted = Counter(WINNERS.values())
+    assert (ran.code, ran["resolved"], ran["waiting"]) == (1, counted[SETTLES], counted[WAITS])
+    assert len(ran.complaint.strip().splitlines()) == counted[FAILS]
+    settled = Market.objects.filter(status=Market.Status.RESOLVED, winning_outcome__side="YES")
+    assert {m.question for m in settled} == {shown for shown, end in WINNERS.items() if end == SETTLES}
+
+
+# ── a completion ──────────────────────────────────────────────────────────────────────────────────
+
+COMPLETION = {
+    "id": "gen-1",
+    "provider": "Scripted",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": json.dumps(HOLD), "refusal": None, "reasoning": None},
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "completion_tokens_details": {"reasoning_tokens": 3},
+        "cost": 0.001,
+    },
+}
+FIELDS = {
+    # field: (values with which the call fails and is tried again later, values that end in a HOLD by fallback)
+    "id": ("", ""),
+    "model": ('"x"', ""),
+    "provider": ("", ""),
+    "error": ('7 true "x"', ""),
+    "choices": ('null 7 true "x" [] {} ""', ""),
+    "choices.index": ("", ""),
+    "choices.error": ('7 true "x"', ""),
+    "choices.finish_reason": ("", ""),
+    "choices.message": ('null 7 true "x" [] ""', "{}"),
+    "choices.message.role": ("", ""),
+    "choices.message.content": ("7 true {}", 'null "x" [] ""'),
+    "choices.message.refusal": ("", '"x"'),
+    "choices.message.reasoning": ("", ""),
+    "usage": ("", ""),
+    "usage.prompt_tokens": ("", ""),
+    "usage.completion_tokens": ("", ""),
+    "usage.completion_tokens_details": ("", ""),
+    "usage.cost": ("", ""),
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_field_of_a_completion(venue: Venue, settings: Any, name: str) -> None:
+    venue.market("Will it rain?")
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    values: dict[str, str] = {}
+
+    def answer(request: Request) -> Response:
+        model = Prompt(request.get_json(), {}).model
+        value = values.setdefault(model, WRONG[1:][len(values)])
+        return Response(json.dumps(spoiled(COMPLETION | {"model": model}, name, value)))
+
+    venue.server.expect_request("/odd/chat/completions").respond_with_handler(answer)
+    settings.OPENROUTER_BASE_URL = venue.server.url_for("/odd")
+    ran = run("run_decisions", DECISION)
+    decided = {values[decision.agent.model_id]: decision for decision in Decision.objects.all()}
+    failed = {value for value, decision in decided.items() if decision.status == Decision.Status.FAILED}
+    held_back = {value for value, decision in decided.items() if decision.fallback}
+    assert (failed, held_back) == tuple(set(listed.split()) for listed in FIELDS[name])
+    assert (ran.code, ran["failed"], ran["completed"]) == (int(bool(failed)), len(failed), 7 - len(failed))
+    settings.OPENROUTER_BASE_URL = venue.server.url_for("/gateway")
+    later = run("run_decisions", DECISION + timedelta(hours=1))
+    assert (later.code, later["asked"], later["completed"]) == (0, len(failed), len(failed))

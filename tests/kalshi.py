@@ -1,0 +1,84 @@
+"""A scripted Kalshi for tests, beside `tests.venue` on the same local server."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+
+class Kalshi:
+    """The second venue. Everything is public and may be bent by a test."""
+
+    def __init__(self, server: HTTPServer) -> None:
+        self.server = server
+        self.events: dict[str, dict[str, Any]] = {}
+        self.markets: dict[str, dict[str, Any]] = {}
+        self.gone: set[str] = set()
+        self.down = self.dies_midway = False
+        self.page = 2
+        self.requests: list[str] = []
+        server.expect_request("/kalshi/events").respond_with_handler(self._catalogue)
+        server.expect_request(re.compile(r"^/kalshi/markets/[^/]+$")).respond_with_handler(self._market)
+
+    def event(self, title: str, *options: str, exclusive: bool = True, volume: int = 1000) -> list[dict[str, Any]]:
+        """Lists an event with a market for each option (one of its own without any) and returns their raw rows."""
+        ticker = f"KX{len(self.events) + 1}"
+        self.events[ticker] = {
+            "event_ticker": ticker,
+            "title": title,
+            "category": "Politics",
+            "mutually_exclusive": exclusive,
+        }
+        rows = [
+            {
+                "ticker": f"{ticker}-{place}",
+                "event_ticker": ticker,
+                "title": title,
+                "yes_sub_title": option,
+                "status": "active",
+                "result": "",
+                "close_time": "2026-06-30T03:59:00Z",
+                "yes_bid_dollars": "0.3900",
+                "yes_ask_dollars": "0.4100",
+                "last_price_dollars": "0.4000",
+                "volume_fp": f"{volume}.00",
+            }
+            for place, option in enumerate(options or ("Yes",))
+        ]
+        self.markets |= {row["ticker"]: row for row in rows}
+        return rows
+
+    def quote(self, row: dict[str, Any], bid: str, ask: str, trade: str = "0.0000") -> None:
+        row.update(yes_bid_dollars=bid, yes_ask_dollars=ask, last_price_dollars=trade)
+
+    def end(self, rows: Iterable[dict[str, Any]], status: str, result: str = "", pays: str | None = None) -> None:
+        """Moves markets to a status past their close, without any quote left."""
+        for row in rows:
+            row.update(status=status, result=result, yes_bid_dollars="0.0000", yes_ask_dollars="1.0000")
+            if pays is not None:
+                row["settlement_value_dollars"] = pays
+
+    def _catalogue(self, request: Request) -> Response:
+        self.requests.append(request.path)
+        if self.down or (self.dies_midway and "cursor" in request.args):
+            return Response('{"error":"too many requests"}', 503)
+        nested = [
+            event | {"markets": [row for row in self.markets.values() if row["event_ticker"] == ticker]}
+            for ticker, event in self.events.items()
+        ]
+        listed = [event for event in nested if any(row["status"] == "active" for row in event["markets"])]
+        start = int(request.args.get("cursor", "0"))
+        cursor = str(start + self.page) if start + self.page < len(listed) else ""
+        return Response(json.dumps({"events": listed[start : start + self.page], "cursor": cursor}))
+
+    def _market(self, request: Request) -> Response:
+        self.requests.append(request.path)
+        ticker = request.path.rsplit("/", 1)[1]
+        if self.down:
+            return Response("<html>down</html>", 503)
+        if ticker in self.gone or ticker not in self.markets:
+            return Response('{"error":{"code":"not_found"}}', 404)
+        return Response(json.dumps({"market": self.markets[ticker]}))

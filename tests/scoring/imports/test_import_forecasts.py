@@ -1,0 +1,246 @@
+"""`manage.py import_forecasts`: each contents once, every refusal on record, a board that is `rank`'s."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+
+from scoring.imports.long import parts
+from scoring.models import ForecastImport, ImportBoard, ImportCollection, ImportedForecast, Leaderboard
+from scoring.services import imports
+from tests.scoring.imports.doors import board, collection, imported, printed, rejections, written
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 3, 8, tzinfo=UTC)
+ROWS = """forecaster,question,option,probability,outcome,odds,made_at,closed_at
+ann,q1,a,0.7,1,0.6,2026-01-01,2026-02-01
+ann,q1,b,0.3,0,0.45,2026-01-01,2026-02-01
+bob,q1,a,0.4,1,0.6,2026-01-01,2026-02-01
+bob,q1,b,0.6,0,0.45,2026-01-01,2026-02-01
+ann,q2,YES,0.2,0,0.3,,
+bob,q2,YES,0.1,0,0.3,,
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "forecasts.csv"
+    path.write_text(ROWS)
+    return path
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Callable[..., Path]:
+    """Writes another file of the long form."""
+
+    def write(*rows: str, name: str = "others.csv", header: str = ROWS.splitlines()[0]) -> Path:
+        path = tmp_path / name
+        path.write_text("\n".join([header, *rows]) + "\n")
+        return path
+
+    return write
+
+
+def test_rows_are_stored_as_they_were_said(file: Path) -> None:
+    summary = imported("long", file)
+    assert (summary["rows"], summary["rejected"], summary["added"]) == (6, 0, 6)
+    assert (summary["forecasters"], summary["questions"], summary["open_questions"]) == (2, 2, 0)
+    row = ImportedForecast.objects.get(forecaster="bob", option="b")
+    assert (row.row, row.probability, row.outcome, row.odds, row.no_odds) == (5, 0.6, 0.0, 0.45, None)
+    assert (row.made_at, row.closed_at) == (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC))
+    assert (row.weight, row.exclusive, row.event) == (1.0, True, "")
+
+
+def test_provenance_names_the_file_and_its_contents(file: Path) -> None:
+    imported("long", file)
+    made = ForecastImport.objects.get()
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert made.files == [{"name": "forecasts.csv", "sha256": digest, "bytes": len(ROWS)}]
+    assert (made.sha256, made.format, made.rows, made.rejected, made.forecasts) == (digest, "long", 6, 0, 6)
+    assert made.imported_at == datetime(2026, 3, 8, 12, tzinfo=UTC)
+
+
+def test_the_board_is_what_rank_says_of_the_file(file: Path, tmp_path: Path) -> None:
+    imported("long", file)
+    call_command("rank", str(file), "--out", str(tmp_path / "report.json"), stdout=StringIO())
+    wanted = json.loads((tmp_path / "report.json").read_text())
+    stored = board()
+    for part in ("forecasters", "references", "rankings", "pairs", "agreement", "curves"):
+        assert stored[part] == wanted[part]
+    assert set(stored["references"]) == {"market", "uniform", "ensemble"}
+    assert not Leaderboard.objects.exists(), "the arena's own boards know nothing of it"
+
+
+def test_same_contents_again_change_nothing_and_say_so(file: Path, tmp_path: Path) -> None:
+    imported("long", file, collection="mine")
+    before = ImportBoard.objects.get()
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(file.read_bytes())
+    summary = imported("long", copy, collection="mine", at="2026-03-09T00:00:00Z")
+    assert (summary["rows"], summary["rejected"], summary["added"], summary["unchanged"]) == (6, 0, 0, 1)
+    assert "forecasts.csv: imported on 2026-03-08 12:00, nothing changed" in printed("long", copy, collection="mine")
+    assert (ForecastImport.objects.count(), ImportedForecast.objects.count()) == (1, 6)
+    after = ImportBoard.objects.get()
+    assert (after.computed_at, after.report) == (before.computed_at, before.report)
+
+
+def test_second_file_of_a_collection_adds(file: Path, other: Callable[..., Path]) -> None:
+    imported("long", file, collection="mine")
+    summary = imported("long", other("cem,q2,YES,0.3,0,0.3,,"), collection="mine")
+    assert (summary["added"], summary["forecasters"], collection().slug) == (1, 3, "mine")
+    assert board()["rankings"]["brier"] == ["ann", "cem", "bob"]
+    assert board()["forecasters"]["cem"]["brier"] == pytest.approx(0.09)
+
+
+def test_forecast_that_another_file_has_stated_is_refused_with_its_source(
+    file: Path, other: Callable[..., Path]
+) -> None:
+    imported("long", file, collection="mine")
+    again = other("ann,q2,YES,0.9,0,0.3,,", "ann,q1,a,0.9,1,0.6,2026-01-05,", "ann,q1,b,0.1,0,0.45,2026-01-05,")
+    summary = imported("long", again, collection="mine")
+    assert (summary["rows"], summary["rejected"], summary["added"]) == (3, 1, 2)
+    assert rejections() == [(2, "forecasts.csv has stated it")]
+    assert ImportedForecast.objects.get(question="q2", forecaster="ann").probability == 0.2
+    assert board()["data"]["superseded"] == 2, "a later forecast stands for the earlier one"
+
+
+def test_collections_do_not_mix(file: Path, other: Callable[..., Path]) -> None:
+    imported("long", file)
+    imported("long", other("ann,q2,YES,0.9,0,0.3,,"))
+    assert set(ImportCollection.objects.values_list("slug", flat=True)) == {"long-forecasts", "long-others"}
+    assert set(board("long-others")["forecasters"]) == {"ann"}
+
+
+def test_bad_rows_are_named_by_line_and_the_rest_is_taken(other: Callable[..., Path]) -> None:
+    mixed = other(
+        "ann,q1,a,0.7,1,,,",
+        "ann,q1,b,0.4,0,,,",
+        "bob,q2,YES,1.5,0,,,",
+        "cem,q2,YES,maybe,0,,,",
+        "dea,q2,YES,0.5,0,,,",
+        f"{'e' * 201},q2,YES,0.5,0,,,",
+    )
+    summary = imported("long", mixed)
+    assert (summary["rows"], summary["rejected"], summary["added"]) == (6, 5, 1)
+    assert rejections() == [
+        (2, "the probabilities of exclusive options sum to 1.1, not 1"),
+        (3, "the probabilities of exclusive options sum to 1.1, not 1"),
+        (4, "probability 1.5 is outside [0, 1]"),
+        (5, "probability 'maybe' is no number"),
+        (7, "forecaster is longer than 200 characters"),
+    ]
+    assert "probability 1.5 is outside [0, 1]" in printed("long", mixed)
+
+
+def test_question_without_an_outcome_is_open_and_not_scored(other: Callable[..., Path]) -> None:
+    some = other("ann,q1,YES,0.7,,,,", "ann,q2,YES,0.2,0,,,", "ann,q3,a,0.5,1,,,", "ann,q3,b,0.5,,,,")
+    summary = imported("long", some)
+    assert (summary["added"], summary["open_questions"]) == (2, 1)
+    assert [why for _, why in rejections()] == ["the outcome of some options is missing"] * 2
+    assert board()["forecasters"]["ann"]["n"] == 1
+
+
+def test_fractional_outcome_needs_its_flag(other: Callable[..., Path]) -> None:
+    file = other("ann,q1,YES,0.7,0.25,,,")
+    with pytest.raises(SystemExit) as end:
+        imported("long", file)
+    assert end.value.code == 1
+    assert "fractions need --fractional-outcomes" in rejections()[0][1]
+    assert imported("long", file, collection="prices", fractional_outcomes=True)["rejected"] == 0
+    assert board("prices")["forecasters"]["ann"]["brier"] == pytest.approx(0.45**2)
+
+
+def test_files_that_contradict_each_other_are_settled_on_the_board(file: Path, other: Callable[..., Path]) -> None:
+    imported("long", file, collection="mine")
+    imported("long", other("cem,q2,YES,0.3,1,0.3,,"), collection="mine")
+    assert board()["data"]["rejected"] == 1
+    assert "cem" not in board()["forecasters"]
+
+
+def test_import_that_broke_off_is_completed(
+    file: Path, monkeypatch: pytest.MonkeyPatch, other: Callable[..., Path]
+) -> None:
+    monkeypatch.setattr(imports, "BATCH", 2)
+    written_batches = []
+
+    def power_fails(*arguments: Any, **options: Any) -> None:
+        written_batches.append(arguments)
+        if len(written_batches) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        imports.part_import(
+            collection=imports.collection_of(name="mine", at=NOW), format="long", part=parts([file])[0], at=NOW,
+            progress=power_fails,
+        )  # fmt: skip
+    assert 0 < ImportedForecast.objects.count() < 6
+    assert not ForecastImport.objects.get().completed
+    summary = imported("long", file, collection="mine")
+    assert (summary["added"], summary["rejected"], summary["unchanged"]) == (6, 0, 0)
+    assert ImportedForecast.objects.count() == 6
+
+
+def test_batches_part_no_forecast(monkeypatch: pytest.MonkeyPatch, other: Callable[..., Path]) -> None:
+    monkeypatch.setattr(imports, "BATCH", 3)
+    rows = [f"f{k},q{k % 3},{option},0.25,{int(option == 'a')},,," for k in range(5) for option in "abcd"]
+    file = other(*reversed(rows))
+    sizes: list[int] = []
+    imports.part_import(
+        collection=imports.collection_of(name="mine", at=NOW), format="long", part=parts([file])[0], at=NOW,
+        progress=lambda done, of: sizes.append(done),
+    )  # fmt: skip
+    assert sizes == [0, 4, 8, 12, 16, 20]
+    first = ImportedForecast.objects.filter(forecaster="f1").order_by("pk")
+    assert [row.option for row in first] == ["d", "c", "b", "a"], "options keep the order of the file"
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "complaint"),
+    [
+        ("missing.csv", None, "missing.csv: no such file"),
+        ("empty.csv", "", "is empty"),
+        ("wrong.csv", "a,b\n1,2\n", "has no column 'forecaster'"),
+    ],
+)
+def test_file_that_can_not_be_used_is_bad_usage_and_leaves_nothing(
+    tmp_path: Path, name: str, contents: str | None, complaint: str
+) -> None:
+    path = tmp_path / name
+    if contents is not None:
+        path.write_text(contents)
+    with pytest.raises(CommandError, match=complaint) as refusal:
+        imported("long", path)
+    assert refusal.value.returncode == 2
+    assert not ImportCollection.objects.exists()
+
+
+def test_database_holds_what_the_checks_promise(file: Path) -> None:
+    imported("long", file)
+    row = ImportedForecast.objects.get(forecaster="bob", question="q2")
+
+    def refused(**changed: Any) -> bool:
+        try:
+            with transaction.atomic():
+                ImportedForecast.objects.filter(pk=row.pk).update(**changed)
+        except IntegrityError:
+            return True
+        return False
+
+    for changed in ({"probability": 1.1}, {"outcome": -0.1}, {"odds": 1.0}, {"weight": 0.0}, {"forecaster": "ann"}):
+        assert refused(**changed), changed
+    assert not refused(probability=0.5)
+
+
+def test_hostile_names_are_data(tmp_path: Path) -> None:
+    record = {"forecaster": "<b>x\n</b>", "question": "q\u0000", "option": "YES", "probability": 0.5, "outcome": 1}
+    file = written(tmp_path / "x.jsonl", record, {**record, "question": "q"})
+    summary = imported("long", file)
+    assert (summary["added"], rejections()) == (1, [(1, "question holds a NUL")])

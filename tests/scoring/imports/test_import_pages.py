@@ -1,0 +1,99 @@
+"""Imported collections on pages, in the API and in the admin."""
+
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from scoring.models import ImportCollection
+from tests.scoring.imports.doors import board, imported, written
+
+pytestmark = pytest.mark.django_db
+
+HEADER = "forecaster,question,option,probability,outcome,category\n"
+
+
+@pytest.fixture
+def slug(tmp_path: Path) -> str:
+    file = tmp_path / "mine.csv"
+    file.write_text(
+        HEADER
+        + "<i>ann</i>,q1,YES,0.75,1,rain\nbob,q1,YES,0.5,1,rain\nbob,q2,YES,0.5,0,wind\n"
+        + "bob,q3,YES,1.5,0,wind\nbob,q4,YES,0.5,,wind\n"
+    )
+    return str(imported("long", file, collection="<b>Mine</b>")["collection"])
+
+
+def test_page_shows_board_references_provenance_and_refusals(client: Client, slug: str) -> None:
+    page = client.get(f"/imports/{slug}/").content.decode()
+    for shown in ("&lt;b&gt;Mine&lt;/b&gt;", "&lt;i&gt;ann&lt;/i&gt;", "bob", "<em>market</em>", "<em>uniform</em>"):
+        assert shown in page
+    for shown in ("<em>ensemble</em>", "mine.csv", "SHA-256", "probability 1.5 is outside [0, 1]", "rain", "wind"):
+        assert shown in page
+    assert "<i>ann" not in page
+    assert page.index("&lt;i&gt;ann") < page.index(">bob<"), "the best stands first"
+    assert f"/api/v1/imports/{slug}/" in page
+
+
+def test_list_links_each_collection(client: Client, slug: str) -> None:
+    page = client.get("/imports/").content.decode()
+    assert f'href="/imports/{slug}/"' in page
+    assert client.get("/imports/nothing/").status_code == 404
+
+
+def test_collection_without_a_resolved_question_has_no_ranking_yet(client: Client, tmp_path: Path) -> None:
+    file = tmp_path / "open.csv"
+    file.write_text(HEADER + "ann,q1,YES,0.75,,\n")
+    page = client.get(f"/imports/{imported('long', file)['collection']}/").content.decode()
+    assert "No question of this collection is resolved" in page
+
+
+def test_page_says_how_a_format_was_read(client: Client, tmp_path: Path) -> None:
+    said = {"question_id": "KXA", "raw_output": "<answer>yes</answer><confidence>65</confidence>"}
+    slug = imported("kalshibench", written(tmp_path / "tier1__x.jsonl", said))["collection"]
+    assert "only where it agrees with the answer" in client.get(f"/imports/{slug}/").content.decode()
+
+
+def test_no_collection_at_all_is_said(client: Client) -> None:
+    assert "Nothing has been imported yet" in client.get("/imports/").content.decode()
+
+
+def test_api_lists_collections_and_gives_one_with_its_board(client: Client, slug: str) -> None:
+    (row,) = client.get("/api/v1/imports/").json()["results"]
+    assert row["slug"] == slug
+    assert (row["forecasters"], row["questions"], row["open_questions"], row["probabilities"]) == (2, 3, 1, 4)
+    assert "board" not in row
+    detail = client.get(f"/api/v1/imports/{slug}/").json()
+    assert detail["board"] == board()
+    (made,) = detail["imports"]
+    assert (made["rows"], made["rejected"], made["forecasts"], made["files"][0]["name"]) == (5, 1, 4, "mine.csv")
+    assert made["rejections"] == [{"row": 5, "why": "probability 1.5 is outside [0, 1]"}]
+
+
+def test_queries_stay_the_same_however_much_was_imported(client: Client, slug: str, tmp_path: Path) -> None:
+    pages = ("/imports/", f"/imports/{slug}/", "/api/v1/imports/", f"/api/v1/imports/{slug}/")
+
+    def counted() -> list[int]:
+        counts = []
+        for page in pages:
+            with CaptureQueriesContext(connection) as captured:
+                assert client.get(page).status_code == 200
+            counts.append(len(captured))
+        return counts
+
+    before = counted()
+    for k in range(3):
+        more = tmp_path / f"more{k}.csv"
+        more.write_text(HEADER + f"f{k},q1,YES,0.5,1,rain\nf{k},q2,YES,2,0,wind\n")
+        imported("long", more, collection="<b>Mine</b>")
+        imported("long", more)
+    assert ImportCollection.objects.count() == 4
+    assert counted() == before
+    assert max(before) <= 5
+
+
+def test_operator_reads_what_was_imported(admin_client: Client, slug: str) -> None:
+    for model in ("importcollection", "forecastimport", "rejectedrow", "importedforecast", "importboard"):
+        assert admin_client.get(f"/admin/scoring/{model}/").status_code == 200

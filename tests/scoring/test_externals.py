@@ -1,0 +1,122 @@
+"""External agents on the boards: scored like the others, in no rank, in no ensemble, on nobody's account."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.models import Agent, Family
+from scoring.services.boards import refresh_boards, trading_entries
+from scoring.services.forecast_boards import refresh_forecast_boards
+from scoring.services.scores import compute_scores
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    FamilyFactory,
+    MarketFactory,
+    QuestionFactory,
+    asked,
+    bet,
+    ended,
+    resolve,
+)
+from tests.tampering import lifted
+
+pytestmark = pytest.mark.django_db
+END = WEEK + timedelta(days=30)
+GPT, GROK = "gpt-5.1", "grok-4"
+
+
+@pytest.fixture
+def visitor() -> Family:
+    return FamilyFactory(slug="visitor", display_name="Visitor", external=True, active=False)
+
+
+@pytest.fixture
+def played(visitor: Family) -> None:
+    """Two models and the visitor, which made most, in one cohort."""
+    cohort = CohortFactory()
+    first, second = (AgentFactory(cohort=cohort) for _ in range(2))
+    guest = AgentFactory(cohort=cohort, family=visitor)
+    market = MarketFactory()
+    bet(first, market, "YES", "500.00")
+    bet(second, market, "NO", "500.00")
+    bet(guest, market, "YES", "2500.00")
+    resolve(market, "YES")
+    compute_scores(at=END)
+
+
+def ranks(entries: list[dict[str, Any]]) -> list[tuple[str, int | None, int | None]]:
+    return [(row["family"], row["rank"], row["rank_high"]) for row in entries]
+
+
+def test_the_best_external_agent_takes_no_rank(played: None) -> None:
+    entries = trading_entries()
+    assert [row[1:] for row in ranks(entries)] == [(1, 2), (2, 2), (None, None)]
+    guest = entries[-1]
+    assert (guest["family"], guest["external"], guest["resolved_bets"], guest["brier"]) == ("visitor", True, 1, 0.0)
+    assert guest["return_percent"] > entries[0]["return_percent"]
+    with lifted(Agent):
+        Agent.objects.filter(family__slug="visitor").update(family=FamilyFactory())
+    assert trading_entries()[0]["rank"] == 1
+    assert trading_entries()[0]["family"] not in (GPT, "gemini-2.5-flash")
+
+
+def test_pages_and_api_show_it_below_and_marked(played: None, client: Client) -> None:
+    refresh_boards(at=END)
+    results = client.get("/api/v1/leaderboard/").json()["results"]
+    assert [(row["external"], row["rank"]) for row in results] == [(False, 1), (False, 2), (True, None)]
+    for address in ("/", "/cohorts/1/", "/models/visitor/"):
+        page = client.get(address).content.decode()
+        assert 'Visitor <span class="badge">external</span>' in page
+        assert "None" not in page
+    assert "without a rank" in client.get("/").content.decode()
+    assert "Visitor" not in client.get("/cohorts/").content.decode()  # it leads no cohort
+    assert client.get("/api/v1/families/visitor/").json()["external"] is True
+
+
+def stated(*slugs: str) -> dict[str, list[float]]:
+    vectors = {GPT: [0.7, 0.3], GROK: [0.5, 0.5], "visitor": [1.0, 0.0]}
+    return {slug: vectors[slug] for slug in slugs}
+
+
+def forecast_entries(client: Client) -> dict[str, dict[str, Any]]:
+    refresh_forecast_boards(at=END)
+    rows = client.get("/api/v1/leaderboard/?protocol=forecast").json()["results"]
+    return {row["forecaster"]: row for row in rows}
+
+
+def test_a_perfect_external_forecaster_takes_no_rank_and_is_in_no_ensemble(visitor: Family, client: Client) -> None:
+    question = QuestionFactory()
+    asked(question, stated(GPT, GROK, "visitor"))
+    ended(question, "YES")
+    compute_scores(at=END)
+    entries = forecast_entries(client)
+    assert list(entries)[-1] == "visitor"
+    guest = entries["visitor"]
+    assert (guest["external"], guest["reference"], guest["family"], guest["rank"]) == (True, False, "visitor", None)
+    assert (guest["n"], guest["brier"], guest["asked"]) == (1, 0.0, 1)
+    assert (entries[GPT]["rank"], entries[GROK]["rank"]) == (1, 2)
+    assert entries["ensemble"]["brier"] == pytest.approx(0.16)
+    page = client.get("/forecasts/").content.decode()
+    assert 'Visitor <span class="badge">external</span>' in page
+    assert "without a rank" in page
+
+
+def test_what_an_external_agent_says_changes_no_figure_of_the_others(visitor: Family, client: Client) -> None:
+    for winner in ("YES", "NO", "YES"):
+        question = QuestionFactory()
+        asked(question, stated(GPT, GROK))
+        ended(question, winner)
+    compute_scores(at=END)
+    before = forecast_entries(client)
+    for number, question in enumerate(list(QuestionFactory._meta.model.objects.all())):
+        asked(question, {"visitor": [0.9, 0.1]}, day=WEEK, cost=f"0.0{number}")
+    compute_scores(at=END)
+    after = forecast_entries(client)
+    guest = after.pop("visitor")
+    assert guest["n"] == 3
+    differing = {(who, key) for who in before for key in before[who] if after[who][key] != before[who][key]}
+    assert differing == set()

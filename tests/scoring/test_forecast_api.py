@@ -1,0 +1,231 @@
+"""Questions, forecasts and their boards as readers get them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Forecast
+from markets.models import Question
+from scoring.models import Leaderboard
+from scoring.services.scores import compute_scores
+from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended
+
+pytestmark = pytest.mark.django_db
+END = WEEK + timedelta(days=30)
+DAY = timedelta(days=1)
+GPT, GROK = "gpt-5.1", "grok-4"
+
+
+def get(client: Client, path: str, answers: int = 200, /, **query: Any) -> Any:
+    response = client.get(f"/api/v1/{path}", query)
+    assert response.status_code == answers, response.content
+    return response.json()
+
+
+def names(rows: Any) -> list[int]:
+    return [row["id"] for row in rows["results"]]
+
+
+@pytest.fixture
+def rain() -> Question:
+    """Binary, asked on two days with prices and once without, happened."""
+    market = MarketFactory(question="Will it rain?", category="Weather")
+    question = QuestionFactory(markets=[market], rules="By the gauge.")
+    asked(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]}, asks={"YES": ("0.42", "0.61")})
+    asked(question, {GPT: [0.9, 0.1]}, day=WEEK + DAY)
+    asked(question, {GPT: [0.5, 0.5]}, arm="blind")
+    return ended(question, "YES")
+
+
+@pytest.fixture
+def cup() -> Question:
+    """Of three teams, still open."""
+    markets = [
+        MarketFactory(question=name, prices={"YES": price, "NO": str(1 - float(price))}, event_id="cup")
+        for name, price in (("A", "0.5"), ("B", "0.25"))
+    ]
+    question = QuestionFactory(markets=markets, text="Who wins the cup?", category="Sports")
+    asked(question, {GPT: [0.4, 0.4, 0.2]})
+    return question
+
+
+def test_a_question_as_the_contract_names_it(client: Client, rain: Question) -> None:
+    (row,) = get(client, "questions/")["results"]
+    assert rain.market is not None
+    assert row == {
+        "id": rain.pk, "source": "polymarket", "event": rain.event_key, "market": rain.market_id,
+        "question": "Will it rain?", "category": "Weather", "exclusive": True, "status": "resolved", "closes_at": None,
+        "first_asked_at": "2026-03-08T00:05:00Z", "closed_at": "2026-04-07T00:00:00Z",
+        "resolved_at": "2026-04-07T00:00:00Z", "outcome": "YES",
+        "options": [
+            {"name": "YES", "market": rain.market_id, "price": "0.400000", "no_price": "0.600000", "happened": True},
+            {"name": "NO", "market": rain.market_id, "price": "0.600000", "no_price": "0.400000", "happened": False},
+        ],
+    }  # fmt: skip
+
+
+def test_an_option_without_a_market_has_what_the_others_leave(client: Client, cup: Question) -> None:
+    row = get(client, f"questions/{cup.pk}/", fields="options,market,outcome")
+    assert (row["market"], row["outcome"]) == (None, None)
+    assert [(o["name"], o["price"], o["no_price"]) for o in row["options"]] == [
+        ("A", "0.500000", "0.500000"), ("B", "0.250000", "0.750000"), ("None of these", "0.250000", "0.750000"),
+    ]  # fmt: skip
+    assert row["options"][2]["market"] is None
+
+
+def test_several_options_may_have_happened_where_they_do_not_exclude_each_other(client: Client) -> None:
+    markets = [MarketFactory(question=name) for name in "ABC"]
+    question = QuestionFactory(markets=markets, exclusive=False)
+    ended(question, "A", "C")
+    assert get(client, f"questions/{question.pk}/")["outcome"] == ["A", "C"]
+
+
+def test_questions_are_filtered_by_what_they_are(client: Client, rain: Question, cup: Question) -> None:
+    assert names(get(client, "questions/")) == [cup.pk, rain.pk]
+    for query, expected in (
+        ({"status": "open"}, cup), ({"status": "resolved"}, rain), ({"category": "Sports"}, cup),
+        ({"market": rain.market_id}, rain), ({"resolved_at__gte": "2026-04-07"}, rain),
+    ):  # fmt: skip
+        assert names(get(client, "questions/", **query)) == [expected.pk]
+    assert names(get(client, "questions/", source="kalshi")) == []
+    assert names(get(client, "questions/", exclusive="false")) == []
+
+
+def test_one_question_tells_each_days_prices_and_what_everybody_said(client: Client, rain: Question) -> None:
+    compute_scores(at=END)
+    row = get(client, f"questions/{rain.pk}/")
+    assert row["rules"] == "By the gauge."
+    assert [day["day"] for day in row["asked"]] == ["2026-03-08T00:00:00Z", "2026-03-09T00:00:00Z"]
+    assert row["asked"][0]["prices"]["YES"] == {"price": "0.4", "ask": "0.42", "no_ask": "0.61", "stale": False}
+    said = {(f["arm"], f["family"], f["made_at"][:10]): f for f in row["forecasts"]}
+    assert len(said) == 4
+    first = said["priced", GPT, "2026-03-08"]
+    assert (first["probabilities"], first["brier"]) == ({"YES": 0.7, "NO": 0.3}, pytest.approx(0.09))
+    assert first["rationale"] == "GPT-5.2 has its reasons."
+    assert [found["arm"] for found in row["difficulties"]] == ["priced"]  # in the other arm one model alone spoke
+
+
+def test_a_forecast_as_the_contract_names_it(client: Client, cup: Question) -> None:
+    (row,) = get(client, "forecasts/")["results"]
+    forecast = Forecast.objects.get()
+    assert {key: row[key] for key in ("id", "question", "forecaster", "family", "arm", "methodology")} == {
+        "id": forecast.pk, "question": cup.pk, "forecaster": GPT, "family": GPT, "arm": "priced", "methodology": "v2",
+    }  # fmt: skip
+    assert row["probabilities"] == {"A": 0.4, "B": 0.4, "None of these": 0.2}
+    assert (row["made_at"], row["brier"], row["normalised"]) == ("2026-03-08T00:05:00Z", None, False)
+
+
+def test_forecasts_are_filtered_and_walked_by_a_cursor(client: Client, rain: Question, cup: Question) -> None:
+    def count(**query: Any) -> int:
+        return len(get(client, "forecasts/", **query)["results"])
+
+    assert count() == 5
+    assert count(question=rain.pk) == 4
+    assert count(family=GROK) == 1
+    assert count(arm="blind") == 1
+    assert count(status="resolved") == 4
+    assert count(made_at__gte="2026-03-09") == 1
+    assert count(methodology="v2", family=GPT, arm="priced", question=rain.pk) == 2
+    seen, url = [], "/api/v1/forecasts/?page_size=2"
+    while url:
+        body = client.get(url).json()
+        seen += [row["id"] for row in body["results"]]
+        url = body["next"]
+    assert sorted(seen) == sorted(Forecast.objects.values_list("pk", flat=True))
+
+
+def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Client, cup: Question) -> None:
+    forecast = Forecast.objects.select_related("elicitation__sheet").get()
+    row = get(client, f"forecasts/{forecast.pk}/")
+    assert row["user_prompt"] == forecast.elicitation.prompt_text()
+    assert row["system_prompt"] == forecast.elicitation.system_prompt
+    assert row["stated"] == {"A": "0.4", "B": "0.4", "None of these": "0.2"}
+    assert [call["model"] for call in row["calls"]] == ["openai/gpt-5.2"]
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("forecasts/", {"arm": "loud"}), ("forecasts/", {"methodology": "v9"}), ("forecasts/", {"family": "nobody"}),
+        ("forecasts/", {"status": "won"}), ("questions/", {"source": "bets"}), ("questions/", {"exclusive": "1"}),
+        ("questions/", {"market": "999999"}), ("forecast-boards/", {"arm": "loud"}),
+        ("leaderboard/", {"protocol": "forecast", "arm": "loud"}), ("leaderboard/", {"arm": "priced"}),
+    ],
+)  # fmt: skip
+def test_a_value_that_names_nothing_is_refused_by_its_name(client: Client, path: str, query: dict[str, str]) -> None:
+    assert list(get(client, path, 400, **query)) == [list(query)[-1]]
+
+
+def test_the_leaderboard_of_the_protocol_holds_families_and_references(client: Client, rain: Question) -> None:
+    compute_scores(at=END)
+    body = get(client, "leaderboard/", protocol="forecast")
+    rows = {row["forecaster"]: row for row in body["results"]}
+    assert body["count"] == 7 + 5
+    assert rows[GPT]["brier"] == pytest.approx((0.09 + 0.01) / 2)
+    assert (rows[GPT]["family"], rows[GPT]["rank"], rows["market"]["family"]) == (GPT, 1, None)
+    assert rows["kimi-k2"]["brier"] is None
+    blind = {row["forecaster"]: row for row in get(client, "leaderboard/", protocol="forecast", arm="blind")["results"]}
+    assert blind[GPT]["brier"] == pytest.approx(0.25)
+    of_weather = get(client, "leaderboard/", protocol="forecast", category="Weather", methodology="v2")
+    assert of_weather["results"][0]["n"] == 1
+    thin = get(client, "leaderboard/", protocol="forecast", fields="forecaster,alpha")
+    assert set(thin["results"][0]) == {"forecaster", "alpha"}
+
+
+def test_the_board_of_a_past_instant_knows_only_what_was_resolved_by_then(client: Client, rain: Question) -> None:
+    later = QuestionFactory()
+    asked(later, {GPT: [0.5, 0.5]})
+    ended(later, "YES", at=END + DAY)
+    compute_scores(at=END + DAY)
+
+    def first(**query: Any) -> Any:
+        rows = get(client, "leaderboard/", protocol="forecast", **query)["results"]
+        return next(row for row in rows if row["forecaster"] == GPT)
+
+    assert (first()["n"], first(as_of="2026-04-07")["n"], first(as_of="2026-04-06")["n"]) == (2, 1, 0)
+    assert first(as_of="2026-04-07")["brier"] == pytest.approx(0.05)
+    assert first(as_of="2026-04-08", category="Politics")["n"] == 1
+
+
+def test_one_board_holds_all_that_stands_beside_the_ranking(client: Client, rain: Question) -> None:
+    compute_scores(at=END)
+    rows = get(client, "forecast-boards/", arm="priced", methodology="v2")["results"]
+    assert {row["category"] for row in rows} == {None, "Weather"}
+    board = Leaderboard.objects.get(protocol="forecast", arm="priced", methodology="", category="")
+    row = get(client, f"forecast-boards/{board.pk}/")
+    assert row["entries"] == get(client, "leaderboard/", protocol="forecast")["results"]
+    assert {"pairs", "curves", "agreement", "words_and_bets"} <= set(row["report"])
+
+
+@pytest.mark.parametrize("path", ["questions/", "forecasts/", "forecast-boards/", "leaderboard/?protocol=forecast"])
+def test_a_list_costs_the_same_queries_however_long(client: Client, path: str) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            get(client, path)
+        return len(captured)
+
+    def more(number: int) -> None:
+        for _ in range(number):
+            asked(QuestionFactory(), {GPT: [0.6, 0.4], GROK: [0.5, 0.5]})
+        compute_scores(at=END)
+
+    more(1)
+    few = queries()
+    more(3)
+    assert queries() == few <= 8
+
+
+def test_one_question_costs_the_same_queries_however_often_it_was_asked(client: Client, cup: Question) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            get(client, f"questions/{cup.pk}/")
+        return len(captured)
+
+    few = queries()
+    for day in range(1, 4):
+        asked(cup, {GPT: [0.4, 0.4, 0.2], GROK: [0.4, 0.4, 0.2]}, day=WEEK + day * DAY)
+    assert queries() == few <= 10

@@ -1,0 +1,333 @@
+"""The boards of the forecast protocol by hand, and equal to what `rank` makes of the same forecasts in a file."""
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from io import StringIO
+from math import log
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Elicitation, Family, Forecast, Release
+from markets.models import Question
+from scoring.models import Leaderboard, QuestionDifficulty
+from scoring.services.forecast_boards import forecast_board, refresh_forecast_boards
+from scoring.services.forecast_panels import REFERENCES, Selection, asked_entries, family_slugs, panels
+from scoring.services.scores import compute_scores
+from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended
+
+pytestmark = pytest.mark.django_db
+END = WEEK + timedelta(days=30)
+DAY = timedelta(days=1)
+GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
+
+
+def asked_and_ended(
+    said: Mapping[str, Sequence[float]], winner: str = "YES", *, days: Sequence[int] = (0,), **rest: Any
+) -> Question:
+    """A binary question at YES 0.40, asked on these days, ended."""
+    question = QuestionFactory(**rest)
+    for day in days:
+        asked(question, said, day=WEEK + day * DAY)
+    return ended(question, winner)
+
+
+def board(arm: str = "priced", **selection: Any) -> dict[str, dict[str, Any]]:
+    """The entries by forecaster."""
+    chosen = Selection(arm, **selection)
+    return {e["forecaster"]: e for e in forecast_board(asked_entries(chosen), family_slugs(chosen)).entries}
+
+
+def stored(arm: str = "priced", methodology: str = "", category: str = "") -> Leaderboard:
+    return Leaderboard.objects.get(protocol="forecast", arm=arm, methodology=methodology, category=category)
+
+
+def test_figures_by_hand() -> None:
+    """GPT 0.7 then 0.5, Grok 0.2 then 0.5; YES at 0.40 came first, then NO."""
+    asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
+    asked_and_ended({GPT: [0.5, 0.5], GROK: [0.5, 0.5]}, "NO")
+    entries = board()
+    gpt, grok = entries[GPT], entries[GROK]
+    assert (gpt["n"], gpt["coverage"], gpt["rank"], grok["rank"]) == (2, 1.0, 1, 2)
+    assert gpt["brier"] == pytest.approx((0.09 + 0.25) / 2)
+    assert grok["brier"] == pytest.approx((0.64 + 0.25) / 2)
+    assert gpt["log"] == pytest.approx((log(0.7) + log(0.5)) / 2)
+    assert gpt["accuracy"] == 0.75
+    assert gpt["alpha"] == pytest.approx((0.36 - 0.09 + 0.16 - 0.25) / 2)
+    assert gpt["bss_uniform"] == pytest.approx(1 - 0.17 / 0.25)
+    assert gpt["bss_market"] == pytest.approx(1 - 0.17 / 0.26)
+    # All on YES at 0.40, won, and again, for 0.5/0.4 is more than 0.5/0.6, lost.
+    assert gpt["average_return"]["0"] == pytest.approx((1 / 0.4 + 0) / 2)
+    assert gpt["average_return"]["1"] == pytest.approx((0.7 / 0.4 + 0.5 / 0.6) / 2)
+
+
+def test_the_references_stand_beside_the_families_on_the_same_questions() -> None:
+    asked_and_ended({GPT: [0.9, 0.1], GROK: [0.6, 0.4], KIMI: [0.6, 0.4]})
+    asked_and_ended({GPT: [0.5, 0.5]}, "NO")
+    entries = board()
+    assert entries["market"]["brier"] == pytest.approx((0.36 + 0.16) / 2)
+    assert entries["uniform"]["brier"] == 0.25
+    assert entries["ensemble"]["brier"] == pytest.approx((0.09 + 0.25) / 2)
+    assert entries["ensemble_median"]["brier"] == pytest.approx((0.16 + 0.25) / 2)
+    sure = 0.7**1.5 / (0.7**1.5 + 0.3**1.5)
+    assert entries["ensemble_extremised"]["brier"] == pytest.approx(((1 - sure) ** 2 + 0.25) / 2)
+    assert all(entries[name]["n"] == 2 and entries[name]["reference"] for name in REFERENCES)
+    assert entries["market"]["rank"] == 4  # the place it would take: behind GPT and two with a question each
+    assert (entries[GROK]["n"], entries[GROK]["coverage"]) == (1, 0.5)
+
+
+def test_the_market_and_the_uniform_answer_what_no_family_did() -> None:
+    asked_and_ended({GPT: [0.9, 0.1]})
+    asked_and_ended({}, "NO")
+    entries = board()
+    assert (entries["market"]["n"], entries["uniform"]["n"], entries["ensemble"]["n"], entries[GPT]["n"]) == (
+        2,
+        2,
+        1,
+        1,
+    )
+    assert entries[GPT]["coverage"] == 0.5
+
+
+def test_a_question_asked_on_several_days_counts_once() -> None:
+    """((0.09 + 0.01) / 2 + 0.25) / 2: a mean over forecasts would be (0.09 + 0.01 + 0.25) / 3."""
+    question = QuestionFactory()
+    asked(question, {GPT: [0.7, 0.3]})
+    asked(question, {GPT: [0.9, 0.1]}, day=WEEK + DAY)
+    ended(question, "YES")
+    asked_and_ended({GPT: [0.5, 0.5]}, "NO")
+    entry = board()[GPT]
+    assert (entry["n"], entry["forecasts"]) == (2, 3)
+    assert entry["brier"] == pytest.approx(0.15)
+    assert board()["market"]["brier"] == pytest.approx((0.36 + 0.16) / 2)
+
+
+def test_the_arms_are_never_mixed() -> None:
+    question = QuestionFactory()
+    asked(question, {GPT: [0.7, 0.3]})
+    asked(question, {GPT: [0.1, 0.9]}, arm="blind")
+    ended(question, "YES")
+    assert board()[GPT]["brier"] == pytest.approx(0.09)
+    assert board("blind")[GPT]["brier"] == pytest.approx(0.81)
+    assert board("blind")["ensemble"]["brier"] == pytest.approx(0.81)
+
+
+def test_an_ask_is_what_a_dollar_is_bet_at_and_the_mid_what_the_market_says() -> None:
+    question = QuestionFactory()
+    asked(question, {GPT: [0.7, 0.3]}, asks={"YES": ("0.50", "0.70"), "NO": ("0.70", "0.50")})
+    ended(question, "YES")
+    entries = board()
+    assert entries[GPT]["average_return"]["0"] == pytest.approx(2.0)
+    assert entries["market"]["brier"] == pytest.approx(0.36)
+    assert entries[GPT]["alpha"] == pytest.approx(0.36 - 0.09)
+
+
+@pytest.mark.parametrize("ask", ["0", "1", "1.2"])
+def test_an_option_that_can_not_be_bet_on_leaves_its_question_without_a_return(ask: str) -> None:
+    question = QuestionFactory()
+    asked(question, {GPT: [0.7, 0.3]}, asks={"YES": (ask, None)})
+    ended(question, "YES")
+    entry = board()[GPT]
+    assert (entry["average_return"]["0"], entry["brier"]) == (None, pytest.approx(0.09))
+
+
+def test_who_never_answered_has_nulls_and_stands_last() -> None:
+    asked_and_ended({GPT: [0.0, 1.0]})
+    entries = forecast_board(asked_entries(Selection("priced")), family_slugs(Selection("priced"))).entries
+    silent = entries[-1]
+    assert (silent["n"], silent["brier"], silent["rank"], silent["rank_low"]) == (0, None, 2, None)
+    assert next(e for e in entries if e["forecaster"] == GPT)["rank"] == 1
+    assert len(entries) == 7 + len(REFERENCES)
+
+
+def test_the_newer_of_two_releases_that_answered_the_same_sheet_speaks_for_the_family() -> None:
+    question = QuestionFactory()
+    entry = asked(question, {GPT: [0.7, 0.3]})
+    older = Forecast.objects.get()
+    family = Family.objects.get(slug=GPT)
+    newer = Release.objects.create(
+        family=family, model_id="openai/gpt-6", display_name="GPT-6", price_prompt=0, price_completion=0,
+        effective_from=WEEK - DAY,
+    )  # fmt: skip
+    task = Elicitation.objects.get()
+    task.pk, task.release = None, newer
+    task.save()
+    older.pk, older.elicitation, older.release, older.probabilities = None, task, newer, {"YES": 0.9, "NO": 0.1}
+    older.save()
+    ended(question, "YES")
+    assert entry.forecasts.count() == 2
+    assert board()[GPT]["brier"] == pytest.approx(0.01)
+
+
+def test_a_selection_ends_with_an_instant() -> None:
+    asked_and_ended({GPT: [0.7, 0.3]})
+    later = QuestionFactory()
+    asked(later, {GPT: [0.5, 0.5]})
+    ended(later, "YES", at=END + DAY)
+    assert (board(until=END)[GPT]["n"], board()[GPT]["n"]) == (1, 2)
+
+
+@pytest.mark.parametrize("resolved", [0, 1, 2, 3])
+def test_few_questions_raise_nothing(resolved: int) -> None:
+    asked(QuestionFactory(), {GPT: [0.7, 0.3]})
+    for _ in range(resolved):
+        asked_and_ended({GPT: [1.0, 0.0], GROK: [0.5, 0.5]})
+    compute_scores(at=END)
+    entry = next(e for e in stored().entries if e["forecaster"] == GPT)
+    assert (entry["n"], entry["brier"] is None) == (resolved, resolved == 0)
+    assert (entry["brier_ci"] is None) == (resolved < 2)
+
+
+def a_week(questions: int = 6) -> None:
+    """Questions of two categories on which three families differ, some in one event, two asked twice."""
+    for number in range(questions):
+        lean = 0.1 + 0.12 * (number % 6)
+        said = {GPT: [lean, 1 - lean], GROK: [0.9 - lean / 2, 0.1 + lean / 2], KIMI: [0.5, 0.5]}
+        market = MarketFactory(category=("Politics", "Sports")[number % 2], event_id=f"event-{number // 2}")
+        asks = {"YES": ("0.42", "0.62"), "NO": ("0.62", "0.42")}
+        question = QuestionFactory(markets=[market])
+        for day in range(1 + (number < 2)):
+            asked(question, said, day=WEEK + day * DAY, asks=asks)
+            asked(question, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY, arm="blind")
+        ended(question, ("YES", "NO", "NO")[number % 3])
+
+
+def ranked(path: Path, *, latest: bool) -> dict[str, Any]:
+    """What `rank` makes of the forecasts on record: of every day's, or told when they were made, of the latest."""
+    out = path.with_suffix(".json")
+    _write_long_form(path, latest=latest)
+    call_command("rank", path, out=out, json=True, stdout=StringIO())
+    return json.loads(out.read_text())
+
+
+def test_the_board_equals_what_rank_makes_of_the_same_forecasts_in_a_file(tmp_path: Path) -> None:
+    a_week(8)
+    compute_scores(at=END)
+    entries = {entry["forecaster"]: entry for entry in stored().entries}
+    averaged = ("brier", "brier_ci", "log", "average_return", "alpha", "ece")
+    more = (
+        "spherical", "accuracy", "log_wealth", "bss_uniform", "bss_market", "pool_weight", "coverage", "adjusted_brier",
+        "bt_ability", "bt_se", "rank_range",
+    )  # fmt: skip
+    every_day = ranked(tmp_path / "days.csv", latest=False)
+    last_said = ranked(tmp_path / "last.csv", latest=True)
+    for report, group, keys in (
+        (every_day, "forecasters", averaged + more),
+        (every_day, "references", averaged),
+        (last_said, "forecasters", ("weighted_brier", "irt_ability", "irt_se")),
+    ):
+        for name, figures in report[group].items():
+            entry = entries[name] | {"rank_range": [entries[name]["rank_low"], entries[name]["rank_high"]]}
+            for key in keys:
+                assert _flat(entry[key]) == pytest.approx(_flat(figures[key]), rel=1e-7, abs=1e-9, nan_ok=True), key
+    pairs = {(pair["first"], pair["second"]): pair for pair in stored().report["pairs"]}
+    for pair in every_day["pairs"]:
+        ours = pairs.get((pair["first"], pair["second"])) or pairs[pair["second"], pair["first"]]
+        assert (ours["p"], ours["questions_needed"]) == (pytest.approx(pair["p"]), pair["questions_needed"])
+
+
+def _flat(value: Any) -> list[float]:
+    """A number, an interval or numbers by gamma as a list, NaN for null."""
+    parts = (
+        [value[key] for key in sorted(value)]
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else [value]
+    )
+    return [math.nan if part is None else part for part in parts]
+
+
+def _write_long_form(path: Path, *, latest: bool) -> None:
+    chosen = Selection("priced")
+    entries = asked_entries(chosen)
+    made = panels(entries, family_slugs(chosen)).families
+    asked_of = made.questions
+    names = ("forecaster", "question", "option", "probability", "outcome", "odds", "no_odds", "event", "weight")
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow([*names, "exclusive", *(("made_at", "closed_at") if latest else ())])
+        for cell in range(len(made.probability)):
+            forecast = int(made.cell_forecast[cell])
+            question, option = int(made.question[forecast]), int(made.cell_option[cell])
+            entry = entries[question]
+            row = [made.forecasters[made.forecaster[forecast]], str(entry.question if latest else entry.entry).zfill(9)]
+            row += [asked_of.option_names[option], made.probability[cell], int(asked_of.outcome[option])]
+            row += [made.odds[cell], made.no_odds[cell], asked_of.event_names[asked_of.event[question]]]
+            times = [(WEEK + question * DAY).isoformat(), (END + 60 * DAY).isoformat()] if latest else []
+            out.writerow([*row, 1 if latest else made.weight[forecast], 1, *times])
+
+
+def test_boards_are_kept_by_methodology_arm_and_category() -> None:
+    a_week()
+    compute_scores(at=END)
+    boards = Leaderboard.objects.filter(protocol="forecast").values_list("methodology", "arm", "category")
+    assert set(boards) == {
+        (version, arm, category)
+        for version in ("", "v2") for arm in ("blind", "priced") for category in ("", "Politics", "Sports")
+    }  # fmt: skip
+    politics = next(e for e in stored(category="Politics").entries if e["forecaster"] == GPT)
+    assert (politics["n"], politics["forecasts"], politics["cost_usd"], politics["irt_ability"]) == (3, 4, None, None)
+    assert stored().entries == stored(methodology="v2").entries
+
+
+def test_a_board_tells_what_asking_cost_and_stores_how_hard_questions_were() -> None:
+    a_week()
+    compute_scores(at=END)
+    entry = next(e for e in stored().entries if e["forecaster"] == GPT)
+    assert (entry["cost_usd"], entry["asked"], entry["declined"], entry["refused"]) == ("0.080000", 8, 0, 0)
+    assert entry["irt_ability"] is not None
+    assert QuestionDifficulty.objects.filter(arm="priced").count() == 6
+
+
+def test_unchanged_boards_are_left_alone_and_a_pass_keeps_what_takes_long_to_fit() -> None:
+    a_week(4)
+    assert refresh_forecast_boards(at=END) == 12
+    assert refresh_forecast_boards(at=END + DAY) == 0
+    before = {e["forecaster"]: e for e in stored().entries}
+    fitted = stored().report["fitted_at"]
+    question = asked_and_ended({GPT: [0.9, 0.1], GROK: [0.1, 0.9]})
+    assert question.category == "Politics"
+    compute_scores(at=END + 2 * DAY, afresh=False)
+    after = {e["forecaster"]: e for e in stored().entries}
+    assert after[GPT]["n"] == before[GPT]["n"] + 1
+    assert after[GPT]["irt_ability"] == before[GPT]["irt_ability"] is not None
+    assert stored().report["fitted_at"] == fitted
+    compute_scores(at=END + 3 * DAY)
+    assert stored().report["fitted_at"] != fitted
+    assert next(e for e in stored(category="Politics").entries if e["forecaster"] == GPT)["n"] == 3
+
+
+def test_a_board_costs_the_same_queries_whatever_was_asked() -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            asked_entries(Selection("priced"))
+        return len(captured)
+
+    a_week(2)
+    before = queries()
+    a_week(4)
+    assert queries() == before == 3
+
+
+def test_the_report_holds_pairs_agreement_curves_and_reliability() -> None:
+    a_week()
+    compute_scores(at=END)
+    report = stored().report
+    pair = next(p for p in report["pairs"] if {p["first"], p["second"]} == {GPT, GROK})
+    assert pair["n"] == 8
+    assert 0 <= pair["p_holm"] <= 1
+    assert pair["questions_more"] is not None
+    assert set(report["curves"]["average_return"]) == {"0", "0.5", "1"}
+    assert report["curves"]["average_return"]["0"]["forecasters"][GPT][-1] is not None
+    assert GPT in report["curves"]["reliability"]["forecasters"]
+    assert report["agreement"]["spearman"]["brier"]["log"] is not None
+    assert report["words_and_bets"] == []
+    assert (report["data"]["questions"], report["data"]["entries"]) == (6, 8)

@@ -1,0 +1,121 @@
+"""Stated probabilities by hand: what a forecast on record is worth once its question has come to its end."""
+
+from datetime import timedelta
+from math import log, sqrt
+
+import pytest
+
+from agents.models import Forecast
+from markets.models import Question
+from scoring.models import ForecastScore
+from scoring.services.forecast_scores import score_forecasts
+from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended, resolve
+from tests.venue import Venue, run
+
+pytestmark = pytest.mark.django_db
+END = WEEK + timedelta(days=30)
+GPT, GROK = "gpt-5.1", "grok-4"
+
+
+def score_of(slug: str) -> ForecastScore:
+    return ForecastScore.objects.get(forecast__family__slug=slug)
+
+
+def several(*prices: str, exclusive: bool = True) -> Question:
+    """A question of one event's markets, called A, B, C and so on, at these YES prices."""
+    markets = [
+        MarketFactory(question=name, event_id="cup", prices={"YES": price, "NO": str(round(1 - float(price), 2))})
+        for name, price in zip("ABCDE", prices, strict=False)
+    ]
+    return QuestionFactory(markets=markets, exclusive=exclusive)
+
+
+def test_a_binary_forecast_by_hand() -> None:
+    question = QuestionFactory()  # YES at 0.40
+    asked(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
+    ended(question, "YES")
+    assert score_forecasts(at=END) == 2
+    sure, doubting = score_of(GPT), score_of(GROK)
+    assert (sure.brier, doubting.brier) == (pytest.approx(0.09), pytest.approx(0.64))
+    assert (sure.log, doubting.log) == (pytest.approx(log(0.7)), pytest.approx(log(0.2)))
+    assert sure.spherical == pytest.approx(0.7 / sqrt(0.58))
+    assert (sure.accuracy, doubting.accuracy) == (1.0, 0.0)
+    assert sure.market_brier == doubting.market_brier == pytest.approx(0.36)
+    assert sure.resolved_at == END
+
+
+def test_exclusive_options_are_one_vector_and_the_market_is_brought_to_a_sum_of_1() -> None:
+    """(0.16 + 0.36 + 0.01 + 0.01) / 4; mids 0.6, 0.4 and 0.25 leave nothing for none of these: over 1.25."""
+    question = several("0.6", "0.4", "0.25")
+    asked(question, {GPT: [0.4, 0.4, 0.1, 0.1]})
+    ended(question, "B")
+    score_forecasts(at=END)
+    assert score_of(GPT).brier == pytest.approx(0.135)
+    assert score_of(GPT).market_brier == pytest.approx((0.48**2 + 0.68**2 + 0.2**2 + 0) / 4)
+
+
+def test_none_of_these_happens_when_every_market_ended_in_no() -> None:
+    question = several("0.5", "0.2")
+    asked(question, {GPT: [0.1, 0.1, 0.8]})
+    ended(question, "None of these")
+    score_forecasts(at=END)
+    assert score_of(GPT).log == pytest.approx(log(0.8))
+
+
+def test_options_that_do_not_exclude_each_other_are_two_way_questions() -> None:
+    question = several("0.4", "0.4", exclusive=False)
+    asked(question, {GPT: [0.9, 0.2]})
+    ended(question, "A")
+    score_forecasts(at=END)
+    score = score_of(GPT)
+    assert score.brier == pytest.approx((0.01 + 0.04) / 2)
+    assert score.log == pytest.approx((log(0.9) + log(0.8)) / 2)
+    assert score.market_brier == pytest.approx((0.36 + 0.16) / 2)
+
+
+def test_without_a_price_the_market_has_no_score_and_the_forecaster_has() -> None:
+    question = QuestionFactory(markets=[MarketFactory(prices={"YES": None, "NO": None})])
+    asked(question, {GPT: [0.5, 0.5]})
+    ended(question, "YES")
+    score_forecasts(at=END)
+    assert (score_of(GPT).brier, score_of(GPT).market_brier) == (0.25, None)
+
+
+def test_a_forecast_is_scored_once_and_not_before_its_question_is_resolved() -> None:
+    question = QuestionFactory()
+    asked(question, {GPT: [0.7, 0.3]})
+    assert score_forecasts(at=END) == 0
+    ended(question, "NO", at=END)
+    assert score_forecasts(at=END - timedelta(days=1)) == 0
+    assert [score_forecasts(at=END) for _ in range(2)] == [1, 0]
+
+
+def test_a_cancelled_question_scores_nobody() -> None:
+    question = QuestionFactory()
+    asked(question, {GPT: [0.7, 0.3]})
+    assert ended(question).status == Question.Status.CANCELLED
+    assert score_forecasts(at=END) == 0
+
+
+def test_many_are_scored_in_batches_each_with_its_own_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scoring.services.forecast_scores.BATCH", 2)
+    for tenths in range(1, 6):
+        question = QuestionFactory()
+        asked(question, {GPT: [tenths / 10, 1 - tenths / 10]})
+        ended(question, "YES")
+    assert score_forecasts(at=END) == 5
+    for forecast in Forecast.objects.select_related("score"):
+        assert forecast.score.brier == pytest.approx((forecast.probabilities["YES"] - 1) ** 2)
+
+
+def test_a_resolution_pass_ends_questions_and_scores_forecasts(venue: Venue) -> None:
+    """From the command alone; run again it finds nothing to do."""
+    question = QuestionFactory()
+    asked(question, {GPT: [0.7, 0.3]})
+    assert question.market is not None
+    resolve(question.market, "YES", at=END)
+    first = run("check_resolutions", END)
+    assert (first["questions_resolved"], first["forecasts_scored"]) == (1, 1)
+    again = run("check_resolutions", END)
+    assert (again["questions_resolved"], again["forecasts_scored"]) == (0, 0)
+    assert run("compute_scores", END)["forecasts_scored"] == 0

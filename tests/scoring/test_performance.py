@@ -1,0 +1,296 @@
+"""Values over time, and boards of past instants, as readers get them."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Agent, Family
+from cohorts.models import Cohort
+from scoring.models import Leaderboard
+from scoring.performance import BUCKETS, MOST_BUCKETS, RANGES
+from scoring.services.scores import compute_scores
+from scoring.views.curves import family_curves
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    MarketFactory,
+    ReleaseFactory,
+    SnapshotFactory,
+    bet,
+    play_week,
+    resolve,
+)
+from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, run
+from tests.venue import bet as buys
+
+pytestmark = pytest.mark.django_db
+HOUR, DAY, TEN = timedelta(hours=1), timedelta(days=1), timedelta(minutes=10)
+
+
+def agent_of(slug: str, cohort: Cohort | None = None) -> Agent:
+    return AgentFactory(cohort=cohort or CohortFactory(), family=Family.objects.get(slug=slug))
+
+
+def worth(agent: Agent, values: dict[timedelta, int]) -> None:
+    """Snapshots of an agent, each so long after the first week's start."""
+    for after, value in values.items():
+        SnapshotFactory(agent=agent, taken_at=WEEK + after, cash=Decimal(value))
+
+
+def curves(client: Client, **query: Any) -> Any:
+    answer = client.get("/api/v1/performance/", query)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def points(client: Client, **query: Any) -> dict[str, list[tuple[str, str]]]:
+    return {
+        series["family"]: [(at.removeprefix("2026-03-"), value) for at, value in series["points"]]
+        for series in curves(client, **query)["series"]
+    }
+
+
+def test_before_anything_was_recorded_there_is_no_curve(client: Client) -> None:
+    AgentFactory()
+    empty = {"as_of": None, "series": [], "release_changes": []}
+    assert curves(client) == {"range": "ALL", "bucket_seconds": 600, **empty}
+    assert curves(client, range="1W") == {"range": "1W", "bucket_seconds": 3600, **empty}
+
+
+def test_each_bucket_ends_with_the_newest_value_in_it_and_the_last_with_the_newest_of_all(client: Client) -> None:
+    worth(agent_of("grok-4"), {0 * DAY: 10000, 5 * TEN: 10050, HOUR: 10100, HOUR + TEN: 10200, 7 * DAY: 10300})
+    body = curves(client, range="1W", as_of="2026-03-08T02:15:00Z")
+    assert (body["as_of"], body["bucket_seconds"]) == ("2026-03-08T01:10:00Z", 3600)
+    (series,) = body["series"]
+    assert series == {
+        "family": "grok-4",
+        "points": [
+            ["2026-03-08T00:00:00Z", "10000.00"],
+            ["2026-03-08T01:00:00Z", "10100.00"],
+            ["2026-03-08T01:10:00Z", "10200.00"],
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "number"),
+    [("10M", "14T23:50:00Z", 2), ("1H", "14T23:00:00Z", 7), ("1D", "14T00:00:00Z", 145), ("1W", "08T00:00:00Z", 169)],
+)
+def test_a_range_reaches_so_far_back_and_holds_what_was_before_it(
+    client: Client, name: str, first: str, number: int
+) -> None:
+    worth(agent_of("grok-4"), {0 * DAY: 10000, 7 * DAY: 10500})
+    shown = points(client, range=name)["grok-4"]
+    assert (shown[0][0], len(shown)) == (first, number)
+    assert [value for _, value in shown] == ["10000.00"] * (number - 1) + ["10500.00"]
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_no_range_has_more_points_than_a_chart_can_show(client: Client, name: str) -> None:
+    worth(agent_of("grok-4"), {0 * DAY: 10000, 250 * DAY: 10500})
+    body = curves(client, range=name)
+    assert timedelta(seconds=body["bucket_seconds"]) in BUCKETS
+    assert 2 <= len(body["series"][0]["points"]) <= MOST_BUCKETS + 2
+
+
+def test_a_family_is_the_mean_over_its_cohorts_and_whoever_has_finished_stays_in_it(client: Client) -> None:
+    """The first cohort ends after a day with 10,600; the second starts a week later at 10,000 and rises."""
+    over, going = agent_of("grok-4"), agent_of("grok-4")
+    worth(over, {0 * DAY: 10000, DAY: 10600})
+    over.cohort.status, over.cohort.completed_at = Cohort.Status.COMPLETED, WEEK + DAY
+    over.cohort.save()
+    Agent.objects.filter(pk=over.pk).update(cash=Decimal("10600.00"))
+    worth(going, {7 * DAY: 10000, 7 * DAY + TEN: 10100})
+    assert points(client, range="10M") == {"grok-4": [("15T00:00:00Z", "10300.00"), ("15T00:10:00Z", "10350.00")]}
+    assert points(client, range="10M", cohort=2)["grok-4"][-1] == ("15T00:10:00Z", "10100.00")
+    (whole,) = points(client).values()
+    assert (whole[0], whole[-1]) == (("08T00:00:00Z", "10000.00"), ("15T00:10:00Z", "10350.00"))
+    assert ("14T00:00:00Z", "10600.00") in whole
+
+
+def test_curves_can_be_narrowed_to_a_cohort_and_to_a_family(client: Client) -> None:
+    cohort = CohortFactory()
+    worth(agent_of("grok-4", cohort), {0 * DAY: 10000})
+    worth(agent_of("gpt-5.1", cohort), {0 * DAY: 10100})
+    worth(agent_of("gpt-5.1"), {7 * DAY: 9900})
+    assert set(points(client)) == {"grok-4", "gpt-5.1"}
+    assert points(client, family="gpt-5.1", cohort=1) == {"gpt-5.1": [("08T00:00:00Z", "10100.00")]}
+
+
+def test_a_change_of_release_is_told(client: Client) -> None:
+    first = agent_of("gpt-5.1")
+    newer = ReleaseFactory(family=first.family, model_id="openai/gpt-6", effective_from=WEEK + 2 * DAY)
+    second = AgentFactory(cohort=CohortFactory(), family=first.family, release=newer)
+    worth(first, {0 * DAY: 10000, 7 * DAY: 10000})
+    worth(second, {7 * DAY: 10000, 9 * DAY: 10000})
+    told = {
+        "family": "gpt-5.1",
+        "cohort": 2,
+        "at": "2026-03-15T00:00:00Z",
+        "before": "openai/gpt-5.2",
+        "after": "openai/gpt-6",
+    }
+    assert curves(client)["release_changes"] == curves(client, range="1W")["release_changes"] == [told]
+    assert curves(client, range="1D")["release_changes"] == []
+    assert curves(client, as_of="2026-03-14")["release_changes"] == []
+
+
+def test_failure_13_the_curve_of_the_page_has_the_values_of_the_api(client: Client) -> None:
+    for slug in ("grok-4", "grok-4", "gpt-5.1"):
+        agent = agent_of(slug)
+        worth(agent, {7 * DAY * (agent.cohort.number - 1) + TEN * n: 10000 + 37 * n for n in range(6)})
+    agents = list(Agent.objects.select_related("family", "cohort"))
+    page = family_curves(agents)
+    for instant in page.instants:
+        said = points(client, as_of=instant.isoformat(), range="10M")
+        drawn = {c.name: c.values[page.instants.index(instant)] for c in page.curves}
+        names = dict(Family.objects.values_list("slug", "display_name"))
+        assert {names[slug]: Decimal(shown[-1][1]) for slug, shown in said.items() if shown} == {
+            name: value for name, value in drawn.items() if value is not None
+        }
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"range": "2W"}, "2W is unknown; known are 10M, 1H, 1D, 1W, 1M, 3M, ALL"),
+        ({"cohort": "9"}, "no cohort has the number 9"),
+        ({"cohort": "x"}, "no cohort has the number x"),
+        ({"family": "gpt-9"}, "no family has the slug gpt-9"),
+        ({"as_of": "2026-03-08T00:00:00"}, "names no time zone"),
+        ({"as_of": "9000-01-01"}, "9000-01-01T00:00:00Z is yet to come"),
+        ({"mood": "bad"}, "unknown parameter; known are as_of, cohort, family, range"),
+    ],
+)
+def test_a_curve_that_can_not_be_is_refused(client: Client, query: dict[str, str], said: str) -> None:
+    answer = client.get("/api/v1/performance/", query)
+    assert (answer.status_code, list(answer.json())) == (400, list(query))
+    assert said in answer.json()[next(iter(query))][0]
+
+
+def test_curves_cost_the_same_queries_however_much_was_played(client: Client) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as counted:
+            curves(client)
+        return len(counted)
+
+    play_week()
+    play_week()  # whose snapshots the first week's agents have none beside: one query more fills the gaps
+    before = queries()
+    play_week()
+    play_week()
+    assert queries() == before <= 12
+
+
+# --- boards of past instants ------------------------------------------------------------------------------
+
+
+def board(client: Client, **query: Any) -> list[dict[str, Any]]:
+    answer = client.get("/api/v1/leaderboard/", query)
+    assert answer.status_code == 200, answer.content
+    return answer.json()["results"]
+
+
+def test_the_board_of_a_past_instant_is_the_one_that_stood_then(venue: Venue, client: Client) -> None:
+    """Every snapshot's board is kept aside as it was published, and asked for again at the end of the season."""
+    venue.market("Will it rain?")
+    venue.market("Will it snow?")
+    venue.says(GPT, buys("Will it rain?", "YES", 500), buys("Will it snow?", "NO", 700))
+    venue.says(GROK, buys("Will it snow?", "YES", 900))
+    published = {}
+    for week in range(2):
+        start = timedelta(weeks=week)
+        run("sync_markets", SUNDAY + start)
+        run("start_cohort", SUNDAY + start)
+        run("run_decisions", DECISION + start)
+        if week:
+            venue.resolve("Will it rain?", "Yes")
+            run("sync_markets", DECISION + start)
+            run("check_resolutions", SUNDAY + start + TEN)
+        venue.move("Will it snow?", Yes=f"0.4{week + 1}", No=f"0.5{8 - week}")
+        instant = SUNDAY + start + TEN
+        run("sync_markets", instant)
+        run("take_snapshots", instant)
+        published[instant] = Leaderboard.objects.get(methodology="", protocol="trading").entries
+    assert len({str(entries) for entries in published.values()}) == 2
+    for instant, entries in published.items():
+        then = board(client, as_of=instant.isoformat())
+        # A call bears the real clock's time: its cost is counted from its week's freeze on.
+        assert [{**row, "cost_usd": None} for row in then] == [{**row, "cost_usd": None} for row in entries]
+    assert board(client, as_of=(SUNDAY - DAY).isoformat()) == []
+
+
+def test_before_its_first_snapshot_an_agent_is_worth_what_it_started_with(client: Client) -> None:
+    agent = AgentFactory()
+    bet(agent)
+    (row,) = board(client, as_of="2026-03-08T00:01:00Z")
+    assert (row["total_value"], row["return_percent"], row["resolved_bets"]) == ("10000.00", 0.0, 0)
+
+
+def test_a_category_narrows_the_scores_and_leaves_the_money(client: Client) -> None:
+    """1,250 on Politics (confidence 0.5, won: 0.25) and 875 on Sports (0.4, lost: 0.16), both at 0.40."""
+    agent = AgentFactory()
+    politics, sports = MarketFactory(category="Politics"), MarketFactory(category="Sports")
+    bet(agent, politics, amount="1250.00")
+    bet(agent, sports, amount="875.00")
+    resolve(politics, "YES")
+    resolve(sports, "NO")
+    compute_scores(at=WEEK + 31 * DAY)
+    MarketFactory(category="Crypto")
+    (whole,), (one,), (other,), (none,) = (
+        board(client, **query)
+        for query in ({}, {"category": "Politics"}, {"category": "Sports"}, {"category": "Crypto"})
+    )
+    assert [row["brier"] for row in (whole, one, other, none)] == [
+        pytest.approx(0.205),
+        0.25,
+        pytest.approx(0.16),
+        None,
+    ]
+    assert [(row["resolved_bets"], row["win_rate"]) for row in (one, other, none)] == [(1, 1.0), (1, 0.0), (0, None)]
+    money = ("total_value", "pnl", "return_percent", "rank")
+    for row in (one, other, none):
+        assert [row[key] for key in money] == ["11000.00", "1000.00", 10.0, 1]
+
+
+def test_a_category_and_an_instant_go_together(client: Client) -> None:
+    agent = AgentFactory()
+    market = MarketFactory(category="Politics")
+    bet(agent, market)
+    resolve(market, "YES", at=WEEK + 3 * DAY)
+    compute_scores(at=WEEK + 3 * DAY)
+    assert [
+        board(client, category="Politics", as_of=day)[0]["resolved_bets"] for day in ("2026-03-10", "2026-03-11")
+    ] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"category": "Poetry"}, "no market has the category Poetry"),
+        ({"as_of": "9000-01-01"}, "9000-01-01T00:00:00Z is yet to come"),
+        ({"as_of": "yesterday"}, "'yesterday' is no ISO-8601 time; write it like 2026-03-08T00:05:00Z"),
+    ],
+)
+def test_a_past_board_that_can_not_be_is_refused(client: Client, query: dict[str, str], said: str) -> None:
+    answer = client.get("/api/v1/leaderboard/", query)
+    assert (answer.status_code, answer.json()) == (400, {next(iter(query)): [said]})
+
+
+def test_a_past_board_costs_the_same_queries_however_much_was_played(client: Client) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as counted:
+            assert board(client, as_of=datetime(2026, 10, 1, tzinfo=UTC).isoformat(), category="Politics")
+        return len(counted)
+
+    play_week()
+    before = queries()
+    play_week()
+    play_week()
+    assert queries() == before <= 12

@@ -1,0 +1,467 @@
+"""Every number leads to what it is made of: agents, trades, prices, forecasts, hashes, families, markets."""
+
+import hashlib
+import html
+import re
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Agent, Family, RefusedForecast
+from cohorts.models import Methodology
+from markets.models import Market, QuestionEntry
+from markets.services.endings import questions_resolve
+from scoring.formulas import FROZEN
+from scoring.services.scores import compute_scores
+from scoring.views import agents as agent_views
+from scoring.views import universes
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    InstructionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    PriceObservationFactory,
+    QuestionFactory,
+    ReleaseFactory,
+    UniverseFactory,
+    asked,
+    bet,
+    chained,
+    resolve,
+    sale,
+)  # fmt: skip
+from tests.tampering import lifted
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
+
+DAY = timedelta(days=1)
+GPT, GROK = "gpt-5.1", "grok-4"
+
+
+def page(client: Client, address: str, status: int = 200) -> str:
+    answer = client.get(address)
+    assert answer.status_code == status, address
+    return answer.content.decode()
+
+
+def text(markup: str) -> str:
+    """What a reader sees: no tags, single spaces."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
+
+
+def section(markup: str, name: str) -> str:
+    """The section under the heading with this id."""
+    found = re.search(rf'<section aria-labelledby="{name}">.*?</section>', markup, re.S)
+    assert found, name
+    return found.group()
+
+
+def row(markup: str, words: str) -> str:
+    """The text of the one table row that holds these words."""
+    rows = [text(part) for part in re.findall(r"<tr[^>]*>.*?</tr>", markup, re.S)]
+    (found,) = [one for one in rows if words in one]
+    return found
+
+
+def gpt(**fields: object) -> Agent:
+    return AgentFactory(family=Family.objects.get(slug=GPT), **fields)
+
+
+# --- an agent -------------------------------------------------------------------------------------------
+
+
+def test_an_agent_counts_its_positions_by_state_and_names_the_largest_share(client: Client) -> None:
+    agent = gpt()
+    won, lost, waiting, held = (MarketFactory(question=f"{name}?") for name in ("Won", "Lost", "Waiting", "Held"))
+    for market in (won, lost, waiting, held):
+        bet(agent, market, amount="100.00")
+    resolve(won, "YES", at=WEEK + DAY)
+    resolve(lost, "NO", at=WEEK + DAY)
+    Market.objects.filter(pk=waiting.pk).update(status="closed", closed_at=WEEK + DAY)
+    shown = page(client, f"/cohorts/1/{GPT}/")
+    assert "1 open 1 awaiting resolution 1 won 1 lost" in text(section(shown, "positions"))
+    assert "Largest single position: +$150.00, 300 % of the P/L, on Won?" in text(shown)
+    assert "+$50.00 realized, $0.00 not" in text(shown)
+
+
+def test_positions_beyond_the_first_are_a_link_away(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_views, "SHOWN", 1)
+    agent = gpt()
+    for name in ("First", "Second", "Third"):
+        bet(agent, MarketFactory(question=f"{name}?"), amount="100.00")
+    shown, whole = page(client, f"/cohorts/1/{GPT}/"), page(client, f"/cohorts/1/{GPT}/?all")
+    assert "2 more: show every position" in text(shown)
+    assert "Third?" not in section(shown, "positions")
+    assert "Third?" in section(whole, "positions")
+    assert "more:" not in section(whole, "positions")
+
+
+def test_a_week_counts_its_trades_and_what_was_rejected(client: Client) -> None:
+    trade = bet(gpt(), MarketFactory())
+    call = ModelCallFactory(decision=trade.decision)
+    for _ in range(2):
+        InstructionFactory(call=call)
+    shown = section(page(client, f"/cohorts/1/{GPT}/"), "decisions")
+    assert row(shown, "Week 1").startswith("Week 1 BET 1 2 ")
+    assert f'href="/decisions/{trade.decision_id}/#instructions"' in shown
+
+
+def test_the_mean_of_an_agents_trades_is_its_brier_score(client: Client) -> None:
+    agent = gpt()
+    for amount, side in (("1250.00", "YES"), ("875.00", "NO")):
+        market = MarketFactory(question=f"Will {side} win?")
+        bet(agent, market, side, amount)
+        resolve(market, "YES", at=WEEK + DAY)
+    compute_scores(at=WEEK + DAY)
+    shown = page(client, f"/cohorts/1/{GPT}/trades/")
+    scores = [float(cells[-1]) for cells in (text(r).split() for r in re.findall(r"<tr>.*?</tr>", shown, re.S)[1:])]
+    mean = sum(scores) / 2
+    assert f"The mean of the Brier scores below is {mean:.3f}, over 2 resolved purchases; 50.0 % of them won." in text(
+        shown
+    )
+    assert f'<a href="/cohorts/1/{GPT}/trades/">{mean:.3f}</a>' in page(client, f"/cohorts/1/{GPT}/")
+
+
+# --- a decision -----------------------------------------------------------------------------------------
+
+
+def test_a_trades_price_leads_to_what_was_observed_and_to_its_entry(client: Client) -> None:
+    market = MarketFactory(question="Will it rain?")
+    PriceObservationFactory(
+        outcome=market.outcomes.get(side="YES"), observed_at=WEEK, price=Decimal("0.40"), midpoint=Decimal("0.405"),
+        gamma=Decimal("0.41"), bid=Decimal("0.39"), ask=Decimal("0.42"), reason="midpoint agrees with Gamma",
+    )  # fmt: skip
+    PriceObservationFactory(outcome=market.outcomes.get(side="YES"), observed_at=WEEK + DAY, reason="after the freeze")
+    trade = bet(gpt(), market, amount="500.00")
+    shown = section(page(client, f"/decisions/{trade.decision_id}/"), "trades")
+    assert row(shown, "midpoint agrees") == (
+        "YES Will it rain? 0.400 No. 1 0.405 0.410 0.390 / 0.420 8 Mar 2026, 00:00 UTC midpoint agrees with Gamma"
+    )
+    assert "after the freeze" not in shown
+    link = f"/universes/{trade.decision.universe_id}/{market.pk}/"
+    assert f'href="{link}"' in shown
+    assert client.get(link)["Location"] == f"/universes/{trade.decision.universe_id}/?page=1#market-{market.pk}"
+
+
+def test_a_decision_shows_the_record_from_which_its_hash_follows(client: Client) -> None:
+    agent = gpt()
+    first = bet(agent, MarketFactory(), week=1).decision
+    second = bet(agent, MarketFactory(), week=2).decision
+    ModelCallFactory(decision=second)
+    chained()
+    link = second.link
+    shown = section(page(client, f"/decisions/{second.pk}/"), "chain")
+    record = html.unescape(re.search(r"<pre[^>]*>\n(.*?)</pre>", shown, re.S)[1])  # type: ignore[index]
+    assert hashlib.sha256(record.encode()).hexdigest() == link.record_sha256
+    assert hashlib.sha256(f"{first.link.sha256}\n{link.record_sha256}".encode()).hexdigest() == link.sha256
+    for shown_hash in (link.previous, link.record_sha256, link.sha256):
+        assert shown_hash in shown
+
+
+def test_what_is_not_completed_says_so_and_has_no_hash(client: Client) -> None:
+    failed, missed = DecisionFactory(failed=True), DecisionFactory(missed=True, week=2)
+    shown = text(page(client, f"/decisions/{failed.pk}/"))
+    assert "may be tried again until the window after the freeze is over" in shown
+    assert "Only what is completed becomes a link" in shown
+    assert "Missed: the window for it is over" in text(page(client, f"/decisions/{missed.pk}/"))
+
+
+# --- a universe -----------------------------------------------------------------------------------------
+
+
+def test_a_universe_lists_its_entries_with_the_source_of_each_price(client: Client) -> None:
+    market = MarketFactory(question="Will it rain?")
+    universe = UniverseFactory()
+    shown = page(client, f"/universes/{universe.pk}/")
+    assert universe.sha256 in shown
+    assert "YES 0.400 Gamma price NO 0.600 Gamma price open" in row(shown, "Will it rain?")
+    page(client, f"/universes/{universe.pk}/{market.pk + 1}/", status=404)
+
+
+def test_an_entry_is_found_on_its_page(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(universes, "PER_PAGE", 2)
+    markets = MarketFactory.create_batch(5)
+    universe = UniverseFactory()
+    there = client.get(f"/universes/{universe.pk}/{markets[4].pk}/")["Location"]
+    assert there == f"/universes/{universe.pk}/?page=3#market-{markets[4].pk}"
+    assert f'id="market-{markets[4].pk}"' in page(client, there)
+
+
+# --- a market -------------------------------------------------------------------------------------------
+
+
+def test_a_markets_history_marks_entries_and_exits_and_links_their_decisions(client: Client) -> None:
+    market = MarketFactory()
+    yes = market.outcomes.get(side="YES")
+    for day, price in enumerate(("0.40", "0.55")):
+        PriceObservationFactory(outcome=yes, observed_at=WEEK + day * DAY, price=Decimal(price))
+    bought = bet(gpt(), market, amount="500.00")
+    sold = sale(bought.position, "50", price="0.60")
+    shown = section(page(client, f"/markets/{market.pk}/"), "prices")
+    marks = re.findall(r'<a href="(/decisions/\d+/)"><path class="(\w+)"[^>]*><title>(.*?)</title>', shown)
+    assert sorted(marks) == sorted([
+        (f"/decisions/{bought.decision_id}/", "buy", "GPT-5.2, cohort 1, bought YES at 0.400 for $500.00"),
+        (f"/decisions/{sold.decision_id}/", "sell", "GPT-5.2, cohort 1, sold YES at 0.600 for $375.00"),
+    ])  # fmt: skip
+
+
+def test_a_refused_price_stands_with_its_reason(client: Client) -> None:
+    outcome = MarketFactory().outcomes.get(side="YES")
+    PriceObservationFactory(outcome=outcome, stale=True, reason="midpoint 0.9 refused: far from Gamma")
+    shown = page(client, f"/markets/{outcome.market_id}/")
+    assert "stale midpoint 0.9 refused: far from Gamma" in row(shown, "refused")
+
+
+def test_a_market_without_prices_or_trades_says_so(client: Client) -> None:
+    market = MarketFactory(prices={"YES": None, "NO": None}, source="kalshi")
+    shown = text(page(client, f"/markets/{market.pk}/"))
+    assert "No price was accepted yet" in shown
+    assert "Agents trade on Polymarket alone" in shown
+    assert "None" not in shown
+
+
+@pytest.mark.parametrize(("status", "words"), [("YES", "YES : its shares paid $1.00"), (None, "was refunded")])
+def test_an_ended_market_says_what_it_came_to_and_by_what(client: Client, status: str | None, words: str) -> None:
+    market = MarketFactory(oracle_status="resolved")
+    bet(gpt(), market, amount="400.00")
+    resolve(market, status, at=WEEK + DAY)
+    shown = text(section(page(client, f"/markets/{market.pk}/"), "resolution"))
+    assert words in shown
+    assert "It says: resolved" in shown
+    assert ("+$600.00 realized" if status else "$0.00 realized") in shown
+
+
+def test_a_market_names_its_questions_and_their_twin(client: Client) -> None:
+    market, elsewhere = MarketFactory(), MarketFactory(source="kalshi", question="The same elsewhere")
+    question, twin = QuestionFactory(markets=[market]), QuestionFactory(markets=[elsewhere], source="kalshi")
+    entry = asked(question, {GPT: [0.7, 0.3]})
+    with lifted(QuestionEntry):
+        QuestionEntry.objects.filter(pk=entry.pk).update(twin=twin)
+    assert "Its twin at Kalshi: The same elsewhere" in text(page(client, f"/markets/{market.pk}/"))
+    assert f'href="/questions/{question.pk}/"' in section(page(client, f"/markets/{elsewhere.pk}/"), "questions")
+
+
+def test_a_venues_address_is_linked_only_if_it_can_be_nothing_else(client: Client, settings: Any) -> None:
+    settings.ARENA_DEMO = False
+    good, bad = MarketFactory(slug="will-it-rain"), MarketFactory(slug="javascript:alert(1)")
+    assert 'href="https://polymarket.com/market/will-it-rain"' in page(client, f"/markets/{good.pk}/")
+    assert "javascript:" not in page(client, f"/markets/{bad.pk}/")
+    settings.ARENA_DEMO = True  # its markets are at no venue
+    assert "polymarket.com" not in page(client, f"/markets/{good.pk}/")
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("q=rain+ORSA", ["Will it rain in Orsa?"]),
+        ("q=%00", ["Will it rain in Orsa?", "Who wins?", "Colder?"]),
+        ("played=bet", ["Will it rain in Orsa?"]),
+        ("played=held", ["Will it rain in Orsa?"]),
+        ("played=asked", []),
+        ("category=Sports", ["Who wins?"]),
+        ("source=kalshi", ["Colder?"]),
+        ("sort=closes", ["Who wins?", "Will it rain in Orsa?", "Colder?"]),
+        ("category=Sports&q=rain", []),
+    ],
+)
+def test_markets_are_found_by_words_category_venue_and_play(client: Client, query: str, found: list[str]) -> None:
+    rain = MarketFactory(question="Will it rain in Orsa?", closes_at=WEEK + 9 * DAY)
+    MarketFactory(question="Who wins?", category="Sports", closes_at=WEEK + 2 * DAY)
+    MarketFactory(question="Colder?", source="kalshi")
+    bet(gpt(), rain)
+    shown = page(client, f"/markets/?{query}")
+    assert re.findall(r'<th scope="row" class="long"><a [^>]*><bdi>(.*?)</bdi>', shown) == found
+    if not found:
+        assert "No market is like that." in shown
+
+
+@pytest.mark.parametrize("query", ["sort=luck", "played=never", "source=moon", "category=Nothing"])
+def test_a_filter_that_can_not_be_is_a_404_that_says_which(client: Client, query: str) -> None:
+    assert f"{query} is not one of:" in page(client, f"/markets/?{query}", status=404)
+
+
+# --- a question, a forecast ------------------------------------------------------------------------------
+
+
+def test_a_forecast_shows_prompt_answer_refusals_and_its_place_in_the_chain(client: Client) -> None:
+    question = QuestionFactory()
+    forecast = asked(question, {GPT: [0.7, 0.3]}).forecasts.get()
+    other = asked(QuestionFactory(text="Another?"))
+    RefusedForecast.objects.create(call=forecast.call, entry=other, stated={}, reason="YES: 2 is outside [0, 1]")
+    chained()
+    shown = page(client, f"/forecasts/{forecast.pk}/")
+    blocks = [html.unescape(block) for block in re.findall(r"<pre[^>]*>\n(.*?)</pre>", shown, re.S)]
+    task = forecast.elicitation
+    assert blocks[:2] == [task.system_prompt, forecast.call.user_prompt]
+    assert hashlib.sha256(blocks[-1].encode()).hexdigest() == task.link.record_sha256
+    assert "refused Another? YES: 2 is outside [0, 1]" in text(section(shown, "calls"))
+    assert row(shown, "70.0 %") == "YES 0.400 – 0.7 70.0 %"
+    assert "GPT-5.2 has its reasons." in text(shown)
+    assert "None" not in text(re.sub(r"<pre.*?</pre>", "", shown, flags=re.S))
+
+
+def test_a_question_draws_what_was_said_day_by_day_and_shows_refusals(client: Client) -> None:
+    question = QuestionFactory()
+    for day in range(3):
+        entry = asked(question, {GPT: [0.5 + day / 10, 0.5 - day / 10]}, day=WEEK + day * DAY)
+    RefusedForecast.objects.create(call=entry.forecasts.get().call, entry=entry, stated={}, reason="no sum of 1")
+    shown = page(client, f"/questions/{question.pk}/")
+    drawn = section(shown, "over-days")
+    assert row(drawn, "9 Mar") == "9 Mar 2026, 00:00 UTC 40.0 % 60.0 %"
+    assert "no sum of 1" in text(section(shown, "said"))
+    assert "10 Mar 2026" in section(shown, "said")
+    assert "8 Mar 2026 ," not in text(section(shown, "said"))  # only the latest two days stand whole
+
+
+def test_of_many_options_the_likeliest_is_drawn_until_one_happened(client: Client) -> None:
+    question = QuestionFactory(markets=[MarketFactory(prices={"Ada": "0.2", "Bo": "0.5", "Cy": "0.3"})])
+    for day in range(2):
+        asked(question, {GPT: [0.1, 0.6, 0.3]}, day=WEEK + day * DAY)
+    assert "Bo , with the market’s prices" in text(section(page(client, f"/questions/{question.pk}/"), "over-days"))
+    resolve(question.market, "Cy", at=WEEK + 2 * DAY)
+    questions_resolve(at=WEEK + 2 * DAY)
+    assert "Cy , with the market’s prices" in text(section(page(client, f"/questions/{question.pk}/"), "over-days"))
+
+
+def test_one_day_is_no_line(client: Client) -> None:
+    question = QuestionFactory()
+    asked(question, {GPT: [0.7, 0.3]})
+    assert "over-days" not in page(client, f"/questions/{question.pk}/")
+
+
+def test_a_question_shows_the_bets_on_its_market_beside_the_words(client: Client) -> None:
+    market = MarketFactory()
+    question = QuestionFactory(markets=[market])
+    trade = bet(gpt(), market, amount="1250.00")
+    shown = section(page(client, f"/questions/{question.pk}/"), "bets")
+    assert row(shown, "GPT-5.2") == "GPT-5.2 1 YES 8 Mar 2026 0.400 $1,250.00 50.0 %"
+    assert f'href="/decisions/{trade.decision_id}/#trades"' in shown
+
+
+def test_a_forecast_page_costs_the_same_queries_whatever_its_sheet_holds(client: Client) -> None:
+    forecast = asked(QuestionFactory(), {GPT: [0.7, 0.3]}).forecasts.get()
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            page(client, f"/forecasts/{forecast.pk}/")
+        return len(captured)
+
+    few = queries()
+    for _ in range(3):
+        entry = asked(QuestionFactory(), {GROK: [0.5, 0.5]})
+        RefusedForecast.objects.create(call=forecast.call, entry=entry, stated={}, reason="no")
+    assert queries() == few <= 10
+
+
+# --- families --------------------------------------------------------------------------------------------
+
+
+def test_a_family_shows_its_releases_with_prices_and_the_cohorts_that_froze_them(client: Client) -> None:
+    family = Family.objects.get(slug=GPT)
+    gpt()
+    later = ReleaseFactory(
+        family=family, model_id="openai/gpt-6", effective_from=WEEK + DAY, price_prompt=Decimal("0.000002")
+    )  # fmt: skip
+    gpt(cohort=CohortFactory(), release=later)
+    shown = section(page(client, f"/models/{GPT}/"), "releases")
+    assert row(shown, "openai/gpt-6").endswith("9 Mar 2026 $2.00 $4.00 2")
+    assert row(shown, "openai/gpt-5.2").endswith(" 1")
+
+
+def test_a_family_shows_what_both_protocols_cost(client: Client) -> None:
+    trade = bet(gpt(), MarketFactory())
+    for _ in range(2):
+        ModelCallFactory(decision=trade.decision, cost_usd=Decimal("1.50"))
+    asked(QuestionFactory(), {GPT: [0.7, 0.3]}, cost="0.25")
+    shown = section(page(client, f"/models/{GPT}/"), "cost")
+    assert row(shown, "Trading").startswith("Trading 1 2 2,000 400 $3.00")
+    assert row(shown, "Forecast").startswith("Forecast 1 1 1,000 200 $0.2500")
+
+
+def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> None:
+    for number in range(3):
+        question = QuestionFactory()
+        asked(question, {GPT: [0.7, 0.3]})
+        forecast = asked(question, {GPT: [0.6, 0.4]}, arm="blind").forecasts.first()
+        resolve(question.options.first().outcome.market, "YES" if number else "NO")
+        questions_resolve(at=WEEK + 30 * DAY)
+    compute_scores(at=WEEK + 30 * DAY)
+    shown = page(client, f"/models/{GPT}/")
+    said = section(shown, "forecasts")
+    brier = (2 * 0.3**2 + 0.7**2) / 3
+    assert f"{brier:.3f}" in row(said, "with the market’s prices")
+    assert "said 0.70, happened 0.67" in said
+    assert said.count("<figcaption>") == 2
+    assert f'href="/forecasts/{forecast.pk}/"' in section(shown, "stated")
+
+
+def test_the_list_of_models_says_how_each_stands_in_both_protocols(client: Client) -> None:
+    market = MarketFactory()
+    bet(gpt(), market, amount="1250.00")
+    resolve(market, "YES", at=WEEK + DAY)
+    compute_scores(at=WEEK + DAY)
+    shown = page(client, "/models/")
+    assert row(shown, "GPT-5.2").startswith("GPT-5.2 OpenAI openai/gpt-5.2 1 1 +18.75 % 0.250")
+    assert len(re.findall(r'<th scope="row">', shown)) == 7
+
+
+# --- rules, errors, nothing yet --------------------------------------------------------------------------
+
+
+def test_every_frozen_score_is_typeset_or_needs_no_formula(client: Client) -> None:
+    scoring = {name for rules in Methodology.objects.all() for name in rules.scoring}
+    assert scoring - FROZEN.keys() == {"rounding", "marking", "references", "weights"}
+    assert FROZEN.keys() <= scoring
+    shown = page(client, "/methodology/v2/")
+    for name in FROZEN:
+        assert re.search(rf'<div id="score-{name}">.*?<math', shown, re.S), name
+
+
+def test_formulas_hold_the_constants_of_their_own_version(client: Client) -> None:
+    rules = Methodology.objects.get(version="v2")
+    rules.pk, rules.version, rules.maximum_bet_fraction = None, "v9", Decimal("0.1250")
+    rules.save()
+    assert "<mn>0.125</mn>" in page(client, "/methodology/v9/")
+    assert "<mn>0.25</mn><mo>×</mo><mtext>cash before the bet</mtext>" in page(client, "/methodology/v1/")
+
+
+def test_the_known_limits_stand_on_the_rules_page(client: Client) -> None:
+    shown = text(section(page(client, "/methodology/v1/"), "limits"))
+    for words in (
+        "no depth",
+        "not a proper score",
+        "behind stable names",
+        "15 minutes after the freeze",
+        "at most 2/n",
+    ):
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("/cohorts/", "No cohort has started yet. The next one is due on"),
+        ("/markets/", "No market has been read yet."),
+        (f"/models/{GPT}/", "It has not played yet. It does from the next cohort on."),
+        (f"/models/{GPT}/", "No forecast of it has been scored yet."),
+        ("/imports/", "Nothing has been imported yet."),
+        ("/about/", "nothing was decided yet"),
+    ],
+)
+def test_an_empty_page_says_what_will_stand_there(client: Client, address: str, words: str) -> None:
+    assert words in text(page(client, address))
+
+
+def test_about_says_how_to_cite_and_verify(client: Client) -> None:
+    shown = text(page(client, "/about/"))
+    assert "Forecaster Arena, methodology v2. http://testserver/" in shown
+    assert "manage.py verify_export data.zip" in shown
+    assert "CC BY 4.0" in shown

@@ -1,0 +1,108 @@
+"""The proof of the forecasts: what `verify_ledger` says of rows that somebody bent."""
+
+import contextlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from agents.models import Elicitation, Forecast, ModelCall
+from markets.models import QuestionEntry, QuestionOption, QuestionSheet
+from tests.season.test_forecasts import MONDAY, RAIN
+from tests.tampering import lifted
+from tests.venue import GPT, Failure, Said, Venue, forecast, run
+
+
+@pytest.fixture
+def asked(venue: Venue) -> Venue:
+    """A run with a refused vector, a model that declined and one that is down, and a question that resolved."""
+    venue.market(RAIN)
+    venue.market("Will it snow?")
+    run("sync_markets", MONDAY - timedelta(hours=2))
+    venue.says(GPT, forecast({RAIN: {"YES": 0.9, "NO": 0.9}}), Said("", refusal="no"))
+    venue.says("x-ai/grok-4.1-fast", Failure(503))
+    assert run("run_forecasts", MONDAY)["recorded"] == 11 * 2 + 1
+    venue.resolve("Will it snow?", "Yes")
+    run("check_resolutions", MONDAY + timedelta(hours=8))
+    return venue
+
+
+def complaint() -> str:
+    """What the command prints before its summary."""
+    said = StringIO()
+    with contextlib.suppress(SystemExit):
+        call_command("verify_ledger", at=MONDAY + timedelta(days=1), json=True, stdout=said, stderr=StringIO())
+    lines = said.getvalue().splitlines()
+    assert json.loads(lines[-1])["violations"] == len(lines) - 1
+    return "\n".join(lines[:-1])
+
+
+def test_what_a_run_leaves_is_sound(asked: Venue) -> None:
+    assert complaint() == ""
+
+
+def _bend_a_probability() -> None:
+    row = Forecast.objects.first()
+    assert row is not None
+    Forecast.objects.filter(pk=row.pk).update(probabilities={"YES": 0.51, "NO": 0.49})
+
+
+def _change_an_answer() -> None:
+    call = ModelCall.objects.filter(result="answered").last()
+    assert call is not None
+    for said in call.parsed:
+        said["probabilities"] = [["YES", "0.3"], ["NO", "0.7"]]
+    call.save()
+
+
+def _take_a_forecast_away() -> None:
+    Forecast.objects.filter(question__text=RAIN).first().delete()  # type: ignore[union-attr]
+
+
+def _forecast_for_one_that_declined() -> None:
+    task = Elicitation.objects.get(declined=True)
+    row = Forecast.objects.filter(arm=task.sheet.arm).first()
+    assert row is not None
+    row.pk, row.elicitation = None, task
+    row.save()
+
+
+def _move_a_price() -> None:
+    entry = QuestionEntry.objects.first()
+    assert entry is not None
+    entry.prices["YES"]["price"] = "0.5"
+    entry.save()
+
+
+def _rewrite_a_sheet() -> None:
+    QuestionSheet.objects.update(block="[]")
+
+
+def _turn_an_ending_round() -> None:
+    QuestionOption.objects.filter(happened=True).update(happened=False)
+
+
+def _backdate() -> None:
+    Forecast.objects.update(made_at=MONDAY - timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("bend", "said"),
+    [
+        (_bend_a_probability, "says {'NO': 0.49, 'YES': 0.51}, its answer"),
+        (_change_an_answer, "its answer {'NO': 0.7, 'YES': 0.3}"),
+        (_take_a_forecast_away, "has no forecast, its answer otherwise"),
+        (_forecast_for_one_that_declined, "is declined but has 1 forecasts"),
+        (_move_a_price, "the fingerprint is not that of its entries"),
+        (_rewrite_a_sheet, "its block is not what its entries make"),
+        (_turn_an_ending_round, "its options' ends are not those of its markets"),
+        (_backdate, "names another family, release, arm, methodology or time"),
+    ],
+)
+def test_a_bent_row_is_named(asked: Venue, bend: Callable[[], None], said: str) -> None:
+    with lifted():
+        bend()
+    assert said in complaint()

@@ -1,0 +1,155 @@
+"""One number, many places: every door of a played season says the same value, return, Brier score and win rate."""
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from statistics import fmean
+from typing import Any
+
+import pytest
+import stamina
+from django.test import Client
+from django.urls import reverse
+
+from agents.models import Family
+from scoring.models import Leaderboard
+from scoring.templatetags import arena
+from tests.venue import CLAUDE, DECISION, GPT, GROK, SUNDAY, Venue, bet, run, sell
+
+WEEK, DAY, TEN = timedelta(weeks=1), timedelta(days=1), timedelta(minutes=10)
+PRICES = ("0.37", "0.41", "0.59", "0.113", "0.87", "0.505", "0.29", "0.71", "0.433", "0.661", "0.0721", "0.93")
+AMOUNTS = (
+    *("85.73", "63.77", "437.38", "469.75", "639.62", "562.84"),
+    *("460.62", "572.39", "132.52", "134.13", "465.95", "647.50"),
+)
+"""Added up one after another, the scores of these bets end on another last digit than their exact sum."""
+QUESTIONS = tuple(f"Question {number}?" for number in range(len(PRICES)))
+AGENT = ("Value", "Return", "Brier", "Win rate")
+"""What a row about an agent is headed."""
+ENDS = SUNDAY + 2 * WEEK + 13 * TEN
+
+
+@pytest.fixture
+def season(venue: Venue) -> Venue:
+    """Two cohorts, Grok in the first alone; odd amounts at odd prices; most markets ended, some still held."""
+    with stamina.set_testing(True, attempts=99, cap=True):
+        for question, price in zip(QUESTIONS, PRICES, strict=True):
+            venue.market(question, {"Yes": price, "No": str(1 - Decimal(price))})
+        bets = [(q, "YES" if n % 3 else "NO", a) for n, (q, a) in enumerate(zip(QUESTIONS, AMOUNTS, strict=True))]
+        venue.says(GPT, bet(*bets[0], *bets[1:]), sell(QUESTIONS[2], "33.3"), bet(*bets[0], *bets[6:]))
+        venue.says(GROK, bet(*bets[4], *bets[5:9]))
+        venue.says(CLAUDE, '{"action": "HOLD"}', bet(*bets[11], *bets[:3]))
+        for week in (0, 1):
+            run("sync_markets", SUNDAY + week * WEEK)
+            Family.objects.filter(slug="grok-4").update(active=not week)
+            run("start_cohort", SUNDAY + week * WEEK)
+            assert run("run_decisions", DECISION + week * WEEK).code == 0
+        for number, question in enumerate(QUESTIONS[:9]):
+            venue.resolve(question, "Yes" if number % 2 else "No")
+        venue.cancel(QUESTIONS[9])
+        venue.move(QUESTIONS[10], Yes="0.0917", No="0.9083")
+        for command in ("sync_markets", "check_resolutions", "take_snapshots", "verify_ledger"):
+            assert run(command, ENDS).code == 0
+    return venue
+
+
+def text(markup: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
+
+
+def tables(page: str) -> Iterator[dict[str, str]]:
+    """Every row of every table of a page as a reader sees it, by the heading of its column, small print left out."""
+    page = re.sub(r"<small>.*?</small>", "", page, flags=re.S)
+    for table in re.findall(r"<table.*?</table>", page, re.S):
+        head, *rows = re.findall(r"<tr>.*?</tr>", table, re.S)
+        names = [text(cell) for cell in re.findall(r"<th.*?</th>", head, re.S)]
+        for row in rows:
+            yield dict(zip(names, map(text, re.findall(r"<t[hd].*?</t[hd]>", row, re.S)), strict=True))
+
+
+def facts(page: str) -> dict[str, str]:
+    page = re.sub(r"<small>.*?</small>", "", page, flags=re.S)
+    return {text(name): text(value) for name, value in re.findall(r"<dt>(.*?)</dt>\s*<dd[^>]*>(.*?)</dd>", page, re.S)}
+
+
+def shown(row: dict[str, str], *names: str) -> list[str]:
+    return [row[name] for name in names]
+
+
+def rows_of(address: str, client: Client) -> list[dict[str, Any]]:
+    return client.get(address, {"page_size": 500}).json()["results"]
+
+
+def test_failure_13_every_door_says_the_same_of_an_agent(season: Venue, client: Client) -> None:
+    agents = rows_of("/api/v1/agents/", client)
+    assert len(agents) == 13
+    assert sum(agent["brier"] is not None for agent in agents) == 4
+    for agent in agents:
+        place, slug = f"Cohort {agent['cohort']}", agent["family"]
+        said = [
+            arena.money(agent["total_value"]),
+            text(arena.signed_percent(agent["pnl_percent"])),
+            arena.score(agent["brier"]),
+            text(arena.share(agent["win_rate"])),
+        ]
+        in_cohort = tables(client.get(f"/cohorts/{agent['cohort']}/").content.decode())
+        of_family = tables(client.get(f"/models/{slug}/").content.decode())
+        own = facts(client.get(f"/cohorts/{agent['cohort']}/{slug}/").content.decode())
+        name = agent["display_name"]
+        assert [shown(row, *AGENT) for row in in_cohort if row.get("Model") == name and "Value" in row] == [said]
+        assert [shown(row, *AGENT) for row in of_family if row.get("Cohort") == place] == [said]
+        assert shown(own, "Total value", *AGENT[1:]) == said
+        (newest, *_) = client.get("/api/v1/snapshots/", {"agent": agent["id"]}).json()["results"]
+        same = ("cash", "positions_value", "total_value", "pnl", "pnl_percent", "brier", "resolved_bets")
+        assert {key: newest[key] for key in same} == {key: agent[key] for key in same}
+
+
+def test_failure_13_every_door_says_the_same_of_a_family(season: Venue, client: Client, admin_client: Client) -> None:
+    entries = rows_of("/api/v1/leaderboard/", client)
+    board = admin_client.get(
+        reverse("admin:scoring_leaderboard_change", args=[Leaderboard.objects.get(methodology="").pk])
+    )
+    assert (
+        json.loads(html.unescape(re.search(r'<pre class="verbatim">(.*?)</pre>', board.content.decode(), re.S)[1]))
+        == entries
+    )
+    assert rows_of("/api/v1/leaderboard/?methodology=v1", client) == entries
+    front = {row["Model"]: row for row in tables(client.get("/").content.decode()) if "Mean value" in row}
+    assert len(entries) == len(front) == 7
+    for entry in entries:
+        said = [
+            arena.money(entry["total_value"]),
+            text(arena.signed_percent(entry["return_percent"])),
+            arena.score(entry["brier"]),
+            text(arena.share(entry["win_rate"])),
+        ]
+        own = facts(client.get(f"/models/{entry['family']}/").content.decode())
+        assert shown(front[entry["display_name"]], "Mean value", *AGENT[1:]) == said
+        assert shown(own, "Mean value", "Mean return", *AGENT[2:]) == said
+
+
+def test_failure_13_a_family_in_one_cohort_has_the_numbers_of_its_agent(season: Venue, client: Client) -> None:
+    (agent,) = client.get("/api/v1/agents/", {"family": "grok-4"}).json()["results"]
+    (entry,) = [row for row in rows_of("/api/v1/leaderboard/", client) if row["family"] == "grok-4"]
+    same = ("total_value", "pnl", "brier", "win_rate", "resolved_bets")
+    assert {key: entry[key] for key in same} == {key: agent[key] for key in same}
+    assert entry["return_percent"] == float(agent["pnl_percent"])
+
+
+def test_failure_13_a_familys_numbers_follow_from_the_rows_that_are_published(season: Venue, client: Client) -> None:
+    for entry in rows_of("/api/v1/leaderboard/", client):
+        agents = client.get("/api/v1/agents/", {"family": entry["family"]}).json()["results"]
+        bets = client.get("/api/v1/brier-scores/", {"family": entry["family"], "page_size": 500}).json()["results"]
+        assert entry["brier"] == (fmean([bet["score"] for bet in bets]) if bets else None)
+        assert entry["win_rate"] == (fmean([bet["outcome"] for bet in bets]) if bets else None)
+        assert entry["return_percent"] == fmean([float(agent["pnl_percent"]) for agent in agents])
+        assert abs(
+            Decimal(entry["total_value"]) - sum(Decimal(agent["total_value"]) for agent in agents) / len(agents)
+        ) <= Decimal("0.005")
+        for agent in agents:
+            own = [bet for bet in bets if bet["agent"] == agent["id"]]
+            assert agent["brier"] == (fmean([bet["score"] for bet in own]) if own else None)
+            assert agent["win_rate"] == (fmean([bet["outcome"] for bet in own]) if own else None)

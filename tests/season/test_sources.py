@@ -1,0 +1,338 @@
+"""Two venues side by side through the commands: Kalshi's markets are taken in, priced and ended, and its failures
+are its own.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import stamina
+
+from cohorts.models import Methodology
+from markets.models import Alert, Market, Outcome, PriceObservation, Run, Universe
+from tests.faults.upstream import TINY_TIMEOUT_S
+from tests.kalshi import Kalshi
+from tests.markets.test_http import misbehaving, silent
+from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, run
+
+RAIN, PREMIER = "Will it rain?", "Who will be the next premier?"
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> Iterator[None]:
+    """Retries happen, the waits between them do not."""
+    with stamina.set_testing(True, attempts=99, cap=True):
+        yield
+
+
+@pytest.fixture
+def kalshi(venue: Venue, settings: Any) -> Kalshi:
+    settings.KALSHI_BASE_URL = venue.server.url_for("/kalshi")
+    settings.ARENA_SOURCES = ("polymarket", "kalshi")
+    return Kalshi(venue.server)
+
+
+def at_kalshi(option: str) -> Market:
+    return Market.objects.get(source="kalshi", option=option)
+
+
+def yes(option: str) -> Outcome:
+    return Outcome.objects.get(market__source="kalshi", market__option=option, side="YES")
+
+
+def ask_about(*options: str) -> None:
+    """As if a question stood on these markets."""
+    assert Market.objects.filter(source="kalshi", option__in=options).update(asked=True) == len(options)
+
+
+# ── the catalogue ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_both_venues_are_taken_in(venue: Venue, kalshi: Kalshi) -> None:
+    venue.market(RAIN)
+    kalshi.event(PREMIER, "Ann", "Bo", volume=700)
+    kalshi.event("Who wins the cup?", "Foxes", exclusive=False)
+    kalshi.event("Will the bridge open?")
+    ran = run("sync_markets", SUNDAY)
+    assert (ran.code, ran["seen"], ran["created"], ran["skipped"]) == (0, 5, 5, 0)
+    assert run("sync_markets", SUNDAY)["updated"] == 5
+    ann = at_kalshi("Ann")
+    assert (ann.kind, ann.event_id, ann.event_title, ann.event_exclusive) == ("binary", "KX1", PREMIER, True)
+    assert (ann.category, ann.volume) == ("Politics", Decimal(700))
+    assert at_kalshi("Foxes").event_exclusive is False
+    quoted = yes("Ann")
+    assert (quoted.price, quoted.bid, quoted.ask) == (Decimal("0.40"), Decimal("0.39"), Decimal("0.41"))
+    assert (quoted.price_source, quoted.price_stale) == ("midpoint", False)
+
+
+def test_polymarkets_options_and_exclusive_events_are_kept(venue: Venue) -> None:
+    venue.market("Will Ann win?", groupItemTitle="Ann", negRisk=True)
+    venue.market("Will Bo win?", groupItemTitle=" Bo ", events=[{"id": "e", "title": "Who?", "negRisk": False}])
+    venue.market(RAIN)
+    run("sync_markets", SUNDAY)
+    kept = Market.objects.order_by("pk").values_list("option", "event_exclusive")
+    assert list(kept) == [("Ann", True), ("Bo", False), ("", None)]
+    venue.row("Will Ann win?").update(groupItemTitle=None, negRisk=None)
+    run("sync_markets", SUNDAY + HOUR)
+    assert kept[0] == ("Ann", True)
+
+
+def test_without_its_name_among_the_sources_kalshi_is_not_asked(venue: Venue, kalshi: Kalshi, settings: Any) -> None:
+    venue.market(RAIN)
+    kalshi.event(PREMIER, "Ann")
+    run("sync_markets", SUNDAY)
+    settings.ARENA_SOURCES = ("polymarket",)
+    kalshi.requests.clear()
+    for command in ("sync_markets", "check_resolutions"):
+        assert run(command, SUNDAY + HOUR).code == 0
+    assert kalshi.requests == []
+
+
+def test_largest_events_are_kept_whole_where_the_walk_has_no_order(venue: Venue, kalshi: Kalshi) -> None:
+    Methodology.objects.update(universe_size=2)  # so three markets of each source
+    for number in range(5):
+        kalshi.event(f"Contest {number}?", "One", "Two", volume=100 + number)
+    run("sync_markets", SUNDAY)
+    assert set(Market.objects.values_list("event_title", flat=True)) == {"Contest 4?", "Contest 3?"}
+    assert Market.objects.count() == 4
+
+
+def test_market_that_is_no_longer_among_the_largest_is_kept_up_to_date(venue: Venue, kalshi: Kalshi) -> None:
+    Methodology.objects.update(universe_size=1)
+    (old,) = kalshi.event(PREMIER, "Ann", volume=10)
+    run("sync_markets", SUNDAY)
+    kalshi.event("Who wins the cup?", "Foxes", volume=9000)
+    kalshi.quote(old, "0.6900", "0.7100")
+    run("sync_markets", SUNDAY + HOUR)
+    assert {market.option for market in Market.objects.all()} == {"Ann", "Foxes"}
+    assert yes("Ann").price == Decimal("0.70")
+
+
+# ── prices ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_kalshis_own_book_is_its_price_however_far_it_jumps(venue: Venue, kalshi: Kalshi) -> None:
+    (row,) = kalshi.event(PREMIER, "Ann")
+    run("sync_markets", SUNDAY)
+    kalshi.quote(row, "0.9300", "0.9500", "0.4000")
+    venue.requests.clear()
+    run("sync_markets", SUNDAY + HOUR)
+    assert (yes("Ann").price, yes("Ann").price_source) == (Decimal("0.94"), "midpoint")
+    assert Outcome.objects.get(market__option="Ann", side="NO").price == Decimal("0.06")
+    assert not any("clob" in request for request in venue.requests)
+
+
+def test_without_a_tight_book_the_last_trade_counts_unless_it_jumps(venue: Venue, kalshi: Kalshi) -> None:
+    (row,) = kalshi.event(PREMIER, "Ann")
+    run("sync_markets", SUNDAY)
+    kalshi.quote(row, "0.3000", "0.6000", "0.4500")
+    run("sync_markets", SUNDAY + HOUR)
+    assert (yes("Ann").price, yes("Ann").price_source, yes("Ann").price_stale) == (Decimal("0.45"), "trade", False)
+    kalshi.quote(row, "0.0000", "0.0100", "0.9000")
+    run("sync_markets", SUNDAY + 2 * HOUR)
+    assert (yes("Ann").price, yes("Ann").price_source, yes("Ann").price_stale) == (Decimal("0.45"), "last", True)
+    latest = PriceObservation.objects.filter(outcome=yes("Ann")).order_by("observed_at").last()
+    assert latest is not None
+    assert "far from the last accepted price" in latest.reason
+
+
+def test_market_without_a_price_is_left_out_and_costs_no_price_on_record(venue: Venue, kalshi: Kalshi) -> None:
+    (row,) = kalshi.event(PREMIER, "Ann")
+    run("sync_markets", SUNDAY)
+    kalshi.quote(row, "0.0000", "0.0000")
+    kalshi.event("Who wins the cup?", "Foxes")[0].update(last_price_dollars="0.0000", yes_bid_dollars="0.0000")
+    ran = run("sync_markets", SUNDAY + HOUR)
+    assert (ran.code, ran["skipped"], Market.objects.count()) == (0, 2, 1)
+    assert yes("Ann").price == Decimal("0.40")
+    assert any("KX2-0: no price" in line for line in Run.objects.latest("pk").log)
+
+
+def test_thousand_rows_left_out_for_one_reason_are_not_a_thousand_lines(venue: Venue, kalshi: Kalshi) -> None:
+    kalshi.page = 200
+    for row in kalshi.event(PREMIER, *(f"Candidate {number}" for number in range(1000))):
+        kalshi.quote(row, "0.0000", "0.0000")
+    assert run("sync_markets", SUNDAY)["skipped"] == 1000
+    log = Run.objects.get().log
+    assert len(log) == 201
+    assert log[-1].startswith("skipped 800 more: no price")
+
+
+# ── the trading protocol stays Polymarket's ───────────────────────────────────────────────────────
+
+
+def test_universe_holds_no_market_of_kalshis(venue: Venue, kalshi: Kalshi) -> None:
+    venue.market(RAIN)
+    kalshi.event(PREMIER, "Ann", volume=10_000_000)
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    venue.says(GPT, bet(RAIN, "YES", 500))
+    assert run("run_decisions", DECISION)["trades"] == 1
+    assert [entry.market.question for entry in Universe.objects.get().entries.all()] == [RAIN]
+
+
+# ── the end ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "pays", "ends_as"),
+    [
+        ("finalized", "yes", "1.0000", "resolved"),
+        ("finalized", "no", "0.0000", "resolved"),
+        ("settled", "yes", None, "resolved"),
+        ("finalized", "scalar", "0.6400", "cancelled"),
+        ("finalized", "void", None, "cancelled"),
+        ("closed", "", None, "closed"),
+        ("determined", "yes", None, "closed"),
+        ("disputed", "yes", None, "closed"),
+        ("amended", "no", "0.0000", "closed"),
+        ("finalized", "", None, "closed"),
+        ("finalized", "yes", "0.0000", "closed"),
+        ("finalized", "all of them", None, "closed"),
+    ],
+)
+def test_failure_09_only_the_terminal_status_with_a_result_ends_a_market(
+    venue: Venue, kalshi: Kalshi, status: str, result: str, pays: str | None, ends_as: str
+) -> None:
+    rows = kalshi.event(PREMIER, "Ann")
+    run("sync_markets", SUNDAY)
+    ask_about("Ann")
+    kalshi.end(rows, status, result, pays)
+    ran = run("check_resolutions", SUNDAY + DAY)
+    market = at_kalshi("Ann")
+    assert (ran.code, market.status) == (0, ends_as)
+    assert (ran["resolved"], ran["cancelled"], ran["waiting"]) == tuple(
+        int(ends_as == word) for word in ("resolved", "cancelled", "closed")
+    )
+    if ends_as == "resolved":
+        assert market.winning_side == result.upper()
+
+
+def test_failure_09_nothing_upstream_takes_an_end_back(venue: Venue, kalshi: Kalshi) -> None:
+    rows = kalshi.event(PREMIER, "Ann", "Bo")
+    run("sync_markets", SUNDAY)
+    ask_about("Ann", "Bo")
+    kalshi.end(rows[:1], "finalized", "yes", "1.0000")
+    kalshi.end(rows[1:], "closed")
+    run("check_resolutions", SUNDAY + DAY)
+    for row in rows:
+        row.update(status="active", result="", settlement_value_dollars=None)
+        kalshi.quote(row, "0.2000", "0.2200")
+    for command in ("sync_markets", "check_resolutions"):
+        run(command, SUNDAY + DAY + HOUR)
+    assert (at_kalshi("Ann").status, at_kalshi("Ann").winning_side) == ("resolved", "YES")
+    assert at_kalshi("Bo").status == "closed"
+
+
+def test_asked_market_is_looked_up_wherever_it_ranks_until_it_is_final(venue: Venue, kalshi: Kalshi) -> None:
+    rows = kalshi.event(PREMIER, "Ann", "Bo")
+    run("sync_markets", SUNDAY)
+    ask_about("Ann")
+    kalshi.end(rows, "closed")  # the event leaves the list
+    run("sync_markets", SUNDAY + HOUR)
+    assert at_kalshi("Ann").status == at_kalshi("Bo").status == "closed"
+    kalshi.requests.clear()
+    run("sync_markets", SUNDAY + 40 * DAY)
+    assert kalshi.requests == ["/kalshi/events", "/kalshi/markets/KX1-0"]  # nobody waits for Bo any more
+    kalshi.end(rows, "finalized", "no", "0.0000")
+    run("check_resolutions", SUNDAY + 40 * DAY)
+    assert at_kalshi("Ann").winning_side == "NO"
+
+
+def test_failure_08_asked_market_closed_for_three_days_raises_an_alarm(venue: Venue, kalshi: Kalshi) -> None:
+    rows = kalshi.event(PREMIER, "Ann")
+    run("sync_markets", SUNDAY)
+    ask_about("Ann")
+    kalshi.end(rows, "disputed", "yes")
+    for day in (1, 5):
+        run("check_resolutions", SUNDAY + day * DAY)
+    assert (Alert.objects.get().kind, Alert.objects.get().subject) == ("closed-unresolved", "KX1-0")
+
+
+# ── one venue's failure is its own ────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def season(venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
+    """A week in which money is on Polymarket's rain and a question stands on Kalshi's premier."""
+    venue.market(RAIN)
+    rows = kalshi.event(PREMIER, "Ann")
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    venue.says(GPT, bet(RAIN, "YES", 500))
+    run("run_decisions", DECISION)
+    ask_about("Ann")
+    return rows
+
+
+def test_kalshi_that_is_down_fails_the_sync_and_stops_nothing(
+    venue: Venue, kalshi: Kalshi, season: list[dict[str, Any]]
+) -> None:
+    kalshi.down = True
+    venue.market("Will it snow?")
+    ran = run("sync_markets", SUNDAY + DAY)
+    assert (ran.code, ran["created"], ran["updated"]) == (1, 1, 1)
+    assert ran.complaint.startswith("kalshi: ")
+    assert len(ran.complaint.strip().splitlines()) <= 2
+    assert at_kalshi("Ann").refreshed_at == SUNDAY
+    kalshi.down = False
+    assert run("sync_markets", SUNDAY + 2 * DAY).code == 0
+    assert at_kalshi("Ann").refreshed_at == SUNDAY + 2 * DAY
+
+
+def test_kalshi_that_is_down_does_not_stop_polymarkets_settlement(
+    venue: Venue, kalshi: Kalshi, season: list[dict[str, Any]]
+) -> None:
+    kalshi.down = True
+    venue.resolve(RAIN, "Yes")
+    ran = run("check_resolutions", SUNDAY + DAY)
+    assert (ran.code, ran["resolved"], ran["positions_settled"]) == (1, 1, 1)
+    assert ran.complaint.startswith("kalshi: ")
+
+
+def test_polymarket_that_is_down_does_not_stop_kalshi(
+    venue: Venue, kalshi: Kalshi, season: list[dict[str, Any]]
+) -> None:
+    venue.down.add("gamma")
+    kalshi.quote(season[0], "0.5900", "0.6100")
+    ran = run("sync_markets", SUNDAY + DAY)
+    assert (ran.code, ran["updated"], yes("Ann").price) == (1, 1, Decimal("0.60"))
+    kalshi.end(season, "finalized", "yes", "1.0000")
+    ran = run("check_resolutions", SUNDAY + DAY)
+    assert (ran.code, ran["resolved"], at_kalshi("Ann").status) == (1, 1, "resolved")
+
+
+def test_kalshi_that_never_answers_is_given_up_and_polymarket_is_served_first(
+    venue: Venue, kalshi: Kalshi, season: list[dict[str, Any]], settings: Any
+) -> None:
+    venue.resolve(RAIN, "Yes")
+    with misbehaving(silent) as settings.KALSHI_BASE_URL:
+        settings.ARENA_VENUE_TIMEOUT_S = TINY_TIMEOUT_S * 10
+        synced = run("sync_markets", SUNDAY + DAY)
+        settled = run("check_resolutions", SUNDAY + DAY)
+    assert (synced.code, synced["closed"]) == (1, 1)
+    assert (settled.code, settled["resolved"], settled["positions_settled"]) == (1, 1, 1)
+    assert "did not finish within" in settled.complaint
+
+
+def test_walk_that_dies_midway_keeps_what_came(venue: Venue, kalshi: Kalshi) -> None:
+    venue.market(RAIN)
+    for number in range(5):
+        kalshi.event(f"Contest {number}?", "One")
+    kalshi.dies_midway = True
+    ran = run("sync_markets", SUNDAY)
+    assert (ran.code, ran["created"]) == (1, 3)
+
+
+def test_garbage_from_kalshi_is_named_row_by_row_and_costs_no_other_row(venue: Venue, kalshi: Kalshi) -> None:
+    venue.market(RAIN)
+    kalshi.event(PREMIER, "Ann", "Bo", "Cy")
+    kalshi.markets["KX1-1"].update(status=["active"], yes_bid_dollars={"a": 1})
+    kalshi.markets["KX1-2"]["ticker"] = "KXMVESPORTS-1"
+    ran = run("sync_markets", SUNDAY)
+    assert (ran.code, ran["created"], ran["skipped"]) == (0, 2, 2)
+    log = "\n".join(Run.objects.get().log)
+    assert "KX1-1: status:" in log
+    assert "KXMVESPORTS-1: multivariate" in log
