@@ -5,27 +5,52 @@ Each of these failures happened to a system of this kind. A guard's name begins 
 """
 
 import ast
+import csv
+import io
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from decimal import Decimal
+from html import unescape
+from pathlib import Path
+from typing import Any
 
 import pytest
 import time_machine
 from django.conf import settings
+from django.db import OperationalError, connection
 from django.test import Client
+from django.urls import reverse
 
 from agents import clients
-from agents.models import Decision, Trade
+from agents.models import Agent, Decision, JournalEntry, Settlement, Trade
 from agents.services.asking import spent_in_week
 from agents.services.audit import verify_ledger
 from agents.services.decisions import run_decisions
 from arena_site import jobs
 from cohorts.models import Cohort
-from markets.models import Run, Universe
+from markets.models import Market, Run, Universe
 from markets.sources.polymarket import Clob
 from markets.sources.polymarket.clob import Midpoints
+from scoring.models import BrierScore
+from tests.factories import bet as made
 from tests.kills import ROOT
-from tests.venue import CLAUDE, DECISION, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Venue, bet, run
+from tests.scoring.exports.doors import cells, rows, shell
+from tests.season.test_same_number import facts
+from tests.venue import (
+    CLAUDE,
+    DECISION,
+    DEEPSEEK,
+    GEMINI,
+    GPT,
+    GROK,
+    KIMI,
+    QWEN,
+    SUNDAY,
+    Failure,
+    Venue,
+    bet,
+    run,
+)  # fmt: skip
 
 FAILURES = {
     1: "the gateway fails for every model, and the week is lost though it comes back",
@@ -48,6 +73,7 @@ FAILURES = {
     18: "text from outside changes a prompt's frame or a page",
 }
 RAIN = "Will it rain?"
+DAY, TEN = timedelta(days=1), timedelta(minutes=10)
 EVERYBODY = (GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI, QWEN)
 
 
@@ -73,6 +99,18 @@ def opened(venue: Venue) -> Venue:
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
     return venue
+
+
+@pytest.fixture
+def holding(opened: Venue) -> Venue:
+    """GPT holds 1,250 YES shares of it, bought for 500."""
+    opened.says(GPT, bet(RAIN, "YES", 500))
+    assert run("run_decisions", DECISION)["trades"] == 1
+    return opened
+
+
+def shown(client: Client, address: str) -> str:
+    return unescape(client.get(address).content.decode())
 
 
 @pytest.mark.parametrize("status", [402, 503])
@@ -121,6 +159,85 @@ def test_failure_04_a_worker_that_waits_on_prices_while_another_decides_trades_n
     assert verify_ledger().violations == []
 
 
+def test_failure_05_a_payout_that_breaks_off_halfway_is_paid_whole_by_the_next_pass(holding: Venue) -> None:
+    """What was written of it before its last row is gone with the rest."""
+
+    def breaks_off(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        if sql.startswith('INSERT INTO "agents_journalentry"'):
+            raise OperationalError("server closed the connection")
+        return execute(sql, params, many, context)
+
+    holding.resolve(RAIN, "Yes")
+    with connection.execute_wrapper(breaks_off):
+        assert run("check_resolutions", SUNDAY + DAY).code == 1
+    assert not Settlement.objects.exists()
+    assert Agent.objects.get(model_id=GPT).cash == Decimal("9500.00")
+    ran = run("check_resolutions", SUNDAY + 2 * DAY)
+    assert (ran["resolved"], ran["positions_settled"], ran["brier_rows"]) == (1, 1, 1)
+    assert Agent.objects.get(model_id=GPT).cash == Decimal("10750.00")
+    assert verify_ledger().violations == []
+
+
+def test_failure_05_a_bet_that_is_paid_late_pays_nobody_else_again(holding: Venue) -> None:
+    holding.resolve(RAIN, "Yes")
+    assert run("check_resolutions", SUNDAY + DAY)["positions_settled"] == 1
+    made(Agent.objects.get(model_id=GROK), Market.objects.get(), "YES", "800.00")
+    ran = run("check_resolutions", SUNDAY + 2 * DAY)
+    assert (ran.code, ran["positions_settled"]) == (0, 1)
+    cash = Agent.objects.filter(model_id__in=(GPT, GROK)).values_list("model_id", "cash")
+    assert dict(cash) == {GPT: Decimal("10750.00"), GROK: Decimal("11200.00")}
+    assert JournalEntry.objects.filter(kind="payout").count() == BrierScore.objects.count() == 2
+
+
+def test_failure_07_a_stale_price_is_marked_wherever_it_is_shown(
+    holding: Venue, client: Client, admin_client: Client
+) -> None:
+    places = {f"/markets/{Market.objects.get().pk}/": 5, "/cohorts/1/gpt-5.1/": 1}
+    """How often each page says so: the market's of both sides, of what was observed of them, and of the position."""
+
+    def marked() -> dict[str, int]:
+        return {page: shown(client, page).count('<span class="badge stale">') for page in places}
+
+    run("take_snapshots", SUNDAY + TEN)
+    assert marked() == dict.fromkeys(places, 0)
+    assert "arena_stale_prices 0.0" in shown(client, "/metrics")
+    holding.quote(holding.tokens(RAIN)[0], None)
+    holding.gone.add(holding.row(RAIN)["id"])
+    for command in ("sync_markets", "take_snapshots"):
+        run(command, SUNDAY + 2 * TEN)
+    assert marked() == places
+    assert "arena_stale_prices 1.0" in shown(client, "/metrics")
+    assert "1 held price stale" in shown(admin_client, reverse("admin:index"))
+    (newest, *_) = client.get("/api/v1/snapshots/", {"family": "gpt-5.1"}).json()["results"]
+    assert (newest["total_value"], newest["stale_positions"]) == ("10000.00", 1)
+    (outcome, _) = client.get(f"/api/v1/markets/{Market.objects.get().pk}/").json()["outcomes"]
+    assert (outcome["side"], outcome["stale"]) == ("YES", True)
+
+
+def test_failure_08_what_awaits_its_resolution_says_so_and_keeps_its_value_on_every_page(
+    holding: Venue, client: Client
+) -> None:
+    """Bought at 0.40, worth 0.52 when it closed; upstream shows 0.9995."""
+    holding.move(RAIN, Yes="0.52", No="0.48")
+    for command in ("sync_markets", "take_snapshots"):
+        run(command, SUNDAY + DAY)
+    holding.close(RAIN, "0.9995", "0.0005", status="disputed")
+    for command in ("sync_markets", "take_snapshots", "check_resolutions"):
+        run(command, SUNDAY + 2 * DAY)
+    says = {
+        f"/markets/{Market.objects.get().pk}/": "Closed and awaiting its resolution",
+        "/cohorts/1/gpt-5.1/": "awaiting resolution",
+        "/cohorts/1/": "1 await resolution",
+        "/cohorts/": "1 await resolution",
+    }
+    assert [page for page, words in says.items() if words not in shown(client, page)] == []
+    (agent,) = client.get("/api/v1/agents/", {"family": "gpt-5.1"}).json()["results"]
+    (entry,) = [e for e in client.get("/api/v1/leaderboard/").json()["results"] if e["family"] == "gpt-5.1"]
+    assert agent["total_value"] == entry["total_value"] == "10150.00"
+    assert facts(client.get("/cohorts/1/gpt-5.1/").content.decode())["Total value"] == "$10,150.00"
+    assert facts(client.get("/models/gpt-5.1/").content.decode())["Mean value"] == "$10,150.00"
+
+
 def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_shown(opened: Venue, client: Client) -> None:
     opened.says(GPT, "I would rather not say.", '{"action": "HOLD"}')
     ran = run("run_decisions", DECISION)
@@ -130,8 +247,15 @@ def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_shown(open
     assert client.get(f"/api/v1/decisions/{decision.pk}/").json()["cost_usd"] == "0.002000"
     (entry,) = [e for e in client.get("/api/v1/leaderboard/").json()["results"] if e["family"] == "gpt-5.1"]
     assert entry["cost_usd"] == "0.002000"
-    places = {f"/decisions/{decision.pk}/": 1, "/cohorts/1/gpt-5.1/": 2, "/models/gpt-5.1/": 4, "/": 1}
+    places = {
+        f"/decisions/{decision.pk}/": 1,
+        "/cohorts/1/gpt-5.1/": 2,
+        "/cohorts/1/": 1,
+        "/models/gpt-5.1/": 4,
+        "/": 1,
+    }
     assert {page: client.get(page).content.decode().count("$0.0020") for page in places} == places
+    assert f'arena_model_cost_usd_total{{model="{GPT}"}} 0.002' in shown(client, "/metrics")
     assert spent_in_week("trading", SUNDAY) == Decimal("0.008")
 
 
@@ -145,3 +269,86 @@ def test_failure_12_sunday_midnight_belongs_to_the_new_week(venue: Venue) -> Non
         assert run("run_decisions", at).code == 0
     weeks = Decision.objects.values_list("cohort__number", "week").distinct()
     assert set(weeks) == {(1, 1), (1, 2), (2, 1)}
+
+
+AMOUNTS = ("492.02", "419.13", "459.07", "538.01", "63.74")
+"""The mean of these bets' scores has another last digit where they are added up one after another."""
+
+
+def test_failure_13_an_archive_and_the_admin_have_the_numbers_of_the_api(
+    venue: Venue, client: Client, admin_client: Client, tmp_path: Path
+) -> None:
+    questions = [f"Question {number}?" for number in range(len(AMOUNTS))]
+    for question, price in zip((*questions, RAIN), ("0.37", "0.41", "0.113", "0.59", "0.87", "0.661"), strict=True):
+        venue.market(question, {"Yes": price, "No": str(1 - Decimal(price))})
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    first, *others = [(question, "YES", amount) for question, amount in zip(questions, AMOUNTS, strict=True)]
+    venue.says(GPT, bet(*first, *others, (RAIN, "NO", "132.52")))
+    venue.says(GROK, "no JSON", bet(RAIN, "YES", "647.51"))
+    assert run("run_decisions", DECISION).code == 0
+    for number, question in enumerate(questions):
+        venue.resolve(question, "No" if number % 2 else "Yes")
+    venue.move(RAIN, Yes="0.713", No="0.287")
+    for command in ("sync_markets", "check_resolutions", "take_snapshots"):
+        assert run(command, SUNDAY + DAY).code == 0
+    assert shell("export_dataset", "--out", tmp_path / "all").code == 0
+
+    entries = {entry["family"]: entry for entry in client.get("/api/v1/leaderboard/").json()["results"]}
+    figures = ("rank", "return_percent", "return_ci", "brier", "brier_ci", "bss_market", "win_rate", "resolved_bets")
+    money = ("total_value", "pnl", "cost_usd")
+    listed = [row for row in rows(tmp_path / "all", "leaderboard_trading") if not row["methodology"]]
+    assert len(listed) == len(entries) == len(EVERYBODY)
+    for row in listed:
+        entry = entries[row["family"]]
+        assert {key: row[key] for key in figures} == {key: entry[key] for key in figures}
+        assert {key: row[key] for key in money} == {key: Decimal(entry[key]) for key in money}
+    assert {row["family"]: row["resolved_bets"] for row in listed if row["resolved_bets"]} == {"gpt-5.1": len(AMOUNTS)}
+
+    agents = {agent["id"]: agent for agent in client.get("/api/v1/agents/").json()["results"]}
+    names = {agent["display_name"]: agent for agent in agents.values()}
+    purse = ("cash", "positions_value", "total_value", "pnl")
+    archived = rows(tmp_path / "all", "snapshots")
+    assert len(archived) == len(agents)
+    for row in archived:
+        agent = agents[row["agent"]]
+        assert {key: row[key] for key in purse} == {key: Decimal(agent[key]) for key in purse}
+        assert (row["brier"], row["resolved_bets"]) == (agent["brier"], agent["resolved_bets"])
+        assert agent["brier"] == entries[agent["family"]]["brier"]
+    seen = taken(admin_client, "scoring_snapshot")
+    assert len(seen) == len(agents)
+    for line in seen:
+        agent = names[line["agent"].partition(" in cohort")[0]]
+        assert {key: line[key] for key in purse} == {key: agent[key] for key in purse}
+        assert line["brier"] == ("" if agent["brier"] is None else repr(agent["brier"]))
+
+
+FORMULAS = ("=1+1?", "+1 degree?", "-1 degree?", "@home?")
+"""What a question begins with, a spreadsheet would calculate."""
+
+
+def test_failure_14_in_archive_and_admin_negative_numbers_are_numbers_and_formulas_text(
+    venue: Venue, admin_client: Client, tmp_path: Path
+) -> None:
+    for question in FORMULAS:
+        venue.market(question)
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    bets = bet(FORMULAS[0], "YES", 100, *((question, "YES", 100) for question in FORMULAS[1:]))
+    venue.says(GPT, lambda prompt: bets(prompt) | {"reasoning": "\t=1+1"})
+    assert run("run_decisions", DECISION)["trades"] == len(FORMULAS)
+    assert shell("export_dataset", "--out", tmp_path / "all").code == 0
+    assert {row["question"] for row in cells(tmp_path / "all", "markets")} == {f"'{text}" for text in FORMULAS}
+    assert {row["question"] for row in rows(tmp_path / "all", "markets")} == set(FORMULAS)
+    assert "'\t=1+1" in {row["reasoning"] for row in cells(tmp_path / "all", "decisions")}
+    bought = [row["amount"] for row in cells(tmp_path / "all", "journal") if row["kind"] == "buy"]
+    assert bought == ["-100.00"] * len(FORMULAS)
+    entries = [row for row in taken(admin_client, "agents_journalentry") if row["kind"] == "buy"]
+    assert {row["market"] for row in entries} == {f"'{text}" for text in FORMULAS}
+    assert {row["amount"] for row in entries} == {"-100.00"}
+
+
+def taken(operator: Client, model: str) -> list[dict[str, str]]:
+    """A list of the admin as it is taken away."""
+    answer: Any = operator.get(reverse(f"admin:{model}_csv"))
+    return list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
