@@ -185,6 +185,7 @@ def _store(call: ModelCall, claim: Claim[Any], heard: Completion | GatewayFailur
         if heard.cost_usd is not None
         else (heard.tokens_input or 0) * price_prompt + (heard.tokens_output or 0) * price_completion
     )
+    claim.spent.append(call.cost_usd)
     with transaction.atomic():
         lost = None
         try:

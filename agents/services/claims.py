@@ -1,8 +1,9 @@
 """Claiming a task: who holds a live token may ask the model and write the result; nobody else."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Generic, TypeVar, cast
 
 from django.db import IntegrityError, transaction
@@ -22,11 +23,15 @@ class ClaimLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Claim(Generic[T]):
-    """A live hold on a task. Leases run on the real clock, never on the instant of the run."""
+    """A live hold on a task. Leases run on the real clock, never on the instant of the run.
+
+    `spent` holds what each answer heard under it cost, in US dollars, those that came too late included.
+    """
 
     task: T
     token: uuid.UUID
     lease: timedelta
+    spent: list[Decimal] = field(default_factory=list)
 
     def renew(self) -> None:
         """Extends the lease. Raises ClaimLost if the task is no longer ours."""

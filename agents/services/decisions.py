@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from agents.answers import Answer
@@ -18,7 +17,7 @@ from agents.services.claims import Claim, retry_window_ends, task_claim
 from agents.services.conversation import Conversation
 from agents.services.execution import carry_out
 from agents.services.missed import record_missed
-from agents.services.runs import RunReport, cost_since, newest_call, see_through
+from agents.services.runs import RunReport, see_through
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from markets.failpoints import reached
@@ -61,7 +60,6 @@ def run_decisions(
     universes = _universes(due, at=at, clob=clob, report=report)
     agents = [agent for c in due if c.methodology_id in universes for agent in _agents(c, family)]
     ahead = ahead_of(agents, at)
-    before = newest_call()
     for done, agent in enumerate(agents):
         progress(done, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
         if agent.pk in ahead:
@@ -70,7 +68,6 @@ def run_decisions(
             continue
         _decide(agent, universes[agent.cohort.methodology_id], asking=asking, at=at, began=began, report=report)
     progress(len(agents), len(agents), "")
-    report.cost_usd = cost_since(before, Q(decision__agent__in=[agent.pk for agent in agents]))
     return report
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from agents.forecast_answers import Stated, judge
@@ -18,7 +17,7 @@ from agents.services.claims import Claim, task_claim
 from agents.services.conversation import Conversation
 from agents.services.enrolment import releases_playing
 from agents.services.missed import record_unsubmitted
-from agents.services.runs import RunReport, cost_since, newest_call, see_through
+from agents.services.runs import RunReport, see_through
 from cohorts.forecasting import ForecastRules
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
@@ -72,12 +71,10 @@ def run_forecasts(
         for release in releases
         for sheet in asked.sheets.select_related("question_set")
     ]
-    before = newest_call()
     for done, (sheet, release) in enumerate(work):
         progress(done, len(work), f"{release.display_name}, {sheet.arm}, sheet {sheet.number}")
         _elicit(sheet, release, methodology, asking=asking, at=at, began=began, report=report)
     progress(len(work), len(work), "")
-    report.cost_usd = cost_since(before, Q(elicitation__sheet__in={sheet.pk for sheet, _ in work}))
     return report
 
 

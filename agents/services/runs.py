@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeVar
 
-from django.db.models import Q, Sum
-
-from agents.models import ModelCall, Task
+from agents.models import Task
 from agents.services.asking import Asking
 from agents.services.claims import Claim, ClaimLost
 from agents.services.conversation import Conversation, converse
@@ -38,17 +36,6 @@ class RunReport:
         self.failures += filter(None, [marks.trouble])
 
 
-def newest_call() -> int:
-    """The id of the newest request to a model; those of a run that begins now are newer."""
-    return ModelCall.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-
-
-def cost_since(call: int, which: Q) -> Decimal:
-    """What the requests after `call` that are of a run cost, in US dollars."""
-    later = ModelCall.objects.filter(which, pk__gt=call)
-    return later.aggregate(cost=Sum("cost_usd"))["cost"] or Decimal(0)
-
-
 def see_through(
     claim: Claim[T] | None,
     conversation: Callable[[Claim[T]], Conversation[T]],
@@ -71,6 +58,8 @@ def see_through(
         report.log.append(f"{name}: {lost}")
         log.info("lost", extra=claim.task.about | {"reason": str(lost)})
         return None
+    finally:
+        report.cost_usd += sum(claim.spent)
     report.asked += 1
     reached(f"{kind}.finished")
     if task.status == Task.Status.FAILED:

@@ -58,14 +58,17 @@ class WholeFilter(filters.NumberFilter):
     field_class = forms.IntegerField
 
 
+_FLAGS = {"true": True, "false": False, "True": True, "False": False, "1": True, "0": False}
+
+
 @extend_schema_field(OpenApiTypes.BOOL)
 class FlagFilter(filters.TypedChoiceFilter):
-    """Exactly `true` or `false`; anything else is refused, not ignored."""
+    """`true` or `false`, as rows and clients write them; anything else is refused, not ignored."""
 
     def __init__(self, **options: Any) -> None:
         options |= {
-            "choices": [("true", "true"), ("false", "false")],
-            "coerce": lambda text: text == "true",
+            "choices": [(text, text) for text in _FLAGS],
+            "coerce": _FLAGS.__getitem__,
             "error_messages": {"invalid_choice": "%(value)s is neither true nor false"},
         }
         super().__init__(**options)

@@ -99,6 +99,9 @@ def sync_markets(
             reached("sync.stored")
             _accept_unfollowed(heard, clob=clob, rule=rule, at=at, report=report)
             reached("sync.priced")
+    if not report.seen and not report.failures:
+        services = ", ".join(catalogue.service for catalogue in catalogues)
+        report.failures.append(f"{services}: not a single market was given")
     report.end()
     return report
 

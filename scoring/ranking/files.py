@@ -25,7 +25,10 @@ NAMES = ("forecaster", "question", "option", "event", "category")
 NUMBERS = ("probability", "outcome", "odds", "no_odds", "weight", "exclusive")
 TIMES = ("made_at", "closed_at")
 FLAGS = ("outcome", "exclusive")
-REQUIRED = ("forecaster", "question", "option", "probability", "outcome")
+REQUIRED = ("forecaster", "question", "probability", "outcome")
+BINARY = "YES"
+"""The option of each row where a file names none: one row for each question."""
+
 KNOWN = NAMES + NUMBERS + TIMES
 
 _LINES_AT_ONCE = 65_536
@@ -319,6 +322,8 @@ def _columns(raw: _Raw, path: Path) -> Table:
         name: frame[name] if name in frame.columns else pl.repeat(None, frame.height, dtype=pl.Categorical, eager=True)
         for name in NAMES
     }
+    if names["option"].null_count() == frame.height:
+        names["option"] = pl.repeat(BINARY, frame.height, eager=True).cast(pl.Categorical)
     return Table(names, numbers, times, faults, raw.lines, raw.ignored)
 
 

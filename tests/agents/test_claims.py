@@ -138,6 +138,19 @@ def test_failure_04_zombies_late_answer_is_kept_and_executes_nothing(opened: Ven
     assert verify_ledger().violations == []
 
 
+def test_each_of_two_overlapping_runs_states_what_its_own_answers_cost(opened: Venue) -> None:
+    costs = []
+
+    def overtake() -> None:
+        let_leases_expire()
+        costs.append(run("run_decisions", DECISION + timedelta(hours=1))["cost_usd"])
+
+    opened.says(GPT, bet(RAIN, "NO", 900), bet(RAIN, "YES", 500))
+    with Stalling(overtake) as gateway:
+        report = run_decisions(at=DECISION, asking=Asking(gateway, Decimal(25), 0, LEASE), clob=None)
+    assert (costs, report.cost_usd) == (["0.001000"], Decimal("0.001"))
+
+
 def test_failure_04_zombie_sends_no_further_request(opened: Venue) -> None:
     zombie = held()
     let_leases_expire()

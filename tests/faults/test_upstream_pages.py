@@ -86,6 +86,11 @@ def test_market_that_comes_twice_is_taken_once_as_it_came_first(
     assert PriceObservation.objects.count() == 2
 
 
+def test_catalogue_without_a_market_fails_the_sync(venue: Venue, settings: Any) -> None:
+    ran = sync_of([[]], settings)
+    assert (ran.code, ran["seen"], ran.complaint) == (1, 0, "gamma: not a single market was given\n")
+
+
 def test_token_that_comes_twice_in_a_row_costs_the_row(venue: Venue) -> None:
     venue.market(RAIN, clobTokenIds='["7", "7"]')
     venue.market(CUP)

@@ -94,6 +94,17 @@ def test_a_filter_value_that_nothing_has_is_named(client: Client) -> None:
     assert client.get("/api/v1/prices/", {"stale": "yes"}).json() == {"stale": ["yes is neither true nor false"]}
 
 
+@pytest.mark.parametrize(("yes", "no"), [("true", "false"), ("True", "False"), ("1", "0")])
+def test_a_flag_is_asked_for_as_rows_and_clients_write_it(client: Client, yes: str, no: str) -> None:
+    stale = PriceObservationFactory(outcome=MarketFactory().outcomes.get(side="NO"), observed_at=WEEK, stale=True)
+
+    def found(flag: str) -> list[int]:
+        return [row["id"] for row in client.get("/api/v1/prices/", {"stale": flag}).json()["results"]]
+
+    assert stale.pk in found(yes)
+    assert stale.pk not in found(no)
+
+
 def test_a_price_says_what_it_was_made_of_and_why(client: Client) -> None:
     market = MarketFactory()
     outcome = market.outcomes.get(side="NO")

@@ -468,6 +468,15 @@ class TestForms:
         with pytest.raises(UnreadableFile, match=why):
             read(tmp_path / "f.parquet")
 
+    @pytest.mark.parametrize("format", FORMATS)
+    def test_a_file_that_names_no_options_holds_plain_binary_questions(self, tmp_path: Path, format: str) -> None:
+        named = [row("ann", "q1", "YES", 0.7, 1), row("ann", "q2", "YES", 0.2, 0), row("bob", "q1", "YES", 1.7, 1)]
+        bare = [{name: cell for name, cell in item.items() if name != "option"} for item in named]
+        expected, reading = read(write(tmp_path, named, format)), read(write(tmp_path, bare, format))
+        assert reading.panel.questions.option_names == expected.panel.questions.option_names == ["YES", "YES"]
+        assert list(brier(reading.panel)) == list(brier(expected.panel)) == pytest.approx([0.09, 0.04])
+        assert [bad.why for bad in reading.rejected] == ["probability 1.7 is outside [0, 1]"]
+
     def test_the_format_can_be_said_where_the_suffix_does_not(self, tmp_path: Path) -> None:
         file = text(tmp_path, f"{HEADER}\nann,q,YES,0.5,1\n", "txt")
         assert len(read(file, "csv").panel) == 1
