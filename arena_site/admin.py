@@ -6,16 +6,40 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django_q.models import Failure, OrmQ, Schedule, Success
 
+from agents.admin.families import FamilyAdmin, ReleaseAdmin
+from agents.admin.registrations import RegistrationAdmin
+from agents.models import Family, Registration, Release
 from arena_site import jobs
-from arena_site.models import AuditEntry, Notice, Tally, Worker
+from arena_site.desk.forms import Audited, changed
+from arena_site.models import AuditEntry, Notice, OperatorToken, Tally, Worker
 from markets.readonly import ReadOnlyAdmin, verbatim, verbatim_json
 
-for model in (User, Group, Schedule, Success, Failure, OrmQ):
+for model in (User, Group, Family, Release, Registration, Schedule, Success, Failure, OrmQ):
     admin.site.unregister(model)
+
+
+@admin.register(Family)
+class AuditedFamilyAdmin(Audited, FamilyAdmin):
+    """Who may be in a line-up."""
+
+
+@admin.register(Release)
+class AuditedReleaseAdmin(Audited, ReleaseAdmin):
+    """What a family plays with, and its prices."""
+
+
+@admin.register(Registration)
+class AuditedRegistrationAdmin(Audited, RegistrationAdmin):
+    """External agents. No form changes one: what is logged as a change is that it was revoked."""
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        changed(request, obj)
+        return super().log_change(request, obj, message)
 
 
 @admin.register(AuditEntry)
@@ -45,6 +69,21 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     @admin.display(description="after")
     def as_it_became(self, entry: AuditEntry) -> SafeString:
         return verbatim_json(entry.after)
+
+
+@admin.register(OperatorToken)
+class OperatorTokenAdmin(ReadOnlyAdmin):
+    """Tokens for the API; the desk's acts make and revoke them."""
+
+    list_display = ("name", "owner", "scope", "state", "made_at", "expires_at", "last_used_at", "revoked_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "scope", "owner")
+    list_select_related = ("owner",)
+    search_fields = ("name", "=owner__username")
+    ordering = ("-pk",)
+    fields = list_display
+
+    def state(self, token: OperatorToken) -> str:
+        return token.state(timezone.now())
 
 
 @admin.register(Worker)

@@ -70,12 +70,6 @@ def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
     return lambda text: parse(text) if text else None
 
 
-def secret(text: str) -> str:
-    if text and (len(text) < 24 or not text.isascii() or not text.isprintable() or " " in text):
-        raise ValueError("must be at least 24 characters of ASCII without spaces")
-    return text
-
-
 def instant(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)

@@ -1,11 +1,8 @@
 """Archives over the API: which there are, the way to each, and how an operator has one built."""
 
-import hmac
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import ValidationError as InvalidValue
 from django.db import transaction
 from django.http import FileResponse, Http404, HttpRequest
@@ -13,15 +10,18 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django_q.tasks import async_task
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiResponse, extend_schema_field
 from rest_framework import serializers
-from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
-from rest_framework.permissions import AllowAny, BasePermission
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from arena_site.desk.act import row_path
+from arena_site.desk.acts.runs import BuildExport
+from arena_site.desk.audit import written
+from arena_site.models import AuditEntry, OperatorToken
+from arena_site.tokens import ByOperatorToken, Operates, by_which
 from cohorts.models import Cohort
 from markets.rest import (
     INSTANT,
@@ -40,46 +40,6 @@ from scoring.models import Export
 from scoring.services.exports import export_file, export_request
 
 BUILT_WITHIN_S = 2 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """Who bears ARENA_OPERATOR_TOKEN."""
-
-    username: str = "operator token"
-    is_authenticated: bool = True
-    is_staff: bool = True
-
-
-class OperatorToken(BaseAuthentication):
-    """`Authorization: Bearer` with the operator's token."""
-
-    def authenticate(self, request: Request) -> tuple[Operator, None] | None:
-        scheme, _, token = get_authorization_header(request).partition(b" ")
-        if scheme.lower() != b"bearer":
-            return None
-        known = settings.ARENA_OPERATOR_TOKEN.encode()
-        if not known or not hmac.compare_digest(token.strip(), known):
-            raise AuthenticationFailed("the token is none that this arena knows")
-        return Operator(), None
-
-    def authenticate_header(self, request: Request) -> str:
-        return "Bearer"
-
-
-class MayBuild(BasePermission):
-    """Who bears the operator's token, and whose role has jobs run."""
-
-    def has_permission(self, request: Request, view: Any) -> bool:
-        return isinstance(request.user, Operator) or bool(request.user and request.user.has_perm("arena_site.run_jobs"))
-
-
-class OperatorTokenScheme(OpenApiAuthenticationExtension):
-    target_class = OperatorToken
-    name = "operatorToken"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer"}
 
 
 class ExportRow(Row):
@@ -152,8 +112,8 @@ class ExportsSchema(Documented):
         return {
             202: OpenApiResponse(ExportRow, "The archive: queued, under way, or there already."),
             400: OpenApiResponse(PROBLEM, "A field at fault, named."),
-            401: OpenApiResponse(PROBLEM, "Neither the operator's token nor a session."),
-            403: OpenApiResponse(PROBLEM, "Not an operator."),
+            401: OpenApiResponse(PROBLEM, "Neither a session nor a token that is known and in force."),
+            403: OpenApiResponse(PROBLEM, "Not permitted, or not the token's scope."),
             415: OpenApiResponse(PROBLEM, "Not JSON."),
             429: OpenApiResponse(PROBLEM, "Too many requests of this client; `Retry-After` says when to come back."),
             500: OpenApiResponse(PROBLEM, "The server failed."),
@@ -188,25 +148,34 @@ class Exports(Rows):
     orderings = {"id": "pk", "requested_at": "requested_at"}
     ordering = ("-pk",)
     schema = ExportsSchema()
+    scope = OperatorToken.Scope.EXPORTS
 
     def get_authenticators(self) -> list[Any]:
         posts = self.request is not None and self.request.method == "POST"
-        return [OperatorToken(), SessionAuthentication()] if posts else []
+        return [ByOperatorToken(), SessionAuthentication()] if posts else []
 
     def get_permissions(self) -> list[Any]:
-        return [MayBuild() if self.action == "create" else AllowAny()]
+        return [Operates() if self.action == "create" else AllowAny()]
 
     def create(self, request: Request) -> Response:
         check_parameters(request, ())
         asked = Asked(data=request.data)
         asked.is_valid(raise_exception=True)
         said = asked.validated_data
-        export, _ = export_request(
-            selection=Selection(said.get("cohort"), said.get("start"), said.get("end")),
-            formats=tuple(dict.fromkeys(said.get("formats") or (CSV,))),
-            by=request.user.username,
-            at=timezone.now(),
-        )
+        selection = Selection(said.get("cohort"), said.get("start"), said.get("end"))
+        formats, by = tuple(dict.fromkeys(said.get("formats") or (CSV,))), request.user.get_username()
+        with transaction.atomic():
+            export, created = export_request(selection=selection, formats=formats, by=by, at=timezone.now())
+            if created:
+                written(
+                    act=BuildExport.name,
+                    by=by,
+                    result=AuditEntry.Result.DONE,
+                    reason=f"asked for over the API{by_which(request)}",
+                    target=str(export),
+                    path=row_path(export),
+                    asked=said,
+                )
         if export.status == Export.Status.QUEUED:
             # Rung again for one that is still waiting: a doorbell that was lost must not keep it waiting for ever.
             transaction.on_commit(lambda: _ring(export.pk))

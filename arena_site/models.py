@@ -3,9 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from markets.models import Alert
 
@@ -57,6 +58,7 @@ class AuditEntry(models.Model):
             ("tend_schedules", "Can pause and resume schedules"),
             ("acknowledge_alerts", "Can acknowledge alerts"),
             ("withdraw_families", "Can withdraw families from future cohorts"),
+            ("keep_tokens", "Can make and revoke operators' API tokens"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(result="refused") | ~Q(reason=""), name="an_act_has_a_reason"),
@@ -66,6 +68,44 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.act} by {self.by}, {self.result}"
+
+
+class OperatorToken(models.Model):
+    """Leave for a program to do one thing over the API in an operator's name. The token is kept as a hash alone."""
+
+    class Scope(models.TextChoices):
+        EXPORTS = "exports", "have archives built"
+        JOBS = "jobs", "have jobs run"
+
+    class State(models.TextChoices):
+        LIVE = "live"
+        EXPIRED = "expired"
+        REVOKED = "revoked"
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="operator_tokens")
+    name = models.CharField(max_length=60, help_text="What uses it.")
+    scope = models.CharField(max_length=10, choices=Scope.choices)
+    token_sha256 = models.CharField(max_length=64, unique=True)
+    made_at = models.DateTimeField(help_text="On the real clock, as all times of a token.")
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["name"], condition=Q(revoked_at=None), name="one_token_in_force_per_name"),
+            models.CheckConstraint(condition=Q(expires_at__gt=F("made_at")), name="a_token_expires_after_it_was_made"),
+        ]
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.owner}"
+
+    def state(self, now: datetime) -> str:
+        if self.revoked_at is not None:
+            return self.State.REVOKED
+        return self.State.EXPIRED if self.expires_at is not None and self.expires_at <= now else self.State.LIVE
 
 
 class Worker(models.Model):

@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -74,9 +75,10 @@ class RegistrationAdmin(ReadOnlyAdmin):
             )
         revoked = 0
         for registration in live:
-            if registration_revoke(registration, at=timezone.now()):
-                self.log_change(request, registration, "Revoked.")
-                revoked += 1
+            with transaction.atomic():
+                if registration_revoke(registration, at=timezone.now()):
+                    self.log_change(request, registration, "Revoked.")
+                    revoked += 1
         self.message_user(request, f"{revoked} revoked.")
         return None
 

@@ -30,6 +30,8 @@ class Done:
     says: str
     changed: bool = True
     path: str = ""
+    secret: str = ""
+    """Shown on the page that answers and nowhere else: not in the log, nor in a session's messages."""
 
 
 def nothing(says: str) -> Preview:
@@ -66,6 +68,7 @@ class Act:
     confirm: ClassVar[str] = "Yes, do it"
     usual_reason: ClassVar[str] = ""
     """Proposed where an act harms nothing, so that nobody has to type at night."""
+    reason_is_for: ClassVar[str] = "For the audit log."
 
     @classmethod
     def path(cls, **asked: Any) -> str:

@@ -4,13 +4,36 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 
+from arena_site.desk.act import Act, Asked, Done
 from arena_site.models import AuditEntry
 
 LONGEST = 200
 SECRET = ("csrfmiddlewaretoken", "password")
+
+
+def performed(act: Act, asked: Asked, *, at: datetime, by: str, reason: str) -> Done:
+    """The act, done and on record: both or neither."""
+    with transaction.atomic():
+        before = act.state(asked)
+        target, path = act.target(asked), act.target_path(asked)
+        done = act.perform(asked, at=at, by=by, reason=reason)
+        written(
+            act=act.name,
+            by=by,
+            result=AuditEntry.Result.DONE if done.changed else AuditEntry.Result.UNCHANGED,
+            reason=reason,
+            message=done.says,
+            target=target,
+            path=path,
+            asked=asked,
+            before=before,
+            after=act.state(asked),
+        )
+    return done
 
 
 def written(

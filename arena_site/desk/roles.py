@@ -6,7 +6,7 @@ Whoever needs another cut makes a group of another name, or gives an account per
 VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
 ARENA = ("markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
 """Apps whose rows every role may look at."""
-ACTS = ("run_jobs", "settle_markets", "tend_schedules", "acknowledge_alerts", "withdraw_families")
+ACTS = ("run_jobs", "settle_markets", "tend_schedules", "acknowledge_alerts", "withdraw_families", "keep_tokens")
 """What operators do; permissions of the desk."""
 OF_AGENTS = ("add_registration", "change_registration", "add_lineup")
 """Letting external agents take part, and proposing a line-up; to approve one is the administrator's."""

@@ -15,9 +15,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from arena_site.desk.act import Act, Done, Preview
+from arena_site.desk.act import Act, Preview
 from arena_site.desk.acts import ACTS
-from arena_site.desk.audit import written
+from arena_site.desk.audit import performed, written
 from arena_site.models import AuditEntry
 from markets import clock
 
@@ -30,7 +30,6 @@ class Reason(forms.Form):
         max_length=2000,
         label="Why",
         widget=forms.Textarea(attrs={"rows": 2, "cols": 60}),
-        help_text="For the audit log.",
     )
 
 
@@ -80,10 +79,14 @@ def _confirmed(act: Act, request: HttpRequest, at: datetime, site: AdminSite) ->
         return _shown(_Page(act, form, reason, preview), request, site, status=HTTPStatus.BAD_REQUEST)
     asked = form.cleaned_data
     with transaction.atomic():
-        done = _performed(act, asked, at=at, by=request.user.get_username(), reason=reason.cleaned_data["reason"])
+        done = performed(act, asked, at=at, by=request.user.get_username(), reason=reason.cleaned_data["reason"])
         if done.changed:
             _logged(act, asked, request)
     act.follow_up(asked, done, at=at)
+    if done.secret:
+        context = {**site.each_context(request), "title": act.title, "done": done}
+        request.current_app = site.name  # type: ignore[attr-defined]
+        return TemplateResponse(request, "admin/secret.html", context)
     (messages.success if done.changed else messages.warning)(request, done.says)
     return HttpResponseRedirect(done.path or reverse("admin:index"))
 
@@ -95,27 +98,6 @@ def _logged(act: Act, asked: dict[str, Any], request: HttpRequest) -> None:
     LogEntry.objects.create(
         user_id=request.user.pk, object_repr=target[:200], action_flag=CHANGE, change_message=f"{act.title}: {target}"
     )
-
-
-def _performed(act: Act, asked: dict[str, Any], *, at: datetime, by: str, reason: str) -> Done:
-    """The act and its entry, both or neither."""
-    with transaction.atomic():
-        before = act.state(asked)
-        target, path = act.target(asked), act.target_path(asked)
-        done = act.perform(asked, at=at, by=by, reason=reason)
-        written(
-            act=act.name,
-            by=by,
-            result=AuditEntry.Result.DONE if done.changed else AuditEntry.Result.UNCHANGED,
-            reason=reason,
-            message=done.says,
-            target=target,
-            path=path,
-            asked=asked,
-            before=before,
-            after=act.state(asked),
-        )
-    return done
 
 
 def _refused(act: Act, request: HttpRequest) -> None:

@@ -74,11 +74,7 @@ def enters(browser: Browser) -> Iterator[Callable[..., Visitor]]:
     def enter(site: Site, name: str, **options: Any) -> Visitor:
         one = Visitor.of(browser, site.url, **options)
         inside.append(one)
-        one.go("/admin/login/?next=/admin/")
-        one.page.fill("input[name=username]", name)
-        one.page.fill("input[name=password]", PASSWORD)
-        one.page.click("[type=submit]")
-        one.page.wait_for_url("**/admin/")
+        one.enter(name, PASSWORD)
         return one
 
     yield enter

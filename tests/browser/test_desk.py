@@ -1,39 +1,220 @@
-"""A bad Sunday at the desk, in a browser: what failed is seen, each act is confirmed, done once, and on record."""
+"""The desk in a browser: what failed is seen, and every act is opened, confirmed, done once by whom may, and on record.
 
+One site and one season for all: before each test the database is put back to how it was when everybody had logged in.
+"""
+
+import json
 import re
 import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from playwright.sync_api import APIResponse, Browser, Page
 
-from tests.browser.visitor import Visitor
-from tests.live import Site, serving
+from arena_site.desk.acts import ACTS
+from tests.arena_site.desk.people import ALLOWED
+from tests.browser.scenes import LATER, NIGHT
+from tests.browser.visitor import HEIGHT, WIDTHS, Visitor
+from tests.live import ROOT, Site, serving
+from tests.played import PASSWORD
 
-SUNDAY_NIGHT = "2026-03-22T00:40:00Z"
-"""In the season's last week, in which models failed."""
+WHEN = {"start-cohort": LATER, "forecasts": LATER}
+"""Acts for which there is nothing to do on the Sunday night on which models failed."""
+REACHED_BY = {"settle": ("market",), "reverse": ("market",)}
+"""What the links to an act say already."""
+BESIDES = ("django_session", "django_admin_log", "arena_site_auditentry", "sqlite_sequence")
+"""Tables that change with whoever looks, or that say who did what."""
+PHONE = {"width": WIDTHS[0], "height": HEIGHT}
+"""Of whoever is called at night."""
+TOKEN = re.compile(r"arena_[\w-]{43}")
+FIELDS = "form => [...new FormData(document.querySelector(form))].filter(([name]) => name !== 'reason')"
+SEND = """([path, sent]) => {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = path;
+  for (const [name, value] of sent) {
+    const input = document.createElement("input");
+    input.name = name;
+    input.value = value;
+    form.append(input);
+  }
+  document.body.append(form);
+  form.submit();
+}"""
+"""A form that no page offered, sent all the same."""
 
 
-@pytest.fixture
-def desk_site(played: Path, tmp_path: Path):
-    with serving(Path(shutil.copy(played, tmp_path / "site.sqlite3")), ARENA_CLOCK=SUNDAY_NIGHT) as running:
-        yield running
+@dataclass
+class Desk:
+    """A site, somebody of every role at its desk, and what each act is told there."""
+
+    site: Site
+    people: dict[str, Visitor]
+    told: dict[str, dict[str, Any]]
+    kept: Path
+
+    def again(self) -> "Desk":
+        """As it was at first."""
+        with closing(sqlite3.connect(self.kept)) as kept, closing(sqlite3.connect(self.site.database)) as live:
+            kept.backup(live)
+        for visitor in self.people.values():
+            visitor.faults.clear()
+            if visitor.page.viewport_size != PHONE:
+                visitor.look(PHONE["width"], "light")
+        return self
+
+    def state(self) -> dict[str, list[Any]]:
+        """Every row, but for those of who looked and who did what."""
+        tables = [name for (name,) in self.site.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: self.site.rows(f'SELECT * FROM "{name}"') for name in tables if name not in BESIDES}
+
+
+@pytest.fixture(scope="module")
+def desks(browser: Browser, played: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Desk]]:
+    """The desk at an instant, as it was at first; each is set up when it is first asked for."""
+    known: dict[str, Desk] = {}
+    folder = tmp_path_factory.mktemp("desk")
+    with ExitStack() as stack:
+
+        def desk(at: str = NIGHT) -> Desk:
+            if not known:
+                known.update(_set_up(stack, browser, Path(shutil.copy(played, folder)), folder / "kept.sqlite3"))
+            return known[at].again()
+
+        yield desk
+
+
+def _set_up(stack: ExitStack, browser: Browser, database: Path, kept: Path) -> dict[str, Desk]:
+    """A site for each instant. Who has logged in at the first is known at all: they begin with the same database."""
+    command = [sys.executable, "-m", "tests.browser.scenes", str(database)]
+    laid = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert laid.returncode == 0, laid.stderr
+    told, instants = json.loads(laid.stdout)
+    desks: dict[str, Desk] = {}
+    for at, instant in instants.items():
+        own = Path(shutil.copy(kept, database.with_name(f"{len(desks)}.sqlite3"))) if desks else database
+        desk = desks[at] = Desk(stack.enter_context(serving(own, ARENA_CLOCK=instant)), {}, told, kept)
+        for name in ALLOWED:
+            known = desks[NIGHT].people[name].context.storage_state() if at != NIGHT else None
+            visitor = desk.people[name] = Visitor.of(browser, desk.site.url, storage_state=known)
+            stack.callback(visitor.leave)
+            if at == NIGHT:
+                visitor.enter(name, PASSWORD)
+        if at == NIGHT:
+            with closing(sqlite3.connect(database)) as live, closing(sqlite3.connect(kept)) as copy:
+                live.backup(copy)
+    return desks
 
 
 def audit(site: Site) -> list[tuple[str, str, str]]:
     return site.rows("SELECT act, by, result FROM arena_site_auditentry ORDER BY id")
 
 
-def confirm(visitor: Visitor, reason: str = "walked by a test") -> str:
+def confirm(page: Page, reason: str = "walked by a test") -> str:
     """Fills in why, confirms, and gives what the next page says of it."""
-    visitor.page.fill("textarea[name=reason]", reason)
-    visitor.page.click("input[name=confirmed]")
-    visitor.page.wait_for_selector(".messagelist")
-    return visitor.page.inner_text(".messagelist")
+    page.fill("textarea[name=reason]", reason)
+    page.click("input[name=confirmed]")
+    page.wait_for_selector(".messagelist, pre.verbatim")
+    return page.inner_text("#content-start")
 
 
-def test_an_operator_sets_a_bad_sunday_right(desk_site: Site, enters) -> None:
-    operator = enters(desk_site, "operator")
+def post(visitor: Visitor, path: str, sent: list[list[str]]) -> APIResponse:
+    """What the browser's session is answered to a form that is sent again."""
+    kind = {"Content-Type": "application/x-www-form-urlencoded", "Origin": visitor.url}
+    return visitor.context.request.post(path, data=urlencode([*map(tuple, sent)]), headers=kind, max_redirects=0)
+
+
+# ── every act, by every role ──────────────────────────────────────────────────────────────────────
+
+
+def tell(page: Page, asked: dict[str, Any]) -> None:
+    """Fills an act's form in, as its fields want it."""
+    for name, value in asked.items():
+        wanted = [str(one) for one in value] if isinstance(value, list) else [str(value)]
+        fields = page.locator(f"form.asked [name={name}]")
+        kind = fields.first.get_attribute("type")
+        if kind in ("checkbox", "radio"):
+            for box in fields.all():
+                if kind == "checkbox" or box.get_attribute("value") in wanted:
+                    box.set_checked(box.get_attribute("value") in wanted)
+        elif fields.first.evaluate("field => field.tagName") == "SELECT":
+            fields.first.select_option(wanted)
+        else:
+            fields.first.fill(wanted[0])
+
+
+@pytest.mark.parametrize(("role", "name"), [(role, name) for role in ALLOWED for name in ACTS if name in ALLOWED[role]])
+def test_an_act_is_done_by_who_may_and_done_once(desks: Callable[..., Desk], role: str, name: str) -> None:
+    desk = desks(WHEN.get(name, NIGHT))
+    visitor, asked = desk.people[role], desk.told.get(name, {})
+    page = visitor.page
+    before = desk.state()
+
+    link = {part: asked[part] for part in REACHED_BY.get(name, ())}
+    visitor.go(f"/admin/desk/{name}/" + (f"?{urlencode(link)}" if link else ""))
+    if page.locator("form.asked").count():
+        tell(page, {part: value for part, value in asked.items() if part not in link})
+        page.get_by_role("button", name="Show what it would do").click()
+    page.locator(".preview").wait_for()
+    assert page.locator("input[name=confirmed]").count() == 1, page.inner_text("#content")
+    assert desk.state() == before
+
+    sent = page.evaluate(FIELDS, "form.confirm")
+    said = confirm(page)
+    done = desk.state()
+    assert done != before
+    assert audit(desk.site) == [(name, role, "done")]
+    again = post(visitor, f"/admin/desk/{name}/", [*sent, ["reason", "pressed twice"], ["confirmed", "yes"]])
+    assert again.status == 302
+    after = desk.state()
+    assert [table for table in after if after[table] != done[table]] == []
+    assert audit(desk.site) == [(name, role, "done"), (name, role, "unchanged")]
+    for token in TOKEN.findall(said):
+        assert token not in repr(after) + repr(desk.site.rows("SELECT * FROM arena_site_auditentry"))
+    assert bool(TOKEN.search(said)) == (name == "make-token")
+    assert visitor.faults == []
+
+
+@pytest.mark.parametrize(
+    ("role", "name"), [(role, name) for role in ALLOWED for name in ACTS if name not in ALLOWED[role]]
+)
+def test_an_act_is_refused_to_who_may_not_and_the_attempt_is_on_record(
+    desks: Callable[..., Desk], role: str, name: str
+) -> None:
+    desk = desks(WHEN.get(name, NIGHT))
+    visitor, asked = desk.people[role], desk.told.get(name, {})
+    before, path = desk.state(), f"/admin/desk/{name}/"
+    visitor.go(path, status=403)
+    assert audit(desk.site) == []
+
+    (token,) = [one["value"] for one in visitor.context.cookies() if one["name"] == "csrftoken"]
+    sent = [
+        [part, str(one)] for part, value in asked.items() for one in (value if isinstance(value, list) else [value])
+    ]
+    sent += [["reason", "let me"], ["confirmed", "yes"], ["csrfmiddlewaretoken", token]]
+    with visitor.page.expect_navigation() as answered:
+        visitor.page.evaluate(SEND, [path, sent])
+    assert answered.value.status == 403
+    assert desk.state() == before
+    assert audit(desk.site) == [(name, role, "refused")]
+
+
+# ── a bad Sunday ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_operator_sets_a_bad_sunday_right(desks: Callable[..., Desk]) -> None:
+    desk = desks()
+    desk_site, operator = desk.site, desk.people["operator"]
     page = operator.page
+    operator.go("/admin/")
     assert re.search(r"\d+ things? to look at", page.inner_text("h1"))
     for width in (320, 768, 1440):
         operator.look(width, "dark" if width == 768 else "light")
@@ -44,7 +225,7 @@ def test_an_operator_sets_a_bad_sunday_right(desk_site: Site, enters) -> None:
         operator.go("/admin/")
         page.locator("#failures").get_by_role("link", name="Retry").first.click()
         assert "is asked again" in page.inner_text(".preview")
-        said = confirm(operator)
+        said = confirm(page)
     assert "waits in the queue already" in said
     assert desk_site.rows("SELECT count(*) FROM agents_modelcall") == calls
 
@@ -55,13 +236,13 @@ def test_an_operator_sets_a_bad_sunday_right(desk_site: Site, enters) -> None:
     page.get_by_role("button", name="Show what it would do").click()
     assert "are paid" in page.inner_text(".preview")
     settled = page.url
-    assert "Settled: YES won" in confirm(operator)
+    assert "Settled: YES won" in confirm(page)
     page.get_by_role("link", name="Reverse the settlement").click()
     page.get_by_label("NO won").check()
     page.get_by_label("Source").fill("the venue's page, read again")
     page.get_by_role("button", name="Show what it would do").click()
     assert "made good" in page.inner_text(".preview")
-    assert "Reversed: NO won" in confirm(operator)
+    assert "Reversed: NO won" in confirm(page)
     page.goto(settled)
     assert "already" in page.inner_text(".preview")
     assert page.locator("input[name=confirmed]").count() == 0
@@ -69,7 +250,7 @@ def test_an_operator_sets_a_bad_sunday_right(desk_site: Site, enters) -> None:
     operator.go("/admin/")
     while (button := page.locator("#alerts").get_by_role("link", name="Acknowledge")).count():
         button.first.click()
-        assert "acknowledged" in confirm(operator, "seen")
+        assert "acknowledged" in confirm(page, "seen")
         operator.go("/admin/")
     assert desk_site.rows("SELECT count(*) FROM markets_alert WHERE cleared_at IS NULL") == [(0,)]
 
@@ -86,26 +267,19 @@ def test_an_operator_sets_a_bad_sunday_right(desk_site: Site, enters) -> None:
     assert operator.faults == []
 
 
-def test_every_act_s_page_opens_for_who_may_and_for_nobody_else(desk_site: Site, enters) -> None:
-    administrator, viewer = enters(desk_site, "administrator"), enters(desk_site, "viewer")
-    links = administrator.page.locator("#acts ul a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
-    assert len(links) >= 18
+def test_every_act_s_page_fits_and_obeys_the_policy(desks: Callable[..., Desk]) -> None:
+    desk = desks()
+    offered = {}
+    for role, visitor in desk.people.items():
+        visitor.go("/admin/")
+        offered[role] = visitor.page.locator("#acts ul a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+        assert sorted(offered[role]) == sorted(f"/admin/desk/{name}/" for name in ALLOWED[role])
+        assert visitor.page.locator("h1").inner_text()
+    administrator, links = desk.people["administrator"], offered["administrator"]
+    assert len(links) == len(ACTS)
     for width, scheme in ((320, "light"), (1440, "dark")):
         administrator.look(width, scheme)
         for link in links:
             administrator.go(link)
             assert administrator.too_wide() == [], link
-    assert administrator.faults == []
-    assert viewer.page.locator("#acts ul a").count() == 0
-    assert viewer.page.locator("h1").inner_text()
-    assert viewer.faults == []
-    for link in links:
-        assert viewer.page.request.get(desk_site.url + link).status == 403, link
-    token = {cookie["name"]: cookie["value"] for cookie in viewer.page.context.cookies()}["csrftoken"]
-    refused = viewer.page.request.post(
-        f"{desk_site.url}/admin/desk/sync/",
-        form={"csrfmiddlewaretoken": token, "reason": "let me", "confirmed": "yes"},
-        headers={"Referer": desk_site.url},
-    )
-    assert refused.status == 403
-    assert audit(desk_site) == [("sync", "viewer", "refused")]
+    assert [visitor.faults for visitor in desk.people.values()] == [[], [], []]

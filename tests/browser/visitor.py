@@ -61,6 +61,14 @@ class Visitor:
         self.faults.clear()
         self.look(WIDTHS[-1], "light")
 
+    def enter(self, name: str, password: str) -> None:
+        """Logs in to the admin."""
+        self.go("/admin/login/?next=/admin/")
+        self.page.fill("input[name=username]", name)
+        self.page.fill("input[name=password]", password)
+        self.page.click("[type=submit]")
+        self.page.wait_for_url("**/admin/")
+
     def go(self, path: str, *, status: int = 200) -> Response:
         """Opens a page of the site, which must answer with `status`."""
         answer = self.page.goto(path)

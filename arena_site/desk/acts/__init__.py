@@ -1,7 +1,7 @@
 """Every act there is, by its name."""
 
 from arena_site.desk.act import Act
-from arena_site.desk.acts import lineups, markets, reversals, runs, tasks, upkeep
+from arena_site.desk.acts import lineups, markets, reversals, runs, tasks, tokens, upkeep
 
 ACTS: dict[str, Act] = {
     act.name: act
@@ -27,5 +27,7 @@ ACTS: dict[str, Act] = {
         lineups.Approve(),
         lineups.Reject(),
         lineups.Check(),
+        tokens.MakeToken(),
+        tokens.RevokeToken(),
     )
 }

@@ -70,6 +70,7 @@ class Settle(Act):
     name, title, confirm = "settle", "Settle a market by hand", "Yes, settle it so"
     about = "A closed market without a documented end: its outcome, or cancelled."
     permission = "arena_site.settle_markets"
+    reason_is_for = "For the audit log, and beside the source on the market's public page."
     form = EndForm
 
     def target(self, asked: Asked) -> str:

@@ -5,8 +5,19 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
+
+from arena_site.desk.acts import ACTS
+from arena_site.desk.roles import ADMINISTRATOR, OPERATOR, VIEWER
+from arena_site.operator_tokens import token_make
 
 REASON = "because the test says so"
+ALLOWED = {
+    VIEWER: set(),
+    OPERATOR: {name for name in ACTS if not name.endswith("-line-up") or name in ("propose-line-up", "check-line-up")},
+    ADMINISTRATOR: set(ACTS),
+}
+"""The acts of each role."""
 
 
 def signed_in(role: str, *, enforce_csrf_checks: bool = False) -> Client:
@@ -19,10 +30,21 @@ def signed_in(role: str, *, enforce_csrf_checks: bool = False) -> Client:
     return client
 
 
+def person(name: str, role: str | None = "operator") -> User:
+    """An account of this name with this role alone."""
+    account = User.objects.create_user(name, is_staff=role is not None)
+    account.groups.set(Group.objects.filter(name=role))
+    return account
+
+
+def token_of(owner: User, *, name: str = "ci", scope: str = "exports", **options: Any) -> str:
+    return token_make(owner=owner, name=name, scope=scope, at=timezone.now(), **options).token
+
+
 def page(name: str) -> str:
     return reverse("admin:act", args=[name])
 
 
-def do(client: Client, name: str, reason: str = REASON, **asked: Any) -> Any:
+def do(client: Client, name: str, /, reason: str = REASON, **asked: Any) -> Any:
     """The act, confirmed."""
     return client.post(page(name), {**asked, "reason": reason, "confirmed": "yes"})

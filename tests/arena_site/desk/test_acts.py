@@ -21,11 +21,11 @@ from agents.models import Agent, Decision, Elicitation, Family, JournalEntry, Mo
 from agents.services.audit import verify_ledger
 from arena_site import jobs
 from arena_site.desk.acts import ACTS
-from arena_site.models import AuditEntry, Worker
+from arena_site.models import AuditEntry, OperatorToken, Worker
 from cohorts.models import Cohort
 from markets.models import Alert, Market, Question, Run
 from scoring.models import BrierScore, Export
-from tests.arena_site.desk.people import REASON, do, page, signed_in
+from tests.arena_site.desk.people import REASON, do, page, person, signed_in, token_of
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -115,6 +115,15 @@ def schedules() -> Any:
     return sorted(Schedule.objects.values_list("name", "repeats"))
 
 
+def made_token() -> OperatorToken:
+    token_of(person("ann"))
+    return OperatorToken.objects.get()
+
+
+def tokens() -> Any:
+    return sorted(OperatorToken.objects.values_list("name", "owner__username", "revoked_at"))
+
+
 CASES = [
     Case("sync", nobody, queue),
     Case("resolutions", nobody, queue),
@@ -135,6 +144,8 @@ CASES = [
     Case("acknowledge", lambda: {"alert": [alert().pk]}, lambda: list(Alert.objects.values_list("cleared_at"))),
     Case("pause", installed, schedules),
     Case("resume", lambda: installed(repeats=0), schedules),
+    Case("make-token", lambda: {"name": "nightly", "scope": "exports", "days": 90}, tokens),
+    Case("revoke-token", lambda: {"token": made_token().pk}, tokens),
     Case("withdraw", lambda: {"family": "grok-4"}, lambda: sorted(Family.objects.values_list("slug", "active"))),
 ]
 
@@ -143,7 +154,7 @@ def everything() -> str:
     """All rows that an act could touch, as text."""
     models = (
         Run, OrmQ, Schedule, Cohort, Agent, Decision, ModelCall, Elicitation, Market, Question, Position, JournalEntry,
-        BrierScore, Alert, Family, Export, AuditEntry,
+        BrierScore, Alert, Family, Export, AuditEntry, OperatorToken,
     )  # fmt: skip
     return serializers.serialize("json", [row for model in models for row in model._default_manager.order_by("pk")])
 
@@ -162,7 +173,8 @@ def test_an_operator_acts_once_and_a_repeat_changes_nothing(case: Case) -> None:
     assert shown.context["preview"].possible, shown.context["preview"].says
     assert case.shows() == before
 
-    assert do(operator, case.name, **asked).status_code == 302
+    # A token is shown on the page that answers; all else leads to where it is to be seen.
+    assert do(operator, case.name, **asked).status_code == (200 if case.name == "make-token" else 302)
     after = case.shows()
     assert after != before
 

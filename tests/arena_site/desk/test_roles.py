@@ -9,15 +9,10 @@ from django.urls import reverse
 
 from arena_site.desk.acts import ACTS
 from arena_site.desk.roles import ADMINISTRATOR, OPERATOR, VIEWER
-from tests.arena_site.desk.people import signed_in
+from tests.arena_site.desk.people import ALLOWED, signed_in
 
 pytestmark = pytest.mark.django_db
 OURS = ("markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
-ALLOWED = {
-    VIEWER: set(),
-    OPERATOR: {name for name in ACTS if not name.endswith("-line-up") or name in ("propose-line-up", "check-line-up")},
-    ADMINISTRATOR: set(ACTS),
-}
 
 
 def permissions(role: str) -> set[str]:
