@@ -15,7 +15,7 @@ from arena_site.exports_api import Exports
 from cohorts.api import Cohorts, Methodologies, Universes
 from markets.api import Markets, Prices, Runs
 from scoring.api import Agents, BrierScores, Leaderboards, Snapshots
-from scoring.forecast_api import ForecastBoards, Forecasts, Questions
+from scoring.forecast_api import Elicitations, ForecastBoards, Forecasts, Questions
 from scoring.imports_api import Imports
 
 ENDPOINTS: dict[str, Any] = {
@@ -38,6 +38,7 @@ ENDPOINTS: dict[str, Any] = {
     "prices": Prices,
     "runs": Runs,
     "questions": Questions,
+    "elicitations": Elicitations,
     "forecasts": Forecasts,
     "forecast-boards": ForecastBoards,
     "imports": Imports,

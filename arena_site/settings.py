@@ -47,8 +47,6 @@ ARENA_HTTPS = conf.read(env, "ARENA_HTTPS", "false", conf.flag)
 ARENA_ALERT_EMAIL = conf.read(env, "ARENA_ALERT_EMAIL", "", conf.addresses)
 ARENA_ALERT_WEBHOOK = conf.read(env, "ARENA_ALERT_WEBHOOK", "", conf.optional(conf.base_url))
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.networks)
-# Who bears it may have archives built over the API, as the staff may.
-ARENA_OPERATOR_TOKEN = conf.read(env, "ARENA_OPERATOR_TOKEN", "", conf.secret)
 # Where archives that were asked for over the API lie; shared by all who serve or build them.
 ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")
 # Requests of the API for each client and minute; 0 is no limit.
@@ -104,6 +102,14 @@ ROOT_URLCONF = "arena_site.urls"
 WSGI_APPLICATION = "arena_site.wsgi.application"
 TEMPLATES = [
     {
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [BASE_DIR / "templates" / "pages"],
+        "OPTIONS": {
+            "environment": "arena_site.jinja.environment",
+            "context_processors": ["arena_site.pages.is_demo"],
+        },
+    },
+    {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
@@ -112,10 +118,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "arena_site.pages.is_demo",
             ],
         },
-    }
+    },
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

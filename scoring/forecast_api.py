@@ -1,6 +1,7 @@
 """Questions, forecasts and the boards of the forecast protocol, for readers."""
 
-from typing import Any
+from decimal import Decimal
+from typing import Any, cast
 
 from django.db.models import Prefetch, QuerySet
 from drf_spectacular.types import OpenApiTypes
@@ -8,7 +9,9 @@ from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, 
 from rest_framework import serializers
 
 from agents.api import CallRow
-from agents.models import Family, Forecast, ModelCall
+from agents.models import Elicitation, Family, Forecast, ModelCall
+from cohorts.forecasting import BLIND, PRICED
+from cohorts.models import Methodology
 from markets.blocks import decimal_text
 from markets.models import Market, Question, QuestionEntry, QuestionOption
 from markets.rest import (
@@ -27,6 +30,8 @@ from markets.rest import (
 from scoring.models import ForecastScore, Leaderboard
 from scoring.questions import option_prices, outcome_of
 from scoring.services.forecast_boards import FORECAST
+
+NOTHING = Decimal(0)
 
 # --- boards ----------------------------------------------------------------------------------------------
 
@@ -172,8 +177,8 @@ class ForecastRow(Row):
     class Meta:
         model = Forecast
         fields: tuple[str, ...] = (
-            "id", "question", "forecaster", "family", "release", "methodology", "arm", "probabilities", "normalised",
-            "rationale", "made_at", "brier", "log", "spherical", "accuracy", "market_brier",
+            "id", "question", "elicitation", "forecaster", "family", "release", "methodology", "arm", "probabilities",
+            "normalised", "rationale", "made_at", "brier", "log", "spherical", "accuracy", "market_brier",
         )  # fmt: skip
 
     def _scored(self, forecast: Forecast, name: str) -> float | None:
@@ -216,10 +221,72 @@ class ForecastFilters(Filters):
         model = Forecast
         fields = {
             "question": ["exact"],
+            "elicitation": ["exact"],
             "release": ["exact"],
             "normalised": ["exact"],
             "made_at": ["gte", "lt"],
         }
+
+
+class ElicitationRow(Row):
+    family = serializers.CharField(source="family.slug", read_only=True)
+    methodology = serializers.CharField(source="sheet.question_set.methodology", read_only=True)
+    arm = serializers.CharField(source="sheet.arm", read_only=True)
+    day = serializers.DateTimeField(source="sheet.question_set.day", read_only=True)
+    tokens_input = serializers.SerializerMethodField(help_text="Summed over every call; 0 where none stated any.")
+    tokens_output = serializers.SerializerMethodField(help_text="Summed over every call; 0 where none stated any.")
+    cost_usd = serializers.SerializerMethodField(help_text="Summed over every call, failed ones too.")
+
+    class Meta:
+        model = Elicitation
+        fields: tuple[str, ...] = (
+            "id", "family", "release", "methodology", "arm", "day", "status", "declined", "error", "tokens_input",
+            "tokens_output", "cost_usd", "made_at",
+        )  # fmt: skip
+
+    def get_tokens_input(self, elicitation: Any) -> int:
+        return elicitation.tokens_input or 0
+
+    def get_tokens_output(self, elicitation: Any) -> int:
+        return elicitation.tokens_output or 0
+
+    def get_cost_usd(self, elicitation: Any) -> str:
+        return decimal_text(elicitation.cost_usd or NOTHING)
+
+
+class ElicitationDetail(ElicitationRow):
+    calls = CallRow(many=True, read_only=True)
+
+    class Meta(ElicitationRow.Meta):
+        fields = (*ElicitationRow.Meta.fields, "calls")
+
+
+class ElicitationFilters(Filters):
+    family = ReferenceFilter(Family, by="slug")
+    methodology = ReferenceFilter(Methodology, by="version")
+    arm = OneOfFilter([(arm, arm) for arm in (PRICED, BLIND)], field_name="sheet__arm")
+
+    class Meta:
+        model = Elicitation
+        fields = {"release": ["exact"], "status": ["exact"], "declined": ["exact"], "made_at": ["gte", "lt"]}
+
+
+class Elicitations(Rows):
+    """What a decision is to the trading protocol: one release asked one sheet of questions, with what that cost."""
+
+    queryset = Elicitation.objects.select_related("family", "sheet__question_set").defer("sheet__block")
+    serializer_class = ElicitationRow
+    detail_serializer_class = ElicitationDetail
+    filterset_class = ElicitationFilters
+    orderings = {"id": "pk", "made_at": "made_at"}
+
+    def get_queryset(self) -> QuerySet[Elicitation]:
+        elicitations: Any = super().get_queryset()
+        if self.shows("tokens_input", "tokens_output", "cost_usd"):
+            elicitations = elicitations.with_costs()
+        if self.detail and self.shows("calls"):
+            elicitations = elicitations.prefetch_related(Prefetch("calls", ModelCall.objects.order_by("sequence")))
+        return cast(QuerySet[Elicitation], elicitations)
 
 
 SCORES = ("brier", "log", "spherical", "accuracy", "market_brier")

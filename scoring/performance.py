@@ -1,7 +1,8 @@
 """What families were worth over time: one function for the page's chart and the API's curves."""
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -54,18 +55,35 @@ class Performance:
 
 def performance(agents: QuerySet[Agent], *, span: timedelta | None, at: datetime) -> Performance:
     """The curves of the agents' families over the `span` that ends with the newest snapshot by `at`."""
+    return performances(agents, spans={span}, at=at)[span]
+
+
+def performances(
+    agents: QuerySet[Agent], *, spans: Collection[timedelta | None], at: datetime
+) -> dict[timedelta | None, Performance]:
+    """The curves over each of several spans that end with the newest snapshot by `at`: all read at once."""
     played = with_company(agents.filter(cohort__started_at__lte=at).only("cash", "model_id", "cohort", "family"))
     known = lives({agent.family_id for agent in played}, at)
-    spans = [known[agent.family_id][agent.pk] for agent in played if agent.pk in known[agent.family_id]]
-    if not spans:
-        return Performance(None, BUCKETS[0] if span is None else _bucket(span), [], {}, [])
-    last = max(newest for _, newest in spans)
-    first = min(oldest for oldest, _ in spans) if span is None else last - span
-    bucket = _bucket(last - first)
-    instants = [*_ends(first, last, bucket), last]
-    families = {family.slug: means for family, means in family_values(played, instants, known)}
-    changes = [change for change in release_changes(played) if first <= change.at <= last]
-    return Performance(last, bucket, instants, families, changes)
+    own = [known[agent.family_id][agent.pk] for agent in played if agent.pk in known[agent.family_id]]
+    if not own:
+        return {span: Performance(None, BUCKETS[0] if span is None else _bucket(span), [], {}, []) for span in spans}
+    last = max(newest for _, newest in own)
+    begins = {span: min(oldest for oldest, _ in own) if span is None else last - span for span in spans}
+    grids = {span: bucket_ends(first, last) for span, first in begins.items()}
+    instants = sorted({instant for grid in grids.values() for instant in grid})
+    values = [(family.slug, means) for family, means in family_values(played, instants, known)]
+    places = {span: [bisect_left(instants, instant) for instant in grid] for span, grid in grids.items()}
+    changes = release_changes(played)
+    return {
+        span: Performance(
+            last,
+            _bucket(last - first),
+            grids[span],
+            {slug: [means[place] for place in places[span]] for slug, means in values},
+            [change for change in changes if first <= change.at <= last],
+        )
+        for span, first in begins.items()
+    }
 
 
 def newest_snapshot() -> datetime | None:

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Agent, Family
-from cohorts.models import Cohort
+from cohorts.models import Cohort, Methodology
 from markets.rest import INSTANT, Documented, JsonAlways, check_parameters, past_instant, query_parameter
 from scoring.performance import RANGES, Performance, performance
 
@@ -71,11 +71,12 @@ class Performances(GenericAPIView):
             query_parameter("range", f"How far back; default {WHOLE}.", enum=list(RANGES)),
             query_parameter("cohort", "The agents of one cohort, by its number.", kind=int),
             query_parameter("family", "One family, by its slug."),
+            query_parameter("methodology", "The agents of one version's cohorts, by the version."),
             query_parameter("as_of", "The curves as they stood then; the range ends there.", kind=INSTANT),
         ]
     )
     def get(self, request: Request) -> Response:
-        check_parameters(request, {"range", "cohort", "family", "as_of"})
+        check_parameters(request, {"range", "cohort", "family", "methodology", "as_of"})
         name = request.query_params.get("range", WHOLE)
         if name not in RANGES:
             raise ValidationError({"range": [f"{name} is unknown; known are {', '.join(RANGES)}"]})
@@ -89,6 +90,10 @@ class Performances(GenericAPIView):
             if not Family.objects.filter(slug=slug).exists():
                 raise ValidationError({"family": [f"no family has the slug {slug}"]})
             agents = agents.filter(family__slug=slug)
+        if (version := request.query_params.get("methodology")) is not None:
+            if not Methodology.objects.filter(version=version).exists():
+                raise ValidationError({"methodology": [f"no methodology has the version {version}"]})
+            agents = agents.filter(cohort__methodology__version=version)
         at = past_instant(request, "as_of") or timezone.now()
         curves = performance(agents, span=RANGES[name], at=at)
         return Response({"range": name, **_body(curves)})

@@ -73,7 +73,7 @@ class Page:
                 Row(dict(zip(names, map(_cell, re.findall(r"<t[hd][ >].*?</t[hd]>", row, re.S)), strict=True)))
                 for row in rows
             ]
-            label = html.unescape(region[-1])
+            label = html.unescape(region[-1]) if region else ""
             self.tables[label if label not in self.tables else f"{label}, {len(self.tables)}"] = read
         self.facts = {
             text(name): _cell(value)

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,8 @@ import pytest
 from django.db import connection
 
 from arena_site.processes import stop, web_server
-from tests.venue import DECISION
+from tests.played import ENDS_AFTER
+from tests.venue import SUNDAY
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 60
@@ -131,7 +131,7 @@ def _environment(database: Path) -> dict[str, str]:
         "ARENA_HTTPS": "false",
         "ARENA_API_RATE": "0",
         "ARENA_SOURCES": "polymarket,kalshi",
-        "ARENA_CLOCK": (DECISION + timedelta(weeks=3)).isoformat(),
+        "ARENA_CLOCK": (SUNDAY + ENDS_AFTER).isoformat(),
         "ARENA_EXPORT_DIR": str(database.parent / "exports"),
         "DJANGO_SETTINGS_MODULE": "arena_site.settings",
     }  # fmt: skip

@@ -1,8 +1,9 @@
 """A played season on an SQLite file, with everything in it that a page can show: `python -m tests.played FILE`.
 
-Three cohorts in three weeks against the scripted venues, over HTTP and through the commands as live: bets that won,
+Four cohorts in four weeks against the scripted venues, over HTTP and through the commands as live: bets that won,
 lost, were sold, refunded and refused, markets that wait for their end, answers that nobody can read, models that are
-down, forecasts in both arms, an external agent, imported forecasts, an export, and texts that mean harm.
+down, forecasts in both arms, an external agent, imported forecasts, an export, and texts that mean harm. The fourth
+cohort plays by rules of its own, with a newer release of one family, and is complete when the season ends.
 It is a process of its own, so that whoever waits for it may hold a browser; `tests.live` serves what it leaves.
 """
 
@@ -15,7 +16,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-WEEKS = 3
 PASSWORD = "a-password-for-tests"
 ADMIN = "admin"
 ROLES = ("viewer", "operator", "administrator")
@@ -30,6 +30,14 @@ PLAIN = {
     FOG: ("0.87", "Science"), SUN: ("0.505", "Politics"), TIDE: ("0.0721", "Politics"), HOSTILE: ("0.29", "Crypto"),
     ENDLESS: ("0.66", "Culture"),
 }  # fmt: skip
+DEW = "Will there be dew?"
+"""Listed in the fourth week, and over in it."""
+NEWER = "openai/gpt-6"
+"""Plays for GPT from the fourth cohort on."""
+SHORT = "v3"
+"""The rules of the fourth cohort: those before, with a single decision week."""
+ENDS_AFTER = timedelta(weeks=4, hours=4)
+"""When the last command has run, counted from the first Sunday."""
 RACE = {"id": "race", "title": "Who wins the race?", "negRisk": True}
 
 
@@ -163,7 +171,52 @@ def play(server: Any, file: Path) -> None:
         done("check_resolutions", SUNDAY + 2 * week + 3 * hour)
         done("take_snapshots", SUNDAY + 2 * week + 3 * hour)
         done("compute_scores", SUNDAY + 2 * week + 4 * hour)
-    aside(SUNDAY + 2 * week + 5 * hour, file.parent)
+
+        change_of_rules(SUNDAY + 2 * week + 5 * hour)
+        venue.market(DEW, _yes_no("0.44"), category="Weather")
+        done("sync_markets", SUNDAY + 3 * week)
+        done("start_cohort", SUNDAY + 3 * week)
+        decide(3, {
+            NEWER: (bets((DEW, "YES", 1200), (DEW, "YES", 77.7)),),
+            GEMINI: (bets((DEW, "NO", 901.13)),) * 4,
+            GROK: (bets((DEW, "YES", 333.1)),) * 4,
+        })  # fmt: skip
+        done("take_snapshots", SUNDAY + 3 * week + hour)
+        venue.resolve(DEW, "Yes")
+        venue.move(SUN, Yes="0.61", No="0.39")
+        for number in (2, 7):  # its market is over on Tuesday, its only decision week on Sunday
+            done("sync_markets", SUNDAY + 3 * week + number * day)
+            done("check_resolutions", SUNDAY + 3 * week + number * day)
+        decide(4, {GROK: (down,) * 3, GEMINI: (bets((TIDE, "NO", 250)),)})  # those down may be asked again
+        done("take_snapshots", SUNDAY + 4 * week + hour)
+        done("compute_scores", SUNDAY + ENDS_AFTER)
+    aside(SUNDAY + ENDS_AFTER, file.parent)
+
+
+def change_of_rules(at: Any) -> None:
+    """From the next cohort on: a version with one decision week, and a line-up in which one family has a new release.
+
+    Both as an operator would: published and approved before the week begins, for cohorts to come.
+    """
+    from agents.models import Release
+    from agents.services.lineups import lineup_approve, lineup_propose, upcoming
+    from cohorts.models import Methodology
+
+    rules = Methodology.objects.current()
+    rules.pk, rules.version, rules.title = None, SHORT, "One decision week"
+    rules.decision_weeks, rules.published_at = 1, at
+    rules.save()
+    before = upcoming()
+    assert before is not None
+    releases = [entry.release for entry in before.playing().order_by("position")]
+    (old,) = [release for release in releases if release.model_id == "openai/gpt-5.2"]
+    newer = Release.objects.create(
+        family=old.family, model_id=NEWER, display_name="GPT-6", effective_from=at,
+        price_prompt=2 * old.price_prompt, price_completion=2 * old.price_completion,
+    )  # fmt: skip
+    releases[releases.index(old)] = newer
+    line_up = lineup_propose(releases=releases, by="operator", reason="A newer release.", at=at)
+    assert lineup_approve(line_up, by="operator", reason="Looked at.", at=at)
 
 
 def aside(at: Any, folder: Path) -> None:

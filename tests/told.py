@@ -1,6 +1,8 @@
 """What the API says of a season, and how a page has to write it."""
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -107,11 +109,12 @@ def text_of(markup: str) -> str:
 
 
 def curves(page: Page, told: Arena, label: str, series: Any) -> None:
-    """A chart's data: at each instant that both know, each family's value."""
+    """A chart's data: each family's value at each instant that the API has, and every change of release."""
     values = {(one["family"], instant_of(at)): value for one in series["series"] for at, value in one["points"]}
     known, names = {family for family, _ in values}, told.names
     rows = page.tables.pop(label)
     assert len(rows) > 0
+    shared = 0
     for row in rows:
         (_, at), *cells = ((name, cell.text) for name, cell in row.cells.items())
         for name, cell in cells:
@@ -119,9 +122,60 @@ def curves(page: Page, told: Arena, label: str, series: Any) -> None:
                 page.faults.append(f"{page.address} {label}: the API has no curve of {name}")
             elif (names[name], instant(at)) in values:
                 page.compared += 1
+                shared += 1
                 if cell != text(arena.money(values[names[name], instant(at)])):
                     said = values[names[name], instant(at)]
                     page.faults.append(f"{page.address} {label}: {name} at {at}: {cell}, the API {said}")
+    if not shared:
+        page.faults.append(f"{page.address} {label}: not an instant of the API's")
+    line(page, names, values, series.get("release_changes", []))
+
+
+def line(page: Page, names: Mapping[str, str], values: Mapping[Any, str], changes: Iterable[Any]) -> None:
+    """The lines of a chart of values, point by point, with a ring at every change of release."""
+    (found,) = re.findall(r'<script id="equity" type="application/json">(.*?)</script>', page.markup, re.S)
+    chart = json.loads(found)
+    instants = [datetime.fromtimestamp(place / 1000, UTC) for place in chart["places"]]
+    told: dict[tuple[str, datetime], float] = {key: float(value) for key, value in values.items()}
+    lines = {
+        (names[curve["name"]], at): value
+        for curve in chart["curves"]
+        for at, value in zip(instants, curve["values"], strict=True)
+        if value is not None
+    }
+    wrong = [key for key in lines.keys() & told.keys() if lines[key] != told[key]]
+    page.compared += len(lines.keys() & told.keys())
+    page.faults += [f"{page.address}: the line of {key} is at {lines[key]}, the API says {told[key]}" for key in wrong]
+    said = sorted((c["family"], instant_of(c["at"]), f"{c['after']} from cohort {c['cohort']} on") for c in changes)
+    turns = sorted(
+        (names[curve["name"]], datetime.fromtimestamp(at / 1000, UTC), text)
+        for curve in chart["curves"]
+        for at, text in curve["turns"]
+    )
+    rings = re.findall(r'<circle class="turn".*?<title>(.*?)</title>', page.markup, re.S)
+    page.compared += len(turns)
+    if turns != said or len(rings) != len(said):
+        page.faults.append(f"{page.address}: changes of release {turns} with {len(rings)} rings, the API says {said}")
+
+
+def diagrams(markup: str) -> list[tuple[str, list[str]]]:
+    """The squares of a page: whose each is, and what its dots say."""
+    squares = re.findall(r'<figure class="square">.*?</figure>', markup, re.S)
+    return [
+        (
+            text(re.findall(r"<figcaption>(.*?)</figcaption>", square, re.S)[0]),
+            re.findall(r"<title>(.*?)</title>", square),
+        )
+        for square in squares
+    ]
+
+
+def drawn(row: Any) -> tuple[str, list[str]]:
+    """What a forecaster's square says, by the API."""
+    return row["display_name"], [
+        f"said {each['forecast']:.2f}, happened {each['outcome']:.2f}, {each['pairs']} probabilities"
+        for each in row["bins"]
+    ]
 
 
 def columns_of_a_trade(shown: Arena) -> dict[str, Callable[[Any], Any] | None]:

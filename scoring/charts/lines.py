@@ -188,10 +188,11 @@ class _Plan:
         def y(value: Decimal | float) -> float:
             return round(bottom - (float(value) - low) / (high - low) * (bottom - TOP), 1)
 
+        across = [x(share) for share in shares]
         drawn = []
         for curve in self.curves:
-            pairs = zip(shares, curve.values, strict=True)
-            points = [Point(x(at), y(value)) for at, value in pairs if value is not None]
+            pairs = zip(across, curve.values, strict=True)
+            points = [Point(at, y(value)) for at, value in pairs if value is not None]
             if points:
                 drawn.append((curve, points))
         heights = _spread([points[-1].y for _, points in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))

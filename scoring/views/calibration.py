@@ -1,7 +1,6 @@
 """Does it happen as often as they say, and as often as they stake?"""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,33 +8,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from agents.models import Family
 from cohorts.forecasting import BLIND, PRICED
-from scoring.charts import Reliability, Scatter, mark_of, reliability_chart, scatter_chart
+from scoring.calibrated import Calibrated, Stakes
+from scoring.calibrated import calibration as calibration_of
+from scoring.charts import Scatter, mark_of, reliability_chart, scatter_chart
 from scoring.models import Leaderboard
-from scoring.services.boards import ALL_METHODOLOGIES, TRADING
-from scoring.services.forecast_boards import FORECAST
-from scoring.services.forecast_panels import REFERENCES
+from scoring.services.boards import ALL_METHODOLOGIES
 from scoring.views.references import REFERENCE_COLORS
 
 ARMS = (PRICED, BLIND)
-SHOWN_REFERENCES = REFERENCES[:3]
-PARTS = ("reliability", "resolution", "uncertainty", "within_bin_variance", "within_bin_covariance")
-
-
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """How calibrated one forecaster is: its diagram, its bins, and the figures of them."""
-
-    name: str
-    family: Family | None
-    diagram: Reliability
-    bins: Sequence[Mapping[str, Any]]
-    pairs: int
-    ece: float | None
-    floor: float | None
-    brier: float | None
-    parts: Sequence[float | None]
+DEFAULTS = {"arm": PRICED, "category": "", "methodology": ALL_METHODOLOGIES}
 
 
 @require_safe
@@ -43,25 +25,18 @@ def calibration(request: HttpRequest) -> HttpResponse:
     """Reliability of words and of bets with counts and intervals, the parts of their scores, and stakes over words."""
     there = set(Leaderboard.objects.order_by().values_list("protocol", "methodology", "category").distinct())
     chosen = _chosen(request, there)
-    families = {family.slug: family for family in Family.objects.all()}
-    words = Leaderboard.objects.filter(
-        protocol=FORECAST, arm=chosen["arm"], methodology=chosen["methodology"], category=chosen["category"]
-    ).first()
-    bets = Leaderboard.objects.filter(protocol=TRADING, methodology=chosen["methodology"], category="").first()
-    report = words.report if words else {}
-    by_bets = list(_of_bets(bets.report.get("calibration") or {}, families)) if bets else []
+    found = calibration_of(**chosen)
     return render(
         request,
         "scoring/calibration.html",
         {
             "chosen": chosen,
             "filters": _filters(chosen, there),
-            "words": list(_of_words(words, families)) if words else [],
-            "bets": by_bets,
-            "stakes": list(_stakes(report, families)),
-            "words_computed_at": words.computed_at if words else None,
-            "bets_computed_at": bets.computed_at if bets else None,
-            "board": words,
+            "found": found,
+            "words": _drawn(found.words),
+            "bets": _drawn(found.bets),
+            "stakes": [{"family": each.family, "plot": _plot(each), "figures": each.figures} for each in found.stakes],
+            "same": _query(chosen),
         },
     )
 
@@ -88,17 +63,12 @@ def _filters(chosen: Mapping[str, str], there: set[tuple[str, str, str]]) -> lis
         ("Category", "category", [("", "all"), *((name, name) for name in categories)]),
         ("Rules", "methodology", [("", "all versions"), *((name, name) for name in versions)]),
     ]
-    defaults = {"arm": PRICED, "category": "", "methodology": ""}
-
-    def query(**other: str) -> str:
-        values = {**chosen, **other}
-        return "?" + urlencode({name: value for name, value in values.items() if value != defaults[name]})
 
     return [
         {
             "caption": caption,
             "links": [
-                {"query": query(**{name: value}), "label": label, "here": chosen[name] == value}
+                {"query": _query({**chosen, name: value}), "label": label, "here": chosen[name] == value}
                 for value, label in links
             ],
         }
@@ -107,62 +77,21 @@ def _filters(chosen: Mapping[str, str], there: set[tuple[str, str, str]]) -> lis
     ]
 
 
-def _of_words(board: Leaderboard, families: Mapping[str, Family]) -> Iterator[Calibrated]:
-    curves = board.report.get("curves", {}).get("reliability", {})
-    bins = curves.get("forecasters", {}) | curves.get("references", {})
-    murphy = board.report.get("murphy", {})
-    for entry in board.entries:
-        name = entry["forecaster"]
-        found = bins.get(name)
-        if not found or (entry["reference"] and name not in SHOWN_REFERENCES):
-            continue
-        family = families.get(entry["family"])
-        color = family.color if family else REFERENCE_COLORS[name]
-        parts = murphy.get(name, {})
-        yield Calibrated(
-            entry["display_name"],
-            family,
-            reliability_chart(entry["display_name"], color, found, mark_of(family) if family else 0),
-            found,
-            sum(each["pairs"] for each in found),
-            entry["ece"],
-            entry["ece_noise_floor"],
-            parts.get("brier", entry["brier"]),
-            [parts.get(part) for part in PARTS],
-        )
+def _query(chosen: Mapping[str, str]) -> str:
+    return "?" + urlencode({name: value for name, value in chosen.items() if value != DEFAULTS[name]})
 
 
-def _of_bets(report: Mapping[str, Any], families: Mapping[str, Family]) -> Iterator[Calibrated]:
-    rows = [(families.get(slug), found) for slug, found in report.get("families", {}).items()]
-    known = [(family, found) for family, found in rows if family]
-    known.sort(key=lambda row: (row[0].external, row[1]["ece"]))
-    market = report.get("market")
-    for family, found in [*known, *([(None, market)] if market else [])]:
-        name = family.display_name if family else "The prices paid"
-        color = family.color if family else REFERENCE_COLORS["market"]
-        yield Calibrated(
-            name,
-            family,
-            reliability_chart(name, color, found["bins"], mark_of(family) if family else 0),
-            found["bins"],
-            found["n"],
-            found["ece"],
-            found["ece_noise_floor"],
-            found["murphy"]["brier"],
-            [found["murphy"][part] for part in PARTS],
-        )
+def _drawn(rows: Sequence[Calibrated]) -> list[dict[str, Any]]:
+    """Each forecaster with its diagram."""
+    drawn = []
+    for row in rows:
+        color = row.family.color if row.family else REFERENCE_COLORS[row.forecaster]
+        chart = reliability_chart(row.name, color, row.bins, mark_of(row.family) if row.family else 0)
+        drawn.append({"of": row, "diagram": chart})
+    return drawn
 
 
-def _stakes(report: Mapping[str, Any], families: Mapping[str, Family]) -> Iterator[dict[str, Any]]:
-    """Each family's newest bets: what it said of the side to the right, what it staked upwards."""
-    figures = {row["family"]: row for row in report.get("words_and_bets", [])}
-    for slug, points in sorted(report.get("spoken", {}).items()):
-        family = families.get(slug)
-        if family and points:
-            plot: Scatter = scatter_chart(
-                family.display_name,
-                family.color,
-                [(said, staked, won) for said, staked, won in points],
-                mark_of(family),
-            )
-            yield {"family": family, "plot": plot, "figures": figures.get(slug)}
+def _plot(stakes: Stakes) -> Scatter:
+    """Each of the newest bets: what was said of the side to the right, what was staked upwards."""
+    family = stakes.family
+    return scatter_chart(family.display_name, family.color, stakes.points, mark_of(family))

@@ -84,6 +84,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             .defer("reasoning", "error")
             .order_by("-decided_at", "-pk")[:LATEST],
             "latest": _latest_forecasts(family),
+            "others": Family.objects.filter(external=False).exclude(pk=family.pk).order_by("pk"),
         },
     )
 
@@ -128,7 +129,8 @@ def _spending(family: Family, by_agent: Iterable[Mapping[str, Any]]) -> list[dic
     # Counted by themselves: with distinct decisions among the sums above, SQLite takes ten times as long.
     betting["tasks"] = Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED).count()
     tasks = Count("elicitation", distinct=True, filter=Q(elicitation__status=Elicitation.Status.COMPLETED))
-    stating = ModelCall.objects.filter(elicitation__family=family).aggregate(tasks=tasks, **TOTALS)
+    asked = ModelCall.objects.filter(elicitation__family=family).aggregate(tasks=tasks, **TOTALS)
+    stating = {name: value or 0 for name, value in asked.items()}
     return [
         {"protocol": name, "mean": row["cost"] / Decimal(row["tasks"]) if row["tasks"] else None, **row}
         for name, row in (("Trading", betting), ("Forecast", stating))

@@ -18,7 +18,7 @@ from cohorts.weeks import WEEK, week_start
 from markets.rest.filters import InstantField, InvalidValue
 from scoring.charts import Spark, spark
 from scoring.models import Leaderboard
-from scoring.performance import RANGES, performance
+from scoring.performance import RANGES, performances
 from scoring.selected import selected_entries
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.services.forecast_boards import FORECAST
@@ -88,9 +88,9 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     agents = Agent.objects.filter(family__external=False)
     if chosen.methodology:
         agents = agents.filter(cohort__methodology__version=chosen.methodology)
-    whole = performance(agents, span=None, at=at)
     span = RANGES[chosen.range]
-    curves = performance_curves(whole if span is None else performance(agents, span=span, at=at), families)
+    values = performances(agents, spans={None, span}, at=at)
+    whole, curves = values[None], performance_curves(values[span], families)
     methodology = Methodology.objects.current()
     first_week = Cohort.objects.order_by("week_start").values_list("week_start", flat=True).first()
     decisions = Decision.objects.filter(status=Decision.Status.COMPLETED)
@@ -110,6 +110,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
                 if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES
             ],
             "forecasts_scored": any(entry["n"] for entry in forecast),
+            "choices": [families[entry["family"]] for entry in trading],
             "trading_verdict": verdict_of(trading, families),
             "forecast_verdict": verdict_of([e for e in forecast if e["brier"] is not None], families),
             "market": next((entry for entry in forecast if entry["forecaster"] == SHOWN_REFERENCES[0]), None),

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.models import Decision, Family, Release
+from arena_site.models import AuditEntry
 from tests.factories import (
     AgentFactory,
     DecisionFactory,
@@ -161,3 +162,40 @@ def test_a_family_can_be_renamed_but_keeps_its_slug(admin_client: Client) -> Non
     slug = family.slug
     family.refresh_from_db()
     assert (family.slug, family.display_name, family.active) == (slug, "New name", False)
+
+
+# ── on record ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_family_s_form_changes_is_in_the_audit_log(admin_client: Client) -> None:
+    family = FamilyFactory(display_name="Old name")
+    path = reverse("admin:agents_family_change", args=[family.pk])
+    posted = {"display_name": "New name", "provider": "Acme", "color": "#abcdef"}
+    for _ in range(2):
+        assert admin_client.post(path, posted).status_code == 302
+    again, first = AuditEntry.objects.all()
+    assert (first.act, first.by, first.result, first.target) == ("change-family", "admin", "done", "New name")
+    assert (first.before["display_name"], first.after["display_name"]) == ("Old name", "New name")
+    assert first.path == path
+    assert (again.result, again.before) == ("unchanged", again.after)
+    assert timezone.now() - first.at < timedelta(minutes=1)
+
+
+def test_a_release_s_forms_are_in_the_audit_log_from_its_first_to_its_end(admin_client: Client) -> None:
+    release = ReleaseFactory.build(family=FamilyFactory(), model_id="acme/newer", effective_from=timezone.now())
+    assert admin_client.post(reverse("admin:agents_release_add"), release_form(release)).status_code == 302
+    made = Release.objects.get(model_id="acme/newer")
+    for page, posted in (("change", release_form(release, price_prompt="0.000000071")), ("delete", {"post": "yes"})):
+        assert admin_client.post(reverse(f"admin:agents_release_{page}", args=[made.pk]), posted).status_code == 302
+    added, changed, deleted = AuditEntry.objects.order_by("pk")
+    assert [entry.act for entry in (added, changed, deleted)] == ["add-release", "change-release", "delete-release"]
+    assert (added.before, deleted.after) == ({}, {})
+    assert added.after == changed.before
+    assert (changed.after, Decimal(changed.after["price_prompt"])) == (deleted.before, Decimal("0.000000071"))
+
+
+def test_a_form_that_is_refused_changes_nothing_and_enters_nothing(admin_client: Client) -> None:
+    family = FamilyFactory()
+    path = reverse("admin:agents_family_change", args=[family.pk])
+    assert admin_client.post(path, {"display_name": "", "provider": "Acme", "color": "red"}).status_code == 200
+    assert not AuditEntry.objects.exists()

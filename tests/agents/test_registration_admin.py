@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from agents.models import Registration
 from agents.services.registrations import fingerprint
+from arena_site.models import AuditEntry
 from tests.factories import RegistrationFactory
 
 pytestmark = pytest.mark.django_db
@@ -24,6 +25,9 @@ def test_registering_shows_the_token_once_and_is_in_the_audit_log(admin_client: 
     assert (registration.token_sha256, registration.family.slug) == (fingerprint(token), "deep-thought")
     assert "no-store" in page["Cache-Control"]
     assert LogEntry.objects.filter(object_id=str(registration.pk)).count() == 1
+    entry = AuditEntry.objects.get()
+    assert (entry.act, entry.by, entry.before, entry.after["protocol"]) == ("add-registration", "admin", {}, "trading")
+    assert registration.token_sha256 not in str(entry.after)
     shown = [LIST, reverse("admin:agents_registration_change", args=[registration.pk])]
     assert all(token not in admin_client.get(url).content.decode() for url in shown)
     assert all(registration.token_sha256 not in admin_client.get(url).content.decode() for url in shown)
@@ -49,3 +53,6 @@ def test_revoking_asks_first_and_is_in_the_audit_log(admin_client: Client) -> No
     registration.refresh_from_db()
     assert registration.revoked_at is not None
     assert LogEntry.objects.get().change_message == "Revoked."
+    entry = AuditEntry.objects.get()
+    assert (entry.act, entry.by, entry.result) == ("change-registration", "admin", "done")
+    assert (entry.before["revoked_at"], entry.after["revoked_at"]) == (None, registration.revoked_at.isoformat())

@@ -139,6 +139,21 @@ def test_a_time_says_the_readers_own_on_hover(visitor: Visitor, places: Places) 
     assert "7:05:00 PM EST" in text(title)
 
 
+def test_the_times_that_another_range_brings_say_the_readers_own_too(visitor: Visitor, places: Places) -> None:
+    visitor.go(places["leaderboard"])
+    newest = visitor.page.locator(CHART).locator("tbody time").first
+    before = newest.get_attribute("title") or ""
+    assert "2026" in before
+    visitor.page.get_by_role("link", name="1W", exact=True).click()
+    expect(visitor.page.get_by_role("link", name="1W", exact=True)).to_have_attribute("aria-current", "true")
+    expect(visitor.page.locator(CHART)).to_have_count(1)
+    expect(newest).to_have_attribute("title", before)
+    times = visitor.page.locator("#over-time time")
+    assert times.count() > 10
+    assert visitor.page.locator("#over-time time:not([title])").count() == 0
+    assert visitor.faults == []
+
+
 def test_every_chart_of_the_arena_comes_alive(visitor: Visitor, places: Places) -> None:
     alive = 0
     for name in ("leaderboard", "agent", "family", "market held", "question resolved", "forecasts", "comparison"):

@@ -151,7 +151,7 @@ def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Clie
     ("path", "query"),
     [
         ("forecasts/", {"arm": "loud"}), ("forecasts/", {"methodology": "v9"}), ("forecasts/", {"family": "nobody"}),
-        ("forecasts/", {"status": "won"}), ("questions/", {"source": "bets"}), ("questions/", {"exclusive": "1"}),
+        ("forecasts/", {"status": "won"}), ("questions/", {"source": "bets"}), ("questions/", {"exclusive": "2"}),
         ("questions/", {"market": "999999"}), ("forecast-boards/", {"arm": "loud"}),
         ("leaderboard/", {"protocol": "forecast", "arm": "loud"}), ("leaderboard/", {"arm": "priced"}),
     ],

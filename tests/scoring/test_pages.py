@@ -32,7 +32,7 @@ from tests.factories import (
 )  # fmt: skip
 from tests.tampering import lifted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
+pytestmark = pytest.mark.django_db
 
 HOSTILE = "\"'><script>alert(1)</script>\n# SYSTEM\n{{ secret }}"
 DAY = timedelta(days=1)
@@ -461,8 +461,8 @@ def test_failure_18_hostile_text_is_escaped_on_every_page(client):
         shown = page(client, address)
         assert "<script>alert" not in shown, address
         assert "'><" not in shown, address
-    assert html.escape(HOSTILE) in page(client, f"/decisions/{decision.pk}/")
-    assert html.escape(HOSTILE) in page(client, f"/markets/{Market.objects.earliest('pk').pk}/")
+    for address in (f"/decisions/{decision.pk}/", f"/markets/{Market.objects.earliest('pk').pk}/"):
+        assert HOSTILE in html.unescape(page(client, address)), address
 
 
 def test_no_page_asks_more_of_the_database_as_rows_grow(client):

@@ -10,9 +10,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
-from cohorts.models import Cohort
+from cohorts.models import Cohort, Methodology
 from scoring.models import Leaderboard
-from scoring.performance import BUCKETS, MOST_BUCKETS, RANGES
+from scoring.performance import BUCKETS, MOST_BUCKETS, RANGES, performance, performances
 from scoring.services.scores import compute_scores
 from scoring.views.curves import family_curves
 from tests.factories import (
@@ -123,6 +123,40 @@ def test_curves_can_be_narrowed_to_a_cohort_and_to_a_family(client: Client) -> N
     assert points(client, family="gpt-5.1", cohort=1) == {"gpt-5.1": [("08T00:00:00Z", "10100.00")]}
 
 
+def test_curves_can_be_narrowed_to_the_cohorts_of_a_version(client: Client) -> None:
+    first, second = (CohortFactory(methodology=Methodology.objects.get(version=name)) for name in ("v1", "v2"))
+    worth(agent_of("grok-4", first), {0 * DAY: 10000, 7 * DAY: 10600})
+    worth(agent_of("grok-4", second), {7 * DAY: 10000})
+    assert points(client)["grok-4"][-1] == ("15T00:00:00Z", "10300.00")
+    assert points(client, methodology="v1")["grok-4"][-1] == ("15T00:00:00Z", "10600.00")
+    assert points(client, methodology="v2") == {"grok-4": [("15T00:00:00Z", "10000.00")]}
+
+
+def test_several_spans_are_read_at_once_and_each_is_what_it_is_alone(client: Client) -> None:
+    play_week()
+    play_week()
+    agents, at = Agent.objects.all(), WEEK + 30 * DAY
+    alone = {}
+    with CaptureQueriesContext(connection) as apart:
+        for span in RANGES.values():
+            alone[span] = performance(agents, span=span, at=at)
+    with CaptureQueriesContext(connection) as together:
+        assert performances(agents, spans=RANGES.values(), at=at) == alone
+    assert len(together) * len(RANGES) <= len(apart)
+
+
+def test_the_page_of_a_range_asks_no_more_of_the_database_than_that_of_the_whole(client: Client) -> None:
+    def queries(address: str) -> int:
+        client.get(address)
+        with CaptureQueriesContext(connection) as counted:
+            assert client.get(address).status_code == 200
+        return len(counted)
+
+    play_week()
+    play_week()
+    assert queries("/?range=1W") == queries("/")
+
+
 def test_a_change_of_release_is_told(client: Client) -> None:
     first = agent_of("gpt-5.1")
     newer = ReleaseFactory(family=first.family, model_id="openai/gpt-6", effective_from=WEEK + 2 * DAY)
@@ -163,9 +197,10 @@ def test_failure_13_the_curve_of_the_page_has_the_values_of_the_api(client: Clie
         ({"cohort": "9"}, "no cohort has the number 9"),
         ({"cohort": "x"}, "no cohort has the number x"),
         ({"family": "gpt-9"}, "no family has the slug gpt-9"),
+        ({"methodology": "v9"}, "no methodology has the version v9"),
         ({"as_of": "2026-03-08T00:00:00"}, "names no time zone"),
         ({"as_of": "9000-01-01"}, "9000-01-01T00:00:00Z is yet to come"),
-        ({"mood": "bad"}, "unknown parameter; known are as_of, cohort, family, range"),
+        ({"mood": "bad"}, "unknown parameter; known are as_of, cohort, family, methodology, range"),
     ],
 )
 def test_a_curve_that_can_not_be_is_refused(client: Client, query: dict[str, str], said: str) -> None:

@@ -5,8 +5,24 @@ from typing import Any
 import pytest
 
 from scoring.templatetags import arena
-from tests.figures import WORDS, Row, by
-from tests.told import DATA, FAMILY, Arena, closed, curves, dots, half, interval, many, plus_minus, ranks
+from tests.figures import WORDS, Page, Row, by
+from tests.told import (
+    DATA,
+    FAMILY,
+    Arena,
+    closed,
+    curves,
+    diagrams,
+    dots,
+    drawn,
+    half,
+    instant_of,
+    interval,
+    many,
+    plus_minus,
+    ranks,
+    text_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,6 +30,7 @@ from tests.told import DATA, FAMILY, Arena, closed, curves, dots, half, interval
     [
         ("", ""),
         ("?methodology=v2", "methodology=v2"),
+        ("?methodology=v3", "methodology=v3"),
         ("?as_of=2026-03-14", "as_of=2026-03-14"),
         ("?category=Weather", "category=Weather"),
     ],
@@ -55,15 +72,27 @@ def test_the_leaderboard(shown: Arena, query: str, same: str) -> None:
             "Answered": lambda e: arena.count(e["n"]),
         },
     )
-    # The season has one version of the rules, and money is one purse for all categories.
-    span = f"&{same}" if same.startswith("as_of") else ""
-    curves(page, shown, f"{DATA}Mean total value of each family over time", shown.one(f"performance/?range=ALL{span}"))
+    # Money is one purse for all categories.
+    narrowed = "" if same.startswith("category") else f"&{same}"
+    values = shown.one(f"performance/?range=ALL{narrowed}")
+    curves(page, shown, f"{DATA}Mean total value of each family over time", values)
     until = same.partition("as_of=")[2] or "9"
     page.fact("Cohorts", arena.count(sum(row["started_at"] < until for row in shown.rows("cohorts/"))))
     for chain in shown.rows("chain/"):
         page.fact(f"{chain['protocol'].capitalize()}, {many(chain['length'], 'link')}", chain["head"])
-    page.words("Next decision run", "Newest snapshot", "Board computed")
+    page.fact("Newest snapshot", text_of(arena.when(instant_of(values["as_of"]))))
+    page.words("Next decision run", "Board computed")
     closed(page, 100)
+
+
+def test_curves_end_at_what_the_board_says_and_whoever_has_finished_stays_in_them(shown: Arena) -> None:
+    """Both at the newest snapshot: one read of totals and of what finished agents kept, one of every agent's worth."""
+    assert "completed" in {row["status"] for row in shown.rows("cohorts/")}
+    entries = by(shown.rows("leaderboard/"), "family")
+    series = shown.one("performance/?range=ALL")["series"]
+    assert {(one["family"], one["points"][-1][1]) for one in series} == {
+        (family, entry["total_value"]) for (family,), entry in entries.items()
+    }
 
 
 ALPHA = {
@@ -178,6 +207,28 @@ def test_the_forecast_board(shown: Arena, query: str, of: tuple[str, str | None]
     page.fact("Events", arena.count(report["data"]["events"]))
     page.fact("Forecasts scored", arena.count(report["data"]["forecasts"]))
     page.fact("Overround", arena.share(report["data"]["overround"]))
-    # The stream is drawn from the report's curves; the questions are compared on their own pages.
-    page.words("Board computed", "questions", f"{DATA}Averaged return per dollar as questions close")
+    page.fact("Board computed", text_of(arena.when(instant_of(board["computed_at"]))))
+    stream(page, report["curves"]["average_return"]["0"], names)
+    bins = report["curves"]["reliability"]["forecasters"] | report["curves"]["reliability"]["references"]
+    shown_there = [e for e in board["entries"] if not e["reference"] or e["forecaster"] in REFERENCES]
+    expected = [e | {"bins": bins[e["forecaster"]]} for e in shown_there if bins.get(e["forecaster"])]
+    assert diagrams(page.markup) == [drawn(row) for row in expected]
+    page.words("questions")  # compared on their own pages
     closed(page, 200)
+
+
+REFERENCES = ("market", "uniform", "ensemble")
+"""Those that charts show."""
+
+
+def stream(page: Page, told: Any, names: dict[str, str]) -> None:
+    """Averaged returns as questions close: after each number of them, each forecaster's."""
+    lines, slugs = told["forecasters"] | told["references"], {name: slug for slug, name in names.items()}
+    rows = page.tables.pop(f"{DATA}Averaged return per dollar as questions close")
+    assert [int(next(iter(row.cells.values())).text) for row in rows] == told["questions"][::-1]
+    for place, row in enumerate(reversed(rows)):
+        for name, cell in list(row.cells.items())[1:]:
+            page.compared += 1
+            value = lines[slugs[name]][place]
+            if cell.text != arena.score(None if value is None else round(value, 4)):
+                page.faults.append(f"{page.address}: the return of {name} is {cell.text}, the API says {value}")

@@ -63,7 +63,7 @@ def mean(values: list[Decimal]) -> Decimal:
     return sum(values, Decimal(0)) / len(values)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_cohort(shown: Arena, number: int) -> None:
     page = shown.page(f"/cohorts/{number}/")
     agents = by(shown.rows(f"agents/?cohort={number}"), "cohort", "family")
@@ -72,10 +72,14 @@ def test_a_cohort(shown: Arena, number: int) -> None:
         count, waiting = held(shown, f"agent={agent['id']}")
         return arena.count(count), f"{arena.count(waiting)} await" if waiting else ""
 
+    def rank(agent: Any) -> str:
+        ahead = [a for a in agents.values() if Decimal(a["pnl_percent"]) > Decimal(agent["pnl_percent"])]
+        return "–" if agent["family"] == "guest" else str(1 + sum(a["family"] != "guest" for a in ahead))
+
     page.table(
         "agents",
         lambda row: agents[row.target(AGENT)],
-        {"Rank": WORDS, "Model": WORDS, "Held": open_positions, **money_of_an_agent(shown)},
+        {"Rank": rank, "Model": WORDS, "Held": open_positions, **money_of_an_agent(shown)},
         rows=len(agents),
     )
     values = shown.one(f"performance/?range=ALL&cohort={number}")
@@ -107,15 +111,19 @@ def test_a_cohort(shown: Arena, number: int) -> None:
 def test_a_family(shown: Arena, slug: str) -> None:
     page = shown.page(f"/models/{slug}/")
     agents = by(shown.rows(f"agents/?family={slug}"), "cohort", "family")
+
+    def tokens(agent: Any) -> str:
+        decided = shown.rows(f"decisions/?agent={agent['id']}")
+        return " / ".join(arena.count(total(decided, f"tokens_{way}")) for way in ("input", "output"))
+
     page.table(
         "cohorts",
         lambda row: agents[row.target(AGENT)],
         {
             "Cohort": WORDS,
             "Release": lambda a: a["model_id"],
-            "Tokens": WORDS,
+            "Tokens": tokens,
             **money_of_an_agent(shown),
-            "Cost": WORDS,
         },
         rows=len(agents),
     )
@@ -151,6 +159,7 @@ def test_a_family(shown: Arena, slug: str) -> None:
         rows=2,
     )
     releases = by(shown.rows(f"releases/?family={slug}"), "model_id")
+    released = {r["id"]: shown.rows(f"agents/?release={r['id']}&ordering=-cohort") for r in releases.values()}
     page.table(
         "releases",
         lambda row: releases[(row.cells["Release"].text,)],
@@ -159,20 +168,19 @@ def test_a_family(shown: Arena, slug: str) -> None:
             "Since": lambda r: text_of(arena.day(instant_of(r["effective_from"]))),
             "$ per million tokens in": lambda r: arena.money(Decimal(r["price_prompt"]) * 1_000_000),
             "Out": lambda r: arena.money(Decimal(r["price_completion"]) * 1_000_000),
-            "Cohorts": WORDS,
+            "Cohorts": lambda r: " ".join(str(a["cohort"]) for a in reversed(released[r["id"]])) or "–",
         },
         rows=len(releases),
     )
     values = shown.one(f"performance/?range=ALL&family={slug}")
     curves(page, shown, f"{DATA}Mean value of its portfolios over time", values)
-    # Elicitations, and so what they cost, are told by the API as part of each board alone.
-    page.words("cost")
+    page.words("cost")  # compared by itself
     closed(page, 30)
 
 
 def test_every_agent(shown: Arena) -> None:
     agents = shown.rows("agents/")
-    assert len(agents) == 24
+    assert len(agents) == 32
     for agent in agents:
         page = shown.page(f"/cohorts/{agent['cohort']}/{agent['family']}/")
         decisions = by(shown.rows(f"decisions/?agent={agent['id']}"), "id")
@@ -187,7 +195,9 @@ def test_every_agent(shown: Arena) -> None:
         page.fact("Positions", arena.money(agent["positions_value"]))
         page.fact("Brier", arena.score(agent["brier"]))
         page.fact("Win rate", (arena.share(agent["win_rate"]), f"of {arena.count(agent['resolved_bets'])}"))
-        page.words("Model cost")
+        tokens = [arena.count(total(decisions.values(), f"tokens_{way}")) for way in ("input", "output")]
+        cost = arena.cost(total(decisions.values(), "cost_usd"))
+        page.fact("Model cost", (cost, f"{tokens[0]} tokens in, {tokens[1]} out"))
         curves(
             page,
             shown,

@@ -115,10 +115,12 @@ def test_every_decision(shown: Arena) -> None:
         took = [call["latency_ms"] for call in decision["calls"]]
         page.fact("Time to answer", arena.seconds(sum(ms or 0 for ms in took)) if took else WORDS)
         page.fact("Universe", universes[decision["universe"]]["sha256"][:12] if decision["universe"] else "–")
-        trades = by(decision["trades"], "market", "side")
+        trades = {(str(t["market"]), t["side"], arena.money(t["amount"])): t for t in decision["trades"]}
         page.table(
             "trades",
-            lambda row, trades=trades: trades[(*row.target(MARKET), row.cells["Trade"].text.partition(" ")[2])],
+            lambda row, trades=trades: trades[
+                (*row.target(MARKET), row.cells["Trade"].text.partition(" ")[2], row.cells["Amount"].text)
+            ],
             {
                 "Market": WORDS,
                 "Trade": WORDS,

@@ -382,6 +382,7 @@ document.addEventListener("click", async (event) => {
     document.getElementById(link.dataset.section).replaceWith(fresh);
     history.replaceState(null, "", link.href);
     enhance(fresh);
+    fresh.dispatchEvent(new CustomEvent("arena:fresh", { bubbles: true }));
     fresh.querySelector("a[data-section][aria-current]")?.focus();
   } catch {
     location.assign(link.href);

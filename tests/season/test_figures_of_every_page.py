@@ -1,0 +1,65 @@
+"""No kind of page is left uncompared: whatever the links of the season's site lead to is spoken for."""
+
+import html
+import re
+from collections import Counter, deque
+
+from django.urls import Resolver404, resolve
+
+from tests.season import test_figures_of_boards as boards
+from tests.season import test_figures_of_comparisons as comparisons
+from tests.season import test_figures_of_players as players
+from tests.season import test_figures_of_records as records
+from tests.told import Arena
+
+COMPARED = {
+    "leaderboard": boards.test_the_leaderboard,
+    "forecasts": boards.test_the_forecast_board,
+    "cohorts": players.test_the_cohorts,
+    "cohort": players.test_a_cohort,
+    "agent": players.test_every_agent,
+    "trades": players.test_every_agent,
+    "families": comparisons.test_the_families,
+    "family": players.test_a_family,
+    "markets": records.test_the_markets,
+    "market": records.test_every_market,
+    "decision": records.test_every_decision,
+    "question": records.test_every_question,
+    "forecast": comparisons.test_every_sheet_of_forecasts,
+    "universe": comparisons.test_every_universe,
+    "calibration": comparisons.test_calibration,
+    "comparisons": comparisons.test_all_pairs,
+    "compare": comparisons.test_every_comparison,
+    "imports": comparisons.test_the_imports,
+    "import": comparisons.test_an_import,
+    "methodologies": comparisons.test_a_methodology,
+    "methodology": comparisons.test_a_methodology,
+}
+"""By the name of a kind of page: what compares its figures with the API's."""
+WORDS_ALONE = {"about", "universe-entry"}
+"""What holds no figure of the season: an essay, and a way that leads on to a universe's page."""
+OF_EACH = 4
+"""Pages of a kind that are read for their links."""
+PAGES = ("/api/", "/admin/", "/static/", "/feeds/")
+
+
+def test_every_kind_of_page_that_a_link_leads_to_is_compared(shown: Arena) -> None:
+    left, seen, read = deque(["/"]), {"/"}, Counter[str]()
+    while left:
+        address = left.popleft()
+        try:
+            kind = str(resolve(address.partition("?")[0]).url_name)
+        except Resolver404:
+            raise AssertionError(f"a link leads nowhere: {address}") from None
+        if read[kind] == OF_EACH:
+            continue
+        read[kind] += 1
+        answer = shown.client.get(address, follow_redirects=True)
+        assert answer.status_code == 200, f"{address}: {answer.status_code}"
+        for link in re.findall(r'href="((?:/|\?)[^"#]*)', answer.text):
+            found = html.unescape(link)
+            full = f"{address.partition('?')[0]}{found}" if found.startswith("?") else found
+            if full not in seen and not full.startswith(PAGES):
+                seen.add(full)
+                left.append(full)
+    assert read.keys() - WORDS_ALONE == COMPARED.keys()
