@@ -1,5 +1,6 @@
 """Reading the environment: each setting is checked as it is read, and a wrong one names itself."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -12,6 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 Value = TypeVar("Value")
 SOURCES = ("polymarket", "kalshi")
+HOST = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
+"""What ALLOWED_HOSTS may list: a name, `.name` for it and all below it, an address, `*` for any."""
 
 
 def read(env: environ.Env, name: str, default: str, parse: Callable[[str], Value]) -> Value:
@@ -116,6 +119,22 @@ def networks(text: str) -> tuple[str, ...]:
             ip_network(part, strict=False)
         except ValueError:
             raise ValueError(f"{part!r} is no IP address or network") from None
+    return parts
+
+
+def hosts(text: str) -> list[str]:
+    parts = words(text)
+    for part in parts:
+        if not HOST.fullmatch(part):
+            raise ValueError(f"{part!r} is no host's name: no scheme, port or path")
+    return parts
+
+
+def origins(text: str) -> list[str]:
+    parts = words(text)
+    for part in parts:
+        if urlsplit(base_url(part)).path:
+            raise ValueError(f"{part!r} has a path: a scheme and a host are an origin")
     return parts
 
 

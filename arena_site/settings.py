@@ -19,8 +19,8 @@ _secret_key = env.str("SECRET_KEY", default="")
 # Commands may run without a key; a server may not (see `arena_site.checks`).
 SECRET_KEY_IS_SET = bool(_secret_key)
 SECRET_KEY = _secret_key or get_random_secret_key()
-ALLOWED_HOSTS = conf.read(env, "ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", conf.words)
-CSRF_TRUSTED_ORIGINS = conf.read(env, "CSRF_TRUSTED_ORIGINS", "", conf.words)
+ALLOWED_HOSTS = conf.read(env, "ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", conf.hosts)
+CSRF_TRUSTED_ORIGINS = conf.read(env, "CSRF_TRUSTED_ORIGINS", "", conf.origins)
 
 # --- the arena -------------------------------------------------------------------------------------------
 

@@ -25,6 +25,9 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
     ("name", "value", "what"),
     [
         ("GAMMA_BASE_URL", "gamma.example", "must be an http:// or https:// address"),
+        ("ALLOWED_HOSTS", "arena.example,https://arena.example", "'https://arena.example' is no host's name"),
+        ("CSRF_TRUSTED_ORIGINS", "arena.example", "must be an http:// or https:// address"),
+        ("CSRF_TRUSTED_ORIGINS", "https://arena.example/admin", "has a path"),
         ("OPENROUTER_BASE_URL", "http://", "must be an http:// or https:// address"),
         ("CLOB_BASE_URL", "http://h:port", "is no URL"),
         ("DATABASE_URL", "mysql://root@h/arena", "must begin with sqlite:/// or postgres://"),
