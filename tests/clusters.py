@@ -24,7 +24,7 @@ from werkzeug import Request, Response
 from tests.kills import ROOT, SUNDAY, Arena
 
 DECIDING = SUNDAY + timedelta(minutes=5, seconds=1)
-PATIENCE_S = 120
+PATIENCE_S = 240
 LOCK_S = 2
 """How long a cluster waits for SQLite's lock here, so that an outage need not last longer than the real half minute."""
 OUTAGE_S = 10

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
+pytestmark = pytest.mark.django_db
 
 
 def test_about_says_what_the_results_can_not_say(client):

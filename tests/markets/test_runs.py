@@ -14,6 +14,7 @@ LONGEST = Run.LONGEST
 @pytest.fixture
 def killed(venue: Venue) -> Run:
     """A sync whose process was gone before it could say how it ended."""
+    venue.market("Will it rain?")
     return Run.objects.create(
         kind="sync_markets", at=SUNDAY, started_at=timezone.now() - LONGEST - timedelta(minutes=1)
     )

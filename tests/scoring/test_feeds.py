@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.factories import WEEK, AgentFactory, DecisionFactory, MarketFactory, QuestionFactory, bet, resolve
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
+pytestmark = pytest.mark.django_db
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"

@@ -24,7 +24,7 @@ from tests.factories import (
 )
 from tests.tampering import lifted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
+pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
 DAY = timedelta(days=1)
 GPT, GROK = "gpt-5.1", "grok-4"
