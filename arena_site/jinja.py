@@ -9,10 +9,10 @@ from django.templatetags.static import static
 from django.utils.html import json_script
 from jinja2 import ChainableUndefined, Environment, Undefined
 
-from arena_site.templatetags import by_hand
+from arena_site.by_hand import ends_by_hand
 from scoring.templatetags import arena
 
-FUNCTIONS = (arena.path, arena.chart_rows, arena.bin_rows, by_hand.ends_by_hand, static)
+FUNCTIONS = (arena.path, arena.chart_rows, arena.bin_rows, ends_by_hand, static)
 DJANGO_FILTERS = (
     *("capfirst", "date", "default", "default_if_none", "linebreaks", "pluralize", "slugify", "timesince"),
     *("truncatechars", "urlencode"),

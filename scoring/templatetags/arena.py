@@ -239,7 +239,6 @@ MEASURED = {
 }  # fmt: skip
 
 
-@register.simple_tag
 def chart_rows(rows: Iterable[tuple[datetime | int, Iterable[Number]]], unit: str) -> SafeString:
     """The rows of a chart's table: an instant or a number, and a value of each curve.
 
@@ -258,7 +257,6 @@ def chart_rows(rows: Iterable[tuple[datetime | int, Iterable[Number]]], unit: st
     return mark_safe("\n".join(parts))  # noqa: S308 - see above
 
 
-@register.simple_tag
 def bin_rows(rows: Iterable[Any]) -> SafeString:
     """The rows of a table of bins, put together by hand as those of charts are; the names are escaped."""
     parts = []
@@ -341,7 +339,6 @@ def readable(color: str) -> str:
 # --- pages ----------------------------------------------------------------------------------------------
 
 
-@register.simple_tag
 def path(name: str, *parts: int | str) -> str:
     """A page's address, as `{% url %}` gives it, which takes too long for a page that links to hundreds of others."""
     if all(isinstance(part, int) or (isinstance(part, str) and PLAIN_PART.fullmatch(part)) for part in parts):

@@ -3,15 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django import template
-
 from arena_site.desk.act import row_path
 from arena_site.desk.acts.markets import Settle
 from arena_site.desk.acts.reversals import Reverse
 from arena_site.models import AuditEntry
 from markets.models import Market
-
-register = template.Library()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +20,6 @@ class EndByHand:
     source: str
 
 
-@register.simple_tag
 def ends_by_hand(market: Market) -> list[EndByHand]:
     """The ends that a final market was given by hand, the last one last."""
     if not market.is_final:
