@@ -3,7 +3,8 @@
 from decimal import Decimal
 from typing import Any
 
-from django.db import models
+from django.core.exceptions import EmptyResultSet
+from django.db import connections, models
 from django.utils.functional import cached_property
 
 
@@ -82,3 +83,25 @@ class CostField(_Precision):
     """What a model's answer or token cost, in dollars."""
 
     digits, places = 18, 12
+
+
+def bare(rows: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
+    """The rows of a query for columns as the database gives them: exact decimals on SQLite as whole `stored_unit`s.
+
+    For sums over thousands of rows, most of whose time it would be to make a decimal of each value.
+    """
+    try:
+        statement = rows.query.sql_with_params()
+    except EmptyResultSet:
+        return []
+    with connections[rows.db].cursor() as cursor:
+        cursor.execute(*statement)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
+
+
+def stored_unit(model: type[models.Model], name: str) -> Decimal:
+    """What one of a field's bare numbers stands for: its last decimal place on SQLite, itself on PostgreSQL."""
+    field = model._meta.get_field(name)
+    assert isinstance(field, ExactDecimalField)
+    return field.unit if connections[model.objects.db].vendor == "sqlite" else Decimal(1)  # type: ignore[attr-defined]

@@ -13,11 +13,12 @@ from django.db import connection
 from agents.models import Agent, Family
 from cohorts.models import Cohort
 from markets.guards import Trigger
+from scoring import past
 from scoring.models import Leaderboard, Revision, Snapshot
 
 BOARDS, PLAYERS, SNAPSHOTS = "boards", "players", "snapshots"
 """What has tokens. PLAYERS: who plays, in which cohorts, and what finished ones came to."""
-THINGS = (BOARDS, PLAYERS, SNAPSHOTS)
+THINGS = (BOARDS, PLAYERS, SNAPSHOTS, *past.THINGS.values())
 ANY = ("INSERT", "UPDATE", "DELETE")
 
 
@@ -66,7 +67,8 @@ def triggers() -> Iterator[Trigger]:
 
 
 def renew(using: str) -> None:
-    """Makes new tokens of everything: nobody knows what changed while there were no triggers."""
+    """Makes new tokens of everything and lets no past board stand: what changed without triggers, nobody knows."""
+    past.forget(using)
     for thing in THINGS:
         Revision.objects.using(using).update_or_create(thing=thing, defaults={"token": uuid4().hex})
 

@@ -1,9 +1,11 @@
-"""What of this floor is on record: snapshots, as far as they are kept for ever. And the tokens of what is kept."""
+"""What of this floor is on record: snapshots, as far as they are kept for ever. And what keeps derived rows in step:
+tokens, totals, boards of past instants.
+"""
 
 from collections.abc import Iterator
 
 from markets.guards import Trigger, fixed, kept
-from scoring import revisions, rollups
+from scoring import past, revisions, rollups
 from scoring.models import Snapshot
 
 
@@ -12,6 +14,7 @@ def triggers() -> Iterator[Trigger]:
     yield from kept(Snapshot, *_never_pruned())
     yield from revisions.triggers()
     yield from rollups.triggers()
+    yield from past.triggers()
 
 
 def _never_pruned() -> tuple[str, str]:

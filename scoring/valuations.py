@@ -11,6 +11,7 @@ from django.db.models import OuterRef, Subquery
 
 from agents.models import Agent, Position
 from agents.models.ledger import marked_value
+from markets.fields import bare, stored_unit
 from markets.models import Outcome
 from scoring.models import BrierScore, Snapshot
 
@@ -66,12 +67,14 @@ def valuations(agents: Iterable[Agent], *, at: datetime | None = None) -> dict[i
     positions = Position.objects.open().filter(agent__in=[a.pk for a in agents]).order_by()
     # Bare columns, and each price once: a board looks at thousands of positions on hundreds of outcomes, and making
     # objects and decimals for each would be most of its time.
-    rows = list(positions.values_list("agent", "outcome", "shares"))
+    rows = bare(positions.values_list("agent", "outcome", "shares"))
     prices = dict(Outcome.objects.filter(pk__in={outcome for _, outcome, _ in rows}).values_list("pk", "price"))
+    unit = stored_unit(Position, "shares")
+    of_unit = {outcome: price * unit for outcome, price in prices.items() if price is not None}
     for agent, outcome, shares in rows:
-        if (price := prices[outcome]) is not None:
-            held[agent] += marked_value(shares, ZERO, price)
-    if None in prices.values():
+        if outcome in of_unit:
+            held[agent] += marked_value(shares, ZERO, of_unit[outcome])
+    if len(of_unit) < len(prices):
         for agent, cost_basis in positions.filter(outcome__price=None).values_list("agent", "cost_basis"):
             held[agent] += marked_value(ZERO, cost_basis, None)
     return {

@@ -44,6 +44,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['cohort_id', 'family_id'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('cash__gte', 0)), name='cash_not_negative')],
             },
         ),
         migrations.CreateModel(
@@ -67,6 +68,8 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-cohort_id', '-week', 'agent_id'],
                 'abstract': False,
+                'indexes': [models.Index(fields=['status', 'lease_until'], name='decision_by_lease')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('claim_token__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(models.Q(('status', 'claimed'), _negated=True), ('claim_token__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='only_a_claimed_decision_has_a_lease'), models.UniqueConstraint(fields=('agent', 'cohort', 'week'), name='one_decision_per_agent_cohort_and_week'), models.CheckConstraint(condition=models.Q(models.Q(('status', 'completed'), ('action__isnull', False), ('decided_at__isnull', False)), models.Q(models.Q(('status', 'completed'), _negated=True), ('action__isnull', True)), _connector='OR'), name='only_a_completed_decision_has_an_action'), models.CheckConstraint(condition=models.Q(('fallback', False), ('action', 'HOLD'), _connector='OR'), name='a_fallback_is_a_hold')],
             },
         ),
         migrations.CreateModel(
@@ -104,6 +107,8 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-sheet_id', 'release_id'],
                 'abstract': False,
+                'indexes': [models.Index(fields=['status', 'lease_until'], name='elicitation_by_lease')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('claim_token__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(models.Q(('status', 'claimed'), _negated=True), ('claim_token__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='only_a_claimed_elicitation_has_a_lease'), models.CheckConstraint(condition=models.Q(models.Q(('made_at__isnull', False), ('status', 'completed')), models.Q(models.Q(('status', 'completed'), _negated=True), ('declined', False), ('made_at__isnull', True)), _connector='OR'), name='only_a_completed_elicitation_was_made')],
             },
         ),
         migrations.AddField(
@@ -125,6 +130,8 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'journal entries',
                 'ordering': ['agent_id', 'sequence'],
+                'indexes': [models.Index(fields=['agent', 'occurred_at'], name='journal_by_agent_and_time')],
+                'constraints': [models.UniqueConstraint(fields=('agent', 'sequence'), name='one_journal_entry_per_agent_and_sequence'), models.CheckConstraint(condition=models.Q(('balance__gte', 0)), name='balance_not_negative')],
             },
         ),
         migrations.CreateModel(
@@ -184,6 +191,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['decision_id', 'elicitation_id', 'sequence'],
+                'indexes': [models.Index(fields=['sent_at'], name='call_by_time'), models.Index(fields=['decision', 'cost_usd'], name='cost_by_decision')],
+                'constraints': [models.UniqueConstraint(fields=('decision', 'sequence'), name='one_call_per_decision_and_sequence'), models.UniqueConstraint(fields=('elicitation', 'sequence'), name='one_call_per_elicitation_and_sequence'), models.CheckConstraint(condition=models.Q(models.Q(('decision__isnull', False), ('elicitation__isnull', True)), models.Q(('decision__isnull', True), ('elicitation__isnull', False)), _connector='OR'), name='a_call_belongs_to_one_task')],
             },
         ),
         migrations.CreateModel(
@@ -199,6 +208,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['call_id', 'sequence'],
+                'constraints': [models.UniqueConstraint(fields=('call', 'sequence'), name='one_instruction_per_call_and_sequence'), models.CheckConstraint(condition=models.Q(models.Q(('executed', True), ('reason', '')), models.Q(('executed', False), models.Q(('reason', ''), _negated=True)), _connector='OR'), name='a_rejected_instruction_has_a_reason')],
             },
         ),
         migrations.CreateModel(
@@ -216,6 +226,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['protocol', 'sequence'],
+                'constraints': [models.UniqueConstraint(fields=('protocol', 'sequence'), name='one_link_per_protocol_and_sequence'), models.UniqueConstraint(fields=('protocol', 'previous'), name='one_link_after_each'), models.CheckConstraint(condition=models.Q(models.Q(('decision__isnull', False), ('elicitation__isnull', True), ('protocol', 'trading')), models.Q(('decision__isnull', True), ('elicitation__isnull', False), ('protocol', 'forecast')), _connector='OR'), name='a_link_holds_one_task_of_its_protocol')],
             },
         ),
         migrations.CreateModel(
@@ -228,12 +239,14 @@ class Migration(migrations.Migration):
                 ('realized_pnl', markets.fields.MoneyField(default=Decimal('0.00'))),
                 ('opened_at', models.DateTimeField()),
                 ('closed_at', models.DateTimeField(blank=True, null=True)),
-                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='positions', to='agents.agent')),
+                ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='positions', to='agents.agent')),
                 ('market', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='positions', to='markets.market')),
                 ('outcome', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='positions', to='markets.outcome')),
             ],
             options={
                 'ordering': ['pk'],
+                'indexes': [models.Index(fields=['status', 'market'], name='position_by_status_and_market'), models.Index(fields=['agent', 'status', 'outcome', 'shares'], name='position_to_be_valued')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('agent', 'outcome'), name='one_open_position_per_agent_market_and_side'), models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('cost_basis__gte', 0), ('shares__gt', 0), ('status', 'open')), models.Q(models.Q(('status', 'open'), _negated=True), ('closed_at__isnull', False), ('cost_basis', 0), ('shares', 0)), _connector='OR'), name='open_position_holds_shares_and_a_closed_one_none')],
             },
         ),
         migrations.CreateModel(
@@ -247,6 +260,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['call_id', 'entry_id'],
+                'constraints': [models.UniqueConstraint(fields=('call', 'entry'), name='one_refusal_per_call_and_entry')],
             },
         ),
         migrations.CreateModel(
@@ -262,6 +276,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-pk'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('revoked_at', None)), fields=('family',), name='one_live_registration_per_family')],
             },
         ),
         migrations.CreateModel(
@@ -277,6 +292,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['family_id', '-effective_from'],
+                'constraints': [models.UniqueConstraint(fields=('family', 'effective_from'), name='one_release_per_family_and_instant'), models.CheckConstraint(condition=models.Q(('price_completion__gte', 0), ('price_prompt__gte', 0)), name='token_prices_not_negative')],
             },
         ),
         migrations.CreateModel(
@@ -291,6 +307,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'line-up entries',
                 'ordering': ['line_up_id', 'position'],
+                'constraints': [models.UniqueConstraint(fields=('line_up', 'family'), name='one_entry_per_line_up_and_family'), models.UniqueConstraint(fields=('line_up', 'position'), name='one_entry_per_line_up_and_position')],
             },
         ),
         migrations.CreateModel(
@@ -313,6 +330,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-made_at', '-pk'],
+                'indexes': [models.Index(fields=['-made_at'], name='forecast_by_time'), models.Index(fields=['question', 'arm', 'family'], name='forecast_by_question')],
+                'constraints': [models.UniqueConstraint(fields=('elicitation', 'entry'), name='one_forecast_per_elicitation_and_entry')],
             },
         ),
         migrations.AddField(
@@ -343,6 +362,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['pk'],
+                'constraints': [models.UniqueConstraint(fields=('position', 'sequence'), name='one_reversal_per_position_and_sequence'), models.CheckConstraint(condition=models.Q(('payout__gte', 0), ('taken_back__gte', 0), models.Q(models.Q(('kind', 'lost'), _negated=True), ('payout', 0), _connector='OR')), name='reversal_amounts_not_negative'), models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='a_reversal_has_a_reason')],
             },
         ),
         migrations.CreateModel(
@@ -361,6 +381,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-settled_at', '-pk'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('cost_basis__gte', 0), ('payout__gte', 0), ('shares__gt', 0)), name='settlement_amounts_not_negative'), models.CheckConstraint(condition=models.Q(models.Q(('kind', 'lost'), _negated=True), ('payout', 0), _connector='OR'), name='a_lost_position_pays_nothing')],
             },
         ),
         migrations.AddField(
@@ -382,6 +403,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-pk'],
+                'constraints': [models.UniqueConstraint(fields=('registration', 'key'), name='one_submission_per_registration_and_key')],
             },
         ),
         migrations.CreateModel(
@@ -405,6 +427,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['pk'],
+                'indexes': [models.Index(fields=['agent', 'executed_at'], name='trade_by_agent_and_time')],
+                'constraints': [models.UniqueConstraint(fields=('decision', 'sequence'), name='one_trade_per_decision_and_sequence'), models.CheckConstraint(condition=models.Q(('price__gt', 0), ('price__lt', 1)), name='trade_price_inside_0_and_1'), models.CheckConstraint(condition=models.Q(('amount__gte', 0), ('cost_basis__gte', 0), ('shares__gt', 0)), name='trade_amounts_positive'), models.CheckConstraint(condition=models.Q(models.Q(('implied_confidence__gte', 0), ('implied_confidence__lte', 1), ('kind', 'BUY'), ('realized_pnl', 0)), models.Q(('implied_confidence__isnull', True), ('kind', 'SELL')), _connector='OR'), name='only_a_purchase_implies_a_confidence')],
             },
         ),
         migrations.AddField(
@@ -412,193 +436,13 @@ class Migration(migrations.Migration):
             name='trade',
             field=models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='journal_entry', to='agents.trade'),
         ),
-        migrations.AddIndex(
-            model_name='decision',
-            index=models.Index(fields=['status', 'lease_until'], name='decision_by_lease'),
-        ),
-        migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('claim_token__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(models.Q(('status', 'claimed'), _negated=True), ('claim_token__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='only_a_claimed_decision_has_a_lease'),
-        ),
-        migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.UniqueConstraint(fields=('agent', 'cohort', 'week'), name='one_decision_per_agent_cohort_and_week'),
-        ),
-        migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'completed'), ('action__isnull', False), ('decided_at__isnull', False)), models.Q(models.Q(('status', 'completed'), _negated=True), ('action__isnull', True)), _connector='OR'), name='only_a_completed_decision_has_an_action'),
-        ),
-        migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(('fallback', False), ('action', 'HOLD'), _connector='OR'), name='a_fallback_is_a_hold'),
-        ),
-        migrations.AddIndex(
-            model_name='modelcall',
-            index=models.Index(fields=['sent_at'], name='call_by_time'),
-        ),
-        migrations.AddIndex(
-            model_name='modelcall',
-            index=models.Index(fields=['decision', 'cost_usd'], name='cost_by_decision'),
-        ),
-        migrations.AddConstraint(
-            model_name='modelcall',
-            constraint=models.UniqueConstraint(fields=('decision', 'sequence'), name='one_call_per_decision_and_sequence'),
-        ),
-        migrations.AddConstraint(
-            model_name='modelcall',
-            constraint=models.UniqueConstraint(fields=('elicitation', 'sequence'), name='one_call_per_elicitation_and_sequence'),
-        ),
-        migrations.AddConstraint(
-            model_name='modelcall',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decision__isnull', False), ('elicitation__isnull', True)), models.Q(('decision__isnull', True), ('elicitation__isnull', False)), _connector='OR'), name='a_call_belongs_to_one_task'),
-        ),
-        migrations.AddConstraint(
-            model_name='instruction',
-            constraint=models.UniqueConstraint(fields=('call', 'sequence'), name='one_instruction_per_call_and_sequence'),
-        ),
-        migrations.AddConstraint(
-            model_name='instruction',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('executed', True), ('reason', '')), models.Q(('executed', False), models.Q(('reason', ''), _negated=True)), _connector='OR'), name='a_rejected_instruction_has_a_reason'),
-        ),
-        migrations.AddConstraint(
-            model_name='chainlink',
-            constraint=models.UniqueConstraint(fields=('protocol', 'sequence'), name='one_link_per_protocol_and_sequence'),
-        ),
-        migrations.AddConstraint(
-            model_name='chainlink',
-            constraint=models.UniqueConstraint(fields=('protocol', 'previous'), name='one_link_after_each'),
-        ),
-        migrations.AddConstraint(
-            model_name='chainlink',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decision__isnull', False), ('elicitation__isnull', True), ('protocol', 'trading')), models.Q(('decision__isnull', True), ('elicitation__isnull', False), ('protocol', 'forecast')), _connector='OR'), name='a_link_holds_one_task_of_its_protocol'),
-        ),
-        migrations.AddIndex(
-            model_name='position',
-            index=models.Index(fields=['status', 'market'], name='position_by_status_and_market'),
-        ),
-        migrations.AddConstraint(
-            model_name='position',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('agent', 'outcome'), name='one_open_position_per_agent_market_and_side'),
-        ),
-        migrations.AddConstraint(
-            model_name='position',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('cost_basis__gte', 0), ('shares__gt', 0), ('status', 'open')), models.Q(models.Q(('status', 'open'), _negated=True), ('closed_at__isnull', False), ('cost_basis', 0), ('shares', 0)), _connector='OR'), name='open_position_holds_shares_and_a_closed_one_none'),
-        ),
-        migrations.AddConstraint(
-            model_name='refusedforecast',
-            constraint=models.UniqueConstraint(fields=('call', 'entry'), name='one_refusal_per_call_and_entry'),
-        ),
-        migrations.AddConstraint(
-            model_name='registration',
-            constraint=models.UniqueConstraint(condition=models.Q(('revoked_at', None)), fields=('family',), name='one_live_registration_per_family'),
-        ),
-        migrations.AddConstraint(
-            model_name='release',
-            constraint=models.UniqueConstraint(fields=('family', 'effective_from'), name='one_release_per_family_and_instant'),
-        ),
-        migrations.AddConstraint(
-            model_name='release',
-            constraint=models.CheckConstraint(condition=models.Q(('price_completion__gte', 0), ('price_prompt__gte', 0)), name='token_prices_not_negative'),
-        ),
-        migrations.AddConstraint(
-            model_name='lineupentry',
-            constraint=models.UniqueConstraint(fields=('line_up', 'family'), name='one_entry_per_line_up_and_family'),
-        ),
-        migrations.AddConstraint(
-            model_name='lineupentry',
-            constraint=models.UniqueConstraint(fields=('line_up', 'position'), name='one_entry_per_line_up_and_position'),
-        ),
-        migrations.AddIndex(
-            model_name='forecast',
-            index=models.Index(fields=['-made_at'], name='forecast_by_time'),
-        ),
-        migrations.AddIndex(
-            model_name='forecast',
-            index=models.Index(fields=['question', 'arm', 'family'], name='forecast_by_question'),
-        ),
-        migrations.AddConstraint(
-            model_name='forecast',
-            constraint=models.UniqueConstraint(fields=('elicitation', 'entry'), name='one_forecast_per_elicitation_and_entry'),
-        ),
-        migrations.AddIndex(
-            model_name='elicitation',
-            index=models.Index(fields=['status', 'lease_until'], name='elicitation_by_lease'),
-        ),
-        migrations.AddConstraint(
-            model_name='elicitation',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('claim_token__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(models.Q(('status', 'claimed'), _negated=True), ('claim_token__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='only_a_claimed_elicitation_has_a_lease'),
-        ),
         migrations.AddConstraint(
             model_name='elicitation',
             constraint=models.UniqueConstraint(fields=('sheet', 'release'), name='one_elicitation_per_sheet_and_release'),
         ),
         migrations.AddConstraint(
-            model_name='elicitation',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('made_at__isnull', False), ('status', 'completed')), models.Q(models.Q(('status', 'completed'), _negated=True), ('declined', False), ('made_at__isnull', True)), _connector='OR'), name='only_a_completed_elicitation_was_made'),
-        ),
-        migrations.AddConstraint(
             model_name='agent',
             constraint=models.UniqueConstraint(fields=('cohort', 'family'), name='one_agent_per_cohort_and_family'),
-        ),
-        migrations.AddConstraint(
-            model_name='agent',
-            constraint=models.CheckConstraint(condition=models.Q(('cash__gte', 0)), name='cash_not_negative'),
-        ),
-        migrations.AddConstraint(
-            model_name='reversal',
-            constraint=models.UniqueConstraint(fields=('position', 'sequence'), name='one_reversal_per_position_and_sequence'),
-        ),
-        migrations.AddConstraint(
-            model_name='reversal',
-            constraint=models.CheckConstraint(condition=models.Q(('payout__gte', 0), ('taken_back__gte', 0), models.Q(models.Q(('kind', 'lost'), _negated=True), ('payout', 0), _connector='OR')), name='reversal_amounts_not_negative'),
-        ),
-        migrations.AddConstraint(
-            model_name='reversal',
-            constraint=models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='a_reversal_has_a_reason'),
-        ),
-        migrations.AddConstraint(
-            model_name='settlement',
-            constraint=models.CheckConstraint(condition=models.Q(('cost_basis__gte', 0), ('payout__gte', 0), ('shares__gt', 0)), name='settlement_amounts_not_negative'),
-        ),
-        migrations.AddConstraint(
-            model_name='settlement',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind', 'lost'), _negated=True), ('payout', 0), _connector='OR'), name='a_lost_position_pays_nothing'),
-        ),
-        migrations.AddConstraint(
-            model_name='submission',
-            constraint=models.UniqueConstraint(fields=('registration', 'key'), name='one_submission_per_registration_and_key'),
-        ),
-        migrations.AddIndex(
-            model_name='trade',
-            index=models.Index(fields=['agent', 'executed_at'], name='trade_by_agent_and_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='trade',
-            constraint=models.UniqueConstraint(fields=('decision', 'sequence'), name='one_trade_per_decision_and_sequence'),
-        ),
-        migrations.AddConstraint(
-            model_name='trade',
-            constraint=models.CheckConstraint(condition=models.Q(('price__gt', 0), ('price__lt', 1)), name='trade_price_inside_0_and_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='trade',
-            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 0), ('cost_basis__gte', 0), ('shares__gt', 0)), name='trade_amounts_positive'),
-        ),
-        migrations.AddConstraint(
-            model_name='trade',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('implied_confidence__gte', 0), ('implied_confidence__lte', 1), ('kind', 'BUY'), ('realized_pnl', 0)), models.Q(('implied_confidence__isnull', True), ('kind', 'SELL')), _connector='OR'), name='only_a_purchase_implies_a_confidence'),
-        ),
-        migrations.AddIndex(
-            model_name='journalentry',
-            index=models.Index(fields=['agent', 'occurred_at'], name='journal_by_agent_and_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='journalentry',
-            constraint=models.UniqueConstraint(fields=('agent', 'sequence'), name='one_journal_entry_per_agent_and_sequence'),
-        ),
-        migrations.AddConstraint(
-            model_name='journalentry',
-            constraint=models.CheckConstraint(condition=models.Q(('balance__gte', 0)), name='balance_not_negative'),
         ),
         migrations.AddConstraint(
             model_name='journalentry',

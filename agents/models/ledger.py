@@ -48,7 +48,7 @@ class Position(models.Model):
         SETTLED = "settled"
         CANCELLED = "cancelled"
 
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="positions")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="positions", db_index=False)
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="positions")
     outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="positions")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
@@ -73,7 +73,11 @@ class Position(models.Model):
                 name="open_position_holds_shares_and_a_closed_one_none",
             ),
         ]
-        indexes = [models.Index(fields=["status", "market"], name="position_by_status_and_market")]
+        indexes = [
+            models.Index(fields=["status", "market"], name="position_by_status_and_market"),
+            # Holds all that it takes to value a portfolio, so that no row is looked up for it.
+            models.Index(fields=["agent", "status", "outcome", "shares"], name="position_to_be_valued"),
+        ]
         ordering = ["pk"]
 
     def __str__(self) -> str:

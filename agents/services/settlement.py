@@ -259,7 +259,7 @@ def _alarm(market: Market, at: datetime) -> None:
         Alert.objects.raise_once(
             "closed-unresolved",
             market.external_id,
-            f"Closed for over 72 hours without an end: {market.question}",
+            f"Closed for over {ALARM_AFTER // timedelta(hours=1)} hours without an end: {market.question}",
             at,
         )
 

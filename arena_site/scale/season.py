@@ -13,6 +13,7 @@ from arena_site.scale.plan import Plan
 from arena_site.scale.portfolios import season_store
 from cohorts.models import Cohort, Methodology
 from markets.models import Market
+from scoring.services.past_boards import FEW, past_boards_keep
 from scoring.services.scores import compute_scores
 
 VERSION = "scale"
@@ -43,6 +44,7 @@ def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None)
         chains_store()
     progress(plan.agents + 3, steps, "scores")
     compute_scores(at=plan.end)
+    past_boards_keep(most=FEW)
     progress(steps, steps)
 
 

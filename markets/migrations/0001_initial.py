@@ -48,6 +48,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-volume', 'pk'],
+                'indexes': [models.Index(fields=['status', '-volume'], name='market_by_status_and_volume'), models.Index(fields=['-volume', 'id'], name='market_by_volume')],
+                'constraints': [models.UniqueConstraint(fields=('source', 'external_id'), name='one_market_per_source_and_id'), models.CheckConstraint(condition=models.Q(('status__in', ['active', 'closed', 'resolved', 'cancelled'])), name='market_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('resolved_at__isnull', True), ('status', 'active')), models.Q(('closed_at__isnull', False), ('resolved_at__isnull', True), ('status', 'closed')), models.Q(('closed_at__isnull', False), ('resolved_at__isnull', False), ('status__in', ['resolved', 'cancelled'])), _connector='OR'), name='market_times_match_its_status')],
             },
         ),
         migrations.CreateModel(
@@ -62,6 +64,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-day', 'part'],
+                'constraints': [models.UniqueConstraint(fields=('day', 'methodology', 'part'), name='one_question_set_per_day_methodology_and_part')],
             },
         ),
         migrations.CreateModel(
@@ -99,6 +102,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['market_id', 'index'],
+                'constraints': [models.UniqueConstraint(fields=('market', 'index'), name='one_outcome_per_index'), models.UniqueConstraint(fields=('market', 'side'), name='one_outcome_per_side'), models.CheckConstraint(condition=models.Q(('price__isnull', True), models.Q(('price__gte', 0), ('price__lte', 1)), _connector='OR'), name='price_between_0_and_1')],
             },
         ),
         migrations.AddField(
@@ -123,6 +127,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-observed_at', '-pk'],
+                'indexes': [models.Index(fields=['outcome', '-observed_at'], name='price_by_outcome_and_time'), models.Index(fields=['-observed_at'], name='price_by_time')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('price__isnull', True), models.Q(('price__gte', 0), ('price__lte', 1)), _connector='OR'), name='observed_price_between_0_and_1')],
             },
         ),
         migrations.CreateModel(
@@ -145,6 +151,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-pk'],
+                'constraints': [models.UniqueConstraint(fields=('options_sha256',), name='one_question_per_event_and_options'), models.CheckConstraint(condition=models.Q(models.Q(('resolved_at__isnull', False), ('status__in', ['resolved', 'cancelled'])), models.Q(('resolved_at__isnull', True), ('status__in', ['open', 'closed'])), _connector='OR'), name='question_times_match_its_status')],
             },
         ),
         migrations.CreateModel(
@@ -159,6 +166,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['question_id', 'index'],
+                'constraints': [models.UniqueConstraint(fields=('question', 'index'), name='one_option_per_index'), models.UniqueConstraint(fields=('question', 'name'), name='one_option_per_name')],
             },
         ),
         migrations.CreateModel(
@@ -175,6 +183,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['question_set_id', 'position'],
+                'constraints': [models.UniqueConstraint(fields=('question_set', 'question'), name='one_entry_per_set_and_question'), models.UniqueConstraint(fields=('question_set', 'position'), name='one_entry_per_set_and_position')],
             },
         ),
         migrations.CreateModel(
@@ -188,6 +197,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['question_set_id', 'number', 'arm'],
+                'constraints': [models.UniqueConstraint(fields=('question_set', 'arm', 'number'), name='one_sheet_per_set_arm_and_number')],
             },
         ),
         migrations.CreateModel(
@@ -242,90 +252,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['universe_id', 'position'],
+                'constraints': [models.UniqueConstraint(fields=('universe', 'market'), name='one_entry_per_universe_and_market')],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='outcome',
-            constraint=models.UniqueConstraint(fields=('market', 'index'), name='one_outcome_per_index'),
-        ),
-        migrations.AddConstraint(
-            model_name='outcome',
-            constraint=models.UniqueConstraint(fields=('market', 'side'), name='one_outcome_per_side'),
-        ),
-        migrations.AddConstraint(
-            model_name='outcome',
-            constraint=models.CheckConstraint(condition=models.Q(('price__isnull', True), models.Q(('price__gte', 0), ('price__lte', 1)), _connector='OR'), name='price_between_0_and_1'),
-        ),
-        migrations.AddIndex(
-            model_name='market',
-            index=models.Index(fields=['status', '-volume'], name='market_by_status_and_volume'),
-        ),
-        migrations.AddIndex(
-            model_name='market',
-            index=models.Index(fields=['-volume', 'id'], name='market_by_volume'),
-        ),
-        migrations.AddConstraint(
-            model_name='market',
-            constraint=models.UniqueConstraint(fields=('source', 'external_id'), name='one_market_per_source_and_id'),
-        ),
-        migrations.AddConstraint(
-            model_name='market',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['active', 'closed', 'resolved', 'cancelled'])), name='market_status_known'),
         ),
         migrations.AddConstraint(
             model_name='market',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'resolved'), ('winning_outcome__isnull', False)), models.Q(models.Q(('status', 'resolved'), _negated=True), ('winning_outcome__isnull', True)), _connector='OR'), name='resolved_market_has_a_winner'),
-        ),
-        migrations.AddConstraint(
-            model_name='market',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('resolved_at__isnull', True), ('status', 'active')), models.Q(('closed_at__isnull', False), ('resolved_at__isnull', True), ('status', 'closed')), models.Q(('closed_at__isnull', False), ('resolved_at__isnull', False), ('status__in', ['resolved', 'cancelled'])), _connector='OR'), name='market_times_match_its_status'),
-        ),
-        migrations.AddIndex(
-            model_name='priceobservation',
-            index=models.Index(fields=['outcome', '-observed_at'], name='price_by_outcome_and_time'),
-        ),
-        migrations.AddIndex(
-            model_name='priceobservation',
-            index=models.Index(fields=['-observed_at'], name='price_by_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='priceobservation',
-            constraint=models.CheckConstraint(condition=models.Q(('price__isnull', True), models.Q(('price__gte', 0), ('price__lte', 1)), _connector='OR'), name='observed_price_between_0_and_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='question',
-            constraint=models.UniqueConstraint(fields=('options_sha256',), name='one_question_per_event_and_options'),
-        ),
-        migrations.AddConstraint(
-            model_name='question',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolved_at__isnull', False), ('status__in', ['resolved', 'cancelled'])), models.Q(('resolved_at__isnull', True), ('status__in', ['open', 'closed'])), _connector='OR'), name='question_times_match_its_status'),
-        ),
-        migrations.AddConstraint(
-            model_name='questionoption',
-            constraint=models.UniqueConstraint(fields=('question', 'index'), name='one_option_per_index'),
-        ),
-        migrations.AddConstraint(
-            model_name='questionoption',
-            constraint=models.UniqueConstraint(fields=('question', 'name'), name='one_option_per_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='questionentry',
-            constraint=models.UniqueConstraint(fields=('question_set', 'question'), name='one_entry_per_set_and_question'),
-        ),
-        migrations.AddConstraint(
-            model_name='questionentry',
-            constraint=models.UniqueConstraint(fields=('question_set', 'position'), name='one_entry_per_set_and_position'),
-        ),
-        migrations.AddConstraint(
-            model_name='questionsheet',
-            constraint=models.UniqueConstraint(fields=('question_set', 'arm', 'number'), name='one_sheet_per_set_arm_and_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='questionset',
-            constraint=models.UniqueConstraint(fields=('day', 'methodology', 'part'), name='one_question_set_per_day_methodology_and_part'),
-        ),
-        migrations.AddConstraint(
-            model_name='universeentry',
-            constraint=models.UniqueConstraint(fields=('universe', 'market'), name='one_entry_per_universe_and_market'),
         ),
     ]

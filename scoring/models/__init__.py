@@ -1,4 +1,4 @@
-from scoring.models.board import Leaderboard
+from scoring.models.board import Leaderboard, PastBoard
 from scoring.models.export import Export
 from scoring.models.forecast import ForecastScore, QuestionDifficulty
 from scoring.models.imports import (
@@ -23,6 +23,7 @@ __all__ = [
     "ImportedForecast",
     "ImportedQuestion",
     "Leaderboard",
+    "PastBoard",
     "QuestionDifficulty",
     "RejectedRow",
     "Revision",

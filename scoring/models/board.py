@@ -1,4 +1,4 @@
-"""Rankings as last computed."""
+"""Rankings as last computed, and what is kept of those of past instants."""
 
 from __future__ import annotations
 
@@ -31,3 +31,35 @@ class Leaderboard(models.Model):
     def __str__(self) -> str:
         chosen = filter(None, [self.methodology or "all", self.arm, self.category])
         return " ".join([self.protocol, *chosen])
+
+
+class PastBoard(models.Model):
+    """What a board as of any instant from `since` to before `until` says of what had been scored or had ended by then.
+
+    Derived from scores and forecasts, and taken away by the database itself with any change that reaches it
+    (`scoring.past`): of the trading protocol what of an entry rests on scores, by the family's id; of the forecast
+    protocol the entries of whoever had spoken.
+    """
+
+    protocol = models.CharField(max_length=20)
+    methodology = models.CharField(max_length=20, blank=True)
+    arm = models.CharField(max_length=20, blank=True)
+    category = models.CharField(max_length=120, blank=True)
+    since = models.DateTimeField()
+    until = models.DateTimeField(help_text="When something else ended; far away while nothing has.")
+    entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["protocol", "methodology", "arm", "category", "since"],
+                name="one_past_board_per_selection_and_instant",
+            ),
+            models.CheckConstraint(condition=models.Q(since__lt=models.F("until")), name="past_board_holds_for_a_time"),
+        ]
+        indexes = [models.Index(fields=["protocol", "until"], name="past_board_by_its_end")]
+        ordering = ["-since", "protocol", "methodology", "arm", "category"]
+
+    def __str__(self) -> str:
+        chosen = filter(None, [self.methodology or "all", self.arm, self.category])
+        return " ".join([self.protocol, *chosen, f"from {self.since:%Y-%m-%d %H:%M}"])

@@ -35,12 +35,15 @@ def rank(
     settings: Settings,
     progress: Progress = lambda done, of, caption: None,
     guests: Panel | None = None,
+    *,
+    agreement_of_rankings: bool = True,
 ) -> dict[str, Any]:
     """Every figure asked for, by forecaster and reference, with rankings, pairs, agreement and curves.
 
-    The references are `guests`, a panel on the same questions, where they are given; else those of `references`.
-    `progress` is told (steps done, steps in all, what comes next). Numbers that do not exist are None: no price was
-    seen, one event says nothing of spread, a stake was ruined.
+    `agreement` is empty unless `agreement_of_rankings` is asked for. The references are `guests`, a panel on the same
+    questions, where they are given; else those of `references`. `progress` is told (steps done, steps in all, what
+    comes next). Numbers that do not exist are None: no price was seen, one event says nothing of spread, a stake was
+    ruined.
     """
     standings = Standings(panel, settings, guests)
     report: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
@@ -49,7 +52,7 @@ def rank(
         progress(done, len(parts), caption)
         act(standings, panel, report)
     progress(len(parts), len(parts), "")
-    return _assembled(standings, panel, report)
+    return _assembled(standings, panel, report | {"agreement": _agreement(standings) if agreement_of_rankings else {}})
 
 
 def _assembled(standings: Standings, panel: Panel, report: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +62,6 @@ def _assembled(standings: Standings, panel: Panel, report: dict[str, Any]) -> di
         "forecasters": {names[i]: standings.entry(i) for i in range(people)},
         "references": {names[i]: standings.entry(i) for i in range(people, len(names))},
         "rankings": {name: [names[i] for i in standings.order(name)] for name in standings.rankings},
-        "agreement": _agreement(standings),
         "data": _data(panel),
         **report,
     }
@@ -210,7 +212,8 @@ def rank_like_pm_rank(panel: Panel, settings: Settings, *, defects: bool = False
         everybody = np.concatenate([values, guests[name]])
         standings.put(name, everybody)
         standings.rank(name, everybody, None, lower=name == "calibration")
-    return _assembled(standings, panel, {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}})
+    report: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
+    return _assembled(standings, panel, report | {"agreement": _agreement(standings)})
 
 
 def _agreement(standings: Standings) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from django.db.models import Count, QuerySet, Sum
 
 from agents.models import Agent, Family, ModelCall
 from agents.models.ledger import to_cents
-from cohorts.models import Methodology
+from cohorts.models import Cohort, Methodology
 from markets.models import Market
+from scoring import past
 from scoring.histories import with_company
 from scoring.metrics.brier import RANDOM_BRIER, skill_score
 from scoring.metrics.uncertainty import (
@@ -29,19 +30,29 @@ from scoring.models import BrierScore, Leaderboard
 from scoring.services.bet_calibration import bet_calibration
 from scoring.valuations import Valuation, mean_score, valuations, win_rate
 
-TRADING = "trading"
+TRADING = past.TRADING
 ALL_METHODOLOGIES = ""
 SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
 """What of an entry rests on scores alone: they are written once, so that as many of them give the same again."""
+MOST = 1_000
+"""Boards of past instants of which it is kept at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """All that is known of a family on one board."""
+    """All that is known of a family on one board; `returns` are those of `values`, in percent."""
 
     family: Family
     agents: list[Agent]
     values: list[Valuation]
+    returns: list[float]
+
+
+class TradingBoard(NamedTuple):
+    """A board's entries, and what each family's slug made in percent of each cohort's number."""
+
+    entries: list[dict[str, Any]]
+    returns: dict[str, dict[int, float]]
 
 
 class _Score(NamedTuple):
@@ -64,8 +75,9 @@ def refresh_boards(*, at: datetime, afresh: bool = True) -> int:
     report: dict[str, Any] = {}
     for version in [ALL_METHODOLOGIES, *versions]:
         if not entries or len(versions) > 1:  # a single version's board is the one over all
-            entries = trading_entries(version, {} if afresh else _on_record(version))
-            report = {"calibration": bet_calibration(version, {} if afresh else _calibration_on_record(version))}
+            entries, returns = trading_board(version, {} if afresh else _on_record(version))
+            calibration = bet_calibration(version, {} if afresh else _calibration_on_record(version))
+            report = {"calibration": calibration, "returns": returns}
         Leaderboard.objects.update_or_create(
             protocol=TRADING,
             methodology=version,
@@ -77,13 +89,20 @@ def refresh_boards(*, at: datetime, afresh: bool = True) -> int:
 
 
 def trading_entries(
+    methodology: str = ALL_METHODOLOGIES, *, at: datetime | None = None, category: str = ""
+) -> list[dict[str, Any]]:
+    """The entries of `trading_board`."""
+    return trading_board(methodology, at=at, category=category).entries
+
+
+def trading_board(
     methodology: str = ALL_METHODOLOGIES,
     known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     *,
     at: datetime | None = None,
     category: str = "",
-) -> list[dict[str, Any]]:
-    """The board's entries, ranked by mean return over cohorts; equal returns share a rank.
+) -> TradingBoard:
+    """The board, its entries ranked by mean return over cohorts; equal returns share a rank.
 
     External agents follow without one: they may answer a quarter of an hour later than the line-up.
 
@@ -102,12 +121,14 @@ def trading_entries(
     for agent in played:
         by_family[agent.family].append(agent)
     worth = valuations(played, at=at)
-    records = [_Record(family, played, [worth[agent.pk] for agent in played]) for family, played in by_family.items()]
-    costs = _costs(methodology, at)
-    scored = _scored(_scores(methodology, at, category), by_family, known)
+    records = [_record(family, agents, [worth[agent.pk] for agent in agents]) for family, agents in by_family.items()]
+    costs = _costs(at)
+    scored = None if at is None else _kept(methodology, at, category, by_family)
+    if scored is None:
+        scored = _scored(_scores(methodology, at, category), by_family, known)
 
     def rows(of: Iterable[_Record]) -> list[dict[str, Any]]:
-        return [_entry(record, scored[record.family.pk], costs.get(record.family.pk)) for record in of]
+        return [_entry(record, scored[record.family.pk], costs) for record in of]
 
     def order(row: dict[str, Any]) -> tuple[float, str]:
         return -row["return_percent"], row["family"]
@@ -118,7 +139,12 @@ def trading_entries(
         row["rank_low"], row["rank_high"] = int(low), int(high)
     for row in ranked:
         row["rank"] = 1 + sum(other["return_percent"] > row["return_percent"] for other in ranked)
-    return sorted(ranked, key=order) + sorted(rows(r for r in records if r.family.external), key=order)
+    entries = sorted(ranked, key=order) + sorted(rows(r for r in records if r.family.external), key=order)
+    return TradingBoard(entries, {record.family.slug: _by_cohort(record) for record in records})
+
+
+def _by_cohort(record: _Record) -> dict[int, float]:
+    return {agent.cohort.number: percent for agent, percent in zip(record.agents, record.returns, strict=True)}
 
 
 def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
@@ -126,12 +152,60 @@ def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
     board = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
     entries: list[dict[str, Any]] = next(iter(board.values_list("entries", flat=True)), [])
     families = {f.slug: f for f in Family.objects.filter(slug__in=[entry["family"] for entry in entries])}
-    scored = _scored(_scores(methodology, None, category), families.values(), {})
+    scored = _kept(methodology, None, category, families.values())
+    if scored is None:
+        scored = _scored(_scores(methodology, None, category), families.values(), {})
     return [entry | scored[families[entry["family"]].pk] for entry in entries]
 
 
-def _entry(record: _Record, scored: dict[str, Any], cost: Decimal | None) -> dict[str, Any]:
-    returns = t_interval([value.return_percent for value in record.values])
+def keep_past_scores(methodology: str) -> int:
+    """Keeps the SCORED part of boards of past instants of which it is not on record, newest first; of how many?"""
+    under = past.token(TRADING)
+    scores = _scores(methodology, None, "")
+    ends = past.Ends.of(scores.order_by().values_list("market__category", "resolved_at").distinct())
+    lacking = past.lacking(past.Key(TRADING, methodology), ends, under)[:MOST]
+    if not lacking:
+        return 0
+    events = _event_keys(scores)
+    columns = ("agent__family", "score", "market_score", "outcome", "market", "resolved_at", "market__category")
+    by_family: dict[int, list[tuple[_Score, datetime, str]]] = defaultdict(list)
+    for family, score, market_score, outcome, market, resolved_at, category in scores.values_list(*columns):
+        by_family[family].append((_Score(score, market_score, outcome, events[market]), resolved_at, category))
+    known: dict[tuple[int, str, int], dict[str, Any]] = {}
+
+    def pooled(family: int, category: str, until: datetime) -> dict[str, Any]:
+        own = [score for score, at, of in by_family[family] if at <= until and category in ("", of)]
+        which = (family, category, len(own))  # later ones hold all that earlier ones do
+        if which not in known:
+            known[which] = _pooled(own)
+        return known[which]
+
+    return past.keep(
+        ((one, {str(pk): pooled(pk, one.key.category, one.since) for pk in by_family}) for one in lacking),
+        TRADING,
+        under,
+    )
+
+
+def _kept(
+    methodology: str, at: datetime | None, category: str, families: Iterable[Family]
+) -> dict[int, dict[str, Any]] | None:
+    """The SCORED part of each family's entry as of an instant (none: of all there is), by its id, if on record."""
+    if methodology and not Cohort.objects.exclude(methodology__version=methodology).exists():
+        methodology = ALL_METHODOLOGIES  # a single version's are those over all
+    found = past.stored(past.Key(TRADING, methodology, "", category), at)
+    if found is None:
+        return None
+    return {family.pk: found.get(str(family.pk)) or _pooled(()) for family in families}
+
+
+def _record(family: Family, agents: list[Agent], values: list[Valuation]) -> _Record:
+    return _Record(family, agents, values, [value.return_percent for value in values])
+
+
+def _entry(record: _Record, scored: dict[str, Any], costs: Mapping[int, Decimal | None]) -> dict[str, Any]:
+    returns = t_interval(record.returns)
+    cost = sum((costs.get(agent.pk) or Decimal(0) for agent in record.agents), Decimal(0))
     return {
         "family": record.family.slug,
         "display_name": record.family.display_name,
@@ -146,7 +220,7 @@ def _entry(record: _Record, scored: dict[str, Any], cost: Decimal | None) -> dic
         "return_se": returns.standard_error,
         "return_ci": returns.interval,
         **scored,
-        "cost_usd": f"{cost or Decimal(0):.6f}",
+        "cost_usd": f"{cost:.6f}",
     }
 
 
@@ -179,8 +253,8 @@ def _returns(records: list[_Record]) -> np.ndarray[Any, np.dtype[np.float64]]:
     column = {cohort: index for index, cohort in enumerate(cohorts)}
     returns = np.full((len(records), len(cohorts)), np.nan)
     for row, record in enumerate(records):
-        for agent, value in zip(record.agents, record.values, strict=True):
-            returns[row, column[agent.cohort_id]] = value.return_percent
+        for agent, percent in zip(record.agents, record.returns, strict=True):
+            returns[row, column[agent.cohort_id]] = percent
     return returns
 
 
@@ -198,15 +272,14 @@ def _scored(
     scores: QuerySet[BrierScore], families: Iterable[Family], known: Mapping[str, dict[str, Any]]
 ) -> dict[int, dict[str, Any]]:
     """The SCORED part of each family's entry, by its id; of the scores themselves only those that are needed."""
-    counts = dict(scores.order_by().values_list("agent__family").annotate(Count("pk")))
+    counts = dict(scores.order_by().values_list("agent__family").annotate(Count("pk"))) if known else {}
     kept = {
         family.pk: known[family.slug]
         for family in families
         if family.slug in known and known[family.slug]["resolved_bets"] == counts.get(family.pk, 0)
     }
     scores = scores.exclude(agent__family__in=kept)
-    events = Market.objects.filter(pk__in=scores.order_by().values("market")).only("source", "event_id")
-    event_keys = {market.pk: market.event_key for market in events}
+    event_keys = _event_keys(scores)
     by_family: dict[int, list[_Score]] = defaultdict(list)
     # Bare columns: a model with its market for each bet ever made would be most of a board's time.
     for family_id, score, market_score, outcome, market_id in scores.values_list(
@@ -214,6 +287,12 @@ def _scored(
     ):
         by_family[family_id].append(_Score(score, market_score, outcome, event_keys[market_id]))
     return {family.pk: kept.get(family.pk) or _pooled(by_family[family.pk]) for family in families}
+
+
+def _event_keys(scores: QuerySet[BrierScore]) -> dict[int, str]:
+    """What markets of one event share, by the id of each market that has any of these scores."""
+    events = Market.objects.filter(pk__in=scores.order_by().values("market")).only("source", "event_id")
+    return {market.pk: market.event_key for market in events}
 
 
 def _on_record(methodology: str) -> dict[str, dict[str, Any]]:
@@ -229,12 +308,10 @@ def _calibration_on_record(methodology: str) -> dict[str, Any]:
     return found.get("calibration") or {}
 
 
-def _costs(methodology: str, at: datetime | None) -> dict[int, Decimal]:
-    calls = ModelCall.objects.all()
-    if methodology:
-        calls = calls.filter(decision__cohort__methodology__version=methodology)
+def _costs(at: datetime | None) -> dict[int, Decimal]:
+    """What the calls for each agent's decisions took, by the agent's id."""
+    calls = ModelCall.objects.filter(decision__isnull=False)
     if at is not None:
         # Calls bear the real clock's time, which says nothing of the instant that a replay is for.
         calls = calls.filter(decision__universe__frozen_at__lte=at)
-    sums = calls.order_by().values("decision__agent__family").annotate(cost=Sum("cost_usd"))
-    return {row["decision__agent__family"]: row["cost"] for row in sums}
+    return dict(calls.order_by().values_list("decision__agent").annotate(cost=Sum("cost_usd")))

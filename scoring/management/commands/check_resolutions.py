@@ -8,6 +8,7 @@ from markets import clients
 from markets.commands import ArenaCommand, Result
 from markets.services.endings import questions_resolve
 from markets.services.marks import is_replay
+from scoring.services.past_boards import FEW, past_boards_keep
 from scoring.services.scores import compute_scores
 
 
@@ -25,6 +26,8 @@ class Command(ArenaCommand):
             report = check_resolutions(catalogues=catalogues, clob=clob, at=at, progress=progress)
         questions = 0 if is_replay(at) else questions_resolve(at=at)
         scores = compute_scores(at=at, afresh=False, forecast_boards=not options["leave_boards"])
+        if not options["leave_boards"]:
+            past_boards_keep(most=FEW)
         summary = {
             "checked": report.checked,
             "resolved": report.resolved,
