@@ -23,7 +23,7 @@ from agents.models import (
 from agents.models.agent import FamilyQuerySet
 from cohorts.models import Cohort
 from markets.blocks import decimal_text
-from markets.rest import DecimalText, Filters, Money, ReferenceFilter, Row, Rows
+from markets.rest import DecimalText, Filters, Money, ReferenceFilter, Row, Rows, lean
 
 ZERO = Decimal(0)
 
@@ -84,6 +84,10 @@ class Families(Rows):
         return families.with_release(timezone.now()) if self.shows("release") else families
 
 
+OF_AGENT = ("agent__cohort__number", "agent__family__slug")
+"""The columns that rows of an agent show of it."""
+
+
 class OfAgent(Row):
     """What all rows of an agent name: the agent, its cohort, its family."""
 
@@ -123,7 +127,9 @@ class TradeFilters(OfAgentFilters):
 class Trades(Rows):
     """Purchases and sales, each at the frozen price of its run."""
 
-    queryset = Trade.objects.select_related("agent__cohort", "agent__family", "outcome")
+    queryset = lean(
+        Trade.objects.select_related("agent__cohort", "agent__family", "outcome"), *OF_AGENT, "outcome__side"
+    )
     serializer_class = TradeRow
     filterset_class = TradeFilters
     orderings = {"id": "pk", "executed_at": "executed_at", "amount": "amount"}
@@ -218,7 +224,7 @@ class DecisionFilters(OfAgentFilters):
 class Decisions(Rows):
     """What agents decided, newest first; one of them with its prompt, every call and every instruction."""
 
-    queryset = Decision.objects.select_related("agent__cohort", "agent__family")
+    queryset = lean(Decision.objects.select_related("agent__cohort", "agent__family"), *OF_AGENT)
     serializer_class = DecisionRow
     detail_serializer_class = DecisionDetail
     filterset_class = DecisionFilters
@@ -284,7 +290,10 @@ class PositionFilters(OfAgentFilters):
 class Positions(Rows):
     """Shares held and once held, at the last accepted prices."""
 
-    queryset = Position.objects.select_related("agent__cohort", "agent__family", "outcome")
+    queryset = lean(
+        Position.objects.select_related("agent__cohort", "agent__family", "outcome"),
+        *OF_AGENT, "outcome__side", "outcome__price",
+    )  # fmt: skip
     serializer_class = PositionRow
     filterset_class = PositionFilters
     orderings = {
@@ -301,7 +310,7 @@ class SettlementRow(OfAgent):
 
     class Meta:
         model = Settlement
-        fields = (
+        fields: tuple[str, ...] = (
             "id", "position", "agent", "cohort", "family", "market", "side", "kind", "shares", "cost_basis",
             "payout", "realized_pnl", "settled_at",
         )  # fmt: skip
@@ -322,7 +331,10 @@ class SettlementFilters(OfAgentFilters):
 class Settlements(Rows):
     """The ends of positions: paid, worthless or refunded."""
 
-    queryset = Settlement.objects.select_related("agent__cohort", "agent__family", "position__outcome")
+    queryset = lean(
+        Settlement.objects.select_related("agent__cohort", "agent__family", "position__outcome"),
+        *OF_AGENT, "position__outcome__side",
+    )  # fmt: skip
     serializer_class = SettlementRow
     filterset_class = SettlementFilters
     orderings = {"id": "pk", "payout": "payout", "realized_pnl": "realized_pnl", "settled_at": "settled_at"}
@@ -392,7 +404,7 @@ class JournalFilters(OfAgentFilters):
 class Journal(Rows):
     """Every change of every agent's cash, with the balance after it."""
 
-    queryset = JournalEntry.objects.select_related("agent__cohort", "agent__family")
+    queryset = lean(JournalEntry.objects.select_related("agent__cohort", "agent__family"), *OF_AGENT)
     serializer_class = JournalRow
     filterset_class = JournalFilters
     orderings = {"id": "pk", "sequence": "sequence", "occurred_at": "occurred_at"}

@@ -1,6 +1,8 @@
 """The chains for readers: a head that was seen once proves for ever what stood before it."""
 
-from agents.models import Chain
+from rest_framework import serializers
+
+from agents.models import Chain, ChainLink
 from markets.rest import Filters, Row, Rows
 
 
@@ -30,3 +32,31 @@ class Chains(Rows):
     lookup_value_regex = "[a-z]{1,20}"
     orderings = {"protocol": "protocol", "length": "length"}
     ordering = ("protocol",)
+
+
+class ChainLinkRow(Row):
+    previous = serializers.CharField(read_only=True, help_text="The hash of the link before it; zeros for the first.")
+    record_sha256 = serializers.CharField(read_only=True, help_text="SHA-256 of the canonical record of its task.")
+    sha256 = serializers.CharField(
+        read_only=True, help_text="SHA-256 of the previous hash, a line feed and the record's hash."
+    )
+
+    class Meta:
+        model = ChainLink
+        fields = ("id", "protocol", "sequence", "decision", "elicitation", "previous", "record_sha256", "sha256")
+
+
+class ChainLinkFilters(Filters):
+    class Meta:
+        model = ChainLink
+        fields = {"protocol": ["exact"], "decision": ["exact"], "elicitation": ["exact"]}
+
+
+class ChainLinks(Rows):
+    """The links of both chains, from the first on: each holds one completed decision or one completed elicitation."""
+
+    queryset = ChainLink.objects.all()
+    serializer_class = ChainLinkRow
+    filterset_class = ChainLinkFilters
+    orderings = {"id": "pk", "protocol": "protocol", "sequence": "sequence"}
+    ordering = ("protocol", "sequence")

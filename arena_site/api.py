@@ -9,14 +9,16 @@ from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 from rest_framework.views import exception_handler
 
-from agents.api import Decisions, Families, Journal, Positions, Releases, Reversals, Settlements, Trades
-from agents.chain_api import Chains
+from agents.api import Decisions, Families, Journal, Positions, Releases, Reversals, Trades
+from agents.chain_api import ChainLinks, Chains
+from arena_site.by_hand import Settlements
 from arena_site.exports_api import Exports
 from cohorts.api import Cohorts, Methodologies, Universes
 from markets.api import Markets, Prices, Runs
 from scoring.api import Agents, BrierScores, Leaderboards, Snapshots
-from scoring.forecast_api import Elicitations, ForecastBoards, Forecasts, Questions
+from scoring.forecast_api import Elicitations, ForecastBoards, Forecasts
 from scoring.imports_api import Imports
+from scoring.question_api import Questions
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": Leaderboards,
@@ -43,6 +45,7 @@ ENDPOINTS: dict[str, Any] = {
     "forecast-boards": ForecastBoards,
     "imports": Imports,
     "chain": Chains,
+    "chain-links": ChainLinks,
     "exports": Exports,
 }
 

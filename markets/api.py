@@ -1,10 +1,10 @@
 """Markets, their prices, and what ran, for readers."""
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from rest_framework import serializers
 
 from markets.models import Market, Outcome, PriceObservation, Run
-from markets.rest import Cursor, Filters, PresentFilter, ReferenceFilter, Row, Rows
+from markets.rest import Cursor, Filters, PresentFilter, ReferenceFilter, Row, Rows, lean
 
 
 class OutcomeRow(Row):
@@ -16,7 +16,7 @@ class OutcomeRow(Row):
 
 
 class MarketRow(Row):
-    outcomes = OutcomeRow(many=True, read_only=True)
+    outcomes = OutcomeRow(many=True, read_only=True, source="sides")
     winning_side = serializers.CharField(read_only=True, allow_null=True)
 
     class Meta:
@@ -46,8 +46,11 @@ class MarketFilters(Filters):
 class Markets(Rows):
     """Markets with the last accepted price of each side."""
 
-    # Without what is not shown and may be long.
-    queryset = Market.objects.select_related("winning_outcome").defer("description", "event_title")
+    # Only what is shown: whole markets would be a third of a page's time.
+    queryset = Market.objects.select_related("winning_outcome").only(
+        "source", "external_id", "slug", "question", "category", "kind", "status", "volume", "liquidity",
+        "closes_at", "closed_at", "resolved_at", "winning_outcome__side",
+    )  # fmt: skip
     serializer_class = MarketRow
     filterset_class = MarketFilters
     orderings = {
@@ -61,7 +64,11 @@ class Markets(Rows):
 
     def get_queryset(self) -> QuerySet[Market]:
         markets = super().get_queryset()
-        return markets.prefetch_related("outcomes") if self.shows("outcomes") else markets
+        if not self.shows("outcomes"):
+            return markets
+        shown = Outcome.objects.only("market", "side", "name", "price", "price_at", "price_stale")
+        # As a list: a query set for each market of a page, though it asks nothing, would be a quarter of its time.
+        return markets.prefetch_related(Prefetch("outcomes", shown, to_attr="sides"))
 
 
 class PriceRow(Row):
@@ -87,7 +94,7 @@ class PriceFilters(Filters):
 class Prices(Rows):
     """What the price rule made of each side at an instant; a row where the result differs from the last."""
 
-    queryset = PriceObservation.objects.select_related("outcome")
+    queryset = lean(PriceObservation.objects.select_related("outcome"), "outcome__market", "outcome__side")
     serializer_class = PriceRow
     filterset_class = PriceFilters
     orderings = {"observed_at": "observed_at"}

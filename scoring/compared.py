@@ -1,12 +1,13 @@
 """Two families beside each other: one function for the page and the API."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agents.models import Family
 from cohorts.forecasting import BLIND, PRICED
 from scoring.models import Leaderboard
+from scoring.reports import part, reliability
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.services.forecast_boards import FORECAST
 from scoring.services.head_to_head import (
@@ -67,13 +68,18 @@ class Comparison:
 
 def comparison(first: Family, second: Family) -> Comparison:
     """Both protocols, tests of the difference, and where the two disagreed the most."""
-    boards = {
-        (board.protocol, board.arm): board
-        for board in Leaderboard.objects.filter(methodology=ALL_METHODOLOGIES, category="")
+    parts = {
+        "pairs": part("pairs"),
+        "returns": part("returns"),
+        "first_bins": reliability(first.slug),
+        "second_bins": reliability(second.slug),
     }
-    met, test = meetings(first, second)
+    whole = Leaderboard.objects.filter(methodology=ALL_METHODOLOGIES, category="").defer("report").annotate(**parts)
+    boards = {(board.protocol, board.arm): board for board in whole}
+    board: Any = boards.get((TRADING, ""))
+    met, test = meetings(first, second, (board and board.returns) or {})
     rows, against = opposed(first, second, most=MOST)
-    bets = _entries(boards.get((TRADING, "")))
+    bets = _entries(board)
     return Comparison(
         first,
         second,
@@ -90,24 +96,29 @@ def comparison(first: Family, second: Family) -> Comparison:
 
 def pairs_of(board: Leaderboard | None) -> dict[tuple[str, str], Pair]:
     """The paired tests on record by the two slugs, either way round; a difference is first less second."""
+    return _both_ways(board.report.get("pairs", []) if board else [])
+
+
+def _both_ways(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
     found: dict[tuple[str, str], Pair] = {}
-    for pair in board.report.get("pairs", []) if board else []:
+    for pair in pairs:
         turned = None if pair["difference"] is None else -pair["difference"]
         found[pair["first"], pair["second"]] = pair
-        found[pair["second"], pair["first"]] = pair | {"difference": turned}
+        found[pair["second"], pair["first"]] = {**pair, "difference": turned}
     return found
 
 
-def _words(board: Leaderboard, first: Family, second: Family) -> Words:
-    entries = _entries(board)
-    bins = board.report.get("curves", {}).get("reliability", {}).get("forecasters", {})
+def _words(board: Any, first: Family, second: Family) -> Words:
+    """Of a board, with its `pairs` and the bins of both beside it."""
+    entries, pairs = _entries(board), board.pairs or []
+    bins = {first.slug: board.first_bins, second.slug: board.second_bins}
     return Words(
         board.arm,
         entries.get(first.slug),
         entries.get(second.slug),
-        pairs_of(board).get((first.slug, second.slug)),
-        len(board.report.get("pairs", [])),
-        {family.slug: bins[family.slug] for family in (first, second) if bins.get(family.slug)},
+        _both_ways(pairs).get((first.slug, second.slug)),
+        len(pairs),
+        {slug: known for slug, known in bins.items() if known},
     )
 
 

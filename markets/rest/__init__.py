@@ -22,6 +22,7 @@ from markets.rest.rows import (
     Row,
     asked_fields,
     field_names,
+    lean,
     thinned,
 )
 from markets.rest.views import PROBLEM, Documented, JsonAlways, Rows, query_parameter
@@ -47,6 +48,7 @@ __all__ = [
     "asked_fields",
     "check_parameters",
     "field_names",
+    "lean",
     "past_instant",
     "query_parameter",
     "thinned",

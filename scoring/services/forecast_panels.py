@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.models import Elicitation, Family, Forecast
 from markets.models import Question, QuestionEntry, QuestionOption, QuestionSheet
@@ -77,12 +77,15 @@ class Panels(NamedTuple):
 
 def family_slugs(selection: Selection, *, external: bool = False) -> list[str]:
     """Who stands on the boards of a selection: every active family, and whoever was asked; or those from outside."""
-    asked = Elicitation.objects.filter(sheet__arm=selection.arm)
+    return list(roster(selection).filter(external=external).order_by("pk").values_list("slug", flat=True))
+
+
+def roster(selection: Selection) -> QuerySet[Family]:
+    """Everybody who stands on the boards of a selection."""
+    asked = Elicitation.objects.filter(sheet__arm=selection.arm, family=OuterRef("pk"))
     if selection.methodology:
         asked = asked.filter(methodology__version=selection.methodology)
-    families = Family.objects.filter(external=external)
-    on_board = Q(active=True) | Q(pk__in=asked.order_by().values("family"))
-    return list(families.filter(on_board).order_by("pk").values_list("slug", flat=True))
+    return Family.objects.filter(Q(active=True) | Exists(asked.order_by()))
 
 
 def asked_entries(selection: Selection) -> list[AskedEntry]:

@@ -1,20 +1,22 @@
 """Two families beside each other: cohort by cohort, and where they disagreed the most."""
 
+import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from django.db.models import Count, Q, Sum
+from django.db.models import Sum, TextField
+from django.db.models.functions import Cast
 
-from agents.models import Agent, Family, Forecast, Trade
+from agents.models import Family, Forecast, Trade
+from cohorts.models import Cohort
 from markets.models import Market, Question, QuestionEntry, QuestionOption, QuestionSet
 from scoring.metrics.pairs import paired_tests
 from scoring.metrics.panel import from_arrays
-from scoring.valuations import valuations
 
-SETS_LOOKED_AT = 14
+SETS_LOOKED_AT = 7
 """The newest question sets that disagreements are looked for in."""
 POINTS = 5.0
 """The difference in return, in percentage points, that a comparison should be able to find."""
@@ -34,13 +36,15 @@ class ReturnTest:
 
 
 class Meeting(NamedTuple):
-    """A cohort that both played, with what each made of it."""
+    """A cohort that both played, with what each made of it, in percent."""
 
-    cohort: Any
-    first: Agent
-    second: Agent
+    cohort: Cohort
     first_return: float
     second_return: float
+
+
+Stated = Mapping[str, float]
+"""The probability of each option that was named."""
 
 
 class Disagreement(NamedTuple):
@@ -70,34 +74,25 @@ class Opposed(NamedTuple):
     winner: str | None
 
 
-def meetings(first: Family, second: Family) -> tuple[list[Meeting], ReturnTest | None]:
-    """The cohorts that both played, newest first, and the test of their difference among all pairs of families."""
-    agents = list(
-        Agent.objects.filter(Q(family__external=False) | Q(family__in=[first, second]))
-        .select_related("family")
-        .prefetch_related("cohort__methodology")
-        .order_by("cohort__number", "family")
-    )
-    worth = valuations(agents)
-    by_place = {(agent.family_id, agent.cohort.number): agent for agent in agents}
-    numbers = sorted({agent.cohort.number for agent in agents})
-    families = sorted({agent.family_id for agent in agents})
-    both = [n for n in numbers if (first.pk, n) in by_place and (second.pk, n) in by_place]
-    found = [
-        Meeting(
-            by_place[first.pk, n].cohort,
-            by_place[first.pk, n],
-            by_place[second.pk, n],
-            worth[by_place[first.pk, n].pk].return_percent,
-            worth[by_place[second.pk, n].pk].return_percent,
-        )
-        for n in reversed(both)
-    ]
-    returns = np.full((len(families), len(numbers)), np.nan)
-    for agent in agents:
-        place = families.index(agent.family_id), numbers.index(agent.cohort.number)
-        returns[place] = worth[agent.pk].return_percent
-    return found, _tested(returns, families.index(first.pk), families.index(second.pk)) if both else None
+def meetings(
+    first: Family, second: Family, returns: Mapping[str, Mapping[str, float]]
+) -> tuple[list[Meeting], ReturnTest | None]:
+    """The cohorts that both played, newest first, and the test of their difference among all pairs of families.
+
+    `returns` are those of the trading board: of each family's slug by the cohort's number, as JSON has it. Of external
+    agents none but these two take part.
+    """
+    apart = set(Family.objects.filter(external=True).values_list("slug", flat=True)) - {first.slug, second.slug}
+    families = [slug for slug in returns if slug not in apart]
+    numbers = sorted({int(number) for slug in families for number in returns[slug]})
+    mine, theirs = returns.get(first.slug, {}), returns.get(second.slug, {})
+    both = sorted((int(number) for number in mine.keys() & theirs.keys()), reverse=True)
+    if not both:
+        return [], None
+    cohorts = Cohort.objects.in_bulk(both, field_name="number")
+    found = [Meeting(cohorts[number], mine[str(number)], theirs[str(number)]) for number in both]
+    table = np.array([[returns[slug].get(str(number), np.nan) for number in numbers] for slug in families])
+    return found, _tested(table, families.index(first.slug), families.index(second.slug))
 
 
 def _tested(returns: Any, first: int, second: int) -> ReturnTest:
@@ -120,46 +115,63 @@ def _tested(returns: Any, first: int, second: int) -> ReturnTest:
 
 def disagreements(first: Family, second: Family, arm: str, *, most: int) -> list[Disagreement]:
     """Where they stated the most different probabilities in the newest question sets, each question once."""
-    sets = QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:SETS_LOOKED_AT]
-    said: dict[int, dict[int, Mapping[str, float]]] = defaultdict(dict)
-    of_entry: dict[int, int] = {}
-    stated = Forecast.objects.filter(family__in=[first, second], arm=arm, entry__question_set__in=list(sets))
-    columns = ("entry", "question", "family", "probabilities")
-    for entry, question, family, probabilities in stated.order_by("pk").values_list(*columns):
-        said[entry][family] = probabilities
-        of_entry[entry] = question
-    options = QuestionOption.objects.filter(question__in=set(of_entry.values()))
-    places = {(question, name): index for question, name, index in options.values_list("question", "name", "index")}
+    said, of_entry = _said(first, second, arm)
+    both = {entry: (words[first.pk], words[second.pk]) for entry, words in said.items() if len(words) == 2}
+    gaps = {entry: max(_gap(*words, option) for option in words[0]) for entry, words in both.items()}
     # The widest first; of equally wide ones the newest, and of its options the one that is named first.
-    gaps = sorted(
-        (-round(abs(stated - words[second.pk].get(option, 0.0)), 9), -entry, places[of_entry[entry], option], option)
-        for entry, words in said.items()
-        if len(words) == 2
-        for option, stated in words[first.pk].items()
-    )
-    widest: dict[int, tuple[int, str]] = {}
-    for _, entry, _, option in gaps:
+    widest: dict[int, int] = {}
+    for entry in sorted(gaps, key=lambda entry: (-gaps[entry], -entry)):
         if len(widest) == most:
             break
-        widest.setdefault(of_entry[-entry], (-entry, option))
-    entries = QuestionEntry.objects.select_related("question", "question_set").defer("question__rules").in_bulk(
-        [entry for entry, _ in widest.values()]
-    )  # fmt: skip
-    found: dict[int, Disagreement] = {}
-    for question, (pk, option) in widest.items():
-        asked = entries[pk]
-        quoted = (asked.prices.get(option) or {}).get("price")
-        mine, theirs = said[pk][first.pk][option], said[pk][second.pk].get(option, 0.0)
-        price = None if quoted is None else float(quoted)
-        found[question] = Disagreement(asked.question, asked.question_set.day, option, mine, theirs, price, None)
-    return _ended(list(found.values()))
+        widest.setdefault(of_entry[entry], entry)
+    options: dict[int, dict[str, bool | None]] = defaultdict(dict)
+    named = QuestionOption.objects.filter(question__in=list(widest)).order_by("index")
+    for question, name, happened in named.values_list("question", "name", "happened"):
+        options[question][name] = happened
+    asked = QuestionEntry.objects.select_related("question", "question_set").defer("question__rules")
+    entries = asked.in_bulk(list(widest.values()))
+    found = []
+    for question, entry in widest.items():
+        mine, theirs = both[entry]
+        option = next(name for name in options[question] if name in mine and _gap(mine, theirs, name) == gaps[entry])
+        quoted = (entries[entry].prices.get(option) or {}).get("price")
+        found.append(
+            Disagreement(
+                entries[entry].question,
+                entries[entry].question_set.day,
+                option,
+                mine[option],
+                theirs.get(option, 0.0),
+                None if quoted is None else float(quoted),
+                options[question][option],
+            )
+        )
+    return found
 
 
-def _ended(found: Sequence[Disagreement]) -> list[Disagreement]:
-    """With what happened, where that is known."""
-    questions = Question.objects.filter(pk__in=[each.question.pk for each in found])
-    happened = {(pk, name): h for pk, name, h in questions.values_list("pk", "options__name", "options__happened")}
-    return [each._replace(happened=happened.get((each.question.pk, each.option))) for each in found]
+def _said(first: Family, second: Family, arm: str) -> tuple[dict[int, dict[int, Stated]], dict[int, int]]:
+    """By entry of the newest question sets what each family stated last, and which question it asks."""
+    sets = QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:SETS_LOOKED_AT]
+    stated = Forecast.objects.filter(family__in=[first, second], arm=arm, entry__question_set__in=list(sets))
+    as_text = stated.order_by("pk").annotate(text=Cast("probabilities", TextField()))
+    rows = list(as_text.values_list("entry", "question", "family", "text"))
+    said: dict[int, dict[int, Stated]] = defaultdict(dict)
+    of_entry: dict[int, int] = {}
+    # Decoded all at once: thousands of little documents, one by one, would be most of the time.
+    for (entry, question, family, _), probabilities in zip(rows, _decoded(text for *_, text in rows), strict=True):
+        said[entry][family] = probabilities
+        of_entry[entry] = question
+    return said, of_entry
+
+
+def _gap(mine: Stated, theirs: Stated, option: str) -> float:
+    return round(abs(mine[option] - theirs.get(option, 0.0)), 9)
+
+
+def _decoded(documents: Iterable[str]) -> list[Any]:
+    """What each of many JSON documents says."""
+    found: list[Any] = json.loads(f"[{','.join(documents)}]")
+    return found
 
 
 def opposed(first: Family, second: Family, *, most: int) -> tuple[list[Opposed], int]:
@@ -168,10 +180,10 @@ def opposed(first: Family, second: Family, *, most: int) -> tuple[list[Opposed],
         Trade.objects.filter(kind=Trade.Kind.BUY, agent__family__in=[first, second])
         .order_by()
         .values_list("market", "agent__family", "outcome__side")
-        .annotate(amount=Sum("amount"), number=Count("pk"))
+        .annotate(amount=Sum("amount"))
     )
     sides: dict[int, dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
-    for market, family, side, amount, _ in bought:
+    for market, family, side, amount in bought:
         sides[market][family][side] = amount
     against = []
     for market, by_family in sides.items():
