@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 
 from cohorts.admin_form import MethodologyForm, differences
 from cohorts.models import Cohort, Methodology, MissedWeek
-from markets.readonly import ReadOnlyAdmin
+from markets.quick_lists import QuickAdmin
 
 CONFIRMED = "_differences_seen"
 
@@ -87,7 +87,7 @@ def _in_use(methodology: Methodology | None) -> bool:
 
 
 @admin.register(Cohort)
-class CohortAdmin(ReadOnlyAdmin):
+class CohortAdmin(QuickAdmin):
     list_display = ("number", "week_start", "methodology", "status", "agents", "started_at", "completed_at")
     list_filter = ("status", "methodology")
     search_fields = ("=number",)
@@ -103,7 +103,7 @@ class CohortAdmin(ReadOnlyAdmin):
 
 
 @admin.register(MissedWeek)
-class MissedWeekAdmin(ReadOnlyAdmin):
+class MissedWeekAdmin(QuickAdmin):
     list_display = ("week_start", "recorded_at", "reason")
     search_fields = ("reason",)
     date_hierarchy = "week_start"

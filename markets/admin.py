@@ -24,6 +24,7 @@ from markets.models import (
     Universe,
     UniverseEntry,
 )
+from markets.quick_lists import QuickAdmin
 from markets.readonly import ReadOnlyAdmin, ReadOnlyTable, list_link, verbatim, verbatim_json
 
 
@@ -80,7 +81,7 @@ class PriceObservationAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Universe)
-class UniverseAdmin(ReadOnlyAdmin):
+class UniverseAdmin(QuickAdmin):
     list_display = ("week_start", "methodology", "frozen_at", "sha256", "entries")
     list_filter = ("methodology",)
     list_defer = ("market_block",)
@@ -116,7 +117,7 @@ class OptionTable(ReadOnlyTable):
 
 
 @admin.register(Question)
-class QuestionAdmin(ReadOnlyAdmin):
+class QuestionAdmin(QuickAdmin):
     list_display = ("text", "source", "status", "category", "exclusive", "first_asked_at", "closes_at", "resolved_at")
     list_filter = ("status", "source", "exclusive")
     date_hierarchy = "first_asked_at"
@@ -137,7 +138,7 @@ class QuestionOptionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(QuestionSet)
-class QuestionSetAdmin(ReadOnlyAdmin):
+class QuestionSetAdmin(QuickAdmin):
     list_display = ("day", "methodology", "part", "universe", "frozen_at", "sha256", "entries")
     list_filter = ("methodology",)
     list_select_related = ("universe",)
@@ -177,7 +178,7 @@ class QuestionEntryAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Run)
-class RunAdmin(ReadOnlyAdmin):
+class RunAdmin(QuickAdmin):
     list_display = ("kind", "at", "status", "started_at", "finished_at", "error")
     list_filter = (
         looks(
@@ -200,7 +201,7 @@ class RunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Alert)
-class AlertAdmin(ReadOnlyAdmin):
+class AlertAdmin(QuickAdmin):
     """Alerts clear when their cause is gone; a person may acknowledge one, on the record."""
 
     list_display = ("message", "kind", "subject", "raised_at", "cleared_at")

@@ -4,6 +4,8 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 
 from markets.list_filters import Look, NewestRelated, days, looks
+from markets.models import QuestionSheet
+from markets.quick_lists import QuickAdmin, values_of
 from markets.readonly import ReadOnlyAdmin, verbatim_json
 from scoring.models import (
     BrierScore,
@@ -16,6 +18,7 @@ from scoring.models import (
     ImportedForecast,
     ImportedQuestion,
     Leaderboard,
+    PastBoard,
     QuestionDifficulty,
     RejectedRow,
     Revision,
@@ -45,7 +48,7 @@ class FamilyTotalAdmin(ReadOnlyAdmin):
 
 
 @admin.register(BrierScore)
-class BrierScoreAdmin(ReadOnlyAdmin):
+class BrierScoreAdmin(QuickAdmin):
     list_display = ("id", "agent", "market", "probability", "outcome", "score", "market_score", "resolved_at")
     list_filter = ("outcome", "agent__family", ("agent__cohort", NewestRelated))
     list_select_related = ("agent", "market")
@@ -69,10 +72,24 @@ class LeaderboardAdmin(ReadOnlyAdmin):
         return verbatim_json(leaderboard.entries)
 
 
+@admin.register(PastBoard)
+class PastBoardAdmin(ReadOnlyAdmin):
+    list_display = ("since", "until", "protocol", "methodology", "arm", "category")
+    list_filter = (days("since"), "protocol", "arm")
+    list_defer = ("entries",)
+    search_fields = ("protocol", "methodology", "category")
+    ordering = ("-since", "protocol", "methodology", "arm", "category")
+    fields = ("protocol", "methodology", "arm", "category", "since", "until", "board")
+
+    @admin.display(description="entries")
+    def board(self, past: PastBoard) -> SafeString:
+        return verbatim_json(past.entries)
+
+
 @admin.register(ForecastScore)
 class ForecastScoreAdmin(ReadOnlyAdmin):
     list_display = ("id", "family", "question", "arm", "brier", "log", "accuracy", "market_brier", "resolved_at")
-    list_filter = ("forecast__arm", "forecast__family", days("resolved_at"))
+    list_filter = (("forecast__arm", values_of(QuestionSheet, "arm")), "forecast__family", days("resolved_at"))
     list_select_related = ("forecast__family", "forecast__question")
     list_defer = ("forecast__rationale", "forecast__stated", "forecast__question__rules")
     search_fields = ("=forecast__id", "forecast__question__text")
@@ -163,7 +180,7 @@ class ImportBoardAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Export)
-class ExportAdmin(ReadOnlyAdmin):
+class ExportAdmin(QuickAdmin):
     list_display = ("id", "selection", "status", "requested_by", "requested_at", "rows", "bytes", "error")
     list_filter = ("status", "formats")
     search_fields = ("selection", "requested_by", "=sha256")

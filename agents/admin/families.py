@@ -25,6 +25,7 @@ from agents.services.lineups import lineup_preview
 from markets import clock
 from markets.blocks import json_number
 from markets.list_filters import Look, NewestRelated, looks
+from markets.quick_lists import QuickAdmin
 from markets.readonly import ReadOnlyAdmin, ReadOnlyTable, list_link, verbatim
 
 
@@ -89,7 +90,7 @@ class LineUpTable(ReadOnlyTable):
 
 
 @admin.register(LineUp)
-class LineUpAdmin(ReadOnlyAdmin):
+class LineUpAdmin(QuickAdmin):
     """Proposals and what became of them; the desk's acts propose, approve and reject."""
 
     list_display = ("id", "status", "proposed_at", "proposed_by", "reason", "decided_by", "effective_from")

@@ -11,11 +11,12 @@ from agents.models import (
 )
 from markets.list_filters import Look, NewestRelated, days, looks
 from markets.models import Market
+from markets.quick_lists import QuickAdmin
 from markets.readonly import ReadOnlyAdmin
 
 
 @admin.register(Position)
-class PositionAdmin(ReadOnlyAdmin):
+class PositionAdmin(QuickAdmin):
     list_display = ("id", "agent", "market", "outcome", "status", "shares", "cost_basis", "realized_pnl", "opened_at")
     list_filter = (
         looks(
@@ -42,7 +43,7 @@ class TradeAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Settlement)
-class SettlementAdmin(ReadOnlyAdmin):
+class SettlementAdmin(QuickAdmin):
     list_display = ("id", "agent", "market", "kind", "shares", "cost_basis", "payout", "realized_pnl", "settled_at")
     list_filter = ("kind", "agent__family", ("agent__cohort", NewestRelated))
     list_select_related = ("agent", "market")
@@ -53,7 +54,7 @@ class SettlementAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Reversal)
-class ReversalAdmin(ReadOnlyAdmin):
+class ReversalAdmin(QuickAdmin):
     list_display = ("id", "agent", "market", "kind", "taken_back", "payout", "reversed_by", "reversed_at", "reason")
     list_filter = ("kind", "agent__family", "agent__cohort")
     list_select_related = ("agent", "market")

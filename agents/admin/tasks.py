@@ -27,6 +27,8 @@ from agents.models import (
 from agents.models.task import Status
 from cohorts.weeks import WEEK, week_start
 from markets.list_filters import Look, NewestRelated, above_median, days, looks
+from markets.models import QuestionSet, QuestionSheet
+from markets.quick_lists import QuickAdmin, values_of
 from markets.readonly import ReadOnlyAdmin, ReadOnlyStack, ReadOnlyTable, verbatim, verbatim_json
 
 
@@ -92,7 +94,7 @@ class TradeTable(ReadOnlyTable):
 
 
 @admin.register(Decision)
-class DecisionAdmin(ReadOnlyAdmin):
+class DecisionAdmin(QuickAdmin):
     list_display = ("agent", "cohort", "week", "status", "action", "fallback", "cost", "decided_at", "error")
     list_filter = (
         looks(
@@ -235,11 +237,11 @@ class ForecastTable(ReadOnlyTable):
     fields = ("question", "probabilities", "normalised", "rationale")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Forecast]:
-        return super().get_queryset(request).select_related("question")
+        return super().get_queryset(request).select_related("family", "question").defer("question__rules")
 
 
 @admin.register(Elicitation)
-class ElicitationAdmin(ReadOnlyAdmin):
+class ElicitationAdmin(QuickAdmin):
     """A sheet of questions put to a release, with every call and what was forecast."""
 
     list_display = ("id", "release", "asked", "arm", "status", "declined", "cost", "made_at", "error")
@@ -301,7 +303,10 @@ class ElicitationAdmin(ReadOnlyAdmin):
 @admin.register(Forecast)
 class ForecastAdmin(ReadOnlyAdmin):
     list_display = ("id", "family", "question", "arm", "probabilities", "normalised", "made_at")
-    list_filter = ("arm", "methodology", "family", "normalised", days("made_at"))
+    list_filter = (
+        ("arm", values_of(QuestionSheet, "arm")), ("methodology", values_of(QuestionSet, "methodology")),
+        "family", "normalised", days("made_at"),
+    )  # fmt: skip
     list_select_related = ("family", "question")
     list_defer = ("rationale", "question__rules")
     search_fields = ("=id", "question__text", "rationale")
