@@ -201,6 +201,7 @@ SPECTACULAR_SETTINGS = {
         "RunStatus": "markets.models.Run.Status",
         "CohortStatus": "cohorts.models.Cohort.Status",
         "AgentStatus": "agents.models.Agent.Status",
+        "ChainProtocol": "agents.models.chain.Protocol",
         "Action": "agents.models.Decision.Action",
         "DecisionStatus": "agents.models.Decision.Status",
         "CallResult": "agents.models.ModelCall.Result",

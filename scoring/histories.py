@@ -1,10 +1,11 @@
 """What agents and families were worth at past instants, from snapshots and their totals by family."""
 
+import json
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any
@@ -30,12 +31,14 @@ UNKNOWN: Any = object()
 def with_company(agents: Iterable[Agent]) -> list[Agent]:
     """The agents with their families, cohorts and methodologies loaded, each of these once.
 
-    Joined, they would come with every row, a methodology's prompts among them.
+    Joined, they would come with every row. Of a methodology only what values and weeks rest on: its prompts are long.
     """
     found = list(agents)
     families = Family.objects.in_bulk({agent.family_id for agent in found})
     cohorts = Cohort.objects.in_bulk({agent.cohort_id for agent in found})
-    methodologies = Methodology.objects.in_bulk({cohort.methodology_id for cohort in cohorts.values()})
+    methodologies = Methodology.objects.only("version", "starting_balance", "decision_weeks").in_bulk(
+        {cohort.methodology_id for cohort in cohorts.values()}
+    )
     for cohort in cohorts.values():
         Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
     for agent in found:
@@ -149,7 +152,8 @@ def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, 
         with connection.cursor() as cursor:
             cursor.execute(
                 f"{edges} SELECT t.family_id, edge.place, t.agents, t.total "  # noqa: S608 - numbers and our own names
-                f"FROM edge JOIN {table} t ON t.taken_at = edge.instant WHERE t.family_id IN ({_listed(families)})",
+                f"FROM edge CROSS JOIN {table} t "  # from edge to row, which SQLite would turn round
+                f"WHERE t.taken_at = edge.instant AND t.family_id IN ({_listed(families)})",
                 parameters,
             )
             for family, place, agents, total in cursor.fetchall():
@@ -216,12 +220,12 @@ def _looked_up(agents: Sequence[int], instants: Sequence[datetime]) -> Iterator[
 
 def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
     """The instants with their places as a table `edge` of a statement, and the parameters of that."""
-    adapt, stamp = (
-        connection.ops.adapt_datetimefield_value,
-        "timestamptz" if connection.vendor == "postgresql" else "text",
-    )
-    rows = ", ".join([f"(%s, CAST(%s AS {stamp}))"] * len(instants))
-    return f"WITH edge(place, instant) AS (VALUES {rows})", [p for row in enumerate(map(adapt, instants)) for p in row]
+    # One parameter for all of them: to read a statement of hundreds takes longer than to carry it out.
+    if connection.vendor == "postgresql":
+        rows = "SELECT place - 1, instant FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS edges(instant, place)"
+        return f"WITH edge(place, instant) AS ({rows})", [list(instants)]
+    texts = [str(instant.astimezone(UTC).replace(tzinfo=None)) for instant in instants]
+    return "WITH edge(place, instant) AS (SELECT key, value FROM json_each(%s))", [json.dumps(texts)]
 
 
 def _listed(keys: Iterable[int]) -> str:

@@ -1,7 +1,8 @@
 """Line charts over time, or over whole numbers."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -173,7 +174,8 @@ class _Plan:
     events: Sequence[Event]
 
     def chart(self, shares: Sequence[float], share_of: Callable[[datetime], float]) -> LineChart | None:
-        known = [float(value) for curve in self.curves for value in curve.values if value is not None]
+        values = [[None if value is None else float(value) for value in curve.values] for curve in self.curves]
+        known = [value for row in values for value in row if value is not None]
         if not known:
             return None
         if self.baseline is not None:
@@ -181,24 +183,26 @@ class _Plan:
         known.extend(float(event.value) for event in self.events)
         low, high = span_of(known)
         right, bottom = WIDTH - RIGHT, self.height - BOTTOM
+        span, room = high - low, bottom - TOP
 
         def x(share: float) -> float:
             return round(LEFT + share * (right - LEFT), 1)
 
         def y(value: Decimal | float) -> float:
-            return round(bottom - (float(value) - low) / (high - low) * (bottom - TOP), 1)
+            return round(bottom - (float(value) - low) / span * room, 1)
 
         across = [x(share) for share in shares]
         drawn = []
-        for curve in self.curves:
-            pairs = zip(across, curve.values, strict=True)
-            points = [Point(at, y(value)) for at, value in pairs if value is not None]
-            if points:
-                drawn.append((curve, points))
-        heights = _spread([points[-1].y for _, points in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
+        for curve, row in zip(self.curves, values, strict=True):
+            pairs = list(zip(across, row, strict=True))
+            # `y`, written out: it is done for every point of every curve.
+            heights = [round(bottom - (value - low) / span * room, 1) for _, value in pairs if value is not None]
+            if heights:
+                drawn.append((curve, _Path([at for at, value in pairs if value is not None], heights)))
+        labels = _spread([path.heights[-1] for _, path in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
         lines = tuple(
-            _line(curve, points, Point(right + 24, label), place / len(drawn), lambda at: x(share_of(at)))
-            for place, ((curve, points), label) in enumerate(zip(drawn, heights, strict=True))
+            _line(curve, path, Point(right + 24, label), place / len(drawn), lambda at: x(share_of(at)))
+            for place, ((curve, path), label) in enumerate(zip(drawn, labels, strict=True))
         )
         return LineChart(
             WIDTH,
@@ -214,10 +218,10 @@ class _Plan:
             self.unit,
             places_of(low, high),
             tuple(_placed(event, x(share_of(event.at)), y(event.value)) for event in self.events),
-            self._data(lambda event: [x(share_of(event.at)), y(event.value)]),
+            self._data(values, lambda event: [x(share_of(event.at)), y(event.value)]),
         )
 
-    def _data(self, place: Callable[[Event], list[float]]) -> dict[str, Any]:
+    def _data(self, values: Sequence[Sequence[float | None]], place: Callable[[Event], list[float]]) -> dict[str, Any]:
         return {
             "axis": self.axis,
             "unit": self.unit,
@@ -229,11 +233,11 @@ class _Plan:
                     "color": readable(curve.color),
                     "shape": shape(curve.mark, 0, 0, 3.5),
                     "dashed": curve.dashed,
-                    "values": [None if value is None else round(float(value), 4) for value in curve.values],
+                    "values": [None if value is None else round(value, 4) for value in row],
                     "turns": [[round(at.timestamp() * 1000), text] for at, text in curve.turns],
                 }
-                for curve in self.curves
-                if any(value is not None for value in curve.values)
+                for curve, row in zip(self.curves, values, strict=True)
+                if any(value is not None for value in row)
             ],
             "events": [
                 [round(event.at.timestamp() * 1000), float(event.value), *place(event)] for event in self.events
@@ -241,33 +245,41 @@ class _Plan:
         }
 
 
-def _line(
-    curve: Curve, points: Sequence[Point], label: Point, offset: float, place: Callable[[datetime], float]
-) -> Line:
-    shapes = [] if curve.dashed else _spaced(points, offset)
-    end = points[-1]
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The places of a curve's points on the chart, from left to right."""
+
+    across: Sequence[float]
+    heights: Sequence[float]
+
+    def at_or_after(self, x: float) -> Point:
+        """The first point at or after `x`; the last where there is none."""
+        place = min(bisect_left(self.across, x), len(self.across) - 1)
+        return Point(self.across[place], self.heights[place])
+
+    def spaced(self, offset: float) -> Iterator[Point]:
+        """A few of the points, evenly apart, each line's at places of its own."""
+        reach = (WIDTH - RIGHT - LEFT) / SHAPES_A_LINE
+        for index in range(SHAPES_A_LINE):
+            at = LEFT + reach * (index + 0.2 + 0.6 * offset)
+            if self.across[0] <= at < self.across[-1] - 20:
+                yield self.at_or_after(at)
+
+
+def _line(curve: Curve, path: _Path, label: Point, offset: float, place: Callable[[datetime], float]) -> Line:
+    shapes = () if curve.dashed else path.spaced(offset)
+    end = Point(path.across[-1], path.heights[-1])
     return Line(
         curve.name,
         readable(curve.color),
-        "M" + " L".join(f"{point.x} {point.y}" for point in points),
+        "M" + " L".join([f"{x} {y}" for x, y in zip(path.across, path.heights, strict=True)]),
         "".join(shape(curve.mark, point.x, point.y, 3.5) for point in shapes),
         end,
         shape(curve.mark, end.x, end.y),
         label,
-        tuple(_mark(points, place(at), text) for at, text in curve.turns),
+        tuple(replace(path.at_or_after(place(at)), text=text) for at, text in curve.turns),
         curve.dashed,
     )
-
-
-def _spaced(points: Sequence[Point], offset: float) -> list[Point]:
-    """A few of the points, evenly apart, each line's at places of its own."""
-    reach = (WIDTH - RIGHT - LEFT) / SHAPES_A_LINE
-    wanted = [LEFT + reach * (index + 0.2 + 0.6 * offset) for index in range(SHAPES_A_LINE)]
-    found = []
-    for at in wanted:
-        if points[0].x <= at < points[-1].x - 20:
-            found.append(next(point for point in points if point.x >= at))
-    return found
 
 
 def _placed(event: Event, x: float, y: float) -> Placed:
@@ -287,9 +299,3 @@ def _spread(heights: Sequence[float], top: float, bottom: float) -> list[float]:
         placed[index] = ceiling = min(placed[index], ceiling)
         ceiling -= LABEL_HEIGHT
     return [round(height, 1) for height in placed]
-
-
-def _mark(points: Sequence[Point], x: float, text: str) -> Point:
-    """The first drawn point at or after `x`, with its text."""
-    at = next((point for point in points if point.x >= x), points[-1])
-    return Point(at.x, at.y, text)

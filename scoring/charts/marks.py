@@ -56,13 +56,16 @@ def _circle(x: float, y: float, radius: float) -> str:
 def _polygon(corners: int, turn: float, *, inner: float = 0.0, size: float = POINTED) -> Callable[..., str]:
     """A regular polygon, its first corner `turn` degrees from the top; a star where `inner` is given."""
 
+    steps = corners * 2 if inner else corners
+    angles = [math.radians(turn + 360 * step / steps) for step in range(steps)]
+    reaches = [size * (inner if inner and step % 2 else 1) for step in range(steps)]
+    ways = [(math.sin(angle), math.cos(angle), reach) for angle, reach in zip(angles, reaches, strict=True)]
+
     def path(x: float, y: float, radius: float) -> str:
-        steps = corners * 2 if inner else corners
-        points = []
-        for step in range(steps):
-            reach = radius * size * (inner if inner and step % 2 else 1)
-            angle = math.radians(turn + 360 * step / steps)
-            points.append(f"{_number(x + reach * math.sin(angle))} {_number(y - reach * math.cos(angle))}")
+        points = [
+            f"{_number(x + radius * reach * sine)} {_number(y - radius * reach * cosine)}"
+            for sine, cosine, reach in ways
+        ]
         return "M" + "L".join(points) + "Z"
 
     return path

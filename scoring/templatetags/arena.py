@@ -9,8 +9,9 @@ from typing import Any
 
 from django import template
 from django.http import HttpRequest
+from django.template import defaultfilters as django_filters
 from django.urls import get_script_prefix, reverse
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import conditional_escape, escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from agents.models import Decision, Family
@@ -23,6 +24,8 @@ DASH = "–"
 MINUS = "−"
 THIN_SPACE = "\u202f"
 SMALLEST_PRICE_PLACES = 3
+SHOWN_AS_ZERO = Decimal("0.005")
+"""Half a cent, or half a hundredth of a percent, is rounded to none."""
 PLAIN_PART = re.compile(r"[A-Za-z0-9._-]+")
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]+")
 """Control characters, and what turns the direction of the text that follows."""
@@ -37,17 +40,17 @@ def _rounded(value: Number, places: int) -> Decimal | None:
     return Decimal(str(value)).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
 
 
-def _sign(number: Decimal, *, signed: bool) -> str:
-    if number < 0:
-        return MINUS
-    return "+" if signed and number > 0 else ""
-
-
 def _written(value: Number, places: int, *, before: str = "", after: str = "", signed: bool = False) -> str:
-    number = _rounded(value, places)
-    if number is None:
+    if value is None or value == "":
         return DASH
-    return f"{_sign(number, signed=signed)}{before}{abs(number):,.{places}f}{after}"
+    number = value if type(value) is Decimal else Decimal(str(value))
+    digits = f"{number:,.{places}f}"  # rounded half to even
+    negative = digits[0] == "-"
+    if negative:
+        digits = digits[1:]
+    if not digits.strip("0.,"):  # its sign is that of what the reader sees
+        return f"{before}{digits}{after}"
+    return f"{MINUS if negative else '+' if signed else ''}{before}{digits}{after}"
 
 
 @register.filter
@@ -162,21 +165,26 @@ def seconds(milliseconds: Number) -> str:
 @register.filter
 def when(value: datetime | None) -> str:
     """A moment in UTC, to the minute, as a <time> element."""
-    return _time(value, "{0.day} {0:%b %Y}, {0:%H:%M} UTC")
+    return _time(value, to_the_minute=True) if value else DASH  # a template gives "" for what is not there
 
 
 @register.filter
 def day(value: datetime | None) -> str:
     """A day in UTC, as a <time> element."""
-    return _time(value, "{0.day} {0:%b %Y}")
+    return _time(value, to_the_minute=False) if value else DASH
 
 
-def _time(value: datetime | None, pattern: str) -> str:
-    if not value:  # a template gives "" for what is not there
-        return DASH
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _time(value: datetime, *, to_the_minute: bool) -> SafeString:
+    """Numbers and names of months alone, so nothing to escape; strftime takes longer than all the rest."""
     utc = value.astimezone(UTC)
-    stamp = utc.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return format_html('<time datetime="{}">{}</time>', stamp, pattern.format(utc))
+    stamp = f"{utc.isoformat(timespec='seconds').removesuffix('+00:00')}Z"
+    written = f"{utc.day} {MONTHS[utc.month - 1]} {utc.year}"
+    if to_the_minute:
+        written += f", {utc.hour:02}:{utc.minute:02} UTC"
+    return mark_safe(f'<time datetime="{stamp}">{written}</time>')  # noqa: S308 - see above
 
 
 @register.filter
@@ -188,7 +196,9 @@ def text(value: Any) -> Any:
 @register.filter
 def outside(value: Any) -> str | SafeString:
     """Text from outside in a frame of its own: whatever directions it holds, the text after it keeps its own."""
-    return DASH if value is None or value == "" else format_html("<bdi>{}</bdi>", str(value).replace("\0", "\ufffd"))
+    if value is None or value == "":
+        return DASH
+    return mark_safe(f"<bdi>{escape(str(value).replace(chr(0), chr(0xFFFD)))}</bdi>")  # noqa: S308 - escaped
 
 
 @register.filter
@@ -198,10 +208,26 @@ def plain(value: Any) -> str:
 
 
 @register.filter
+def truncatechars(value: Any, most: int) -> str:
+    """At most as many characters, the last one of them an ellipsis where there are more."""
+    written = "" if value is None else str(value)
+    return written if len(written) <= most else django_filters.truncatechars(written, most)
+
+
+@register.filter
+@lru_cache(maxsize=500)
+def slugify(value: str) -> str:
+    """The word as the name of a class or an anchor."""
+    return django_filters.slugify(value)
+
+
+@register.filter
 def tone(value: Number) -> str:
     """The class of a profit or a loss: `gain`, `loss`, or nothing for what is shown as zero."""
-    number = _rounded(value, 2)
-    if not number:
+    if value is None or value == "":
+        return ""
+    number = value if type(value) is Decimal else Decimal(str(value))
+    if abs(number) <= SHOWN_AS_ZERO:
         return ""
     return "gain" if number > 0 else "loss"
 

@@ -21,6 +21,12 @@ from scoring.views.standings import standings
 SHOWN = 40
 """Positions of each kind that the page shows unless all are asked for."""
 TRADES_PER_PAGE = 50
+POSITION = (
+    *("agent", "status", "shares", "cost_basis", "realized_pnl", "opened_at", "closed_at"),
+    *("market__question", "market__status", "market__winning_outcome"),
+    *("outcome__side", "outcome__price", "outcome__price_stale"),
+)
+"""What the page shows of a position."""
 REASONING = 400
 """Characters of a decision's reasoning that are read for a list."""
 
@@ -38,8 +44,8 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """One family in one cohort: its value, its positions by state and its decisions by week."""
     agent = _agent(number, slug)
     standing = standings([agent])[0]
-    positions = Position.objects.filter(agent=agent).select_related("market", "outcome", "settlement")
-    positions = positions.defer("market__description").order_by("opened_at", "pk")
+    positions = Position.objects.filter(agent=agent).select_related("market", "outcome")
+    positions = positions.only(*POSITION).order_by("opened_at", "pk")
     held, past = holdings(positions)
     states = Counter(each.fate for each in (*held, *past))
     decisions: list[Any] = list(_decisions(agent))

@@ -15,6 +15,7 @@ from agents.models import Agent, ChainLink, Decision, ModelCall, Position, Trade
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.models import Market, Universe
+from scoring.histories import with_company
 from scoring.valuations import valuations
 from scoring.views.curves import agent_curves
 from scoring.views.standings import standings
@@ -27,7 +28,7 @@ def cohorts(request: HttpRequest) -> HttpResponse:
     """Every cohort with its state and who leads in it, and the weeks that were missed."""
     now = timezone.now()
     by_cohort: dict[int, list[Agent]] = defaultdict(list)
-    agents = list(Agent.objects.select_related("family").prefetch_related("cohort__methodology"))
+    agents = with_company(Agent.objects.all())
     worth = valuations(agents)
     for agent in agents:
         by_cohort[agent.cohort_id].append(agent)

@@ -5,15 +5,17 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, F, Q, Sum
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Elicitation, Family, Forecast, ModelCall, Release
 from cohorts.forecasting import BLIND, PRICED
-from scoring.charts import Reliability, reliability_chart
+from scoring.charts import reliability_chart
+from scoring.histories import with_company
 from scoring.models import Leaderboard
+from scoring.reports import part, reliability
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.services.forecast_boards import FORECAST
 from scoring.views.curves import family_curves
@@ -50,16 +52,16 @@ def families(request: HttpRequest) -> HttpResponse:
 @require_safe
 def family(request: HttpRequest, slug: str) -> HttpResponse:
     """One family: its line on each board, its result in each cohort, and the releases behind it."""
-    family = get_object_or_404(Family, slug=slug)
-    # Prefetched, not joined: every row would carry the methodology's prompts.
-    agents = list(Agent.objects.filter(family=family).select_related("family").prefetch_related("cohort__methodology"))
+    everyone = list(Family.objects.order_by("pk"))
+    family = next((each for each in everyone if each.slug == slug), None)
+    if family is None:
+        raise Http404(f"there is no family {slug}")
+    agents = with_company(Agent.objects.filter(family=family))
     played = sorted(standings(agents), key=lambda row: row.agent.cohort.number, reverse=True)
     spent = _spent_by_agent(family)
-    board = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES).first()
-    forecast_boards = {board.arm: board for board in _forecast_boards()}
+    board, forecast_boards = _boards(family)
     curves = family_curves(agents)
-    priced = forecast_boards.get(PRICED)
-    words = (priced.report if priced else {}).get("words_and_bets", [])
+    words = getattr(forecast_boards.get(PRICED), "words", None) or []
     return render(
         request,
         "scoring/family.html",
@@ -72,10 +74,14 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
                 for arm, label in ARMS.items()
                 if (entry := _entries(forecast_boards.get(arm)).get(slug)) and entry["n"]
             ],
-            "diagrams": list(_diagrams(family, forecast_boards)),
+            "diagrams": [
+                (arm, reliability_chart(label, family.color, forecast_boards[arm].bins))
+                for arm, label in ARMS.items()
+                if arm in forecast_boards and forecast_boards[arm].bins
+            ],
             "words": next((row for row in words if row["family"] == slug and row["bets"]), None),
             "rows": [{"standing": row, "spent": spent.get(row.agent.pk)} for row in played],
-            "releases": _releases(family),
+            "releases": _releases(family, agents),
             "spending": _spending(family, spent.values()),
             "curves": curves,
             "chart": curves.chart(agents[0].cohort.methodology.starting_balance, height=300) if agents else None,
@@ -84,7 +90,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             .defer("reasoning", "error")
             .order_by("-decided_at", "-pk")[:LATEST],
             "latest": _latest_forecasts(family),
-            "others": Family.objects.filter(external=False).exclude(pk=family.pk).order_by("pk"),
+            "others": [each for each in everyone if each != family and not each.external],
         },
     )
 
@@ -94,17 +100,22 @@ def _forecast_boards() -> Any:
     return Leaderboard.objects.filter(protocol=FORECAST, methodology=ALL_METHODOLOGIES, category="")
 
 
+def _boards(family: Family) -> tuple[Leaderboard | None, dict[str, Any]]:
+    """The trading board and the forecast boards by arm, of their reports what is said of the family."""
+    trading = None
+    forecast = {}
+    whole = Leaderboard.objects.filter(methodology=ALL_METHODOLOGIES, category="").defer("report")
+    for board in whole.annotate(words=part("words_and_bets"), bins=reliability(family.slug)):
+        if board.protocol == TRADING:
+            trading = board
+        else:
+            forecast[board.arm] = board
+    return trading, forecast
+
+
 def _entries(board: Leaderboard | None) -> dict[str, dict[str, Any]]:
     """A board's entries by the slug of their family."""
     return {entry["family"]: entry for entry in (board.entries if board else [])}
-
-
-def _diagrams(family: Family, boards: Mapping[str, Leaderboard]) -> Iterable[tuple[str, Reliability]]:
-    """The reliability diagram of each arm that has one."""
-    for arm, label in ARMS.items():
-        curves = boards[arm].report.get("curves", {}) if arm in boards else {}
-        if bins := curves.get("reliability", {}).get("forecasters", {}).get(family.slug):
-            yield arm, reliability_chart(label, family.color, bins)
 
 
 TOTALS = {
@@ -149,12 +160,11 @@ def _latest_forecasts(family: Family) -> list[Forecast]:
     )
 
 
-def _releases(family: Family) -> list[dict[str, Any]]:
+def _releases(family: Family, agents: Iterable[Agent]) -> list[dict[str, Any]]:
     """The releases, the newest first, each with the cohorts that froze it in and its prices for a million tokens."""
-    cohorts: dict[int, list[int]] = {}
-    frozen = Agent.objects.filter(family=family).order_by("cohort__number").values_list("release", "cohort__number")
-    for release, number in frozen:
-        cohorts.setdefault(release, []).append(number)
+    cohorts: dict[int | None, list[int]] = {}
+    for agent in sorted(agents, key=lambda agent: agent.cohort.number):
+        cohorts.setdefault(agent.release_id, []).append(agent.cohort.number)
     million = 1_000_000
     return [
         {

@@ -10,7 +10,7 @@ from markets.models import Market
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A position (outcome, market and settlement loaded) with its value and its fate in one word."""
+    """A position (outcome and market loaded) with its value and its fate in one word."""
 
     position: Position
     fate: str

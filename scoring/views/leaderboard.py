@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import Count, Min, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -92,7 +93,11 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     values = performances(agents, spans={None, span}, at=at)
     whole, curves = values[None], performance_curves(values[span], families)
     methodology = Methodology.objects.current()
-    first_week = Cohort.objects.order_by("week_start").values_list("week_start", flat=True).first()
+    cohorts = Cohort.objects.aggregate(
+        first=Min("week_start"),
+        started=Count("pk", filter=Q(started_at__lte=at)),
+        active=Count("pk", filter=Q(status=Cohort.Status.ACTIVE)),
+    )
     decisions = Decision.objects.filter(status=Decision.Status.COMPLETED)
     if chosen.at:
         decisions = decisions.filter(decided_at__lte=chosen.at)
@@ -116,21 +121,23 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "market": next((entry for entry in forecast if entry["forecaster"] == SHOWN_REFERENCES[0]), None),
             "externals": any(entry["external"] for entry in [*trading, *forecast]),
             "most_cohorts": max((entry["cohorts"] for entry in trading), default=0),
-            "filters": _filters(chosen, versions, categories, _sundays(first_week, whole.as_of, now)),
+            "filters": _filters(chosen, versions, categories, _sundays(cohorts["first"], whole.as_of, now)),
             "ranges": [
                 {"name": name, "query": chosen.link(range=name), "here": name == chosen.range} for name in RANGES
             ],
             "curves": curves,
             "chart": curves.chart(methodology.starting_balance),
             "methodology": methodology,
-            "cohorts": Cohort.objects.filter(started_at__lte=at).count(),
+            "cohorts": cohorts["started"],
             "decisions": decisions.select_related("agent__family", "cohort").order_by("-decided_at", "-pk")[
                 :LATEST_DECISIONS
             ],
             "next_run": next_decision_run(now),
             "now": now,
             "newest_snapshot": whole.as_of,
-            "stale": chosen.at is None and _is_stale(whole.as_of, now),
+            "stale": bool(
+                cohorts["active"] and chosen.at is None and whole.as_of is not None and now - whole.as_of > STALE_AFTER
+            ),
             "chains": list(Chain.objects.filter(length__gt=0)),
         },
     )
@@ -191,8 +198,3 @@ def _sparks(values: Mapping[str, Sequence[Decimal | None]], baseline: Decimal) -
         return {}
     low, high = min(*known, float(baseline)), max(*known, float(baseline))
     return {slug: spark(curve, baseline, low=low, high=high) for slug, curve in values.items()}
-
-
-def _is_stale(newest: datetime | None, now: datetime) -> bool:
-    active = Cohort.objects.filter(status=Cohort.Status.ACTIVE).exists()
-    return active and newest is not None and now - newest > STALE_AFTER

@@ -1,5 +1,6 @@
 """Markets: what can be bet on, at which prices, and who holds what."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,8 +10,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from agents.models import Position, Trade
-from markets.models import Market, PriceObservation, Question, QuestionEntry
+from agents.models import Agent, Position, Trade
+from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry
 from scoring.views.holdings import STATES, fate_of_trade, holdings
 from scoring.views.prices import price_history
 from scoring.views.venues import venue_address
@@ -111,22 +112,16 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
     """One market: its price over time with who entered and left, its resolution, and everything that rests on it."""
     market = get_object_or_404(Market.objects.select_related("winning_outcome"), pk=pk)
     outcomes = list(market.outcomes.annotate(bought=Count("trades", filter=Q(trades__kind="BUY"))))
-    positions = list(
-        Position.objects.filter(market=market).select_related("agent__family", "agent__cohort", "outcome", "settlement")
-    )
-    for position in positions:
-        position.market = market
+    positions = list(Position.objects.filter(market=market))
+    trades = list(Trade.objects.filter(market=market).select_related("brier_score").order_by("-executed_at", "-pk"))
+    sides = {outcome.pk: outcome for outcome in outcomes}
+    _know(market, sides, [*positions, *trades])
     held, past = holdings(positions)
     fates = [each.fate for each in (*held, *past)]
-    trades = list(
-        Trade.objects.filter(market=market)
-        .select_related("agent__family", "agent__cohort", "outcome", "brier_score")
-        .order_by("-executed_at", "-pk")
-    )
-    for trade in trades:
-        trade.market = market
     most = None if "all" in request.GET else ROWS
-    observed = PriceObservation.objects.filter(outcome__market=market).select_related("outcome")
+    observed = list(PriceObservation.objects.filter(outcome__in=sides).order_by("-observed_at", "-pk")[:OBSERVATIONS])
+    for each in observed:
+        each.outcome = sides[each.outcome_id]
     questions = Question.objects.filter(options__outcome__market=market).defer("rules").distinct().order_by("-pk")
     return render(
         request,
@@ -142,12 +137,22 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "paid": sum(each.position.realized_pnl for each in past),
             "trades": [{"trade": trade, "fate": fate_of_trade(trade)} for trade in trades[:most]],
             "trades_hidden": max(0, len(trades) - ROWS) if most else 0,
-            "observations": list(observed.order_by("-observed_at", "-pk")[:OBSERVATIONS]),
+            "observations": observed,
             "history": price_history(market, outcomes, trades),
             "questions": list(questions),
             "twin": _twin(questions),
         },
     )
+
+
+def _know(market: Market, sides: Mapping[int, Outcome], rows: Sequence[Position | Trade]) -> None:
+    """Lets rows on a market know its sides, and agents with their families and cohorts, each of these once.
+
+    Joined, each would be made anew for every row.
+    """
+    agents = Agent.objects.select_related("family", "cohort").in_bulk({row.agent_id for row in rows})
+    for row in rows:
+        row.market, row.outcome, row.agent = market, sides[row.outcome_id], agents[row.agent_id]
 
 
 def _twin(questions: QuerySet[Question]) -> Question | None:

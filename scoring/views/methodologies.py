@@ -1,13 +1,18 @@
 """The rules, as they are frozen in the methodology's row."""
 
+from datetime import timedelta
+from decimal import Decimal
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Chain
+from agents.models.agent import EXTERNAL_WINDOW
 from cohorts.forecasting import ForecastRules
 from cohorts.models import Methodology
 from scoring.formulas import BESIDE, SYMBOLS, display, formulas, inline
+from scoring.templatetags.arena import count, dollars, price
 
 # Appendix B of the source's scoring document.
 BRIER_BANDS = (
@@ -27,19 +32,20 @@ RETURN_BANDS = (
     ("below −20 %", "Very poor"),
 )
 
+TINY = Decimal("0.0005")
+"""A price at which a large bet buys more shares than there are."""
 LIMITS = (
-    "Paper trades have no depth. At a price of 0.0005 a bet of $2,500 is five million shares, which nobody would sell, "
-    "and one tick doubles it. Each agent’s page shows which part of its profit or loss its largest position is.",
     "The Brier score of bets takes the size of a bet for a probability. It is a share of cash, so this is not a proper "
     "score; that of stated forecasts is.",
     "Cohorts overlap and bet on the same markets, so intervals over cohorts are too narrow. They use Student’s t where "
     "the sources write 1.96.",
     "Hosted models change behind stable names. The model and the provider that answered are kept with every call.",
-    "External agents could wait for news: their deadline is 15 minutes after the freeze, and they are ranked apart.",
+    f"External agents could wait for news: their deadline is {EXTERNAL_WINDOW // timedelta(minutes=1)} minutes after "
+    "the freeze, and they are ranked apart.",
     "Questions of many options score lower in the mean form: it is at most 2/n for n options that exclude each other.",
     "The texts of markets belong to their venues; archives say under what terms they may be used.",
 )
-"""What every reader of a result should know."""
+"""What every reader of a result should know, whatever the version; what `_depth` says of its bets comes first."""
 
 
 @require_safe
@@ -64,10 +70,20 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
             "formulas": formulas(shown),
             "symbols": [(inline(symbol), meaning) for symbol, meaning in SYMBOLS],
             "beside": [(name, display(formula), meaning) for name, formula, meaning in BESIDE],
-            "limits": LIMITS,
+            "limits": (_depth(shown), *LIMITS),
             "chains": Chain.objects.all(),
             "bands": (("Brier score", BRIER_BANDS), ("Return", RETURN_BANDS)),
         },
+    )
+
+
+def _depth(rules: Methodology) -> str:
+    """What paper trades leave out, by the largest bet that an agent can begin with."""
+    largest = rules.maximum_bet(rules.starting_balance)
+    return (
+        f"Paper trades have no depth. At a price of {price(TINY)} a bet of {dollars(largest)} is "
+        f"{count(largest / TINY)} shares, which nobody would sell, and one tick doubles it. Each agent’s page shows "
+        "which part of its profit or loss its largest position is."
     )
 
 

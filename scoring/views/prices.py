@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from django.urls import reverse
-
 from agents.models import Trade
 from markets.models import Market, Outcome, PriceObservation
 from scoring.charts import Curve, Event, LineChart, line_chart, mark_of
 from scoring.performance import bucket_ends
-from scoring.templatetags.arena import money, plain, price
+from scoring.templatetags.arena import money, path, plain, price
 from scoring.views.curves import Curves
 
 MOST_READ = 3_000
@@ -104,5 +102,5 @@ def _event(trade: Trade) -> Event:
         color=family.color,
         mark=mark_of(family),
         kind="buy" if bought else "sell",
-        href=reverse("decision", args=[trade.decision_id]),
+        href=path("decision", trade.decision_id),
     )

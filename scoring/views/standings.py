@@ -25,12 +25,13 @@ def standings(agents: Iterable[Agent]) -> list[Standing]:
     agents = list(agents)
     worth = valuations(agents)
     scores = records([agent.pk for agent in agents])
-    ranked = [worth[agent.pk].pnl_percent for agent in agents if not agent.family.external]
+    returns = {agent.pk: worth[agent.pk].pnl_percent for agent in agents}
+    ranked = [returns[agent.pk] for agent in agents if not agent.family.external]
 
     def rank(agent: Agent) -> int | None:
         if agent.family.external:
             return None
-        return 1 + sum(other > worth[agent.pk].pnl_percent for other in ranked)
+        return 1 + sum(other > returns[agent.pk] for other in ranked)
 
-    ordered = sorted(agents, key=lambda agent: (agent.family.external, -worth[agent.pk].pnl_percent, agent.family_id))
+    ordered = sorted(agents, key=lambda agent: (agent.family.external, -returns[agent.pk], agent.family_id))
     return [Standing(agent, worth[agent.pk], scores.get(agent.pk, NO_RECORD), rank(agent)) for agent in ordered]
