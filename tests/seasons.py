@@ -1,10 +1,15 @@
 """Rows made once for a module's tests, each of which sees them as they were made."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.db import transaction
+from django.test import override_settings
+from pytest_httpserver import HTTPServer
+
+from tests.venue import Venue
 
 
 def once(make: Callable[[], Any]) -> Any:
@@ -17,3 +22,18 @@ def once(make: Callable[[], Any]) -> Any:
             transaction.set_rollback(True)
 
     return made
+
+
+@contextmanager
+def a_venue() -> Iterator[Venue]:
+    """A scripted venue that the settings point at, as the fixture of the name, for as long as rows are made."""
+    with (
+        HTTPServer(threaded=True) as server,
+        override_settings(
+            GAMMA_BASE_URL=server.url_for("/gamma"),
+            CLOB_BASE_URL=server.url_for("/clob"),
+            OPENROUTER_BASE_URL=server.url_for("/gateway"),
+            ARENA_LLM_TRANSPORT_RETRIES=0,
+        ),
+    ):
+        yield Venue(server)

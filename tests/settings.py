@@ -5,8 +5,11 @@ The suite runs on SQLite, or on PostgreSQL with ARENA_TESTS_ON=postgres.
 
 import os
 
+from tests import bytecode
 from tests.databases import postgres_url
 
+# Before most is imported, and before xdist starts its workers: they inherit it.
+bytecode.keep()
 # Before the settings are read: a test that forgets to name a server must reach nobody.
 for name in ("OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL", "KALSHI_BASE_URL"):
     os.environ[name] = "http://127.0.0.1:9"

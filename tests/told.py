@@ -1,8 +1,10 @@
 """What the API says of a season, and how a page has to write it."""
 
+import hashlib
+import html
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -133,13 +135,12 @@ def curves(page: Page, told: Arena, label: str, series: Any) -> None:
 
 def line(page: Page, names: Mapping[str, str], values: Mapping[Any, str], changes: Iterable[Any]) -> None:
     """The lines of a chart of values, point by point, with a ring at every change of release."""
-    (found,) = re.findall(r'<script id="equity" type="application/json">(.*?)</script>', page.markup, re.S)
-    chart = json.loads(found)
-    instants = [datetime.fromtimestamp(place / 1000, UTC) for place in chart["places"]]
+    drawn = points(page, "equity")
+    instants = [datetime.fromtimestamp(place / 1000, UTC) for place in drawn["places"]]
     told: dict[tuple[str, datetime], float] = {key: float(value) for key, value in values.items()}
     lines = {
         (names[curve["name"]], at): value
-        for curve in chart["curves"]
+        for curve in drawn["curves"]
         for at, value in zip(instants, curve["values"], strict=True)
         if value is not None
     }
@@ -149,13 +150,54 @@ def line(page: Page, names: Mapping[str, str], values: Mapping[Any, str], change
     said = sorted((c["family"], instant_of(c["at"]), f"{c['after']} from cohort {c['cohort']} on") for c in changes)
     turns = sorted(
         (names[curve["name"]], datetime.fromtimestamp(at / 1000, UTC), text)
-        for curve in chart["curves"]
+        for curve in drawn["curves"]
         for at, text in curve["turns"]
     )
     rings = re.findall(r'<circle class="turn".*?<title>(.*?)</title>', page.markup, re.S)
     page.compared += len(turns)
     if turns != said or len(rings) != len(said):
         page.faults.append(f"{page.address}: changes of release {turns} with {len(rings)} rings, the API says {said}")
+
+
+def points(page: Page, key: str) -> Any:
+    """A chart's data, as the script that draws it anew has them."""
+    (found,) = re.findall(rf'<script id="{key}" type="application/json">(.*?)</script>', page.markup, re.S)
+    return json.loads(found)
+
+
+def chart(
+    page: Page,
+    key: str,
+    label: str,
+    instants: Sequence[datetime],
+    lines: Mapping[str, Sequence[Any]],
+    write: Callable[[Any], str],
+) -> None:
+    """A chart's lines and their table: each line's value at each instant that the API has, and nothing else."""
+    drawn = points(page, key)
+    curves = {curve["name"]: curve["values"] for curve in drawn["curves"]}
+    known = {
+        name: [None if value is None else round(float(value), 4) for value in values]
+        for name, values in lines.items()
+        if any(value is not None for value in values)
+    }
+    if drawn["places"] != [round(at.timestamp() * 1000) for at in instants]:
+        page.faults.append(f"{page.address} {key}: drawn at {drawn['places']}, the API has {instants}")
+    for name in curves.keys() | known.keys():
+        page.compared += len(instants)
+        if curves.get(name) != known.get(name):
+            said = f"the line of {name} is at {curves.get(name)}, the API says {known.get(name)}"
+            page.faults.append(f"{page.address} {key}: {said}")
+    rows = page.tables.pop(label, [])
+    if len(rows) != len(instants):
+        page.faults.append(f"{page.address} {label}: {len(rows)} rows for {len(instants)} instants")
+    for row, place in zip(rows, range(len(instants))[::-1], strict=False):
+        at = text_of(arena.when(instants[place]))
+        told = {"Time": at} | {name: text(write(values[place])) for name, values in lines.items()}
+        read = {name: cell.text for name, cell in row.cells.items()}
+        page.compared += len(lines)
+        if read != told:
+            page.faults.append(f"{page.address} {label} at {at}: {read}, the API {told}")
 
 
 def diagrams(markup: str) -> list[tuple[str, list[str]]]:
@@ -190,6 +232,23 @@ def columns_of_a_trade(shown: Arena) -> dict[str, Callable[[Any], Any] | None]:
         "Outcome": WORDS,
         "Brier": lambda t: arena.score(scores.get(t["id"])),
     }
+
+
+def link(page: Page, shown: Arena, task: str, pk: int) -> None:
+    """Where a decision or an elicitation stands in its chain; nothing where it is no link."""
+    for found in shown.rows(f"chain-links/?{task}={pk}"):
+        page.fact("Link", f"{arena.count(found['sequence'])} of the {found['protocol']} chain")
+        page.fact("Previous hash", found["previous"])
+        page.fact("Record’s hash", found["record_sha256"])
+        page.fact("This link’s hash", found["sha256"])
+        (record,) = re.findall(
+            r"<summary>The record that is hashed</summary>\s*<pre[^>]*>\n(.*?)</pre>", page.markup, re.S
+        )
+        assert sha256(html.unescape(record)) == found["record_sha256"]
+
+
+def sha256(words: str) -> str:
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def holdings(page: Page, shown: Arena, positions: list[dict[str, Any]], whose: str) -> None:

@@ -11,6 +11,7 @@ from django.test import Client
 from agents.models import Chain, ChainLink, Decision, Elicitation, Forecast, ModelCall, Trade
 from agents.records import GENESIS, canonical, link_sha256, record_sha256, trading_record
 from agents.services.chain import chain_append, verify_chain
+from tests.seasons import a_venue, once
 from tests.tampering import lifted
 from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue, bet, run
 
@@ -18,16 +19,24 @@ RAIN = "Will it rain?"
 WEEK = timedelta(weeks=1)
 
 
-@pytest.fixture
-def played(venue: Venue) -> Venue:
+def play() -> None:
     """Week 1 of cohort 1: one bet, one model that is down, the others hold; and a forecast run."""
+    with a_venue() as venue:
+        venue.market(RAIN)
+        run("sync_markets", SUNDAY)
+        run("start_cohort", SUNDAY)
+        venue.says(GPT, bet(RAIN, "YES", 500))
+        venue.says("x-ai/grok-4.1-fast", Failure(503))
+        run("run_decisions", DECISION)
+        run("run_forecasts", SUNDAY + timedelta(hours=2))
+
+
+week = once(play)
+
+
+@pytest.fixture
+def played(week: None, venue: Venue) -> Venue:
     venue.market(RAIN)
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
-    venue.says(GPT, bet(RAIN, "YES", 500))
-    venue.says("x-ai/grok-4.1-fast", Failure(503))
-    run("run_decisions", DECISION)
-    run("run_forecasts", SUNDAY + timedelta(hours=2))
     return venue
 
 

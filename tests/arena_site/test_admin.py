@@ -21,7 +21,7 @@ from cohorts.models import Methodology, MissedWeek
 from markets import readonly
 from markets.models import Alert, Market
 from markets.readonly import ReadOnlyAdmin
-from scoring.models import Leaderboard, Revision
+from scoring.models import Leaderboard, PastBoard, Revision
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -56,6 +56,7 @@ def grow() -> None:
     week = play_week().week_start
     MissedWeek.objects.create(week_start=week + timedelta(weeks=20), recorded_at=week, reason="down")
     Alert.objects.create(kind="closed-unresolved", subject=str(week), message="Closed for long.", raised_at=WEEK)
+    PastBoard.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
     newcomer = FamilyFactory().releases.get()
     SubmissionFactory()
     lineup_propose(releases=[newcomer], by="ann", reason="to see", at=WEEK)

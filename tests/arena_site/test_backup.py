@@ -1,6 +1,7 @@
 """A copy of the database, played back into an empty one, is the same arena: its books, and the proof of its ledger."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,8 +16,8 @@ from tests.kills import ON_POSTGRES, ROOT, Arena, arena_in
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
-    with arena_in(tmp_path_factory.mktemp("backup"), django_db_blocker.unblock) as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
+    with arena_in(tmp_path_factory.mktemp("backup"), django_db_blocker.unblock, migrated) as arena:
         yield arena
 
 
@@ -145,11 +146,10 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database file with a cohort, whichever server the suite runs on."""
-    name: Path = tmp_path_factory.mktemp("file") / "arena.sqlite3"
-    for command in (["migrate", "-v0"], ["start_cohort"]):
-        assert manage(name, *command).returncode == 0
+    name = Path(shutil.copy(migrated_file, tmp_path_factory.mktemp("file")))
+    assert manage(name, "start_cohort").returncode == 0
     return name
 
 

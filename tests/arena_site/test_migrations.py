@@ -15,7 +15,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from tests.databases import postgres_url
 from tests.first_rows import FIRST_ROWS
-from tests.kills import ON_POSTGRES, ROOT, Arena, Database
+from tests.kills import NOBODY, ROOT, Arena, Database, database_in
 from tests.locks import slow_operations
 
 OURS = ("markets", "cohorts", "agents", "scoring")
@@ -27,7 +27,6 @@ INITIAL = {
 """They meet an empty database: nobody can be kept waiting."""
 LOADER = MigrationLoader(None)
 TAKEN_BACK = sorted(key for key in LOADER.disk_migrations if key[0] in OURS and key[1] != "0001_initial")
-NOBODY = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.0.0.1:9")
 MIGRATE = """
 import sys
 from django.core.management import execute_from_command_line
@@ -118,10 +117,9 @@ def test_what_a_test_puts_back_is_all_that_the_migrations_put_there() -> None:
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
-    url = postgres_url() if ON_POSTGRES else "sqlite"
-    with Database(url, tmp_path_factory.mktemp("migrations")) as database:
-        yield Arena(NOBODY, database, django_db_blocker.unblock)
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
+    with database_in(tmp_path_factory.mktemp("migrations")) as database:
+        yield Arena(NOBODY, database, django_db_blocker.unblock, migrated)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +141,7 @@ def test_a_migration_taken_back_and_applied_again_loses_nothing_but_its_own(
     again = arena.read(name, _rows)
     assert again.keys() == before.keys()
     without.pop("scoring_revision", None)  # renewed with whatever changed
+    without.pop("scoring_pastboard", None)  # taken away with whatever changed
     for table, rows in without.items():
         assert _narrowed(before[table], to=rows) == rows == _narrowed(again[table], to=rows), table
     assert arena.call(name, "verify_ledger").code == 0

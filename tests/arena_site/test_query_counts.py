@@ -27,7 +27,7 @@ QUERIES = {
     "trades": 2,
     "positions": 2,
     "journal": 2,
-    "settlements": 2,
+    "settlements": 3,
     "reversals": 2,
     "snapshots": 4,
     "brier-scores": 2,
@@ -40,6 +40,7 @@ QUERIES = {
     "forecast-boards": 2,
     "imports": 2,
     "chain": 2,
+    "chain-links": 2,
     "exports": 2,
 }
 """Of a list, whatever its length; besides what every request of the API costs."""
@@ -54,7 +55,7 @@ QUERIES_OF_ONE = {
     "trades": 1,
     "positions": 1,
     "journal": 1,
-    "settlements": 1,
+    "settlements": 2,
     "reversals": 1,
     "brier-scores": 1,
     "markets": 2,
@@ -66,6 +67,7 @@ QUERIES_OF_ONE = {
     "forecast-boards": 1,
     "imports": 3,
     "chain": 1,
+    "chain-links": 1,
     "exports": 1,
 }
 """Of one row, at most: what it does not have is not looked for."""

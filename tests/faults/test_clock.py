@@ -57,8 +57,8 @@ class Jumping:
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
-    with arena_in(tmp_path_factory.mktemp("clock"), django_db_blocker.unblock) as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
+    with arena_in(tmp_path_factory.mktemp("clock"), django_db_blocker.unblock, migrated) as arena:
         yield arena
 
 

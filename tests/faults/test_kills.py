@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from markets.failpoints import POINTS
-from tests.kills import LINE_UP, Arena, Death, arena_in, differences, random_deaths
+from tests.kills import LINE_UP, Arena, Death, Quiet, arena_in, differences, random_deaths
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
-    with arena_in(tmp_path_factory.mktemp("kills"), django_db_blocker.unblock) as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
+    with arena_in(tmp_path_factory.mktemp("kills"), django_db_blocker.unblock, migrated) as arena:
         yield arena
 
 
@@ -22,33 +22,31 @@ def prepared(arena: Arena) -> str:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(arena: Arena, prepared: str) -> dict[str, object]:
-    books = arena.play(arena.database.fresh(prepared), lambda index, attempt: None)
-    assert books["trades"]
-    assert books["settlements"]
-    assert books["violations"] == []
-    return books
+def undisturbed(arena: Arena, prepared: str) -> Quiet:
+    quiet = arena.quiet(prepared)
+    assert quiet.books["trades"]
+    assert quiet.books["settlements"]
+    assert quiet.books["violations"] == []
+    return quiet
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_failure_05_killed_at_each_step_boundary_and_run_again_nothing_differs(
-    arena: Arena, prepared: str, undisturbed: dict[str, object], point: str
+    arena: Arena, undisturbed: Quiet, point: str
 ) -> None:
-    before = arena.deaths
-    name = arena.database.fresh(prepared)
+    before, first = arena.deaths, undisturbed.first(point)
+    name = arena.database.fresh(undisturbed.found[first])
     # The second try of whatever reaches the point dies too, a little later.
-    books = arena.play(name, lambda index, attempt: Death(point, count=attempt + 1) if attempt < 2 else None)
+    books = arena.play(name, lambda _, attempt: Death(point, count=attempt + 1) if attempt < 2 else None, first=first)
     arena.database.drop(name)
     assert arena.deaths > before, f"nothing reaches {point}"
-    assert differences(undisturbed, books) == []
+    assert differences(undisturbed.books, books) == []
 
 
-def test_killed_at_random_and_run_again_nothing_differs(
-    arena: Arena, prepared: str, undisturbed: dict[str, object]
-) -> None:
+def test_killed_at_random_and_run_again_nothing_differs(arena: Arena, prepared: str, undisturbed: Quiet) -> None:
     dice = random.Random(20260308)
     for _ in range(3):
         name = arena.database.fresh(prepared)
         books = arena.play(name, random_deaths(dice, longest_s=0.6))
         arena.database.drop(name)
-        assert differences(undisturbed, books) == []
+        assert differences(undisturbed.books, books) == []

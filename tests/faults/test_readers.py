@@ -11,19 +11,16 @@ from typing import Any
 
 import pytest
 
-from tests.databases import postgres_url
-from tests.kills import ON_POSTGRES, Arena, Database
+from tests.kills import NOBODY, Arena, database_in
 
-NOBODY = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.0.0.1:9")
 PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
 """What an address needs beside the id of a row."""
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Arena]:
-    url = postgres_url() if ON_POSTGRES else "sqlite"
-    with Database(url, tmp_path_factory.mktemp("readers")) as database:
-        yield Arena(NOBODY, database, django_db_blocker.unblock)
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
+    with database_in(tmp_path_factory.mktemp("readers")) as database:
+        yield Arena(NOBODY, database, django_db_blocker.unblock, migrated)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from django.core.management import call_command
 from django.db import connection
 from markets.online import lock_patience
 from tests.markets.test_online import indexed
-call_command("migrate", verbosity=0)
+call_command("migrate", "markets", verbosity=0)
 print("migrated", flush=True)
 input()
 with lock_patience(connection, "50ms"):
@@ -34,7 +34,7 @@ import django
 django.setup()
 from django.core.management import call_command
 from tests.markets.test_online import indexed, indexes
-call_command("migrate", verbosity=0)
+call_command("migrate", "markets", verbosity=0)
 print(*indexes())
 indexed()
 print(*indexes())

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from arena_site import jobs
@@ -60,16 +62,15 @@ def test_ledger_of_a_demo_is_proved(played: tuple[Path, str]) -> None:
     assert '"violations": 0' in ran.stdout
 
 
-def test_a_demo_never_plays_over_a_live_season(tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path}/live.sqlite3"
-    for command in (["migrate", "-v0"], ["start_cohort"]):
-        subprocess.run(
-            [sys.executable, "manage.py", *command],
-            cwd=ROOT,
-            env=environment(DATABASE_URL=database),
-            check=True,
-            capture_output=True,
-        )
+def test_a_demo_never_plays_over_a_live_season(migrated_file: Path, tmp_path: Path) -> None:
+    database = f"sqlite:///{shutil.copy(migrated_file, tmp_path)}"
+    subprocess.run(
+        [sys.executable, "manage.py", "start_cohort"],
+        cwd=ROOT,
+        env=environment(DATABASE_URL=database),
+        check=True,
+        capture_output=True,
+    )
     ran = subprocess.run(
         [sys.executable, "manage.py", "demo", "--no-serve", "--weeks", "1", "--database", database],
         cwd=ROOT,
@@ -109,7 +110,7 @@ def launch(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
 
 def answers(url: str) -> int | None:
     try:
-        return httpx.get(url).status_code
+        return httpx.get(url, verify=False).status_code  # spares each try the reading of all certificates
     except httpx.HTTPError:
         return None
 
@@ -123,16 +124,7 @@ def eventually(what: Callable[[], bool]) -> None:
 
 def children(pid: int) -> set[int]:
     """Every process below `pid`."""
-    below: set[int] = set()
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            child = int(stat.parent.name)
-            below |= {child} | children(child)
-    return below
+    return {child.pid for child in psutil.Process(pid).children(recursive=True)}
 
 
 def test_failure_16_arena_runs_jobs_in_processes_apart_from_the_web_and_stops_all_cleanly(

@@ -24,6 +24,7 @@ from tests.told import (
     drawn,
     instant_of,
     interval,
+    link,
     many,
     moment,
     plus_minus,
@@ -426,8 +427,8 @@ def test_every_sheet_of_forecasts(shown: Arena) -> None:
         tokens = [arena.count(stated(told["calls"], name)) for name in ("tokens_input", "tokens_output")]
         line = f"{others} came with this one. Together they cost {arena.cost(cost)}, for {tokens[0]} tokens in and "
         assert text(f"{line}{tokens[1]} out, in {arena.seconds(took)}.") in text(page.markup)
-        page.words("Link", "Previous hash", "Record’s hash", "This link’s hash")
-        closed(page, 10)
+        link(page, shown, "elicitation", sheet)
+        closed(page, 14)
 
 
 def stated(calls: list[Any], key: str) -> Any:
@@ -565,43 +566,6 @@ def test_an_import(shown: Arena) -> None:
         rows=made["rejected"],
     )
     closed(page, 40)
-
-
-@pytest.mark.parametrize("version", ["v1", "v2", "v3"])
-def test_a_methodology(shown: Arena, version: str) -> None:
-    page, told = shown.page(f"/methodology/{version}/"), shown.one(f"methodologies/{version}/")
-    largest = float(told["maximum_bet_fraction"]) * 100
-    page.fact("Starting balance", f"{arena.money(told['starting_balance'])}, never refilled")
-    page.fact("Actions", ", ".join(told["actions"]))
-    bet = f"from {arena.money(told['minimum_bet'])} to {arena.percent(largest, 0)} of the cash at that moment"
-    page.fact("Bet", bet)
-    bankrupt = float(told["minimum_bet"]) / float(told["maximum_bet_fraction"])
-    page.fact("Bankrupt", f"below {arena.money(bankrupt)} of cash with no open position")
-    page.fact("Decision weeks", f"{told['decision_weeks']} for each cohort")
-    page.fact("Universe", f"{arena.count(told['universe_size'])} markets. {told['universe_rule']}")
-    page.fact("Temperature", str(told["temperature"]))
-    page.fact("Most tokens", arena.count(told["max_tokens"]))
-    tolerances = [arena.price(told[f"{name}"]) for name in ("midpoint_tolerance", "maximum_spread", "gamma_tolerance")]
-    page.fact(
-        "Price tolerances",
-        f"midpoint within {tolerances[0]} of Gamma’s price, spread at most {tolerances[1]}, "
-        f"Gamma’s price within {tolerances[2]} of the last accepted one",
-    )
-    rules = told["forecast"]
-    if rules:
-        daily = f"{rules['questions_per_day']} a day, up to {rules['questions_per_call']} to a request."
-        page.fact("Questions", f"{daily} {rules['choice_rule']}")
-        horizon = f"{rules['soonest_days']} to {rules['latest_days']} days come first"
-        page.fact("Horizon", f"questions that close in {horizon}")
-        page.fact("Volume", f"at least {arena.count(rules['minimum_volume'])}")
-        page.fact("Options", f"at most {rules['most_options']}")
-        page.fact("Arms", f"{', '.join(rules['arms'])}: the same questions with the market’s prices and without")
-    else:
-        retries = f"{told['malformed_retries']} after a malformed answer, {told['refused_retries']} after one of which "
-        window = f"all within {arena.count(told['retry_window_hours'])} hours of the freeze"
-        page.fact("Retries", f"{retries}nothing could be carried out, {window}")
-    assert page.compared >= 8
-    assert not page.faults, "\n".join(page.faults)
 
 
 def test_a_familys_cost(shown: Arena) -> None:

@@ -10,6 +10,7 @@ from tests.season import test_figures_of_boards as boards
 from tests.season import test_figures_of_comparisons as comparisons
 from tests.season import test_figures_of_players as players
 from tests.season import test_figures_of_records as records
+from tests.season import test_figures_of_rules as rules
 from tests.told import Arena
 
 COMPARED = {
@@ -32,12 +33,13 @@ COMPARED = {
     "compare": comparisons.test_every_comparison,
     "imports": comparisons.test_the_imports,
     "import": comparisons.test_an_import,
-    "methodologies": comparisons.test_a_methodology,
-    "methodology": comparisons.test_a_methodology,
+    "methodologies": rules.test_a_methodology,
+    "methodology": rules.test_a_methodology,
+    "about": rules.test_about,
 }
 """By the name of a kind of page: what compares its figures with the API's."""
-WORDS_ALONE = {"about", "universe-entry"}
-"""What holds no figure of the season: an essay, and a way that leads on to a universe's page."""
+WORDS_ALONE = {"universe-entry"}
+"""What holds no figure of the season: a way that leads on to a universe's page."""
 OF_EACH = 4
 """Pages of a kind that are read for their links."""
 PAGES = ("/api/", "/admin/", "/static/", "/feeds/")

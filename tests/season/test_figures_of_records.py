@@ -1,5 +1,8 @@
 """Every figure of markets, decisions and questions is the API's."""
 
+import re
+from bisect import bisect_right
+from datetime import datetime
 from typing import Any
 
 from scoring.templatetags import arena
@@ -9,12 +12,16 @@ from tests.told import (
     DECISION,
     MARKET,
     Arena,
+    chart,
     closed,
     columns_of_a_trade,
     holdings,
     instant_of,
+    link,
     moment,
     plus_minus,
+    points,
+    sha256,
     text_of,
     total,
 )
@@ -97,8 +104,54 @@ def test_every_market(shown: Arena) -> None:
         if brought is not None:
             assert brought.text.startswith(f"{text(arena.signed_money(paid))} realized")
         page.words("Venue", "First seen", "Last heard of", "Came to", "Source")
-        page.words(f"{DATA}Accepted prices over time, with every entry and exit")
+        history(page, shown, market)
         closed(page, 6)
+
+
+def history(page: Page, shown: Arena, market: dict[str, Any]) -> None:
+    """The chart of a market: every price of its sides, what each came to, and every trade at its price."""
+    rows, trades = shown.rows(f"prices/?market={market['id']}"), shown.rows(f"trades/?market={market['id']}")
+    known: dict[str, list[tuple[datetime, str]]] = {outcome["side"]: [] for outcome in market["outcomes"]}
+    for row in sorted(
+        (row for row in rows if row["price"] is not None), key=lambda row: (row["observed_at"], row["id"])
+    ):
+        known[row["side"]].append((instant_of(row["observed_at"]), row["price"]))
+    if not any(known.values()):
+        assert HISTORY not in page.tables
+        return
+    if market["status"] == "resolved":
+        for side in known:
+            known[side].append((instant_of(market["resolved_at"]), "1" if side == market["winning_side"] else "0"))
+    instants = sorted(
+        {at for prices in known.values() for at, _ in prices} | {instant_of(trade["executed_at"]) for trade in trades}
+    )
+    lines = {side: [newest(prices, at) for at in instants] for side, prices in known.items()}
+    chart(page, "history", HISTORY, instants, lines, arena.price)
+    marks = [[round(instant_of(t["executed_at"]).timestamp() * 1000), float(t["price"])] for t in trades]
+    drawn = [mark[:2] for mark in points(page, "history")["events"]]
+    events = re.findall(r'<a href="([^"]*)"><path class="(buy|sell)"[^>]*><title>(.*?)</title>', page.markup)
+    told = sorted(event(trade, shown.names) for trade in trades)
+    page.compared += 2 * len(trades)
+    if sorted(drawn) != sorted(marks) or sorted((*event[:2], text(event[2])) for event in events) != told:
+        page.faults.append(f"{page.address}: entries and exits {events} at {drawn}, the API says {told} at {marks}")
+
+
+HISTORY = f"{DATA}Accepted prices over time, with every entry and exit"
+
+
+def newest(prices: list[tuple[datetime, str]], at: datetime) -> str | None:
+    """The last of the prices, in order of time, that was known at an instant."""
+    place = bisect_right(prices, at, key=lambda price: price[0])
+    return prices[place - 1][1] if place else None
+
+
+def event(trade: dict[str, Any], slugs: dict[str, str]) -> tuple[str, str, str]:
+    """What the mark of a trade leads to, whether it came or went, and what the mark says."""
+    (name,) = [name for name, slug in slugs.items() if slug == trade["family"]]
+    did = "bought" if trade["kind"] == "BUY" else "sold"
+    at = f"{text(arena.price(trade['price']))} for {arena.money(trade['amount'])}"
+    said = f"{name}, cohort {trade['cohort']}, {did} {trade['side']} at {at}"
+    return f"/decisions/{trade['decision']}/", trade["kind"].lower(), said
 
 
 def test_every_decision(shown: Arena) -> None:
@@ -159,8 +212,69 @@ def test_every_decision(shown: Arena) -> None:
             },
             rows=len(decision["instructions"]),
         )
-        page.words("prices", "Rules", "Link", "Previous hash", "Record’s hash", "This link’s hash")
+        page.fact("Rules", shown.one(f"cohorts/{decision['cohort']}/")["methodology"])
+        origins(page, shown, decision, universes.get(decision["universe"]))
+        link(page, shown, "decision", decision["id"])
         closed(page, 5)
+
+
+def origins(page: Page, shown: Arena, decision: dict[str, Any], universe: Any) -> None:
+    """Where the prices of a decision's trades came from: the universe's entry, and what was observed till then."""
+    if universe is None:
+        return
+    entries = {entry["market"]: entry for entry in shown.one(f"universes/{universe['id']}/")["entries"]}
+    frozen, trades = instant_of(universe["frozen_at"]), iter(decision["trades"])
+
+    def origin(row: Any) -> dict[str, Any]:
+        trade = next(trades)
+        seen = [
+            price
+            for price in shown.rows(f"prices/?market={trade['market']}")
+            if price["side"] == trade["side"] and instant_of(price["observed_at"]) <= frozen
+        ]
+        last = max(seen, key=lambda price: (instant_of(price["observed_at"]), price["id"]))
+        return last | {"paid": trade["price"], "side": trade["side"], "entry": entries[trade["market"]]}
+
+    page.table(
+        "prices",
+        origin,
+        {
+            "Side": lambda o: (o["side"], ANY),
+            "Price": lambda o: arena.price(o["paid"]),
+            "Entry in the universe": lambda o: f"No. {o['entry']['position']}",
+            "Midpoint": lambda o: arena.price(o["midpoint"]),
+            "Gamma": lambda o: arena.price(o["gamma"]),
+            "Bid / ask": lambda o: f"{arena.price(o['bid'])} / {arena.price(o['ask'])}",
+            "Observed": lambda o: text_of(arena.when(instant_of(o["observed_at"]))),
+            "Verdict": lambda o: o["reason"] or "–",
+        },
+        rows=len(decision["trades"]),
+    )
+
+
+def test_every_link_follows_the_one_before_it(shown: Arena) -> None:
+    """From the first to the head that the front page, the rules and the proof show; those of tasks on their pages."""
+    for chain in shown.rows("chain/"):
+        links = shown.rows(f"chain-links/?protocol={chain['protocol']}")
+        assert [one["sequence"] for one in links] == list(range(1, chain["length"] + 1))
+        assert [one["previous"] for one in links] == ["0" * 64, *[one["sha256"] for one in links[:-1]]]
+        assert all(one["sha256"] == sha256(f"{one['previous']}\n{one['record_sha256']}") for one in links)
+        assert links[-1]["sha256"] == chain["head"]
+    done = {"decision": "decisions", "elicitation": "elicitations"}
+    for task, path in done.items():
+        linked = {one[task] for one in shown.rows("chain-links/") if one[task]}
+        assert linked == {row["id"] for row in shown.rows(f"{path}/?status=completed")}
+        assert len(linked) > 50
+
+
+def test_a_cohort_names_the_link_of_its_newest_decision(shown: Arena) -> None:
+    for cohort in shown.rows("cohorts/"):
+        own = {row["id"] for row in shown.rows(f"decisions/?cohort={cohort['number']}")}
+        newest = [one for one in shown.rows("chain-links/?protocol=trading") if one["decision"] in own][-1]
+        place = arena.count(newest["sequence"])
+        said = f"The newest decision is link {place} of the chain, {cohort['chain_head']} ."
+        assert said in text(shown.page(f"/cohorts/{cohort['number']}/").markup)
+        assert newest["sha256"] == cohort["chain_head"]
 
 
 def test_every_question(shown: Arena) -> None:
@@ -208,8 +322,35 @@ def test_every_question(shown: Arena) -> None:
             ],
             {**dict.fromkeys(("Family", "Cohort", "Side", "Decision"), WORDS), **columns_of_a_trade(shown)},
         )
-        page.words("Venue", "Options", *[name for name in page.tables if "day by day" in name])
+        day_by_day(page, shown, question, list(forecasts.values()))
+        page.words("Venue", "Options")
         closed(page, 20)
+
+
+def day_by_day(page: Page, shown: Arena, question: dict[str, Any], forecasts: list[Any]) -> None:
+    """The charts of a question: what each family said of an option on each day, in each arm, beside the market."""
+    prices = {instant_of(asked["day"]): asked["prices"] for asked in question["asked"]}
+    days = sorted(prices)
+    names = {slug: name for name, slug in shown.names.items()}
+    stated = {(f["arm"], names[f["family"]], instant_of(f["made_at"]).date()): f["probabilities"] for f in forecasts}
+    section = page.markup.partition('id="over-days"')[2].partition('id="said"')[0]
+    headings = [text(heading).rpartition(", ")[::2] for heading in re.findall(r"<h3>(.*?)</h3>", section, re.S)]
+    arms = [arm for arm in ARMS if any(arm == said for said, *_ in stated)] if len(days) > 1 else []
+    assert [words for _, words in headings] == [ARMS[arm] for arm in arms]
+    labels = [name for name in page.tables if name.startswith(DAY_BY_DAY)]
+    for arm, (option, _), label in zip(arms, headings, labels, strict=True):
+        option = option.removesuffix(" ")
+        lines = {
+            name: [stated.get((arm, name, day.date()), {}).get(option) for day in days]
+            for name in {name for said, name, _ in stated if said == arm}
+        }
+        lines["Market"] = [prices[day].get(option, {}).get("price") for day in days]
+        chart(page, arm, label, days, lines, arena.share)
+
+
+ARMS = {"priced": "with the market’s prices", "blind": "without prices"}
+"""How the headings of a question's charts name them."""
+DAY_BY_DAY = f"{DATA}What everybody said, day by day"
 
 
 def on(asked: dict[str, Any]) -> str:

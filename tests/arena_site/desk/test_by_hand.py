@@ -1,4 +1,4 @@
-"""A market's public page says that its end was given by hand: which, when, why and where that can be read."""
+"""A market's public page and the API say that its end was given by hand: which, when, why and by what source."""
 
 import re
 from datetime import timedelta
@@ -99,4 +99,32 @@ def test_other_markets_say_nothing_of_it_and_those_without_an_end_ask_nothing(cl
     assert "by hand" not in resolution(client, other).lower()
     with CaptureQueriesContext(connection) as asked:
         client.get(f"/markets/{MarketFactory(closed=True).pk}/")
+    assert not [query for query in asked if "auditentry" in query["sql"]]
+
+
+# ── by REST ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_api_says_why_and_by_what_source_a_position_was_settled_by_hand(client: Client, stuck: Market) -> None:
+    settle(stuck, "YES", "The venue forgot it.", HOSTILE)
+    other = MarketFactory()
+    bet(AgentFactory(), other)
+    resolve(other, "YES", at=NOW)
+    rows = {row["market"]: row for row in client.get("/api/v1/settlements/").json()["results"]}
+    assert rows[stuck.pk]["by_hand"] == {"reason": "The venue forgot it.", "source": HOSTILE}
+    assert rows[other.pk]["by_hand"] is None
+    assert client.get(f"/api/v1/settlements/{rows[stuck.pk]['id']}/").json() == rows[stuck.pk]
+
+
+def test_a_reversal_does_not_make_the_settlement_it_corrects_one_by_hand(client: Client, stuck: Market) -> None:
+    resolve(stuck, "YES", at=NOW)
+    settle(stuck, "NO", "Misread.", "there", act="reverse")
+    (row,) = client.get("/api/v1/settlements/").json()["results"]
+    assert row["by_hand"] is None
+
+
+def test_who_does_not_ask_for_it_does_not_have_the_audit_log_read(client: Client, stuck: Market) -> None:
+    settle(stuck, "YES", "The venue forgot it.", "here")
+    with CaptureQueriesContext(connection) as asked:
+        client.get("/api/v1/settlements/", {"fields": "id,market"})
     assert not [query for query in asked if "auditentry" in query["sql"]]

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from django.db import transaction
-from django.test import override_settings
-from pytest_httpserver import HTTPServer
 
 from markets.models import Market
+from tests.seasons import a_venue
 from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Said, Venue, bet, run, sell
 
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
@@ -58,18 +57,13 @@ def play(venue: Venue) -> None:
     done("take_snapshots", END)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any) -> Path:
     """The archives of the season: `whole` (both formats, zipped too), `cohort` and `day`, in CSV; not to be bent."""
     folder = tmp_path_factory.mktemp("exported")
-    with HTTPServer(threaded=True) as server, django_db_blocker.unblock(), transaction.atomic():
-        with override_settings(
-            GAMMA_BASE_URL=server.url_for("/gamma"),
-            CLOB_BASE_URL=server.url_for("/clob"),
-            OPENROUTER_BASE_URL=server.url_for("/gateway"),
-            ARENA_LLM_TRANSPORT_RETRIES=0,
-        ):
-            play(Venue(server))
+    with django_db_blocker.unblock(), transaction.atomic():
+        with a_venue() as venue:
+            play(venue)
             assert Market.objects.filter(status="resolved").count() == 2
             assert run("verify_ledger", END).code == 0
             both = ("csv", "parquet")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy.integrate import dblquad
-from scipy.stats import norm, spearmanr
+from scipy.stats import spearmanr
 
 from scoring.metrics.irt import Irt, discrimination_weights, fit, weighted_brier
 from scoring.metrics.irt_forecasters import ForecastersIntegrated
@@ -84,12 +84,12 @@ def test_the_marginal_likelihood_is_the_integral_over_difficulty_and_discriminat
     m, s, t = -1.0, 2.0, 0.4
     z = np.concatenate([theta, SHAPE[1:-1], [m, np.log(s), np.log(t)]])
 
+    shares = anchor_shares(value)
+
     def likelihood(b: float, log_a: float) -> float:
-        logs = 0.0
-        for v, ability in zip(value, theta, strict=True):
-            power = np.exp(log_a) * (ANCHORS * (ability - b) - SHAPE)
-            logs += anchor_shares(np.array([v]))[0] @ power - np.log(np.exp(power).sum())
-        return float(np.exp(logs) * norm.pdf(b, m, s) * norm.pdf(log_a, 0, t))
+        power = np.exp(log_a) * (ANCHORS * (theta[:, None] - b) - SHAPE)
+        logs = (shares * power).sum() - np.log(np.exp(power).sum(axis=1)).sum()
+        return float(np.exp(logs - (b - m) ** 2 / (2 * s**2) - log_a**2 / (2 * t**2)) / (2 * np.pi * s * t))
 
     exact = np.log(dblquad(likelihood, -2.5, 2.5, -25, 25, epsabs=1e-9)[0])
     model = QuestionsIntegrated(data)
