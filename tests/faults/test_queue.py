@@ -19,6 +19,7 @@ from arena_site import jobs, processes
 from tests.clusters import DECIDING, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
 from tests.kills import SUNDAY, Arena, arena_in, differences
 
+RINGS = 4
 FORECASTS = {
     *("question sets", "questions", "elicitations", "forecasts", "forecast scores"),
     *("chain", "chain lengths"),
@@ -134,11 +135,10 @@ def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_ring(
             with queue.outage():
                 queue.gateway.over.set()  # the answer comes while nothing can be written down
                 time.sleep(OUTAGE_S)
-            eventually(lambda: {job for job, _ in queue.ask(ended)} == {job.function for job in jobs.JOBS})
-            eventually(lambda: queue.ask(_state)["decisions"] == {"completed": 12, "failed": 2})
+            _ring_until_made_up(queue)
             assert len(cluster.children(recursive=True)) == PROCESSES
         state, books = queue.ask(_state), _books_of_the_morning(queue)
-    # Five minutes on, which a slow machine may take, the clock rings for the next snapshots.
+    # Five minutes on, which further rings may take, the clock rings for the next snapshots.
     instants = {taken_at for _, _, taken_at, *_ in undisturbed["snapshots"]}
     books["snapshots"] = [row for row in books["snapshots"] if row[2] in instants]
     assert (queue.stopped.code, queue.stopped.left) == (0, [])
@@ -148,6 +148,25 @@ def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_ring(
     # chained first on who was quicker.
     assert set(differences(undisturbed, books)) <= FORECASTS
     assert books["violations"] == books["answers bought twice"] == []
+
+
+def _ring_until_made_up(queue: Queue) -> None:
+    """Has every schedule ring as it next would; once more where a ring came too early.
+
+    A ring into the last moments of the outage is swallowed, one into the lease of a claim finds nothing to do: then it
+    is for the next one, an hour or a day later, which nobody waits for here.
+    """
+    for _ in range(RINGS):
+        queue.ask(_install_long_ago)
+        with suppress(AssertionError):
+            return eventually(lambda: _made_up(queue), PATIENCE_S / RINGS)
+    raise AssertionError(f"after {RINGS} rings: {queue.ask(ended)}, {queue.ask(_state)}")
+
+
+def _made_up(queue: Queue) -> bool:
+    ended_jobs = {job for job, _ in queue.ask(ended)}
+    decisions = queue.ask(_state)["decisions"]
+    return ended_jobs == {job.function for job in jobs.JOBS} and decisions == {"completed": 12, "failed": 2}
 
 
 def _talks_to(process: psutil.Process, port: int) -> bool:
