@@ -10,7 +10,7 @@ from django.views.defaults import server_error as page_of_error
 
 from agents.models import Chain
 from arena_site import api
-from cohorts.models import Methodology
+from scoring.roster import roster
 
 
 def is_demo(request: HttpRequest) -> dict[str, bool]:
@@ -22,7 +22,7 @@ def is_demo(request: HttpRequest) -> dict[str, bool]:
 def about(request: HttpRequest) -> HttpResponse:
     """What the arena is, what its results can and can not say, and where its data are."""
     context = {
-        "methodology": Methodology.objects.current(),
+        "methodology": roster().methodology,
         "chains": Chain.objects.all(),
         "home": request.build_absolute_uri("/"),
         "today": timezone.now(),

@@ -1,5 +1,6 @@
 """Exact decimals in the database, and the four precisions the arena counts in."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -105,3 +106,11 @@ def stored_unit(model: type[models.Model], name: str) -> Decimal:
     field = model._meta.get_field(name)
     assert isinstance(field, ExactDecimalField)
     return field.unit if connections[model.objects.db].vendor == "sqlite" else Decimal(1)  # type: ignore[attr-defined]
+
+
+def instant(value: Any) -> datetime | None:
+    """An instant as a database gives it to who asks by hand: SQLite has no type for one."""
+    if value is None:
+        return None
+    at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,8 +1,13 @@
 """Snapshots, Brier scores and leaderboards, for the operator."""
 
+from collections.abc import Sequence
+
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from agents.models import Agent
 from markets.list_filters import Look, NewestRelated, days, looks
 from markets.models import QuestionSheet
 from markets.quick_lists import QuickAdmin, values_of
@@ -34,8 +39,22 @@ class SnapshotAdmin(ReadOnlyAdmin):
         days("taken_at"), "agent__family", ("agent__cohort", NewestRelated),
     )  # fmt: skip
     list_select_related = ("agent",)
-    search_fields = ("agent__display_name",)
+    search_fields = ("display_name",)
+    search_help_text = "An agent's name. Once a day is chosen, every column can be sorted by."
     ordering = ("-taken_at", "agent_id")
+
+    def get_sortable_by(self, request: HttpRequest) -> Sequence[str]:
+        # Of all days together, the database would sort the whole table by a column that no index holds.
+        return self.list_display if "day" in request.GET else ("taken_at", "agent")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Snapshot], search_term: str
+    ) -> tuple[QuerySet[Snapshot], bool]:
+        """Those of the agents that are found: there are few of these, and snapshots are read by agent."""
+        if not search_term:
+            return queryset, False
+        agents, _ = super().get_search_results(request, Agent.objects.all(), search_term)
+        return queryset.filter(agent__in=list(agents.values_list("pk", flat=True))), False
 
 
 @admin.register(FamilyTotal)

@@ -35,8 +35,8 @@ from markets.rest import (
     thinned,
 )
 from scoring.forecast_api import ForecastBoardEntry, OfProtocols
-from scoring.histories import with_company
 from scoring.models import BrierScore, Leaderboard, Snapshot
+from scoring.roster import with_company
 from scoring.selected import PROTOCOLS, selected_entries
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.valuations import NO_RECORD, records, valuations

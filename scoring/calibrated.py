@@ -8,6 +8,7 @@ from typing import Any
 from agents.models import Family
 from cohorts.forecasting import PRICED
 from scoring.models import Leaderboard
+from scoring.roster import roster
 from scoring.services.bet_calibration import MARKET
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.services.forecast_boards import FORECAST
@@ -64,7 +65,7 @@ class Calibration:
 
 def calibration(arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, category: str = "") -> Calibration:
     """The reliability of words and of bets as the boards on record have it, and stakes beside words."""
-    families = {family.slug: family for family in Family.objects.all()}
+    families = roster().by_slug
     boards = Leaderboard.objects.filter(methodology=methodology)
     words = boards.filter(protocol=FORECAST, arm=arm, category=category).first()
     bets = boards.filter(protocol=TRADING, category="").first()

@@ -3,20 +3,22 @@
 import json
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import accumulate
+from operator import sub
 from typing import Any
 
-from django.db import connection, connections
-from django.db.models import Model, OuterRef, Subquery
+from django.db import connection
 
 from agents.models import Agent, Family
 from agents.models.ledger import to_cents
-from cohorts.models import Cohort, Methodology
+from cohorts.models import Cohort
+from markets.fields import instant, stored_unit
 from scoring.models import FamilyTotal, Snapshot
+from scoring.roster import Player
 
 Values = Sequence[Decimal | None]
 Total = tuple[int, Decimal]
@@ -28,38 +30,33 @@ UNKNOWN: Any = object()
 """Stands where no total tells a mean."""
 
 
-def with_company(agents: Iterable[Agent]) -> list[Agent]:
-    """The agents with their families, cohorts and methodologies loaded, each of these once.
-
-    Joined, they would come with every row. Of a methodology only what values and weeks rest on: its prompts are long.
-    """
-    found = list(agents)
-    families = Family.objects.in_bulk({agent.family_id for agent in found})
-    cohorts = Cohort.objects.in_bulk({agent.cohort_id for agent in found})
-    methodologies = Methodology.objects.only("version", "starting_balance", "decision_weeks").in_bulk(
-        {cohort.methodology_id for cohort in cohorts.values()}
-    )
-    for cohort in cohorts.values():
-        Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
-    for agent in found:
-        Agent.family.field.set_cached_value(agent, families[agent.family_id])
-        Agent.cohort.field.set_cached_value(agent, cohorts[agent.cohort_id])
-    return found
-
-
 def lives(families: Iterable[int], until: datetime) -> dict[int, dict[int, Life]]:
     """By family, the life until an instant of each of its agents that has a snapshot by then."""
-    own = Snapshot.objects.filter(agent=OuterRef("pk"), taken_at__lte=until).order_by("taken_at").values("taken_at")
-    rows = Agent.objects.filter(family__in=families).order_by()
     found: dict[int, dict[int, Life]] = defaultdict(dict)
-    for family, agent, first, last in rows.values_list("family", "pk", Subquery(own[:1]), Subquery(own.reverse()[:1])):
-        if first is not None:
-            found[family][agent] = (first, last)
+    listed = _listed(families)
+    if not listed:
+        return found
+    snapshot, agent = Snapshot._meta.db_table, Agent._meta.db_table
+    own = f"(SELECT taken_at FROM {snapshot} WHERE agent_id = {agent}.id"  # noqa: S608 - our own names
+    sql = (
+        f"SELECT family_id, id, {own} ORDER BY taken_at LIMIT 1), "  # noqa: S608 - numbers and our own names
+        f"{own} AND taken_at <= %s ORDER BY taken_at DESC LIMIT 1) FROM {agent} WHERE family_id IN ({listed})"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [connection.ops.adapt_datetimefield_value(until)])
+        rows = cursor.fetchall()
+    # Agents of one cohort began together: each instant is made once.
+    instants = {bare: instant(bare) for row in rows for bare in row[2:] if bare is not None}
+    for family, holder, first, last in rows:
+        if last is not None:
+            found[family][holder] = (instants[first], instants[last])
     return found
 
 
 def family_values(
-    agents: Iterable[Agent], instants: Sequence[datetime], known: Mapping[int, Mapping[int, Life]] | None = None
+    agents: Iterable[Agent | Player],
+    instants: Sequence[datetime],
+    known: Mapping[int, Mapping[int, Life]] | None = None,
 ) -> list[tuple[Family, Values]]:
     """Each family (family and cohort loaded) with the mean value of its agents at each instant (ascending).
 
@@ -67,12 +64,16 @@ def family_values(
     the rest, which is next to nothing where whole families are asked for, is looked up agent by agent. `known` are the
     families' lives until the last instant, where somebody has looked them up.
     """
-    played: dict[Family, list[Agent]] = defaultdict(list)
+    played: dict[Family, list[Agent | Player]] = {}
+    by_family: dict[int, list[Agent | Player]] = {}
     for agent in agents:
-        played[agent.family].append(agent)
+        of_family = by_family.get(agent.family.pk)
+        if of_family is None:
+            of_family = played[agent.family] = by_family[agent.family.pk] = []
+        of_family.append(agent)
     if not instants:
         return [(family, []) for family in played]
-    known = lives([family.pk for family in played], instants[-1]) if known is None else known
+    known = lives(by_family, instants[-1]) if known is None else known
     casts = {family: _cast(agents, known.get(family.pk, {})) for family, agents in played.items()}
     totals = _totals([family.pk for family, cast in casts.items() if cast.whole], instants)
     means = {family: cast.means(totals.get(family.pk, {}), instants) for family, cast in casts.items()}
@@ -101,14 +102,16 @@ class _Cast:
             return [UNKNOWN] * len(instants)
         playing, ended, over = (_reached(instants, times) for times in (self.begun, self.ended, self.over))
         strange = {p for a, b in self.strange for p in range(bisect_left(instants, a), bisect_right(instants, b))}
+        counted = list(map(sub, playing, ended))
         means: list[Any] = []
-        for place in range(len(instants)):
+        for place, (expected, left) in enumerate(zip(counted, over, strict=True)):
             agents, value = totals.get(place, NOTHING)
-            if agents != playing[place] - ended[place] or place in strange:
+            if agents != expected or place in strange:
                 means.append(UNKNOWN)
+            elif number := agents + left:
+                means.append(to_cents((value + self.kept[left]) / number))
             else:
-                number = agents + over[place]
-                means.append(to_cents((value + self.kept[over[place]]) / number) if number else None)
+                means.append(None)
         return means
 
 
@@ -117,10 +120,10 @@ def _reached(instants: Sequence[datetime], times: Sequence[datetime]) -> list[in
     steps = [0] * (len(instants) + 1)
     for time in times:
         steps[bisect_left(instants, time)] += 1
-    return list(accumulate(steps))
+    return list(accumulate(steps))[:-1]  # the last step is for times after all instants
 
 
-def _cast(agents: Sequence[Agent], lives: Mapping[int, Life]) -> _Cast:
+def _cast(agents: Sequence[Agent | Player], lives: Mapping[int, Life]) -> _Cast:
     cast = _Cast(whole=lives.keys() <= {agent.pk for agent in agents})
     left: list[tuple[datetime, Decimal]] = []
     for agent in agents:
@@ -148,7 +151,7 @@ def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, 
     found: dict[int, dict[int, Total]] = defaultdict(dict)
     if families:
         edges, parameters = _edges(instants)
-        table, convert = FamilyTotal._meta.db_table, _from_db(FamilyTotal, "total")
+        table, unit = FamilyTotal._meta.db_table, stored_unit(FamilyTotal, "total")
         with connection.cursor() as cursor:
             cursor.execute(
                 f"{edges} SELECT t.family_id, edge.place, t.agents, t.total "  # noqa: S608 - numbers and our own names
@@ -157,12 +160,14 @@ def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, 
                 parameters,
             )
             for family, place, agents, total in cursor.fetchall():
-                found[family][place] = (agents, convert(total))
+                found[family][place] = (agents, total * unit)
     return found
 
 
 def _looked_up_means(
-    played: Mapping[Family, Sequence[Agent]], means: Mapping[Family, Sequence[Any]], instants: Sequence[datetime]
+    played: Mapping[Family, Sequence[Agent | Player]],
+    means: Mapping[Family, Sequence[Any]],
+    instants: Sequence[datetime],
 ) -> Iterator[tuple[Family, int, Decimal | None]]:
     """The means of families at those places that no total told."""
     unknown = {family: [p for p, mean in enumerate(row) if mean is UNKNOWN] for family, row in means.items()}
@@ -175,7 +180,7 @@ def _looked_up_means(
             yield family, place, _mean([values[agent.pk][step[place]] for agent in played[family]])
 
 
-def agent_values(agents: Iterable[Agent], instants: Sequence[datetime]) -> dict[int, Values]:
+def agent_values(agents: Iterable[Agent | Player], instants: Sequence[datetime]) -> dict[int, Values]:
     """Each agent's total value (cohort loaded) at each instant (ascending), by its id.
 
     That is its newest snapshot by then, None before its first. Once its cohort is complete it holds nothing but cash
@@ -203,7 +208,7 @@ def _looked_up(agents: Sequence[int], instants: Sequence[datetime]) -> Iterator[
         return
     edges, parameters = _edges(instants)
     snapshot, agent, cohort = (model._meta.db_table for model in (Snapshot, Agent, Cohort))
-    convert = _from_db(Snapshot, "total_value")
+    unit = stored_unit(Snapshot, "total_value")
     sql = (
         f"{edges}, found AS (SELECT {agent}.id AS agent, edge.place, (SELECT total_value FROM {snapshot} "  # noqa: S608
         f"WHERE agent_id = {agent}.id AND taken_at <= edge.instant ORDER BY taken_at DESC LIMIT 1) AS total "
@@ -215,7 +220,7 @@ def _looked_up(agents: Sequence[int], instants: Sequence[datetime]) -> Iterator[
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         for holder, place, total in cursor.fetchall():
-            yield holder, place, convert(total)
+            yield holder, place, total * unit
 
 
 def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
@@ -230,13 +235,6 @@ def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
 
 def _listed(keys: Iterable[int]) -> str:
     return ", ".join(str(int(key)) for key in keys)
-
-
-def _from_db(model: type[Model], name: str) -> Callable[[Any], Decimal]:
-    """What makes of a column's bare value that of the field."""
-    convert: Any = model._meta.get_field(name).from_db_value  # type: ignore[union-attr]
-    here = connections[connection.alias]  # itself, not the way to it: it is asked for every row
-    return lambda value: convert(value, None, here)
 
 
 def _mean(values: Values) -> Decimal | None:

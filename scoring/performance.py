@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from django.db.models import QuerySet
-
 from agents.models import Agent
-from scoring.histories import Values, family_values, lives, with_company
+from scoring.histories import Values, family_values, lives
 from scoring.models import Snapshot
+from scoring.roster import Player
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 MOST_BUCKETS = 200
@@ -53,18 +52,18 @@ class Performance:
     release_changes: Sequence[ReleaseChange]
 
 
-def performance(agents: QuerySet[Agent], *, span: timedelta | None, at: datetime) -> Performance:
+def performance(agents: Iterable[Player], *, span: timedelta | None, at: datetime) -> Performance:
     """The curves of the agents' families over the `span` that ends with the newest snapshot by `at`."""
     return performances(agents, spans={span}, at=at)[span]
 
 
 def performances(
-    agents: QuerySet[Agent], *, spans: Collection[timedelta | None], at: datetime
+    agents: Iterable[Player], *, spans: Collection[timedelta | None], at: datetime
 ) -> dict[timedelta | None, Performance]:
     """The curves over each of several spans that end with the newest snapshot by `at`: all read at once."""
-    played = with_company(agents.filter(cohort__started_at__lte=at).only("cash", "model_id", "cohort", "family"))
-    known = lives({agent.family_id for agent in played}, at)
-    own = [known[agent.family_id][agent.pk] for agent in played if agent.pk in known[agent.family_id]]
+    played = [agent for agent in agents if agent.cohort.started_at <= at]
+    known = lives({agent.family.pk for agent in played}, at)
+    own = [life for agent in played if (life := known[agent.family.pk].get(agent.pk))]
     if not own:
         return {span: Performance(None, BUCKETS[0] if span is None else _bucket(span), [], {}, []) for span in spans}
     last = max(newest for _, newest in own)
@@ -91,11 +90,11 @@ def newest_snapshot() -> datetime | None:
     return Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()
 
 
-def release_changes(agents: Iterable[Agent]) -> list[ReleaseChange]:
+def release_changes(agents: Iterable[Agent | Player]) -> list[ReleaseChange]:
     """Where a family's agent is another model than its agent in the cohort before (family and cohort loaded)."""
-    by_family: dict[int, list[Agent]] = defaultdict(list)
+    by_family: dict[int, list[Agent | Player]] = defaultdict(list)
     for agent in sorted(agents, key=lambda agent: agent.cohort.number):
-        by_family[agent.family_id].append(agent)
+        by_family[agent.family.pk].append(agent)
     return [
         ReleaseChange(now.family.slug, now.cohort.number, now.cohort.started_at, before.model_id, now.model_id)
         for played in by_family.values()

@@ -10,10 +10,10 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.models import Agent, Family
-from cohorts.models import Cohort, Methodology
+from agents.models import Agent
 from markets.rest import INSTANT, Documented, JsonAlways, check_parameters, past_instant, query_parameter
 from scoring.performance import RANGES, Performance, performance
+from scoring.roster import roster
 
 WHOLE = "ALL"
 POINT = {
@@ -80,20 +80,21 @@ class Performances(GenericAPIView):
         name = request.query_params.get("range", WHOLE)
         if name not in RANGES:
             raise ValidationError({"range": [f"{name} is unknown; known are {', '.join(RANGES)}"]})
-        agents = self.get_queryset()
+        known = roster()
+        agents = known.players
         if (number := request.query_params.get("cohort")) is not None:
-            known = number.isascii() and number.isdigit() and len(number) < 10
-            if not (known and Cohort.objects.filter(number=number).exists()):
+            digits = number.isascii() and number.isdigit() and len(number) < 10
+            if not digits or known.cohort(int(number)) is None:
                 raise ValidationError({"cohort": [f"no cohort has the number {number}"]})
-            agents = agents.filter(cohort__number=number)
+            agents = [agent for agent in agents if agent.cohort.number == int(number)]
         if (slug := request.query_params.get("family")) is not None:
-            if not Family.objects.filter(slug=slug).exists():
+            if slug not in known.by_slug:
                 raise ValidationError({"family": [f"no family has the slug {slug}"]})
-            agents = agents.filter(family__slug=slug)
+            agents = [agent for agent in agents if agent.family.slug == slug]
         if (version := request.query_params.get("methodology")) is not None:
-            if not Methodology.objects.filter(version=version).exists():
+            if version not in {methodology.version for methodology in known.methodologies.values()}:
                 raise ValidationError({"methodology": [f"no methodology has the version {version}"]})
-            agents = agents.filter(cohort__methodology__version=version)
+            agents = [agent for agent in agents if agent.cohort.methodology.version == version]
         at = past_instant(request, "as_of") or timezone.now()
         curves = performance(agents, span=RANGES[name], at=at)
         return Response({"range": name, **_body(curves)})

@@ -6,11 +6,10 @@ from io import BytesIO
 from threading import Lock
 from typing import Any
 
-from agents.models import Agent, Family
-from cohorts.models import Methodology
 from scoring.charts import readable
 from scoring.performance import performance
 from scoring.revisions import BOARDS, PLAYERS, tokens
+from scoring.roster import roster
 from scoring.selected import selected_entries
 from scoring.services.boards import TRADING
 from scoring.services.forecast_boards import FORECAST
@@ -41,11 +40,12 @@ def picture_of(name: str, at: datetime) -> tuple[str, bytes] | None:
 
 def _leaderboard(at: datetime) -> bytes:
     """The mean value of each family over time, and who leads."""
-    found = performance(Agent.objects.filter(family__external=False), span=None, at=at)
-    families = {family.slug: family for family in Family.objects.all()}
+    known = roster()
+    found = performance([agent for agent in known.players if not agent.family.external], span=None, at=at)
+    families = known.by_slug
     entries = [entry for entry in selected_entries(TRADING) if not entry["external"]]
     figure, axes = _paper("Which model reads the future best?", _led(entries))
-    balance = float(Methodology.objects.current().starting_balance)
+    balance = float(known.methodology.starting_balance)
     axes.axhline(balance, color=SOFT, linewidth=1, linestyle=(0, (5, 4)))
     ends = []
     for slug, values in found.families.items():
@@ -70,7 +70,7 @@ def _forecasts(at: datetime) -> bytes:
         for entry in selected_entries(FORECAST)
         if entry["brier"] is not None and (not entry["reference"] or entry["forecaster"] in REFERENCES[:3])
     ]
-    families = {family.slug: family for family in Family.objects.all()}
+    families = roster().by_slug
     leader = next((entry for entry in shown if entry["rank"] == 1 and not entry["reference"]), None)
     told = f"{leader['display_name']} leads: Brier {score(leader['brier'])}, lower is better" if leader else ""
     figure, axes = _paper("Which model says what will happen?", told)

@@ -8,10 +8,10 @@ from rest_framework import serializers
 
 from agents.models import Forecast
 from markets.blocks import decimal_text
-from markets.models import Market, Outcome, Question, QuestionEntry, QuestionOption
+from markets.models import Market, Question, QuestionEntry
 from markets.rest import DecimalText, Filters, OptionalText, PresentFilter, ReferenceFilter, Row, Rows
 from scoring.forecast_api import ForecastRow
-from scoring.questions import option_prices, outcome_of
+from scoring.questions import option_prices, outcome_of, priced_options
 
 
 class QuestionOptionRow(serializers.Serializer):
@@ -126,16 +126,7 @@ class Questions(Rows):
     def get_queryset(self) -> QuerySet[Question]:
         questions = super().get_queryset()
         if self.shows("options", "outcome"):
-            # Of markets nothing but their sides' prices.
-            options = (
-                QuestionOption.objects.select_related("outcome")
-                .only("question", "name", "index", "happened", "outcome__market", "outcome__price")
-                .prefetch_related(
-                    Prefetch("outcome__market", Market.objects.only("pk")),
-                    Prefetch("outcome__market__outcomes", Outcome.objects.only("market", "price", "index")),
-                )
-            )
-            questions = questions.prefetch_related(Prefetch("options", options))
+            questions = questions.prefetch_related(Prefetch("options", priced_options()))
         if self.detail:
             questions = questions.defer(None)
         if self.shows("difficulties"):

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
-from markets.models import Question, QuestionOption
+from django.db.models import Count, Max, OuterRef, QuerySet, Subquery
+
+from markets.models import Outcome, Question, QuestionOption
 
 ONE, NOTHING = Decimal(1), Decimal(0)
 
@@ -17,23 +20,35 @@ class PricedOption:
     no_price: Decimal | None
 
 
+def priced_options() -> QuerySet[QuestionOption]:
+    """Options with the outcome that stands for each, and the price of its market's other side as `against`.
+
+    One by one: whole markets with their sides would be most of a page's time.
+    """
+    others = Outcome.objects.filter(market=OuterRef("outcome__market")).exclude(pk=OuterRef("outcome")).order_by()
+    only = others.values("market").annotate(number=Count("pk"), only=Max("price")).filter(number=1).values("only")
+    return (
+        QuestionOption.objects.select_related("outcome")
+        .only("question", "name", "index", "happened", "outcome__market", "outcome__price")
+        .annotate(against=Subquery(only))
+    )
+
+
 def option_prices(question: Question) -> list[PricedOption]:
-    """The options (with their outcomes' markets and these' outcomes) at the last accepted prices.
+    """The options, prefetched as `priced_options`, at the last accepted prices.
 
     An option without a market has what the others leave of 1.
     """
-    options = list(question.options.all())
+    options: Any = list(question.options.all())
     known = [option.outcome.price or NOTHING for option in options if option.outcome is not None]
     rest = max(NOTHING, ONE - sum(known, NOTHING))
     return [_priced(option, rest) for option in options]
 
 
-def _priced(option: QuestionOption, rest: Decimal) -> PricedOption:
+def _priced(option: Any, rest: Decimal) -> PricedOption:
     if option.outcome is None:
         return PricedOption(option, rest, ONE - rest)
-    price = option.outcome.price
-    others = [other for other in option.outcome.market.outcomes.all() if other.pk != option.outcome_id]
-    against = others[0].price if len(others) == 1 else None
+    price, against = option.outcome.price, option.against
     return PricedOption(option, price, ONE - price if against is None and price is not None else against)
 
 

@@ -11,13 +11,13 @@ from uuid import uuid4
 from django.db import connection
 
 from agents.models import Agent, Family
-from cohorts.models import Cohort
+from cohorts.models import Cohort, Methodology
 from markets.guards import Trigger
 from scoring import past
 from scoring.models import Leaderboard, Revision, Snapshot
 
 BOARDS, PLAYERS, SNAPSHOTS = "boards", "players", "snapshots"
-"""What has tokens. PLAYERS: who plays, in which cohorts, and what finished ones came to."""
+"""What has tokens. PLAYERS: who plays, in which cohorts, by which rules, and what finished ones came to."""
 THINGS = (BOARDS, PLAYERS, SNAPSHOTS, *past.THINGS.values())
 ANY = ("INSERT", "UPDATE", "DELETE")
 
@@ -40,10 +40,12 @@ class _Watch:
 def _watches() -> Iterator[_Watch]:
     snapshot, cohort = Snapshot._meta.db_table, Cohort._meta.db_table
     agent, family, board = Agent._meta.db_table, Family._meta.db_table, Leaderboard._meta.db_table
+    methodology = Methodology._meta.db_table
     for event in ANY:
         yield _Watch(board, event, (BOARDS,))
         yield _Watch(cohort, event, (PLAYERS,))
         yield _Watch(family, event, (PLAYERS,))
+        yield _Watch(methodology, event, (PLAYERS,))
         yield _Watch(snapshot, event, (SNAPSHOTS,))
     for event in ("INSERT", "DELETE"):
         yield _Watch(agent, event, (PLAYERS,))

@@ -10,7 +10,7 @@ from statistics import fmean
 from django.db.models import OuterRef, Subquery
 
 from agents.models import Agent, Position
-from agents.models.ledger import marked_value
+from agents.models.ledger import marked_value, to_cents
 from markets.fields import bare, stored_unit
 from markets.models import Outcome
 from scoring.models import BrierScore, Snapshot
@@ -65,16 +65,15 @@ def valuations(agents: Iterable[Agent], *, at: datetime | None = None) -> dict[i
         return _recorded(agents, at)
     held: dict[int, Decimal] = defaultdict(lambda: ZERO)
     positions = Position.objects.open().filter(agent__in=[a.pk for a in agents]).order_by()
-    # Bare columns, and each price once: a board looks at thousands of positions on hundreds of outcomes, and making
-    # objects and decimals for each would be most of its time.
-    rows = bare(positions.values_list("agent", "outcome", "shares"))
-    prices = dict(Outcome.objects.filter(pk__in={outcome for _, outcome, _ in rows}).values_list("pk", "price"))
-    unit = stored_unit(Position, "shares")
-    of_unit = {outcome: price * unit for outcome, price in prices.items() if price is not None}
-    for agent, outcome, shares in rows:
-        if outcome in of_unit:
-            held[agent] += marked_value(shares, ZERO, of_unit[outcome])
-    if len(of_unit) < len(prices):
+    # Bare columns: a board looks at thousands of positions, and making decimals of each would be most of its time.
+    unit = stored_unit(Position, "shares") * stored_unit(Outcome, "price")
+    unpriced = False
+    for agent, shares, price in bare(positions.values_list("agent", "shares", "outcome__price")):
+        if price is None:
+            unpriced = True
+        else:
+            held[agent] += to_cents(shares * price * unit)
+    if unpriced:
         for agent, cost_basis in positions.filter(outcome__price=None).values_list("agent", "cost_basis"):
             held[agent] += marked_value(ZERO, cost_basis, None)
     return {
@@ -102,7 +101,7 @@ def records(agents: Iterable[int], *, at: object = None) -> dict[int, Record]:
     if at is not None:
         scores = scores.filter(resolved_at__lte=at)
     bets: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    for agent, score, won in scores.order_by().values_list("agent", "score", "outcome"):
+    for agent, score, won in bare(scores.order_by().values_list("agent", "score", "outcome")):
         bets[agent].append((score, won))
     return {
         agent: Record(mean_score([score for score, _ in made]), len(made), win_rate([won for _, won in made]))

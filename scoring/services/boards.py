@@ -16,7 +16,6 @@ from agents.models.ledger import to_cents
 from cohorts.models import Cohort, Methodology
 from markets.models import Market
 from scoring import past
-from scoring.histories import with_company
 from scoring.metrics.brier import RANDOM_BRIER, skill_score
 from scoring.metrics.uncertainty import (
     bootstrap_means,
@@ -27,6 +26,7 @@ from scoring.metrics.uncertainty import (
     table_sums,
 )
 from scoring.models import BrierScore, Leaderboard
+from scoring.roster import with_company
 from scoring.services.bet_calibration import bet_calibration
 from scoring.valuations import Valuation, mean_score, valuations, win_rate
 

@@ -15,7 +15,7 @@ from agents.models import Agent, ChainLink, Decision, ModelCall, Position, Trade
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.models import Market, Universe
-from scoring.histories import with_company
+from scoring.roster import with_company
 from scoring.valuations import valuations
 from scoring.views.curves import agent_curves
 from scoring.views.standings import standings

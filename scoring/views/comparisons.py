@@ -7,15 +7,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Agent, Family
+from agents.models import Family
 from cohorts.forecasting import BLIND, PRICED
-from cohorts.models import Methodology
 from scoring.charts import reliability_chart
 from scoring.charts.marks import mark_of
 from scoring.compared import Comparison, Entry, pairs_of
 from scoring.compared import comparison as comparison_of
 from scoring.models import Leaderboard
 from scoring.performance import performance
+from scoring.roster import roster
 from scoring.services.boards import ALL_METHODOLOGIES
 from scoring.services.forecast_boards import FORECAST
 from scoring.services.head_to_head import POINTS, SETS_LOOKED_AT
@@ -74,11 +74,15 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     """Two families: both protocols, tests of the difference, their portfolios, and where they disagreed the most."""
     if first == second:
         raise Http404("a family differs from itself in nothing")
-    one, other = get_object_or_404(Family, slug=first), get_object_or_404(Family, slug=second)
+    known = roster()
+    one, other = (known.by_slug.get(slug) for slug in (first, second))
+    if one is None or other is None:
+        raise Http404(f"there is no family {first if one is None else second}")
     found = comparison_of(one, other)
-    whole = performance(Agent.objects.filter(family__in=[one, other]), span=None, at=timezone.now())
+    agents = [agent for agent in known.players if agent.family in (one, other)]
+    whole = performance(agents, span=None, at=timezone.now())
     curves = performance_curves(whole, {one.slug: one, other.slug: other})
-    balance = Methodology.objects.current().starting_balance
+    balance = known.methodology.starting_balance
     return render(
         request,
         "scoring/comparison.html",
@@ -100,7 +104,9 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "curves": curves,
             "chart": curves.chart(balance, height=320),
             "sets": SETS_LOOKED_AT,
-            "others": Family.objects.filter(external=False).exclude(pk__in=[one.pk, other.pk]).order_by("pk"),
+            "others": [
+                family for family in known.families.values() if not family.external and family not in (one, other)
+            ],
         },
     )
 

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_safe
 from agents.models import Agent, Decision, Elicitation, Family, Forecast, ModelCall, Release
 from cohorts.forecasting import BLIND, PRICED
 from scoring.charts import reliability_chart
-from scoring.histories import with_company
 from scoring.models import Leaderboard
 from scoring.reports import part, reliability
+from scoring.roster import with_company
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.services.forecast_boards import FORECAST
 from scoring.views.curves import family_curves

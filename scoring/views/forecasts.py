@@ -17,6 +17,7 @@ from markets.models import Question, QuestionOption
 from scoring.charts import Curve, LineChart, Reliability, curve_of, mark_of, order_chart, reliability_chart
 from scoring.models import Leaderboard
 from scoring.questions import outcome_text
+from scoring.roster import roster
 from scoring.services.forecast_boards import FORECAST, GAMMAS
 from scoring.services.forecast_panels import EXTREMISING, REFERENCES
 from scoring.views.curves import MOST_ROWS
@@ -56,7 +57,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     board = Leaderboard.objects.filter(
         protocol=FORECAST, arm=chosen.arm, methodology=chosen.methodology, category=chosen.category
     ).first()
-    families = {family.slug: family for family in Family.objects.all()}
+    families = roster().by_slug
     entries, report = (board.entries, board.report) if board else ([], {})
     names = {entry["forecaster"]: entry["display_name"] for entry in entries}
     return render(

@@ -7,19 +7,19 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, Min, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Agent, Chain, Decision, Family
-from cohorts.models import Cohort, Methodology
+from agents.models import Chain, Decision
+from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from markets.rest.filters import InstantField, InvalidValue
 from scoring.charts import Spark, spark
 from scoring.models import Leaderboard
 from scoring.performance import RANGES, performances
+from scoring.roster import roster, with_company
 from scoring.selected import selected_entries
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.services.forecast_boards import FORECAST
@@ -81,26 +81,23 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     categories = sorted({category for _, _, _, category, _ in on_record if category})
     chosen = _chosen(request, versions, categories, now)
     at = chosen.at or now
-    families = {family.slug: family for family in Family.objects.all()}
+    known = roster()
+    families, methodology = known.by_slug, known.methodology
     trading, forecast = (
         selected_entries(protocol, methodology=chosen.methodology, category=chosen.category, at=chosen.at)
         for protocol in (TRADING, FORECAST)
     )
-    agents = Agent.objects.filter(family__external=False)
-    if chosen.methodology:
-        agents = agents.filter(cohort__methodology__version=chosen.methodology)
+    agents = [
+        agent
+        for agent in known.players
+        if not agent.family.external and chosen.methodology in ("", agent.cohort.methodology.version)
+    ]
     span = RANGES[chosen.range]
     values = performances(agents, spans={None, span}, at=at)
     whole, curves = values[None], performance_curves(values[span], families)
-    methodology = Methodology.objects.current()
-    cohorts = Cohort.objects.aggregate(
-        first=Min("week_start"),
-        started=Count("pk", filter=Q(started_at__lte=at)),
-        active=Count("pk", filter=Q(status=Cohort.Status.ACTIVE)),
-    )
-    decisions = Decision.objects.filter(status=Decision.Status.COMPLETED)
-    if chosen.at:
-        decisions = decisions.filter(decided_at__lte=chosen.at)
+    cohorts = known.cohorts.values()
+    first = min((cohort.week_start for cohort in cohorts), default=None)
+    playing = any(cohort.status == Cohort.Status.ACTIVE for cohort in cohorts)
     sparks = _sparks(whole.families, methodology.starting_balance)
     return render(
         request,
@@ -121,26 +118,43 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "market": next((entry for entry in forecast if entry["forecaster"] == SHOWN_REFERENCES[0]), None),
             "externals": any(entry["external"] for entry in [*trading, *forecast]),
             "most_cohorts": max((entry["cohorts"] for entry in trading), default=0),
-            "filters": _filters(chosen, versions, categories, _sundays(cohorts["first"], whole.as_of, now)),
+            "filters": _filters(
+                chosen,
+                versions,
+                categories,
+                _sundays(first, whole.as_of, now),
+            ),
             "ranges": [
                 {"name": name, "query": chosen.link(range=name), "here": name == chosen.range} for name in RANGES
             ],
             "curves": curves,
             "chart": curves.chart(methodology.starting_balance),
             "methodology": methodology,
-            "cohorts": cohorts["started"],
-            "decisions": decisions.select_related("agent__family", "cohort").order_by("-decided_at", "-pk")[
-                :LATEST_DECISIONS
-            ],
+            "cohorts": sum(cohort.started_at <= at for cohort in cohorts),
+            "decisions": _latest(chosen.at),
             "next_run": next_decision_run(now),
             "now": now,
             "newest_snapshot": whole.as_of,
             "stale": bool(
-                cohorts["active"] and chosen.at is None and whole.as_of is not None and now - whole.as_of > STALE_AFTER
+                playing and chosen.at is None and whole.as_of is not None and now - whole.as_of > STALE_AFTER
             ),
             "chains": list(Chain.objects.filter(length__gt=0)),
         },
     )
+
+
+def _latest(at: datetime | None) -> list[Decision]:
+    """The last decisions that were completed by an instant, by now without one, with their agents and cohorts."""
+    completed = Decision.objects.filter(status=Decision.Status.COMPLETED).select_related("agent")
+    if at is not None:
+        completed = completed.filter(decided_at__lte=at)
+    of_agent = ("agent__cohort", "agent__family")
+    shown = ("cohort", "week", "status", "action", "fallback", "reasoning", "decided_at", *of_agent)
+    latest = list(completed.only(*shown).order_by("-decided_at", "-pk")[:LATEST_DECISIONS])
+    with_company(decision.agent for decision in latest)
+    for decision in latest:
+        Decision.cohort.field.set_cached_value(decision, decision.agent.cohort)
+    return latest
 
 
 def _chosen(request: HttpRequest, versions: Sequence[str], categories: Sequence[str], now: datetime) -> Chosen:

@@ -15,10 +15,10 @@ from agents.models import Elicitation, Family, Forecast, ModelCall, RefusedForec
 from agents.records import canonical
 from agents.services.chain import task_record
 from cohorts.forecasting import BLIND, PRICED
-from markets.models import Question, QuestionEntry, QuestionOption
+from markets.models import Market, Question, QuestionEntry, QuestionOption
 from scoring.charts import Curve, LineChart, curve_of
 from scoring.models import ForecastScore
-from scoring.questions import option_prices, outcome_text
+from scoring.questions import option_prices, outcome_text, priced_options
 from scoring.views.calls import latency_ms, said
 from scoring.views.curves import Curves
 
@@ -54,7 +54,7 @@ class Sheet:
 @require_safe
 def question(request: HttpRequest, pk: int) -> HttpResponse:
     """One question: its options, prices and everybody's probabilities side by side, why, and how it ended."""
-    options = QuestionOption.objects.select_related("outcome").prefetch_related("outcome__market__outcomes")
+    options = priced_options().prefetch_related(Prefetch("outcome__market", Market.objects.only("question")))
     asked = get_object_or_404(
         Question.objects.select_related("market").prefetch_related(Prefetch("options", options), "difficulties"), pk=pk
     )

@@ -13,6 +13,7 @@ from agents.models import Agent, Family
 from cohorts.models import Cohort, Methodology
 from scoring.models import Leaderboard
 from scoring.performance import BUCKETS, MOST_BUCKETS, RANGES, performance, performances
+from scoring.roster import roster
 from scoring.services.scores import compute_scores
 from scoring.views.curves import family_curves
 from tests.factories import (
@@ -135,7 +136,7 @@ def test_curves_can_be_narrowed_to_the_cohorts_of_a_version(client: Client) -> N
 def test_several_spans_are_read_at_once_and_each_is_what_it_is_alone(client: Client) -> None:
     play_week()
     play_week()
-    agents, at = Agent.objects.all(), WEEK + 30 * DAY
+    agents, at = roster().players, WEEK + 30 * DAY
     alone = {}
     with CaptureQueriesContext(connection) as apart:
         for span in RANGES.values():

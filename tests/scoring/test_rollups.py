@@ -15,8 +15,9 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
 from cohorts.models import Cohort
-from scoring.histories import agent_values, family_values, with_company
+from scoring.histories import agent_values, family_values
 from scoring.models import FamilyTotal, Snapshot
+from scoring.roster import with_company
 from scoring.services.retention import prune_snapshots
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
 from tests.tampering import lifted
