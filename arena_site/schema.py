@@ -1,6 +1,10 @@
 """What the OpenAPI description says of all endpoints alike: headers, examples, and which fields may be left out."""
 
-from typing import Any
+from typing import Any, ClassVar
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from drf_spectacular.views import SpectacularAPIView
 
 from markets.rest import PROBLEM, Rows
 
@@ -33,6 +37,28 @@ EXAMPLES: dict[str, Any] = {
     "rank": 1,
 }
 BY_FORMAT = {"date-time": "2026-03-08T00:05:00Z", "decimal": "1250.00", "uri": "/api/v1/trades/?page=2"}
+
+
+class Description(SpectacularAPIView):
+    """The description of the API: put together once for a process, since it changes with the code alone."""
+
+    _kept: ClassVar[dict[str, bytes]] = {}
+    """As it is sent, by media type."""
+
+    def _get_schema_response(self, request: Any) -> HttpResponseBase:
+        if request.GET.keys() - {"format"}:
+            return super()._get_schema_response(request)  # type: ignore[no-any-return]
+        renderer = request.accepted_renderer
+        if renderer.media_type not in self._kept:
+            described = super()._get_schema_response(request).data
+            self._kept[renderer.media_type] = renderer.render(described, renderer.media_type, {})
+        filename = self._get_filename(request, None)
+        charset = f"; charset={renderer.charset}" if renderer.charset else ""
+        return HttpResponse(
+            self._kept[renderer.media_type],
+            content_type=f"{renderer.media_type}{charset}",
+            headers={"Content-Disposition": f'inline; filename="{filename}"'},
+        )
 
 
 def completed(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:

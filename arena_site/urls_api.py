@@ -2,11 +2,12 @@
 
 from csp.decorators import csp_update
 from django.urls import include, path, re_path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from arena_site.api import router, unknown_path
 from arena_site.exports_api import export_download
 from arena_site.jobs_api import Jobs
+from arena_site.schema import Description
 from arena_site.submissions_api import Openings, Submissions
 from scoring.calibration_api import Calibrations
 from scoring.comparison_api import Comparisons
@@ -24,7 +25,7 @@ urlpatterns = [
     path("v1/performance/", Performances.as_view(), name="performance"),
     path("v1/submissions/", Submissions.as_view(), name="submissions"),
     path("v1/submissions/open/", Openings.as_view(), name="submissions-open"),
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("schema/", Description.as_view(), name="schema"),
     path("docs/", docs, name="api-docs"),
     re_path(r"", unknown_path),
 ]

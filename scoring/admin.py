@@ -1,6 +1,6 @@
 """Snapshots, Brier scores and leaderboards, for the operator."""
 
-from collections.abc import Sequence
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -43,7 +43,7 @@ class SnapshotAdmin(ReadOnlyAdmin):
     search_help_text = "An agent's name. Once a day is chosen, every column can be sorted by."
     ordering = ("-taken_at", "agent_id")
 
-    def get_sortable_by(self, request: HttpRequest) -> Sequence[str]:
+    def get_sortable_by(self, request: HttpRequest) -> Any:
         # Of all days together, the database would sort the whole table by a column that no index holds.
         return self.list_display if "day" in request.GET else ("taken_at", "agent")
 

@@ -94,7 +94,7 @@ class Agents(Rows):
 
     def valued(self, found: Sequence[Any]) -> Sequence[Any]:
         """The agents, each with its `worth` at the last accepted prices and its `record`: a query each, if shown."""
-        agents: Sequence[Any] = with_company(found)
+        agents: Sequence[Any] = with_company(found) if self.shows("cohort", "family", *WORTH) else found
         if self.shows(*WORTH):
             worth = valuations(agents)
             for agent in agents:

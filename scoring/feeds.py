@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.syndication.views import Feed
-from django.db.models import Prefetch, Q
+from django.db.models import F, Prefetch, Q
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
 from agents.models import Decision, Position, Trade
 from markets.models import Market
+from scoring.roster import with_company
 from scoring.templatetags.arena import money, plain, price, shares, signed_money
 
 ITEMS = 50
@@ -32,17 +33,21 @@ class Decisions(Feed):  # type: ignore[type-arg]
         return reverse("leaderboard")
 
     def items(self) -> Iterable[Decision]:
-        trades = Trade.objects.select_related("market", "outcome").defer("market__description").order_by("sequence")
+        # Of trades and markets what is told of them alone: a feed tells of hundreds.
+        trades = Trade.objects.only("decision", "kind", "shares", "price", "amount").order_by("sequence")
+        trades = trades.annotate(bought=F("outcome__side"), question=F("market__question"))
         completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-decided_at", "-pk")
-        return completed.select_related("agent__family", "cohort").prefetch_related(Prefetch("trades", trades))[:ITEMS]
+        told = completed.select_related("agent").defer("error").prefetch_related(Prefetch("trades", trades))[:ITEMS]
+        with_company(decision.agent for decision in told)
+        return told
 
     def item_title(self, item: Any) -> str:
         said = "HOLD by fallback" if item.fallback else item.action
-        return plain(f"{item.agent.family.display_name}: {said}, cohort {item.cohort.number}, week {item.week}")
+        return plain(f"{item.agent.family.display_name}: {said}, cohort {item.agent.cohort.number}, week {item.week}")
 
     def item_description(self, item: Any) -> str:
         done = [
-            f"{t.kind} {shares(t.shares)} {t.side} at {price(t.price)} for {money(t.amount)}: {t.market.question}"
+            f"{t.kind} {shares(t.shares)} {t.bought} at {price(t.price)} for {money(t.amount)}: {t.question}"
             for t in item.trades.all()
         ]
         return _text([*done, item.reasoning[:SUMMARY]])
@@ -74,16 +79,19 @@ class Resolutions(Feed):  # type: ignore[type-arg]
         ended = Market.objects.filter(Q(followed=True) | Q(asked=True)).filter(
             status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED)
         )
-        positions = Position.objects.select_related("agent__family", "agent__cohort", "outcome").order_by("pk")
+        positions = Position.objects.only("market", "realized_pnl", "agent__family", "agent__cohort").order_by("pk")
+        positions = positions.select_related("agent").annotate(held=F("outcome__side"))
         ended = ended.select_related("winning_outcome").defer("description").order_by("-resolved_at", "-pk")
-        return ended.prefetch_related(Prefetch("positions", positions))[:ITEMS]
+        told = ended.prefetch_related(Prefetch("positions", positions))[:ITEMS]
+        with_company(position.agent for market in told for position in market.positions.all())
+        return told
 
     def item_title(self, item: Any) -> str:
         return plain(f"{item.winning_side or 'Cancelled'}: {item.question}")
 
     def item_description(self, item: Any) -> str:
         held = [
-            f"{p.agent.family.display_name}, cohort {p.agent.cohort.number}, {p.side}: {signed_money(p.realized_pnl)}"
+            f"{p.agent.family.display_name}, cohort {p.agent.cohort.number}, {p.held}: {signed_money(p.realized_pnl)}"
             for p in item.positions.all()
         ]
         return _text(held or ["No agent held it."])

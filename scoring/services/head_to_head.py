@@ -12,9 +12,11 @@ from django.db.models.functions import Cast
 
 from agents.models import Family, Forecast, Trade
 from cohorts.models import Cohort
+from markets.fields import bare, stored_unit
 from markets.models import Market, Question, QuestionEntry, QuestionOption, QuestionSet
 from scoring.metrics.pairs import paired_tests
 from scoring.metrics.panel import from_arrays
+from scoring.roster import roster
 
 SETS_LOOKED_AT = 7
 """The newest question sets that disagreements are looked for in."""
@@ -82,14 +84,15 @@ def meetings(
     `returns` are those of the trading board: of each family's slug by the cohort's number, as JSON has it. Of external
     agents none but these two take part.
     """
-    apart = set(Family.objects.filter(external=True).values_list("slug", flat=True)) - {first.slug, second.slug}
+    known = roster()
+    apart = {family.slug for family in known.families.values() if family.external} - {first.slug, second.slug}
     families = [slug for slug in returns if slug not in apart]
     numbers = sorted({int(number) for slug in families for number in returns[slug]})
     mine, theirs = returns.get(first.slug, {}), returns.get(second.slug, {})
     both = sorted((int(number) for number in mine.keys() & theirs.keys()), reverse=True)
     if not both:
         return [], None
-    cohorts = Cohort.objects.in_bulk(both, field_name="number")
+    cohorts = {cohort.number: cohort for cohort in known.cohorts.values()}
     found = [Meeting(cohorts[number], mine[str(number)], theirs[str(number)]) for number in both]
     table = np.array([[returns[slug].get(str(number), np.nan) for number in numbers] for slug in families])
     return found, _tested(table, families.index(first.slug), families.index(second.slug))
@@ -183,7 +186,7 @@ def opposed(first: Family, second: Family, *, most: int) -> tuple[list[Opposed],
         .annotate(amount=Sum("amount"))
     )
     sides: dict[int, dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
-    for market, family, side, amount in bought:
+    for market, family, side, amount in bare(bought):
         sides[market][family][side] = amount
     against = []
     for market, by_family in sides.items():
@@ -195,8 +198,9 @@ def opposed(first: Family, second: Family, *, most: int) -> tuple[list[Opposed],
     markets = Market.objects.select_related("winning_outcome").defer("description").in_bulk(
         [market for _, market, _, _ in against[:most]]
     )  # fmt: skip
+    unit = stored_unit(Trade, "amount")
     rows = [
-        Opposed(markets[market], *mine, *theirs, markets[market].winning_side)
+        Opposed(markets[market], mine[0], mine[1] * unit, theirs[0], theirs[1] * unit, markets[market].winning_side)
         for _, market, mine, theirs in against[:most]
     ]
     return rows, len(against)

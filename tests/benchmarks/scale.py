@@ -86,37 +86,39 @@ def timed(address: tuple[str, int], path: str, number: int, connections: int, ch
 
 
 def paths() -> list[str]:
-    """Every list and one of its rows, the curves, and every page."""
-    from agents.models import Agent, Decision, Forecast
+    """Every list and one of its rows, the curves, boards of now and of then, and every page; the API's first."""
+    from agents.models import Agent, Decision
     from arena_site.api import ENDPOINTS
-    from markets.models import Market, Question, Universe
+    from markets.models import Market, Universe
+    from scoring.models import Snapshot
 
-    found = [f"/api/v1/{name}/" for name in ENDPOINTS] + [f"/api/v1/performance/?range={r}" for r in ("1D", "1M")]
-    found += [*KEPT[1:], "/api/v1/leaderboard/?protocol=forecast"]
     agent, market = Agent.objects.select_related("family").order_by("pk")[3], Market.objects.order_by("pk")[7]
-    decision, question = Decision.objects.order_by("-pk")[3], Question.objects.order_by("pk").first()
+    decision, universe = Decision.objects.order_by("-pk")[3], Universe.objects.order_by("pk")[0]
     slug = agent.family.slug
-    rows = {
-        "agents": agent.pk, "cohorts": 1, "families": slug, "markets": market.pk, "decisions": decision.pk,
-        "universes": Universe.objects.order_by("pk").values_list("pk", flat=True)[0],
-        "questions": question.pk if question else None,
-        "forecasts": Forecast.objects.order_by("pk").values_list("pk", flat=True).first(),
-    }  # fmt: skip
+    chosen = {"agents": agent.pk, "markets": market.pk, "decisions": decision.pk, "universes": universe.pk}
+    rows = {name: chosen.get(name) or _some_row(view) for name, view in ENDPOINTS.items()} | {"families": slug}
+    then = f"{Snapshot.objects.order_by('-taken_at').values_list('taken_at', flat=True)[0]:%Y-%m-15}"
+    found = [f"/api/v1/{name}/" for name in ENDPOINTS]
     found += [f"/api/v1/{name}/{key}/" for name, key in rows.items() if key is not None]
-    found += ["/", "/cohorts/", "/cohorts/1/", f"/models/{slug}/", f"/cohorts/1/{slug}/", "/markets/"]
-    found += [f"/markets/{market.pk}/", f"/decisions/{decision.pk}/", "/methodology/", "/about/", *further_pages(rows)]
+    curves = ("range=1D", "range=1M", f"cohort={agent.cohort_id}", f"family={slug}", f"as_of={then}")
+    found += [KEPT[1], *(f"{KEPT[1]}?{query}" for query in curves)]
+    found += [f"{KEPT[0]}?{query}" for query in ("protocol=forecast", f"as_of={then}")]
+    found += [f"{KEPT[0]}?protocol=forecast&as_of={then}"]
+    found += ["/api/v1/calibration/", "/api/v1/comparisons/gpt-5.1/grok-4/", "/api/schema/", "/api/docs/"]
+    found += ["/", f"/?as_of={then}", "/cohorts/", "/cohorts/1/", f"/cohorts/1/{slug}/", f"/cohorts/1/{slug}/trades/"]
+    found += ["/models/", f"/models/{slug}/", "/markets/", f"/markets/{market.pk}/", f"/decisions/{decision.pk}/"]
+    found += [f"/universes/{universe.pk}/", f"/universes/{universe.pk}/{market.pk}/", "/calibration/", "/forecasts/"]
+    found += [f"/{name}/{rows[name]}/" for name in ("forecasts", "questions") if rows[name] is not None]
+    found += ["/compare/", "/compare/gpt-5.1/grok-4/", "/methodology/", "/methodology/v1/", "/about/", "/imports/"]
+    found += ["/feeds/decisions.atom", "/feeds/resolutions.atom", "/sitemap.xml"]
     return sorted(dict.fromkeys(found), key=lambda path: (not path.startswith("/api/"), path))
 
 
-def further_pages(rows: dict[str, Any]) -> Iterator[str]:
-    """Pages of the contract that the site may not have yet."""
-    from django.urls import Resolver404, resolve
-
-    pages = ["/forecasts/", f"/questions/{rows['questions']}/", "/compare/gpt-5.1/grok-4/", "/calibration/"]
-    for page in pages:
-        with suppress(Resolver404):
-            resolve(page)
-            yield page
+def _some_row(view: Any) -> Any:
+    """What names one row of a list; None where there is none, or no address of one."""
+    if not hasattr(view, "retrieve"):
+        return None
+    return view.queryset.order_by("pk").values_list(view.lookup_field, flat=True).first()
 
 
 def bar(path: str) -> float:
