@@ -6,8 +6,9 @@ from typing import Any
 from cohorts.forecasting import PRICED
 from scoring.models import Leaderboard
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING, category_entries, trading_entries
-from scoring.services.forecast_boards import FORECAST, entries_at
+from scoring.services.forecast_boards import FORECAST
 from scoring.services.forecast_panels import Selection
+from scoring.services.past_boards import entries_at
 
 PROTOCOLS = (TRADING, FORECAST)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Count, Q, Sum
 
 from agents.models import Elicitation, Family, Forecast, ModelCall, RefusedForecast, Trade
-from markets.models import Question, QuestionSet, QuestionSheet
+from markets.models import QuestionSet, QuestionSheet
 from scoring import past
 from scoring.metrics.agreement import agreement
 from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
@@ -30,7 +30,6 @@ from scoring.services.forecast_panels import (
     family_slugs,
     last_words,
     panels,
-    roster,
 )
 from scoring.services.words_and_bets import by_family, points, spoken_bets
 
@@ -57,8 +56,6 @@ RANKING = (
 )  # fmt: skip
 """What ranks forecasters, besides the averaged returns."""
 ATTENDED = ("cost_usd", "declined", "refused", "asked")
-NOBODY = ""
-"""A family that never says anything: what its entry says, it says of everyone who had not spoken by then."""
 FORM = 2
 """Of what is stored: boards of an older one are made again, although they rest on the same."""
 
@@ -109,7 +106,7 @@ def forecast_board(
     if slow := tuple(metric for metric in metrics if metric in SLOWLY_FITTED):
         _join(found, _fitted(last_words(asked), families, slow))
     everybody = found["forecasters"] | found["references"] | _outsiders(asked, families, externals, averaged, slow)
-    names = _display_names([*families, *externals])
+    names = display_names([*families, *externals])
     questions = _questions_answered(asked, [*families, *externals])
     entries = [
         {
@@ -127,70 +124,7 @@ def forecast_board(
         for name, figures in everybody.items()
     ]
     report = _report(found, asked) | {"agreement": _agreement(entries)} if reported else {}
-    return Board(_ranked(entries), report)
-
-
-def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]:
-    """The averaged figures of a board as it stood at the selection's instant; what is fitted or was spent is null."""
-    found = past.stored(past.Key(FORECAST, _kept_under(selection), selection.arm, category), selection.until)
-    if found is None:
-        found = spoken_entries([e for e in asked_entries(selection) if category in ("", e.category)])
-    spoken = {entry["forecaster"]: entry for entry in found}
-    families = roster(selection).order_by("pk").values_list("slug", "display_name", "external")
-    names = _display_names([])
-    entries = [
-        spoken.get(slug, spoken[NOBODY])
-        | {"forecaster": slug, "family": slug, "display_name": name, "external": external}
-        for slug, name, external in families
-    ]
-    entries += [spoken[name] | {"display_name": names[name]} for name in REFERENCES]
-    empty = dict.fromkeys(("family", "rank", "rank_low", "rank_high", *FIGURES, *ATTENDED))
-    return _ranked([empty | entry for entry in entries])
-
-
-def spoken_entries(asked: Sequence[AskedEntry]) -> list[dict[str, Any]]:
-    """What these entries say of whoever spoke on them, of the references and of NOBODY, without what is null.
-
-    Who else stands on the board, and by which name, is none of it: the figures of others do not depend on the silent.
-    """
-    families = sorted({slug for entry in asked for slug in entry.said})
-    externals = sorted({slug for entry in asked for slug in entry.apart})
-    board = forecast_board(asked, [*families, NOBODY], externals=externals, reported=False)
-    return [
-        {key: value for key, value in entry.items() if key not in ("rank", "display_name") and value is not None}
-        for entry in sorted(board.entries, key=lambda entry: entry["forecaster"])
-    ]
-
-
-def keep_past_boards(selection: Selection, *, most: int) -> int:
-    """Makes those boards of past instants that are not on record, the newest first; returns how many."""
-    under = past.token(FORECAST)
-    resolved = Question.objects.filter(status=Question.Status.RESOLVED).order_by()
-    ends = past.Ends.of(resolved.values_list("category", "resolved_at").distinct())  # type: ignore[arg-type]
-    board = past.Key(FORECAST, selection.methodology, selection.arm)
-    if not (lacking := past.lacking(board, ends, under)[:most]):
-        return 0
-    asked = asked_entries(selection)
-    ended = dict(resolved.values_list("pk", "resolved_at"))
-    known: dict[tuple[str, int], list[dict[str, Any]]] = {}
-
-    def made() -> Iterator[tuple[past.Lacking, list[dict[str, Any]]]]:
-        for one in lacking:
-            of_board = [e for e in asked if one.key.category in ("", e.category)]
-            by_then = [e for e in of_board if (ended.get(e.question) or past.FOREVER) <= one.since]
-            which = (one.key.category, len(by_then))  # later ones hold all that earlier ones do
-            if which not in known:
-                known[which] = spoken_entries(by_then)
-            yield one, known[which]
-
-    return past.keep(made(), FORECAST, under)
-
-
-def _kept_under(selection: Selection) -> str:
-    """The methodology under which a selection's past boards are kept: a single version's are those over all."""
-    version = selection.methodology
-    others = QuestionSet.objects.exclude(methodology=version)
-    return version if version and others.exists() else ALL_METHODOLOGIES
+    return Board(ranked(entries), report)
 
 
 def _outsiders(
@@ -345,7 +279,8 @@ def _present(entry: AskedEntry) -> Iterable[str]:
         yield from ensembles
 
 
-def _ranked(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def ranked(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries in the order of a board, best first, each with its rank; externals, who have none, come last."""
     families = [e for e in entries if not (e["reference"] or e["external"])]
     scores = [e["brier"] for e in families if e["brier"] is not None]
     for entry in entries:
@@ -360,7 +295,8 @@ def _ranked(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(entries, key=order)
 
 
-def _display_names(families: Sequence[str]) -> dict[str, str]:
+def display_names(families: Sequence[str]) -> dict[str, str]:
+    """What families, by their slugs, and references are called."""
     known = dict(Family.objects.filter(slug__in=families).order_by().values_list("slug", "display_name"))
     return {slug: known.get(slug, slug) for slug in families} | {
         name: name.replace("_", " ").capitalize() for name in REFERENCES

@@ -77,10 +77,10 @@ class Panels(NamedTuple):
 
 def family_slugs(selection: Selection, *, external: bool = False) -> list[str]:
     """Who stands on the boards of a selection: every active family, and whoever was asked; or those from outside."""
-    return list(roster(selection).filter(external=external).order_by("pk").values_list("slug", flat=True))
+    return list(on_board(selection).filter(external=external).order_by("pk").values_list("slug", flat=True))
 
 
-def roster(selection: Selection) -> QuerySet[Family]:
+def on_board(selection: Selection) -> QuerySet[Family]:
     """Everybody who stands on the boards of a selection."""
     asked = Elicitation.objects.filter(sheet__arm=selection.arm, family=OuterRef("pk"))
     if selection.methodology:

@@ -20,7 +20,7 @@ from markets.services.endings import questions_reconsider
 from scoring import past
 from scoring.models import BrierScore, PastBoard, Revision
 from scoring.selected import PROTOCOLS, selected_entries
-from scoring.services import boards, forecast_boards, scores
+from scoring.services import boards, forecast_boards, past_boards, scores
 from scoring.services.forecast_panels import Selection
 from scoring.services.past_boards import MANY, past_boards_keep
 from scoring.services.scores import scores_forget
@@ -242,7 +242,7 @@ def test_what_a_change_reaches_is_no_longer_on_record(season: None, name: str) -
     if protocol == "trading":
         boards.keep_past_scores("")
     else:
-        forecast_boards.keep_past_boards(Selection("priced"), most=100)
+        past_boards.keep_past_boards(Selection("priced"), most=100)
     assert all(on_record(at, protocol) for at in INSTANTS)
     assert everything(protocols=[protocol]) == after
 
@@ -318,27 +318,27 @@ def test_each_of_several_methodologies_has_boards_of_its_own(season: None) -> No
 
 def test_what_changes_while_boards_are_made_is_on_none_of_them(season: None, monkeypatch: pytest.MonkeyPatch) -> None:
     PastBoard.objects.all().delete()
-    make = forecast_boards.spoken_entries
+    make = past_boards.spoken_entries
 
     def meanwhile(asked: Any) -> Any:
         made = make(asked)
         Question.objects.filter(resolved_at=WEEK + 2 * DAY).update(closed_at=WEEK)
         return made
 
-    monkeypatch.setattr(forecast_boards, "spoken_entries", meanwhile)
-    assert forecast_boards.keep_past_boards(Selection("priced"), most=100) == 0
+    monkeypatch.setattr(past_boards, "spoken_entries", meanwhile)
+    assert past_boards.keep_past_boards(Selection("priced"), most=100) == 0
     monkeypatch.undo()
-    assert forecast_boards.keep_past_boards(Selection("priced"), most=100) == 11
+    assert past_boards.keep_past_boards(Selection("priced"), most=100) == 11
     truth([END])
 
 
 def test_boards_are_made_the_newest_first_and_no_more_than_asked_for(season: None) -> None:
     PastBoard.objects.all().delete()
-    assert forecast_boards.keep_past_boards(Selection("priced"), most=2) == 2
+    assert past_boards.keep_past_boards(Selection("priced"), most=2) == 2
     assert (on_record(END), on_record(WEEK + 2 * DAY)) == (True, False)
     truth([WEEK + 2 * DAY, END])
-    assert forecast_boards.keep_past_boards(Selection("priced"), most=100) == 9
-    assert forecast_boards.keep_past_boards(Selection("priced"), most=100) == 0
+    assert past_boards.keep_past_boards(Selection("priced"), most=100) == 9
+    assert past_boards.keep_past_boards(Selection("priced"), most=100) == 0
 
 
 def test_nothing_is_kept_where_no_trigger_watched(season: None) -> None:
