@@ -46,7 +46,7 @@ def lives(families: Iterable[int], until: datetime) -> dict[int, dict[int, Life]
         cursor.execute(sql, [connection.ops.adapt_datetimefield_value(until)])
         rows = cursor.fetchall()
     # Agents of one cohort began together: each instant is made once.
-    instants = {bare: instant(bare) for row in rows for bare in row[2:] if bare is not None}
+    instants: Any = {bare: instant(bare) for row in rows for bare in row[2:]}
     for family, holder, first, last in rows:
         if last is not None:
             found[family][holder] = (instants[first], instants[last])

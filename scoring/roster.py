@@ -72,7 +72,7 @@ def _read() -> Roster:
     for cohort in cohorts.values():
         Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
     rows = Agent.objects.values_list("pk", "family", "cohort", "model_id", "cash")
-    players = [Player(pk, families[family], cohorts[cohort], *rest) for pk, family, cohort, *rest in rows]
+    players = [Player(pk, families[family], cohorts[cohort], model, cash) for pk, family, cohort, model, cash in rows]
     return Roster(families, cohorts, methodologies, players)
 
 

@@ -21,6 +21,11 @@ from markets.blocks import json_number
 ENDED_IN = (ModelCall.Result.ANSWERED, ModelCall.Result.MALFORMED, ModelCall.Result.DECLINED)
 """What the last call of a completed task came to."""
 CHUNK = 200
+RECORDED: dict[type[Task], tuple[str, ...]] = {
+    Decision: ("agent__family", "cohort__methodology", "universe"),
+    Elicitation: ("sheet__question_set", "family", "release", "methodology"),
+}
+"""What a task's record tells of other rows than its own."""
 
 
 def chain_append(task: Task) -> ChainLink:

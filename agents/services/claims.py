@@ -11,7 +11,7 @@ from django.db.models import Exists
 from django.utils import timezone
 
 from agents.models import ModelCall, Task
-from agents.services.chain import chain_append
+from agents.services.chain import RECORDED, chain_append
 from markets.models import Universe
 
 T = TypeVar("T", bound=Task)
@@ -44,7 +44,8 @@ class Claim(Generic[T]):
         """
         with transaction.atomic():
             self._write(claim_token=None, lease_until=None, **fields)
-            task = cast(T, type(self.task).objects.get(pk=self.task.pk))
+            model = type(self.task)
+            task = cast(T, model.objects.select_related(*RECORDED[model]).get(pk=self.task.pk))
             if task.status == Task.Status.COMPLETED:
                 chain_append(task)
         return task

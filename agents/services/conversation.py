@@ -33,14 +33,17 @@ def converse(claim: Claim[T], conversation: Conversation[T], *, asking: Asking) 
 
 def _converse(claim: Claim[T], conversation: Conversation[T], asking: Asking) -> T:
     """Goes on from whatever calls are stored already."""
-    while (task := concluded(claim, conversation)) is None:
-        ask(asking, claim, *what_next(claim.task, conversation.prompt))
+    while (task := _concluded(calls := _heard(claim.task), claim, conversation)) is None:
+        ask(asking, claim, *_what_next(calls, claim.task, conversation.prompt))
     return task
 
 
 def concluded(claim: Claim[T], conversation: Conversation[T]) -> T | None:
     """The task at its end, or failed for now, by the calls that are stored; None where another answer is due."""
-    calls = _heard(claim.task)
+    return _concluded(_heard(claim.task), claim, conversation)
+
+
+def _concluded(calls: list[ModelCall], claim: Claim[T], conversation: Conversation[T]) -> T | None:
     last = calls[-1] if calls else None
     if last is not None and last.result == ModelCall.Result.ANSWERED:
         return conversation.carry_out(last)
@@ -54,7 +57,11 @@ def concluded(claim: Claim[T], conversation: Conversation[T]) -> T | None:
 
 def what_next(task: Task, prompt: Callable[[str], Prompt]) -> tuple[Prompt, int]:
     """The prompt for the next answer, with a note on what was wrong with the last one, and which attempt it is."""
-    judged = _judged(_heard(task))
+    return _what_next(_heard(task), task, prompt)
+
+
+def _what_next(calls: list[ModelCall], task: Task, prompt: Callable[[str], Prompt]) -> tuple[Prompt, int]:
+    judged = _judged(calls)
     return prompt(_retry_note(judged, task.retries)), len(judged) + 1
 
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from django.db import transaction
 from django.utils import timezone
@@ -22,10 +23,12 @@ from cohorts.forecasting import ForecastRules
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from markets.failpoints import reached
-from markets.models import QuestionSet, QuestionSheet, Universe
+from markets.models import QuestionEntry, QuestionSet, QuestionSheet, Universe
 from markets.models.question import day_of
 from markets.services.questions import Freeze, NoQuestions, question_set_extend, question_set_freeze
 from markets.sources.polymarket import Clob
+
+Entries = Callable[[QuestionSheet], list[QuestionEntry]]
 
 log = logging.getLogger(__name__)
 
@@ -65,15 +68,12 @@ def run_forecasts(
     if len(open_sets) < len(sets):
         report.log.append(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
     releases = releases_asked(methodology, at)
-    work = [
-        (sheet, release)
-        for asked in open_sets
-        for release in releases
-        for sheet in asked.sheets.select_related("question_set")
-    ]
+    sheets = {asked.pk: list(asked.sheets.select_related("question_set")) for asked in open_sets}
+    work = [(sheet, release) for asked in open_sets for release in releases for sheet in sheets[asked.pk]]
+    entries = cache(entries_of)
     for done, (sheet, release) in enumerate(work):
         progress(done, len(work), f"{release.display_name}, {sheet.arm}, sheet {sheet.number}")
-        _elicit(sheet, release, methodology, asking=asking, at=at, began=began, report=report)
+        _elicit(sheet, release, methodology, entries=entries, asking=asking, at=at, began=began, report=report)
     progress(len(work), len(work), "")
     return report
 
@@ -153,6 +153,7 @@ def _elicit(
     release: Release,
     methodology: Methodology,
     *,
+    entries: Entries,
     asking: Asking,
     at: datetime,
     began: datetime,
@@ -169,7 +170,7 @@ def _elicit(
         family_id=release.family_id,
     )
     name = f"{release}, {sheet}"
-    task = see_through(claim, lambda held: conversation(held, at), name=name, asking=asking, report=report)
+    task = see_through(claim, lambda held: conversation(held, at, entries), name=name, asking=asking, report=report)
     if claim is None or task is None:
         return
     log.info("recorded", extra=claim.task.about | {"declined": task.declined})
@@ -180,11 +181,16 @@ def _elicit(
         report.log.append(f"{name}: no forecast: {task.error}")
 
 
-def conversation(claim: Claim[Elicitation], at: datetime) -> Conversation[Elicitation]:
-    """How a sheet is put and what is recorded of the answer at `at`."""
+def entries_of(sheet: QuestionSheet) -> list[QuestionEntry]:
+    """The questions that answers to a sheet are judged by. They are frozen with it: a run may read them once."""
+    return list(sheet.entries.prefetch_related("question__options"))
+
+
+def conversation(claim: Claim[Elicitation], at: datetime, entries: Entries = entries_of) -> Conversation[Elicitation]:
+    """How a sheet is put and what is recorded of the answer at `at`; `entries` gives the questions of the sheet."""
     return Conversation(
         prompt=lambda note: prompt_of(claim.task, note),
-        carry_out=lambda call: _record(claim, call, at=at),
+        carry_out=lambda call: _record(claim, call, entries(claim.task.sheet), at=at),
         give_up=lambda why: claim.finish(status=Elicitation.Status.COMPLETED, declined=True, error=why, made_at=at),
     )
 
@@ -194,10 +200,9 @@ def prompt_of(task: Elicitation, note: str = "") -> Prompt:
     return Prompt(system=task.system_prompt, retry_note=note, user=task.prompt_text() + note)
 
 
-def _record(claim: Claim[Elicitation], call: ModelCall, *, at: datetime) -> Elicitation:
+def _record(claim: Claim[Elicitation], call: ModelCall, entries: list[QuestionEntry], *, at: datetime) -> Elicitation:
     """Every forecast that can be taken and the task's end in one transaction, or nothing of either."""
     task = claim.task
-    entries = list(task.sheet.entries.prefetch_related("question__options"))
     stated = [Stated.from_json(said) for said in call.parsed]
     judged = judge(stated, [asked_of(entry) for entry in entries])
     with transaction.atomic():

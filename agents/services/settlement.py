@@ -89,7 +89,7 @@ def check_resolutions(
             if row is not None:
                 report.checked += 1
                 _conclude(market, row, clob=clob, at=at, report=report)
-            _alarm(market, at)
+        _alarm(catalogue.source, at)
     report.log += [f"{source} is not among the sources: {len(left)} not looked up" for source, left in awaited.items()]
     progress(done, total)
     report.positions_settled += _pay_latecomers(at=at)
@@ -249,13 +249,14 @@ def _pay_latecomers(*, at: datetime) -> int:
     return settled
 
 
-def _alarm(market: Market, at: datetime) -> None:
-    """Calls a person for a market that has been closed too long without an end."""
+def _alarm(source: str, at: datetime) -> None:
+    """Calls a person for every market of a source that has been closed too long without an end."""
     overdue = Market.objects.awaited().filter(
-        pk=market.pk, status=Market.Status.CLOSED, closed_at__lte=at - ALARM_AFTER
+        source=source, status=Market.Status.CLOSED, closed_at__lte=at - ALARM_AFTER
     )
-    called = Alert.objects.filter(kind="closed-unresolved", subject=market.external_id)
-    if overdue.exists() and not called.exists():  # once acknowledged it is not raised anew
+    called = Alert.objects.filter(kind="closed-unresolved")
+    # Once acknowledged it is not raised anew.
+    for market in overdue.exclude(external_id__in=called.values("subject")).order_by("pk"):
         Alert.objects.raise_once(
             "closed-unresolved",
             market.external_id,

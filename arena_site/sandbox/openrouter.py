@@ -43,7 +43,8 @@ class OpenRouter:
         if persona is None:
             raise _refused(404, f"No endpoints found for {body['model']}.")
         if status := self._outage(persona, request.at):
-            raise _refused(status, COMPLAINTS[status])
+            # Its clock stands still: an outage does not pass by waiting.
+            raise _refused(status, COMPLAINTS[status], {"Retry-After": "0"})
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return self._complete(request, persona, body)
@@ -112,8 +113,8 @@ def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _refused(status: int, message: str) -> Refusal:
-    return Refusal(Reply(status, {"error": {"message": message, "code": status}}))
+def _refused(status: int, message: str, headers: dict[str, str] | None = None) -> Refusal:
+    return Refusal(Reply(status, {"error": {"message": message, "code": status}}, headers or {}))
 
 
 def _said_by(body: dict[str, Any], role: str) -> str:

@@ -178,6 +178,7 @@ def _ask_singly(
     catalogue: Catalogue, markets: Iterable[Market], heard: _Heard, at: datetime, report: SyncReport
 ) -> None:
     waiting, in_a_row = deque(markets), 0
+    gone = set(Alert.objects.filter(kind="market-gone", cleared_at=None).values_list("subject", flat=True))
     while waiting:
         # So many failures are a venue that is down, or as many broken markets side by side: the last of all tells.
         market = waiting.pop() if in_a_row == PATIENCE else waiting.popleft()
@@ -202,7 +203,8 @@ def _ask_singly(
         elif isinstance(row, SkippedRow):
             report.skip(row)
         else:
-            Alert.objects.clear("market-gone", market.external_id, at)
+            if market.external_id in gone:
+                Alert.objects.clear("market-gone", market.external_id, at)
             heard.rows[row.external_id] = row
 
 
