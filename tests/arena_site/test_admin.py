@@ -15,13 +15,13 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from agents.models import Chain, Decision, Family, JournalEntry, Registration, Release, Trade
+from agents.models import Chain, Decision, Family, Forecast, JournalEntry, Registration, Release, Trade
 from agents.services.lineups import lineup_propose
 from cohorts.models import Methodology, MissedWeek
 from markets import readonly
 from markets.models import Alert, Market
 from markets.readonly import ReadOnlyAdmin
-from scoring.models import Leaderboard, PastBoard, Revision
+from scoring.models import Leaderboard, PastBoard, Revision, Snapshot
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -207,6 +207,47 @@ def test_markets_closed_for_over_a_day_that_somebody_waits_for(admin_client: Cli
     assert found(admin_client, Market, "closed-24h", WEEK + timedelta(days=2, hours=23), settings) == set()
     assert found(admin_client, Market, "closed-24h", WEEK + timedelta(days=3), settings) == {waiting.pk}
     assert found(admin_client, Market, "closed-72h", WEEK + timedelta(days=3), settings) == set()
+
+
+# ── in what order, and how much ───────────────────────────────────────────────────────────────────
+
+
+def listed(client: Client, model: type[Model], **query: str) -> list[Any]:
+    return list(client.get(url(model, "changelist"), query).context["cl"].result_list)
+
+
+def test_a_list_is_sorted_by_what_its_rows_belong_to_both_ways(admin_client: Client) -> None:
+    grow()
+    column = str(admin.site._registry[Forecast].get_list_display(None).index("question"))  # type: ignore[arg-type]
+    rows = [row.pk for row in Forecast.objects.order_by("-question_id", "-pk")]
+    assert len({row.question_id for row in Forecast.objects.all()}) > 1
+    assert [row.pk for row in listed(admin_client, Forecast, o=column)] == rows
+    rows = [row.pk for row in Forecast.objects.order_by("question_id", "-pk")]
+    assert [row.pk for row in listed(admin_client, Forecast, o=f"-{column}")] == rows
+
+
+def test_the_pages_of_a_list_hold_each_row_once_in_its_order(admin_client: Client) -> None:
+    agent = AgentFactory()
+    for _ in range(60):
+        bet(agent, amount="10.00")
+    pages = [row.pk for number in ("1", "2") for row in listed(admin_client, Trade, p=number)]
+    assert pages == list(Trade.objects.order_by("-pk").values_list("pk", flat=True))
+    assert len(listed(admin_client, Trade)) == 50
+    assert [row.pk for row in listed(admin_client, Trade, all="")] == pages
+
+
+def test_snapshots_are_found_by_agent_and_sorted_by_figures_of_a_day(admin_client: Client) -> None:
+    grow()
+    wanted = Snapshot.objects.earliest("pk").agent
+    found = listed(admin_client, Snapshot, q=wanted.display_name)
+    assert {row.agent.display_name for row in found} == {wanted.display_name}
+    assert not listed(admin_client, Snapshot, q=f"{wanted.display_name} nobody")
+    day = f"{Snapshot.objects.latest('taken_at').taken_at:%Y-%m-%d}"
+    sortable = [
+        admin_client.get(url(Snapshot, "changelist"), query).content.decode().count('class="sortable')
+        for query in ({}, {"day": day})
+    ]
+    assert sortable == [2, 8]
 
 
 # ── taking a list away ────────────────────────────────────────────────────────────────────────────

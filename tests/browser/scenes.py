@@ -1,7 +1,8 @@
 """Something to do for every act of the desk, laid out in a played season: `python -m tests.browser.scenes FILE`.
 
-Prints as JSON what each act is told that has something to choose, and the instants at which to do it. A process of its
-own, as whoever drives a browser can not use the database.
+Prints as JSON what each act is told that has something to choose, the instants at which to do it, and the session of
+somebody of each role who has logged in: it holds on a site with the same SECRET_KEY. A process of its own, as whoever
+drives a browser can not use the database.
 """
 
 import json
@@ -11,6 +12,8 @@ import uuid
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from tests.played import ROLES
 
 NIGHT, LATER = "the night", "the week after"
 """Shortly after the newest freeze at which models failed; and a week later, with neither a cohort nor questions yet."""
@@ -24,7 +27,7 @@ def main(file: Path) -> None:
     print(json.dumps(laid_out(), default=str))
 
 
-def laid_out() -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+def laid_out() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]]:
     from django.contrib.auth.models import User
     from django.utils import timezone
 
@@ -64,7 +67,17 @@ def laid_out() -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
         "make-token": {"name": "nightly", "scope": "exports", "days": 30},
         "revoke-token": {"token": OperatorToken.objects.get().pk},
     }
-    return told, {NIGHT: night, LATER: night + timedelta(weeks=1)}
+    return told, {NIGHT: night, LATER: night + timedelta(weeks=1)}, {role: session_of(role) for role in ROLES}
+
+
+def session_of(name: str) -> str:
+    from django.conf import settings
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    client = Client()
+    client.force_login(User.objects.get(username=name))
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
 if __name__ == "__main__":

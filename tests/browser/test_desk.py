@@ -1,9 +1,11 @@
 """The desk in a browser: what failed is seen, and every act is opened, confirmed, done once by whom may, and on record.
 
-One site and one season for all: before each test the database is put back to how it was when everybody had logged in.
+One season for all, and a site for each of two instants: before each test the database is put back to how it was when
+everybody had logged in. That they do so by the form is for the admin's own test.
 """
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -24,7 +26,6 @@ from tests.arena_site.desk.people import ALLOWED
 from tests.browser.scenes import LATER, NIGHT
 from tests.browser.visitor import HEIGHT, WIDTHS, Visitor
 from tests.live import ROOT, Site, serving
-from tests.played import PASSWORD
 
 WHEN = {"start-cohort": LATER, "forecasts": LATER}
 """Acts for which there is nothing to do on the Sunday night on which models failed."""
@@ -32,9 +33,10 @@ REACHED_BY = {"settle": ("market",), "reverse": ("market",)}
 """What the links to an act say already."""
 BESIDES = ("django_session", "django_admin_log", "arena_site_auditentry", "sqlite_sequence")
 """Tables that change with whoever looks, or that say who did what."""
-DIFFERS = """SELECT 'new', * FROM (SELECT * FROM main."{0}" EXCEPT SELECT * FROM kept."{0}")
-UNION ALL SELECT 'gone', * FROM (SELECT * FROM kept."{0}" EXCEPT SELECT * FROM main."{0}")"""
-"""Left to the database: to read all rows before and after each step would be a third of these tests' time."""
+Tables = dict[str, list[Any]]
+KEY = {"SECRET_KEY": "only-for-the-desk-0123456789-abcdefghij-klmnopqrst-uvwxyz"}
+"""Of the sites and of whoever makes sessions for them."""
+CSRF = "c" * 32
 PHONE = {"width": WIDTHS[0], "height": HEIGHT}
 """Of whoever is called at night."""
 TOKEN = re.compile(r"arena_[\w-]{43}")
@@ -63,24 +65,38 @@ class Desk:
     people: dict[str, Visitor]
     told: dict[str, dict[str, Any]]
     kept: Path
+    first: Tables
 
     def again(self) -> "Desk":
         """As it was at first."""
-        with closing(sqlite3.connect(self.kept)) as kept, closing(sqlite3.connect(self.site.database)) as live:
-            kept.backup(live)
+        put(self.kept, self.site.database)
         for visitor in self.people.values():
             visitor.faults.clear()
             if visitor.page.viewport_size != PHONE:
                 visitor.look(PHONE["width"], "light")
         return self
 
-    def changes(self) -> dict[str, list[Any]]:
+    def changes(self) -> Tables:
         """By table, every row that was not there at first or is no more, but for who looked and who did what."""
-        with closing(sqlite3.connect(self.site.database)) as live:
-            live.execute("ATTACH ? AS kept", (str(self.kept),))
-            tables = [name for (name,) in live.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
-            differing = {name: live.execute(DIFFERS.format(name)).fetchall() for name in [*tables, "sqlite_master"]}
-        return {name: rows for name, rows in differing.items() if rows and name not in BESIDES}
+        now = tables(self.site.database)
+        differing = {name for name in {**self.first, **now} if self.first.get(name) != now.get(name)}
+        return {
+            name: sorted(set(self.first.get(name, ())) ^ set(now.get(name, ())), key=repr)
+            for name in differing - {*BESIDES}
+        }
+
+
+def tables(database: Path) -> Tables:
+    """Every row of every table, and the schema."""
+    with closing(sqlite3.connect(database)) as opened:
+        names = [name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: opened.execute(f'SELECT * FROM "{name}"').fetchall() for name in [*names, "sqlite_master"]}
+
+
+def put(source: Path, target: Path) -> None:
+    """Makes a database what another one is, under whoever has it open."""
+    with closing(sqlite3.connect(source)) as kept, closing(sqlite3.connect(target)) as live:
+        kept.backup(live)
 
 
 @pytest.fixture(scope="module")
@@ -92,31 +108,30 @@ def desks(browser: Browser, played: Path, tmp_path_factory: pytest.TempPathFacto
 
         def desk(at: str = NIGHT) -> Desk:
             if not known:
-                known.update(_set_up(stack, browser, Path(shutil.copy(played, folder)), folder / "kept.sqlite3"))
+                known.update(_set_up(stack, browser, Path(shutil.copy(played, folder / "kept.sqlite3"))))
             return known[at].again()
 
         yield desk
 
 
-def _set_up(stack: ExitStack, browser: Browser, database: Path, kept: Path) -> dict[str, Desk]:
-    """A site for each instant. Who has logged in at the first is known at all: they begin with the same database."""
-    command = [sys.executable, "-m", "tests.browser.scenes", str(database)]
-    laid = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def _set_up(stack: ExitStack, browser: Browser, kept: Path) -> dict[str, Desk]:
+    """A site for each instant, at which somebody of each role has logged in already: the databases begin the same."""
+    command = [sys.executable, "-m", "tests.browser.scenes", str(kept)]
+    laid = subprocess.run(command, cwd=ROOT, env=os.environ | KEY, capture_output=True, text=True)
     assert laid.returncode == 0, laid.stderr
-    told, instants = json.loads(laid.stdout)
+    told, instants, sessions = json.loads(laid.stdout)
+    first = tables(kept)
     desks: dict[str, Desk] = {}
     for at, instant in instants.items():
-        own = Path(shutil.copy(kept, database.with_name(f"{len(desks)}.sqlite3"))) if desks else database
-        desk = desks[at] = Desk(stack.enter_context(serving(own, ARENA_CLOCK=instant)), {}, told, kept)
-        for name in ALLOWED:
-            known = desks[NIGHT].people[name].context.storage_state() if at != NIGHT else None
-            visitor = desk.people[name] = Visitor.of(browser, desk.site.url, storage_state=known)
+        own = kept.with_name(f"{len(desks)}.sqlite3")
+        put(kept, own)
+        site = stack.enter_context(serving(own, ARENA_CLOCK=instant, **KEY))
+        desk = desks[at] = Desk(site, {}, told, kept, first)
+        for role, session in sessions.items():
+            visitor = desk.people[role] = Visitor.of(browser, site.url)
             stack.callback(visitor.leave)
-            if at == NIGHT:
-                visitor.enter(name, PASSWORD)
-        if at == NIGHT:
-            with closing(sqlite3.connect(database)) as live, closing(sqlite3.connect(kept)) as copy:
-                live.backup(copy)
+            cookies = {"sessionid": session, "csrftoken": CSRF}
+            visitor.context.add_cookies([{"name": n, "value": v, "url": site.url} for n, v in cookies.items()])
     return desks
 
 
@@ -282,9 +297,9 @@ def test_every_act_s_page_fits_and_obeys_the_policy(desks: Callable[..., Desk]) 
         assert visitor.page.locator("h1").inner_text()
     administrator, links = desk.people["administrator"], offered["administrator"]
     assert len(links) == len(ACTS)
-    for width, scheme in ((320, "light"), (1440, "dark")):
-        administrator.look(width, scheme)
-        for link in links:
-            administrator.go(link)
-            assert administrator.too_wide() == [], link
+    for link in links:
+        administrator.go(link)
+        for width, scheme in ((320, "light"), (1440, "dark")):
+            administrator.look(width, scheme)
+            assert administrator.too_wide() == [], (link, width)
     assert [visitor.faults for visitor in desk.people.values()] == [[], [], []]
