@@ -1,5 +1,6 @@
 """Pricing a run before it is made: who would be asked, and what that is expected to cost."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -46,10 +47,11 @@ def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | No
     sizes = {
         m.pk: _prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in asked}.values()
     }
+    completions = _completion_tokens(agent.model_id for agent in asked)
     cost = sum(
         (
             sizes[agent.cohort.methodology_id] * agent.price_prompt
-            + _completion_tokens(agent.model_id) * agent.price_completion
+            + completions[agent.model_id] * agent.price_completion
             for agent in asked
         ),
         Decimal(0),
@@ -73,10 +75,12 @@ def _prompt_tokens(methodology: Methodology, at: datetime) -> int:
     return characters // CHARACTERS_PER_TOKEN
 
 
-def _completion_tokens(model: str) -> int:
-    seen = ModelCall.objects.filter(model=model, tokens_output__isnull=False)
-    mean = seen.aggregate(mean=Avg("tokens_output"))["mean"]
-    return int(mean) if mean is not None else EXPECTED_COMPLETION_TOKENS
+def _completion_tokens(models: Iterable[str]) -> dict[str, int]:
+    """How many tokens an answer of each model is expected to take: the mean of those it gave."""
+    asked = set(models)
+    seen = ModelCall.objects.filter(model__in=asked, tokens_output__isnull=False).order_by()
+    means = dict(seen.values_list("model").annotate(Avg("tokens_output")))
+    return {model: int(means.get(model, EXPECTED_COMPLETION_TOKENS)) for model in asked}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +111,14 @@ def estimate_forecasts(*, at: datetime) -> ForecastEstimate:
     answered = set(Elicitation.objects.final().filter(sheet__in=todays).values_list("sheet", "release"))
     asked: list[tuple[Release, int]] = []
     cost = Decimal(0)
-    for release in releases_asked(methodology, at):
+    releases = releases_asked(methodology, at)
+    completions = _completion_tokens(release.model_id for release in releases)
+    for release in releases:
         due = [sheet for sheet in priced if (sheet.pk, release.pk) not in answered]
         if not due and todays:
             continue
         asked.append((release, len(due)))
-        completion = _completion_tokens(release.model_id) * release.price_completion
+        completion = completions[release.model_id] * release.price_completion
         cost += sum((_sheet_tokens(rules, sheet) * release.price_prompt + completion for sheet in due), Decimal(0))
     over = not todays and sheets.filter(question_set__day=day_of(at)).exists()
     return ForecastEstimate(() if over else tuple(asked), cost, frozen=bool(todays))
