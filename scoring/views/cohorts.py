@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, QuerySet, Sum
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -15,7 +15,7 @@ from agents.models import Agent, ChainLink, Decision, ModelCall, Position, Trade
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.models import Market, Universe
-from scoring.roster import with_company
+from scoring.roster import roster, with_company
 from scoring.valuations import valuations
 from scoring.views.curves import agent_curves
 from scoring.views.standings import standings
@@ -34,7 +34,7 @@ def cohorts(request: HttpRequest) -> HttpResponse:
         by_cohort[agent.cohort_id].append(agent)
     held = _held(Position.objects.open())
     rows = []
-    for cohort in Cohort.objects.prefetch_related("methodology"):
+    for cohort in reversed(list(roster().cohorts.values())):
         played = by_cohort[cohort.pk]
         ranked = [agent for agent in played if not agent.family.external]
         leader = max(ranked, key=lambda agent: worth[agent.pk].pnl_percent, default=None)
@@ -58,13 +58,14 @@ def cohorts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def cohort(request: HttpRequest, number: int) -> HttpResponse:
     """One cohort: its agents by value, their curves, and every decision by week."""
-    cohort = get_object_or_404(Cohort.objects.select_related("methodology"), number=number)
-    agents = list(cohort.agents.select_related("family"))
-    for agent in agents:
-        agent.cohort = cohort
+    cohort = roster().cohort(number)
+    if cohort is None:
+        raise Http404(f"there is no cohort {number}")
+    agents = with_company(cohort.agents.all())
     ranked = standings(agents)
     by_agent: dict[int, dict[int, Decision]] = defaultdict(dict)
-    for decision in Decision.objects.filter(cohort=cohort).defer("reasoning", "error"):
+    shown = ("agent", "week", "status", "action", "fallback")
+    for decision in Decision.objects.filter(cohort=cohort).only(*shown):
         by_agent[decision.agent_id][decision.week] = decision
     weeks = range(1, cohort.methodology.decision_weeks + 1)
     costs = _costs(cohort)
