@@ -1,5 +1,6 @@
 """What the OpenAPI description says of all endpoints alike: headers, examples, and which fields may be left out."""
 
+from threading import Lock
 from typing import Any, ClassVar
 
 from django.http import HttpResponse
@@ -44,14 +45,17 @@ class Description(SpectacularAPIView):
 
     _kept: ClassVar[dict[str, bytes]] = {}
     """As it is sent, by media type."""
+    _making = Lock()
+    """drf-spectacular loads what it knows of other packages in place: two threads at once break it."""
 
     def _get_schema_response(self, request: Any) -> HttpResponseBase:
         if request.GET.keys() - {"format"}:
             return super()._get_schema_response(request)  # type: ignore[no-any-return]
         renderer = request.accepted_renderer
-        if renderer.media_type not in self._kept:
-            described = super()._get_schema_response(request).data
-            self._kept[renderer.media_type] = renderer.render(described, renderer.media_type, {})
+        with self._making:
+            if renderer.media_type not in self._kept:
+                described = super()._get_schema_response(request).data
+                self._kept[renderer.media_type] = renderer.render(described, renderer.media_type, {})
         filename = self._get_filename(request, None)
         charset = f"; charset={renderer.charset}" if renderer.charset else ""
         return HttpResponse(

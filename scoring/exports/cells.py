@@ -1,7 +1,7 @@
 """How a value lies in a cell, and how it is read back. Exact both ways, in CSV and in Parquet."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -40,18 +40,28 @@ def written(value: Any, kind: str) -> str:
     return repr(value) if kind == "number" else str(value)
 
 
-def read(text: str, kind: str) -> Any:
-    """A cell of CSV as the value that was stored. Raises ValueError for what can not have been written."""
-    if kind in TEXTUAL:
-        plain = undefused(text)
-        return plain if plain or kind == "text" else None
-    if text == "":
-        return None
-    if kind == "boolean":
-        return {"true": True, "false": False}[text]
-    if kind in ("integer", "number"):
-        return int(text) if kind == "integer" else float(text)
-    return text
+def _json_of(text: str) -> Any:
+    plain = undefused(text)
+    return json.loads(plain) if plain else None
+
+
+OF_TEXT: dict[str, Callable[[str], Any]] = {
+    "text": undefused,
+    "json": _json_of,
+    "boolean": {"": None, "true": True, "false": False}.__getitem__,
+    "integer": lambda text: int(text) if text else None,
+    "number": lambda text: float(text) if text else None,
+    "decimal": lambda text: Decimal(text) if text else None,
+}
+"""What a cell of CSV means to Python, by kind; of other kinds their text. An archive has tens of millions of cells."""
+
+
+def readers(columns: Sequence[Column]) -> list[Callable[[str], Any]]:
+    """What makes of each column's cells in CSV what Python means by them.
+
+    They raise ValueError, KeyError or decimal.InvalidOperation for what can not have been written.
+    """
+    return [OF_TEXT.get(column.kind, lambda text: text or None) for column in columns]
 
 
 def meant(value: Any, kind: str) -> Any:
@@ -59,11 +69,6 @@ def meant(value: Any, kind: str) -> Any:
     if value is None or kind not in ("decimal", "json"):
         return value
     return Decimal(value) if kind == "decimal" else json.loads(value)
-
-
-def row_of(columns: Sequence[Column], cells: Sequence[Any]) -> dict[str, Any]:
-    """A row of stored values by name, as Python means them."""
-    return {c.name: meant(value, c.kind) for c, value in zip(columns, cells, strict=True)}
 
 
 def stored_row(columns: Sequence[Column], row: Mapping[str, Any]) -> tuple[Any, ...]:

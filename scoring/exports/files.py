@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 
 import polars as pl
 
-from scoring.exports.cells import read, row_of, written
+from scoring.exports.cells import meant, readers, written
 from scoring.exports.dictionary import Table
 
 CSV, PARQUET = "csv", "parquet"
@@ -93,21 +93,21 @@ WRITERS: dict[str, Callable[[Path, Table], TableWriter]] = {CSV: CsvWriter, PARQ
 
 def read_table(path: Path, table: Table) -> Iterator[dict[str, Any]]:
     """The rows of a table's file by column name. Raises ValueError for a file that does not hold this table."""
-    cells = _csv_rows if path.suffix == ".csv" else _parquet_rows
-    for row in cells(path, table):
-        yield row_of(table.columns, row)
+    rows, names = (_csv_rows if path.suffix == ".csv" else _parquet_rows), table.names
+    for row in rows(path, table):
+        yield dict(zip(names, row, strict=True))
 
 
 def _csv_rows(path: Path, table: Table) -> Iterable[Sequence[Any]]:
-    kinds = [column.kind for column in table.columns]
+    columns = readers(table.columns)
     with path.open(newline="", encoding="utf-8") as file:
         lines = csv.reader(file, strict=True)
         if tuple(next(lines, ())) != table.names:
             raise ValueError(f"{path.name}: its columns are not {', '.join(table.names)}")
         for number, line in enumerate(lines, start=1):
-            if len(line) != len(kinds):
-                raise ValueError(f"{path.name}: row {number} has {len(line)} cells, not {len(kinds)}")
-            yield [read(text, kind) for text, kind in zip(line, kinds, strict=True)]
+            if len(line) != len(columns):
+                raise ValueError(f"{path.name}: row {number} has {len(line)} cells, not {len(columns)}")
+            yield [value_of(text) for value_of, text in zip(columns, line, strict=True)]
 
 
 def _parquet_rows(path: Path, table: Table) -> Iterable[Sequence[Any]]:
@@ -115,8 +115,10 @@ def _parquet_rows(path: Path, table: Table) -> Iterable[Sequence[Any]]:
         raise ValueError(f"{path.name}: its columns are not {', '.join(table.names)}")
     step, start = min(GROUP, table.chunk * 10), 0
     frame = pl.scan_parquet(path)
+    kinds = [column.kind for column in table.columns]
     while rows := frame.slice(start, step).collect().rows():
-        yield from rows
+        for row in rows:
+            yield [meant(value, kind) for value, kind in zip(row, kinds, strict=True)]
         start += step
 
 

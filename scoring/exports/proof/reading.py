@@ -111,6 +111,8 @@ def same(stated: Any, found: Any) -> bool:
 
 def differing(row: str, stated: Row, found: Row) -> Iterator[str]:
     """A line for each figure of `found` that a row states otherwise."""
+    if found.items() <= stated.items():
+        return  # as nearly all of millions do
     for name, value in found.items():
         if not same(stated[name], value):
             yield f"{row} states {name} {_shown(stated[name])}, its rows make {_shown(value)}"
