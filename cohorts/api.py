@@ -1,8 +1,9 @@
 """Methodology versions, weekly cohorts and their frozen universes, for readers."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, F, Max, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from rest_framework import serializers
@@ -99,16 +100,33 @@ class Cohorts(Rows):
     def get_queryset(self) -> QuerySet[Cohort]:
         cohorts = super().get_queryset()
         if self.shows("methodology", "decision_week"):
-            cohorts = cohorts.prefetch_related("methodology")
-        if self.shows("chain_head"):
-            linked = Cohort.objects.filter(pk=OuterRef("pk"), decisions__link__isnull=False)
-            newest = linked.order_by("-decisions__link__sequence").values("decisions__link__sha256")[:1]
-            cohorts = cohorts.annotate(head=Subquery(newest))
+            rules = Methodology.objects.only("version", "decision_weeks")
+            cohorts = cohorts.prefetch_related(Prefetch("methodology", rules))
         if self.shows("agents"):
             # Not joined: who counts the rows of a page would group all agents first.
             of_cohort = Cohort.objects.filter(pk=OuterRef("pk")).order_by()
             cohorts = cohorts.annotate(agent_count=Subquery(of_cohort.values(number_of=Count("agents"))))
         return cohorts
+
+    def paginate_queryset(self, queryset: QuerySet[Cohort]) -> Sequence[Cohort]:  # type: ignore[override]
+        return self.headed(super().paginate_queryset(queryset) or [])
+
+    def get_object(self) -> Cohort:
+        return self.headed([super().get_object()])[0]
+
+    def headed(self, found: Sequence[Any]) -> Sequence[Any]:
+        """The cohorts, each with the hash of its newest link as `head`, if that is shown.
+
+        For all of them at once: one by one, every decision of each would be sorted.
+        """
+        if self.shows("chain_head"):
+            linked = Cohort.objects.filter(pk__in=[cohort.pk for cohort in found]).order_by()
+            newest: dict[int, Any] = dict(linked.values_list("pk").annotate(Max("decisions__link__sequence")))
+            of_newest = linked.filter(decisions__link__sequence__in=filter(None, newest.values()))
+            heads = dict(of_newest.values_list("decisions__link__sequence", "decisions__link__sha256"))
+            for cohort in found:
+                cohort.head = heads.get(newest[cohort.pk])
+        return found
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "now": timezone.now()}

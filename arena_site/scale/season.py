@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from agents.models import Agent, Family
 from arena_site.scale.asked import forecasts_store
@@ -42,10 +42,18 @@ def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None)
             pass
         runs_store(plan)
         chains_store()
+    _look_over()
     progress(plan.agents + 3, steps, "scores")
     compute_scores(at=plan.end)
     past_boards_keep(most=FEW)
     progress(steps, steps)
+
+
+def _look_over() -> None:
+    """Has PostgreSQL's planner know the tables, as its own autovacuum does minutes after they have grown."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
 
 
 def _methodology(plan: Plan) -> Methodology:

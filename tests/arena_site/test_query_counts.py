@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 QUERIES = {
     "leaderboard": 2,
-    "cohorts": 3,
+    "cohorts": 5,
     "methodologies": 2,
     "universes": 2,
     "families": 2,
@@ -45,7 +45,7 @@ QUERIES = {
 }
 """Of a list, whatever its length; besides what every request of the API costs."""
 QUERIES_OF_ONE = {
-    "cohorts": 2,
+    "cohorts": 4,
     "methodologies": 1,
     "universes": 2,
     "families": 1,
