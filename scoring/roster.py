@@ -5,6 +5,7 @@ renews with the change itself (`scoring.revisions`) is never stale.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -33,6 +34,8 @@ class Roster:
     cohorts: Mapping[int, Cohort]
     methodologies: Mapping[int, Methodology]
     players: Sequence[Player]
+    current: Methodology | None
+    """The newest that is published."""
 
     @property
     def by_slug(self) -> dict[str, Family]:
@@ -41,10 +44,7 @@ class Roster:
     @property
     def methodology(self) -> Methodology:
         """The version that new cohorts get. Raises Methodology.DoesNotExist where none is published."""
-        published = [known for known in self.methodologies.values() if known.published_at is not None]
-        if not published:
-            raise Methodology.DoesNotExist("no methodology is published: run `manage.py migrate`")
-        return max(published, key=lambda known: (known.published_at, known.pk))
+        return self.current or Methodology.objects.current()
 
     def cohort(self, number: int) -> Cohort | None:
         return next((cohort for cohort in self.cohorts.values() if cohort.number == number), None)
@@ -73,7 +73,10 @@ def _read() -> Roster:
         Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
     rows = Agent.objects.values_list("pk", "family", "cohort", "model_id", "cash")
     players = [Player(pk, families[family], cohorts[cohort], model, cash) for pk, family, cohort, model, cash in rows]
-    return Roster(families, cohorts, methodologies, players)
+    current = None
+    with suppress(Methodology.DoesNotExist):
+        current = Methodology.objects.current()
+    return Roster(families, cohorts, methodologies, players, current)
 
 
 def with_company(agents: Iterable[Agent]) -> list[Agent]:

@@ -10,7 +10,7 @@ from statistics import fmean
 from django.db.models import OuterRef, Subquery
 
 from agents.models import Agent, Position
-from agents.models.ledger import marked_value, to_cents
+from agents.models.ledger import marked_value
 from markets.fields import bare, stored_unit
 from markets.models import Outcome
 from scoring.models import BrierScore, Snapshot
@@ -72,7 +72,7 @@ def valuations(agents: Iterable[Agent], *, at: datetime | None = None) -> dict[i
         if price is None:
             unpriced = True
         else:
-            held[agent] += to_cents(shares * price * unit)
+            held[agent] += marked_value(shares, ZERO, price * unit)
     if unpriced:
         for agent, cost_basis in positions.filter(outcome__price=None).values_list("agent", "cost_basis"):
             held[agent] += marked_value(ZERO, cost_basis, None)

@@ -33,17 +33,13 @@ def converse(claim: Claim[T], conversation: Conversation[T], *, asking: Asking) 
 
 def _converse(claim: Claim[T], conversation: Conversation[T], asking: Asking) -> T:
     """Goes on from whatever calls are stored already."""
-    while (task := _concluded(calls := _heard(claim.task), claim, conversation)) is None:
-        ask(asking, claim, *_what_next(calls, claim.task, conversation.prompt))
+    while (task := concluded(calls := heard(claim.task), claim, conversation)) is None:
+        ask(asking, claim, *what_next(calls, claim.task, conversation.prompt))
     return task
 
 
-def concluded(claim: Claim[T], conversation: Conversation[T]) -> T | None:
+def concluded(calls: list[ModelCall], claim: Claim[T], conversation: Conversation[T]) -> T | None:
     """The task at its end, or failed for now, by the calls that are stored; None where another answer is due."""
-    return _concluded(_heard(claim.task), claim, conversation)
-
-
-def _concluded(calls: list[ModelCall], claim: Claim[T], conversation: Conversation[T]) -> T | None:
     last = calls[-1] if calls else None
     if last is not None and last.result == ModelCall.Result.ANSWERED:
         return conversation.carry_out(last)
@@ -55,22 +51,18 @@ def _concluded(calls: list[ModelCall], claim: Claim[T], conversation: Conversati
     return None
 
 
-def what_next(task: Task, prompt: Callable[[str], Prompt]) -> tuple[Prompt, int]:
+def what_next(calls: list[ModelCall], task: Task, prompt: Callable[[str], Prompt]) -> tuple[Prompt, int]:
     """The prompt for the next answer, with a note on what was wrong with the last one, and which attempt it is."""
-    return _what_next(_heard(task), task, prompt)
-
-
-def _what_next(calls: list[ModelCall], task: Task, prompt: Callable[[str], Prompt]) -> tuple[Prompt, int]:
     judged = _judged(calls)
     return prompt(_retry_note(judged, task.retries)), len(judged) + 1
 
 
 def malformed_tries_left(task: Task) -> int:
     """How many more answers may be malformed before the task is given up."""
-    return max(0, task.retries.malformed + 1 - _malformed_in_a_row(_heard(task)))
+    return max(0, task.retries.malformed + 1 - _malformed_in_a_row(heard(task)))
 
 
-def _heard(task: Task) -> list[ModelCall]:
+def heard(task: Task) -> list[ModelCall]:
     """The calls that count, oldest first; none of a task that is not stored."""
     return list(task.calls.filter(late=False)) if task.pk else []
 

@@ -33,7 +33,7 @@ from agents.prompts import Prompt
 from agents.services import decisions, forecasts
 from agents.services.asking import hear
 from agents.services.claims import Claim, task_claim
-from agents.services.conversation import Conversation, concluded, malformed_tries_left, what_next
+from agents.services.conversation import Conversation, concluded, heard, malformed_tries_left, what_next
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
 from markets.models import QuestionSheet, Run, Universe
@@ -97,7 +97,7 @@ class Opening(ABC, Generic[T]):
     @property
     def next_prompt(self) -> Prompt:
         """The prompt with a note on what was wrong with the last answer, if any was."""
-        return what_next(self.task, self.prompt)[0]
+        return what_next(heard(self.task), self.task, self.prompt)[0]
 
     def check(self, at: datetime) -> None:
         """Raises Closed, saying why, unless it may be answered at `at`."""
@@ -268,8 +268,8 @@ def _judged(
     )
     if claim is None:
         raise Closed(f"{opening.name} takes no answer now")
-    call = hear(claim, *what_next(claim.task, opening.prompt), body)
-    task = concluded(claim, opening.conversation(claim, at))
+    call = hear(claim, *what_next(heard(claim.task), claim.task, opening.prompt), body)
+    task = concluded(heard(claim.task), claim, opening.conversation(claim, at))
     if task is None:
         task = claim.finish(status=Task.Status.FAILED, error=call.error)
     call.refresh_from_db()
