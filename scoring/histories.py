@@ -152,11 +152,14 @@ def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, 
     if families:
         edges, parameters = _edges(instants)
         table, unit = FamilyTotal._meta.db_table, stored_unit(FamilyTotal, "total")
+        own = f"{table}.taken_at = edge.instant AND {table}.family_id IN ({_listed(families)})"
+        # From the edges to their rows: either database would rather go through every row of the families.
+        joined = f"{table} WHERE {own}"
+        if connection.vendor == "postgresql":
+            joined = f"LATERAL (SELECT * FROM {table} WHERE {own} OFFSET 0) AS {table}"  # noqa: S608
         with connection.cursor() as cursor:
             cursor.execute(
-                f"{edges} SELECT t.family_id, edge.place, t.agents, t.total "  # noqa: S608 - numbers and our own names
-                f"FROM edge CROSS JOIN {table} t "  # from edge to row, which SQLite would turn round
-                f"WHERE t.taken_at = edge.instant AND t.family_id IN ({_listed(families)})",
+                f"{edges} SELECT family_id, place, agents, total FROM edge CROSS JOIN {joined}",  # noqa: S608
                 parameters,
             )
             for family, place, agents, total in cursor.fetchall():
@@ -202,7 +205,8 @@ def _looked_up(agents: Sequence[int], instants: Sequence[datetime]) -> Iterator[
     """(agent, place of the instant, value) for the instants of each agent's cohort's life that have a snapshot.
 
     Written by hand because it must look up one place of an index for each: every spelling the ORM has for it reads all
-    snapshots of the time, which are a thousand a week and agent.
+    snapshots of the time, which are a thousand a week and agent. Most instants have a snapshot of their own, which is
+    found in half the time that the newest before takes.
     """
     if not agents or not instants:
         return
@@ -210,17 +214,18 @@ def _looked_up(agents: Sequence[int], instants: Sequence[datetime]) -> Iterator[
     snapshot, agent, cohort = (model._meta.db_table for model in (Snapshot, Agent, Cohort))
     unit = stored_unit(Snapshot, "total_value")
     sql = (
-        f"{edges}, found AS (SELECT {agent}.id AS agent, edge.place, (SELECT total_value FROM {snapshot} "  # noqa: S608
-        f"WHERE agent_id = {agent}.id AND taken_at <= edge.instant ORDER BY taken_at DESC LIMIT 1) AS total "
-        f"FROM edge, {agent} JOIN {cohort} ON {cohort}.id = {agent}.cohort_id "
+        f"{edges} SELECT {agent}.id, edge.place, COALESCE(at_edge.total_value, "  # noqa: S608 - our own names
+        f"(SELECT total_value FROM {snapshot} WHERE agent_id = {agent}.id AND taken_at <= edge.instant "
+        f"ORDER BY taken_at DESC LIMIT 1)) FROM edge CROSS JOIN {agent} JOIN {cohort} ON {cohort}.id = cohort_id "
+        f"LEFT JOIN {snapshot} at_edge ON at_edge.agent_id = {agent}.id AND at_edge.taken_at = edge.instant "
         f"WHERE {agent}.id IN ({_listed(agents)}) AND {cohort}.started_at <= edge.instant "
-        f"AND ({cohort}.completed_at IS NULL OR {cohort}.completed_at > edge.instant)) "
-        "SELECT agent, place, total FROM found WHERE total IS NOT NULL"
+        f"AND ({cohort}.completed_at IS NULL OR {cohort}.completed_at > edge.instant)"
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         for holder, place, total in cursor.fetchall():
-            yield holder, place, total * unit
+            if total is not None:
+                yield holder, place, total * unit
 
 
 def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:

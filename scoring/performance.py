@@ -52,13 +52,13 @@ class Performance:
     release_changes: Sequence[ReleaseChange]
 
 
-def performance(agents: Iterable[Player], *, span: timedelta | None, at: datetime) -> Performance:
+def performance(agents: Iterable[Agent | Player], *, span: timedelta | None, at: datetime) -> Performance:
     """The curves of the agents' families over the `span` that ends with the newest snapshot by `at`."""
     return performances(agents, spans={span}, at=at)[span]
 
 
 def performances(
-    agents: Iterable[Player], *, spans: Collection[timedelta | None], at: datetime
+    agents: Iterable[Agent | Player], *, spans: Collection[timedelta | None], at: datetime
 ) -> dict[timedelta | None, Performance]:
     """The curves over each of several spans that end with the newest snapshot by `at`: all read at once."""
     played = [agent for agent in agents if agent.cohort.started_at <= at]

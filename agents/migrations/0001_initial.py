@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-cohort_id', '-week', 'agent_id'],
                 'abstract': False,
-                'indexes': [models.Index(fields=['status', 'lease_until'], name='decision_by_lease')],
+                'indexes': [models.Index(fields=['status', 'lease_until'], name='decision_by_lease'), models.Index(fields=['status', 'decided_at', 'id'], name='decision_by_time'), models.Index(fields=['agent', 'status', 'decided_at'], name='decision_by_agent')],
                 'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('claim_token__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(models.Q(('status', 'claimed'), _negated=True), ('claim_token__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='only_a_claimed_decision_has_a_lease'), models.UniqueConstraint(fields=('agent', 'cohort', 'week'), name='one_decision_per_agent_cohort_and_week'), models.CheckConstraint(condition=models.Q(models.Q(('status', 'completed'), ('action__isnull', False), ('decided_at__isnull', False)), models.Q(models.Q(('status', 'completed'), _negated=True), ('action__isnull', True)), _connector='OR'), name='only_a_completed_decision_has_an_action'), models.CheckConstraint(condition=models.Q(('fallback', False), ('action', 'HOLD'), _connector='OR'), name='a_fallback_is_a_hold')],
             },
         ),
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-sheet_id', 'release_id'],
                 'abstract': False,
-                'indexes': [models.Index(fields=['status', 'lease_until'], name='elicitation_by_lease')],
+                'indexes': [models.Index(fields=['status', 'lease_until'], name='elicitation_by_lease'), models.Index(fields=['family', 'status'], name='elicitation_by_family')],
                 'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('claim_token__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(models.Q(('status', 'claimed'), _negated=True), ('claim_token__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='only_a_claimed_elicitation_has_a_lease'), models.CheckConstraint(condition=models.Q(models.Q(('made_at__isnull', False), ('status', 'completed')), models.Q(models.Q(('status', 'completed'), _negated=True), ('declined', False), ('made_at__isnull', True)), _connector='OR'), name='only_a_completed_elicitation_was_made')],
             },
         ),
@@ -191,7 +191,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['decision_id', 'elicitation_id', 'sequence'],
-                'indexes': [models.Index(fields=['sent_at'], name='call_by_time'), models.Index(fields=['decision', 'cost_usd'], name='cost_by_decision')],
+                'indexes': [models.Index(fields=['sent_at'], name='call_by_time'), models.Index(fields=['decision', 'tokens_input', 'tokens_output', 'cost_usd', 'cost_stated'], name='cost_by_decision'), models.Index(fields=['elicitation', 'tokens_input', 'tokens_output', 'cost_usd', 'cost_stated'], name='cost_by_elicitation')],
                 'constraints': [models.UniqueConstraint(fields=('decision', 'sequence'), name='one_call_per_decision_and_sequence'), models.UniqueConstraint(fields=('elicitation', 'sequence'), name='one_call_per_elicitation_and_sequence'), models.CheckConstraint(condition=models.Q(models.Q(('decision__isnull', False), ('elicitation__isnull', True)), models.Q(('decision__isnull', True), ('elicitation__isnull', False)), _connector='OR'), name='a_call_belongs_to_one_task')],
             },
         ),
@@ -419,7 +419,7 @@ class Migration(migrations.Migration):
                 ('realized_pnl', markets.fields.MoneyField(default=Decimal('0.00'))),
                 ('implied_confidence', models.FloatField(blank=True, null=True)),
                 ('executed_at', models.DateTimeField()),
-                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='trades', to='agents.agent')),
+                ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='trades', to='agents.agent')),
                 ('decision', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='trades', to='agents.decision')),
                 ('market', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='trades', to='markets.market')),
                 ('outcome', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='trades', to='markets.outcome')),
@@ -427,7 +427,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['pk'],
-                'indexes': [models.Index(fields=['agent', 'executed_at'], name='trade_by_agent_and_time')],
+                'indexes': [models.Index(fields=['agent', 'executed_at'], name='trade_by_agent_and_time'), models.Index(fields=['agent', 'kind', 'market', 'outcome', 'amount'], name='stake_by_agent')],
                 'constraints': [models.UniqueConstraint(fields=('decision', 'sequence'), name='one_trade_per_decision_and_sequence'), models.CheckConstraint(condition=models.Q(('price__gt', 0), ('price__lt', 1)), name='trade_price_inside_0_and_1'), models.CheckConstraint(condition=models.Q(('amount__gte', 0), ('cost_basis__gte', 0), ('shares__gt', 0)), name='trade_amounts_positive'), models.CheckConstraint(condition=models.Q(models.Q(('implied_confidence__gte', 0), ('implied_confidence__lte', 1), ('kind', 'BUY'), ('realized_pnl', 0)), models.Q(('implied_confidence__isnull', True), ('kind', 'SELL')), _connector='OR'), name='only_a_purchase_implies_a_confidence')],
             },
         ),

@@ -13,6 +13,8 @@ from agents.models.forecast import Elicitation
 from agents.models.task import Task
 from markets.fields import CostField
 
+SPENT = ("tokens_input", "tokens_output", "cost_usd", "cost_stated")
+
 
 class ModelCall(models.Model):
     """One request to a model, kept whatever came of it. A retry is a new row."""
@@ -70,7 +72,8 @@ class ModelCall(models.Model):
         indexes = [
             models.Index(fields=["sent_at"], name="call_by_time"),
             # Costs are summed from the index alone: the rows hold prompts and answers.
-            models.Index(fields=["decision", "cost_usd"], name="cost_by_decision"),
+            models.Index(fields=["decision", *SPENT], name="cost_by_decision"),
+            models.Index(fields=["elicitation", *SPENT], name="cost_by_elicitation"),
         ]
         ordering = ["decision_id", "elicitation_id", "sequence"]
 

@@ -49,6 +49,11 @@ class Decision(Task):
             ),
             models.CheckConstraint(condition=Q(fallback=False) | Q(action="HOLD"), name="a_fallback_is_a_hold"),
         ]
+        indexes = [
+            *Task.Meta.indexes,
+            models.Index(fields=["status", "decided_at", "id"], name="decision_by_time"),
+            models.Index(fields=["agent", "status", "decided_at"], name="decision_by_agent"),
+        ]
         ordering = ["-cohort_id", "-week", "agent_id"]
 
     def __str__(self) -> str:

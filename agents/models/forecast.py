@@ -43,6 +43,10 @@ class Elicitation(Task):
                 name="only_a_completed_elicitation_was_made",
             ),
         ]
+        indexes = [
+            *Task.Meta.indexes,
+            models.Index(fields=["family", "status"], name="elicitation_by_family"),
+        ]
         ordering = ["-sheet_id", "release_id"]
 
     def __str__(self) -> str:

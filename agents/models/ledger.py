@@ -106,7 +106,7 @@ class Trade(models.Model):
 
     decision = models.ForeignKey(Decision, on_delete=models.PROTECT, related_name="trades")
     sequence = models.PositiveSmallIntegerField()
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="trades")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="trades", db_index=False)
     position = models.ForeignKey(Position, on_delete=models.PROTECT, related_name="trades")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="trades")
     outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="trades")
@@ -132,7 +132,11 @@ class Trade(models.Model):
                 name="only_a_purchase_implies_a_confidence",
             ),
         ]
-        indexes = [models.Index(fields=["agent", "executed_at"], name="trade_by_agent_and_time")]
+        indexes = [
+            models.Index(fields=["agent", "executed_at"], name="trade_by_agent_and_time"),
+            # What was staked on each side is summed from the index alone.
+            models.Index(fields=["agent", "kind", "market", "outcome", "amount"], name="stake_by_agent"),
+        ]
         ordering = ["pk"]
 
     def __str__(self) -> str:

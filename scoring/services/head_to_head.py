@@ -10,10 +10,10 @@ import numpy as np
 from django.db.models import Sum, TextField
 from django.db.models.functions import Cast
 
-from agents.models import Family, Forecast, Trade
+from agents.models import Elicitation, Family, Forecast, Trade
 from cohorts.models import Cohort
 from markets.fields import bare, stored_unit
-from markets.models import Market, Question, QuestionEntry, QuestionOption, QuestionSet
+from markets.models import Market, Outcome, Question, QuestionEntry, QuestionOption, QuestionSet, QuestionSheet
 from scoring.metrics.pairs import paired_tests
 from scoring.metrics.panel import from_arrays
 from scoring.roster import roster
@@ -47,6 +47,11 @@ class Meeting(NamedTuple):
 
 Stated = Mapping[str, float]
 """The probability of each option that was named."""
+
+
+Stake = tuple[Any, int]
+"""An amount as the database gives it, and the key of the outcome that it was put on."""
+NOTHING: Stake = (0, 0)
 
 
 class Disagreement(NamedTuple):
@@ -118,12 +123,11 @@ def _tested(returns: Any, first: int, second: int) -> ReturnTest:
 
 def disagreements(first: Family, second: Family, arm: str, *, most: int) -> list[Disagreement]:
     """Where they stated the most different probabilities in the newest question sets, each question once."""
-    said, of_entry = _said(first, second, arm)
-    both = {entry: (words[first.pk], words[second.pk]) for entry, words in said.items() if len(words) == 2}
-    gaps = {entry: max(_gap(*words, option) for option in words[0]) for entry, words in both.items()}
+    both, of_entry = _said(first, second, arm)
+    gaps = {entry: _gap(*words, *words[0]) for entry, words in both.items()}
     # The widest first; of equally wide ones the newest, and of its options the one that is named first.
     widest: dict[int, int] = {}
-    for entry in sorted(gaps, key=lambda entry: (-gaps[entry], -entry)):
+    for _, entry in sorted([(gap, entry) for entry, gap in gaps.items()], reverse=True):
         if len(widest) == most:
             break
         widest.setdefault(of_entry[entry], entry)
@@ -152,23 +156,29 @@ def disagreements(first: Family, second: Family, arm: str, *, most: int) -> list
     return found
 
 
-def _said(first: Family, second: Family, arm: str) -> tuple[dict[int, dict[int, Stated]], dict[int, int]]:
-    """By entry of the newest question sets what each family stated last, and which question it asks."""
+def _said(first: Family, second: Family, arm: str) -> tuple[dict[int, tuple[Stated, Stated]], dict[int, int]]:
+    """By entry of the newest question sets what the two stated last, where both did, and which question it asks."""
     sets = QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:SETS_LOOKED_AT]
-    stated = Forecast.objects.filter(family__in=[first, second], arm=arm, entry__question_set__in=list(sets))
-    as_text = stated.order_by("pk").annotate(text=Cast("probabilities", TextField()))
-    rows = list(as_text.values_list("entry", "question", "family", "text"))
-    said: dict[int, dict[int, Stated]] = defaultdict(dict)
+    sheets = QuestionSheet.objects.filter(question_set__in=sets, arm=arm).order_by().values_list("pk", flat=True)
+    asked = Elicitation.objects.filter(sheet__in=list(sheets), family__in=[first, second]).order_by()
+    by = dict(asked.values_list("pk", "family"))
+    stated = Forecast.objects.filter(elicitation__in=list(by)).order_by("pk")
+    as_text = stated.annotate(text=Cast("probabilities", TextField()))
+    said: dict[int, dict[int, str]] = {first.pk: {}, second.pk: {}}
     of_entry: dict[int, int] = {}
-    # Decoded all at once: thousands of little documents, one by one, would be most of the time.
-    for (entry, question, family, _), probabilities in zip(rows, _decoded(text for *_, text in rows), strict=True):
-        said[entry][family] = probabilities
+    for elicitation, entry, question, text in bare(as_text.values_list("elicitation", "entry", "question", "text")):
+        said[by[elicitation]][entry] = text
         of_entry[entry] = question
-    return said, of_entry
+    mine, theirs = said[first.pk], said[second.pk]
+    both = [entry for entry in mine if entry in theirs]
+    # Decoded all at once: thousands of little documents, one by one, would be most of the time.
+    words = [_decoded(of[entry] for entry in both) for of in (mine, theirs)]
+    return dict(zip(both, zip(*words, strict=True), strict=True)), of_entry
 
 
-def _gap(mine: Stated, theirs: Stated, option: str) -> float:
-    return round(abs(mine[option] - theirs.get(option, 0.0)), 9)
+def _gap(mine: Stated, theirs: Stated, *options: str) -> float:
+    """The widest difference between the two on some options, without what is only of binary fractions."""
+    return round(max([abs(mine[option] - theirs.get(option, 0.0)) for option in options]), 9)
 
 
 def _decoded(documents: Iterable[str]) -> list[Any]:
@@ -179,31 +189,36 @@ def _decoded(documents: Iterable[str]) -> list[Any]:
 
 def opposed(first: Family, second: Family, *, most: int) -> tuple[list[Opposed], int]:
     """The markets on which they bought different sides with the most at stake, and on how many they did."""
+    mine, theirs = _staked(first, second)
+    against = [market for market, stake in mine.items() if market in theirs and stake[1] != theirs[market][1]]
+    against.sort(key=lambda market: (-min(mine[market][0], theirs[market][0]), market))
+    named = against[:most]
+    markets = Market.objects.only("question", "status", "winning_outcome").in_bulk(named)
+    sides = dict(Outcome.objects.filter(market__in=named).values_list("pk", "side"))
+    unit = stored_unit(Trade, "amount")
+    found = []
+    for key in named:
+        (amount, outcome), (other_amount, other_outcome), market = mine[key], theirs[key], markets[key]
+        bought = (sides[outcome], amount * unit, sides[other_outcome], other_amount * unit)
+        winner = market.winning_outcome_id
+        found.append(Opposed(market, *bought, None if winner is None else sides[winner]))
+    return found, len(against)
+
+
+def _staked(*families: Family) -> list[dict[int, Stake]]:
+    """Of each family, by market, what it put on the side that it put the most on: the first of those that got equal."""
     bought = (
-        Trade.objects.filter(kind=Trade.Kind.BUY, agent__family__in=[first, second])
+        Trade.objects.filter(kind=Trade.Kind.BUY, agent__family__in=families)
         .order_by()
-        .values_list("market", "agent__family", "outcome__side")
+        .values_list("agent__family", "market", "outcome")
         .annotate(amount=Sum("amount"))
     )
-    sides: dict[int, dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
-    for market, family, side, amount in bare(bought):
-        sides[market][family][side] = amount
-    against = []
-    for market, by_family in sides.items():
-        if len(by_family) == 2:
-            mine, theirs = (max(by_family[f.pk].items(), key=lambda item: item[1]) for f in (first, second))
-            if mine[0] != theirs[0]:
-                against.append((min(mine[1], theirs[1]), market, mine, theirs))
-    against.sort(key=lambda row: (-row[0], row[1]))
-    markets = Market.objects.select_related("winning_outcome").defer("description").in_bulk(
-        [market for _, market, _, _ in against[:most]]
-    )  # fmt: skip
-    unit = stored_unit(Trade, "amount")
-    rows = [
-        Opposed(markets[market], mine[0], mine[1] * unit, theirs[0], theirs[1] * unit, markets[market].winning_side)
-        for _, market, mine, theirs in against[:most]
-    ]
-    return rows, len(against)
+    staked: dict[int, dict[int, Stake]] = {family.pk: {} for family in families}
+    for family, market, outcome, amount in bare(bought):
+        amount_before, before = staked[family].get(market, NOTHING)
+        if amount > amount_before or (amount == amount_before and outcome < before):
+            staked[family][market] = (amount, outcome)
+    return list(staked.values())
 
 
 def _known(value: Any) -> float | None:

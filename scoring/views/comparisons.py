@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
@@ -14,12 +13,11 @@ from scoring.charts.marks import mark_of
 from scoring.compared import Comparison, Entry, pairs_of
 from scoring.compared import comparison as comparison_of
 from scoring.models import Leaderboard
-from scoring.performance import performance
 from scoring.roster import roster
 from scoring.services.boards import ALL_METHODOLOGIES
 from scoring.services.forecast_boards import FORECAST
 from scoring.services.head_to_head import POINTS, SETS_LOOKED_AT
-from scoring.views.curves import performance_curves
+from scoring.views.curves import family_curves
 
 ARMS = {PRICED: "with the market’s prices", BLIND: "without prices"}
 LOWER, HIGHER = "lower", "higher"
@@ -79,9 +77,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     if one is None or other is None:
         raise Http404(f"there is no family {first if one is None else second}")
     found = comparison_of(one, other)
-    agents = [agent for agent in known.players if agent.family in (one, other)]
-    whole = performance(agents, span=None, at=timezone.now())
-    curves = performance_curves(whole, {one.slug: one, other.slug: other})
+    curves = family_curves(agent for agent in known.players if agent.family in (one, other))
     balance = known.methodology.starting_balance
     return render(
         request,

@@ -1,16 +1,19 @@
 """Values over time, thinned to what a chart can show."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from django.utils import timezone
+
 from agents.models import Agent, Family
 from scoring.charts import Curve, LineChart, curve_of, line_chart
-from scoring.histories import agent_values, family_values
+from scoring.histories import agent_values
 from scoring.models import Snapshot
-from scoring.performance import Performance, bucket_ends, release_changes
+from scoring.performance import Performance, bucket_ends, performance
+from scoring.roster import Player
 
 MOST_ROWS = 60
 """Rows of a chart's table; the API has every point."""
@@ -35,18 +38,15 @@ class Curves:
         return line_chart(self.instants, self.curves, baseline=baseline, height=height, unit=self.unit)
 
 
-def family_curves(agents: Sequence[Agent]) -> Curves:
-    """The mean total value of each family over its agents (family and cohort loaded).
+def family_curves(agents: Iterable[Agent | Player]) -> Curves:
+    """The mean total value of each family over its agents (family and cohort loaded), as the API gives it.
 
     An agent joins its family's mean with its first snapshot. Where its release differs from that of the
     family's agent before it, the curve has a turn.
     """
-    instants = _instants(agents, follow=None)
-    turns: dict[str, list[tuple[datetime, str]]] = defaultdict(list)
-    for change in release_changes(agents):
-        turns[change.family].append((change.at, f"{change.after} from cohort {change.cohort} on"))
-    curves = [curve_of(family, means, turns[family.slug]) for family, means in family_values(agents, instants)]
-    return Curves(instants, curves)
+    agents = list(agents)
+    whole = performance(agents, span=None, at=timezone.now())
+    return performance_curves(whole, {agent.family.slug: agent.family for agent in agents})
 
 
 def performance_curves(found: Performance, families: Mapping[str, Family]) -> Curves:
@@ -60,19 +60,13 @@ def performance_curves(found: Performance, families: Mapping[str, Family]) -> Cu
 
 def agent_curves(agents: Sequence[Agent]) -> Curves:
     """The total value of each agent of one cohort (family and cohort loaded)."""
-    instants = _instants(agents, follow=agents[0].pk if agents else None)
+    instants = _instants(agents[0]) if agents else []
     values = agent_values(agents, instants)
     return Curves(instants, [curve_of(agent.family, values[agent.pk]) for agent in agents])
 
 
-def _instants(agents: Sequence[Agent], *, follow: int | None) -> list[datetime]:
-    """The newest snapshot's instant and the ends of buckets before it, which stay where they are as time goes on.
-
-    `follow` names the agent whose snapshots they are; None takes those of all.
-    """
-    if not agents:
-        return []
-    grid = Snapshot.objects.filter(agent=follow) if follow else Snapshot.objects.all()
-    times = grid.order_by("taken_at").values_list("taken_at", flat=True)
+def _instants(agent: Agent) -> list[datetime]:
+    """The agent's newest snapshot and the ends of buckets before it, which stay where they are as time goes on."""
+    times = Snapshot.objects.filter(agent=agent).order_by("taken_at").values_list("taken_at", flat=True)
     first, last = times.first(), times.last()
     return [] if first is None or last is None else bucket_ends(first, last)

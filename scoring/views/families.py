@@ -15,7 +15,7 @@ from cohorts.forecasting import BLIND, PRICED
 from scoring.charts import reliability_chart
 from scoring.models import Leaderboard
 from scoring.reports import part, reliability
-from scoring.roster import with_company
+from scoring.roster import roster, with_company
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.services.forecast_boards import FORECAST
 from scoring.views.curves import family_curves
@@ -52,15 +52,15 @@ def families(request: HttpRequest) -> HttpResponse:
 @require_safe
 def family(request: HttpRequest, slug: str) -> HttpResponse:
     """One family: its line on each board, its result in each cohort, and the releases behind it."""
-    everyone = list(Family.objects.order_by("pk"))
-    family = next((each for each in everyone if each.slug == slug), None)
+    known = roster()
+    family = known.by_slug.get(slug)
     if family is None:
         raise Http404(f"there is no family {slug}")
     agents = with_company(Agent.objects.filter(family=family))
     played = sorted(standings(agents), key=lambda row: row.agent.cohort.number, reverse=True)
     spent = _spent_by_agent(family)
     board, forecast_boards = _boards(family)
-    curves = family_curves(agents)
+    curves = family_curves(player for player in known.players if player.family == family)
     words = getattr(forecast_boards.get(PRICED), "words", None) or []
     return render(
         request,
@@ -90,7 +90,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             .defer("reasoning", "error")
             .order_by("-decided_at", "-pk")[:LATEST],
             "latest": _latest_forecasts(family),
-            "others": [each for each in everyone if each != family and not each.external],
+            "others": [each for each in known.families.values() if each != family and not each.external],
         },
     )
 
@@ -118,12 +118,13 @@ def _entries(board: Leaderboard | None) -> dict[str, dict[str, Any]]:
     return {entry["family"]: entry for entry in (board.entries if board else [])}
 
 
+# Of columns that an index holds: the rows are prompts and answers.
 TOTALS = {
-    "requests": Count("pk"),
+    "requests": Count("*"),
     "tokens_in": Sum("tokens_input"),
     "tokens_out": Sum("tokens_output"),
     "cost": Sum("cost_usd"),
-    "stated": Count("pk", filter=Q(cost_stated=True)),
+    "stated": Count("cost_stated", filter=Q(cost_stated=True)),
 }
 
 
@@ -137,11 +138,11 @@ def _spent_by_agent(family: Family) -> dict[int, dict[str, Any]]:
 def _spending(family: Family, by_agent: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What each protocol took: tasks, requests, tokens and cost."""
     betting = {name: sum(row[name] or 0 for row in by_agent) for name in TOTALS}
-    # Counted by themselves: with distinct decisions among the sums above, SQLite takes ten times as long.
-    betting["tasks"] = Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED).count()
-    tasks = Count("elicitation", distinct=True, filter=Q(elicitation__status=Elicitation.Status.COMPLETED))
-    asked = ModelCall.objects.filter(elicitation__family=family).aggregate(tasks=tasks, **TOTALS)
+    asked = ModelCall.objects.filter(elicitation__family=family).aggregate(**TOTALS)
     stating = {name: value or 0 for name, value in asked.items()}
+    # Counted by themselves: with distinct tasks among the sums, SQLite takes ten times as long.
+    betting["tasks"] = Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED).count()
+    stating["tasks"] = Elicitation.objects.filter(family=family, status=Elicitation.Status.COMPLETED).count()
     return [
         {"protocol": name, "mean": row["cost"] / Decimal(row["tasks"]) if row["tasks"] else None, **row}
         for name, row in (("Trading", betting), ("Forecast", stating))
@@ -153,11 +154,11 @@ def _latest_forecasts(family: Family) -> list[Forecast]:
     """The latest of the family's newest sheets; all it ever stated would have to be sorted to find them otherwise."""
     sheets = Elicitation.objects.filter(family=family, status=Elicitation.Status.COMPLETED).order_by("-pk")
     said = Forecast.objects.filter(elicitation__in=list(sheets.values_list("pk", flat=True)[:NEWEST_SHEETS]))
-    return list(
-        said.select_related("question", "score")
-        .defer("question__rules", "rationale", "probabilities", "stated")
-        .order_by("-made_at", "-pk")[:LATEST]
-    )
+    # Put in order here: a planner that is asked for the newest few goes through everybody's, newest first.
+    newest = sorted(said.order_by().values_list("made_at", "pk"), reverse=True)[:LATEST]
+    shown = Forecast.objects.select_related("question", "score")
+    rows = shown.defer("question__rules", "rationale", "probabilities", "stated").in_bulk([key for _, key in newest])
+    return [rows[key] for _, key in newest]
 
 
 def _releases(family: Family, agents: Iterable[Agent]) -> list[dict[str, Any]]:
