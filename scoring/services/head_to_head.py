@@ -135,8 +135,8 @@ def disagreements(first: Family, second: Family, arm: str, *, most: int) -> list
     named = QuestionOption.objects.filter(question__in=list(widest)).order_by("index")
     for question, name, happened in named.values_list("question", "name", "happened"):
         options[question][name] = happened
-    asked = QuestionEntry.objects.select_related("question", "question_set").defer("question__rules")
-    entries = asked.in_bulk(list(widest.values()))
+    asked = QuestionEntry.objects.select_related("question", "question_set")
+    entries = asked.only("prices", "question__text", "question_set__day").in_bulk(list(widest.values()))
     found = []
     for question, entry in widest.items():
         mine, theirs = both[entry]

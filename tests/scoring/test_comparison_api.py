@@ -8,8 +8,8 @@ from django.test import Client
 from agents.models import Family
 from scoring.calibration_api import EXAMPLE as CALIBRATION
 from scoring.comparison_api import EXAMPLE as COMPARISON
-from tests.factories import QuestionFactory, asked
-from tests.scoring.test_board_pages import GPT, GROK, a_season
+from tests.factories import CohortFactory, MarketFactory, QuestionFactory, asked, bet
+from tests.scoring.test_board_pages import GPT, GROK, a_season, agent_of
 
 pytestmark = pytest.mark.django_db
 
@@ -128,3 +128,16 @@ def test_a_familys_page_leads_to_its_comparison_with_each_other(client: Client) 
     assert others.count() == 6
     for other in others:
         assert f'href="/compare/{GPT}/{other.slug}/"' in shown
+
+
+def test_who_staked_equal_sums_on_two_sides_is_held_to_the_first(client: Client) -> None:
+    market, cohort = MarketFactory(), CohortFactory()
+    both, other = agent_of(GPT, cohort), agent_of(GROK, cohort)
+    bet(both, market, "NO", "300.00")
+    bet(both, market, "YES", "300.00")
+    bet(other, market, "NO", "200.00")
+
+    (told,) = get(client, f"comparisons/{GPT}/{GROK}/")["opposed"]["most"]
+
+    assert (told["first_side"], told["first_amount"]) == ("YES", "300.00")
+    assert (told["second_side"], told["second_amount"]) == ("NO", "200.00")
