@@ -166,5 +166,8 @@ def database(url: str) -> dict[str, object]:
         # Reconnecting starts afresh with whoever asks next: left to its pauses, which double for five minutes, a pool
         # would stay away for as long again as its server was gone.
         pool = {"min_size": 0, "max_size": 8, "timeout": 10, "reconnect_timeout": 10}
-        parsed["OPTIONS"] = {**parsed.get("OPTIONS", {}), "pool": pool}
+        # A page asks the same dozen statements of every visitor: the server plans each once for a connection.
+        prepared = {"server_side_binding": True, "prepare_threshold": 5}
+        parsed["ENGINE"] = "arena_site.postgres"
+        parsed["OPTIONS"] = {**prepared, **parsed.get("OPTIONS", {}), "pool": pool}
     return parsed

@@ -309,7 +309,7 @@ class ForecastAdmin(ReadOnlyAdmin):
     )  # fmt: skip
     list_select_related = ("family", "question")
     list_defer = ("rationale", "question__rules")
-    search_fields = ("=id", "question__text", "rationale")
+    search_fields = ("=id", "question__text")
     ordering = ("-made_at", "-pk")
 
 
