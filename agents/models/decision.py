@@ -32,7 +32,9 @@ class Decision(Task):
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="decisions")
     cohort = models.ForeignKey(Cohort, on_delete=models.PROTECT, related_name="decisions")
     week = models.PositiveSmallIntegerField()
-    universe = models.ForeignKey(Universe, null=True, on_delete=models.PROTECT, related_name="decisions")
+    universe = models.ForeignKey(
+        Universe, null=True, on_delete=models.PROTECT, related_name="decisions", db_index=False
+    )  # fmt: skip
     action = models.CharField(max_length=4, choices=Action.choices, null=True, blank=True)
     fallback = models.BooleanField(default=False)
     reasoning = models.TextField(blank=True)
@@ -53,6 +55,7 @@ class Decision(Task):
             *Task.Meta.indexes,
             models.Index(fields=["status", "decided_at", "id"], name="decision_by_time"),
             models.Index(fields=["agent", "status", "decided_at"], name="decision_by_agent"),
+            models.Index(fields=["universe", "agent", "id"], name="decision_by_universe"),
         ]
         ordering = ["-cohort_id", "-week", "agent_id"]
 
