@@ -16,6 +16,7 @@ from tests.databases import copied, tables
 from tests.first_rows import put_back
 from tests.kills import NOBODY, ON_POSTGRES, ROOT, Arena, database_in
 from tests.live import own_site, played, site  # noqa: F401 - fixtures
+from tests.seasons import shares
 from tests.tampering import lift
 from tests.venue import Venue
 
@@ -94,17 +95,27 @@ LONGEST = (
     "faults/test_kills.py",
     "faults/test_clock.py",
     "faults/test_queue.py",
-    "faults/test_together.py",
+    "browser/test_desk.py",
     "browser/test_pages.py",
     "browser/test_accessibility.py",
+    "faults/test_together.py",
+    "browser/test_admin.py",
+    "arena_site/test_settings.py",
+    "arena_site/test_schemathesis.py",
+    "arena_site/test_backup.py",
+    "faults/test_upstream.py",
 )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest go first, so that no worker waits for the last one of another."""
-    place = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path, len(LONGEST)))
+    """The files that take longest go first, so that no worker waits for the last one of another.
+
+    Within a file the tests that share rows come last: the others find none of them.
+    """
+    longest = [Path(__file__).parent / name for name in LONGEST]
+    place = {path: place for place, path in enumerate(dict.fromkeys([*longest, *(item.path for item in items)]))}
+    items.sort(key=lambda item: (place[item.path], shares(item)))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,6 +11,9 @@ from pytest_httpserver import HTTPServer
 
 from tests.venue import Venue
 
+SHARED: list[Any] = []
+"""The fixtures whose rows a module's tests share."""
+
 
 def once(make: Callable[[], Any]) -> Any:
     """A fixture of a module: what `make` returns, made in a transaction around all tests' own, and taken back."""
@@ -21,7 +24,24 @@ def once(make: Callable[[], Any]) -> Any:
             yield make()
             transaction.set_rollback(True)
 
+    SHARED.append(made)
     return made
+
+
+def shares(test: pytest.Item) -> bool:
+    """Whether a test asks for such rows: those of its module that do not have to run before they are made."""
+    module = getattr(test, "module", None)
+    return any(getattr(module, name, None) in SHARED for name in getattr(test, "fixturenames", ()))
+
+
+def once_at_a_venue(make: Callable[[Venue], Any]) -> Any:
+    """The same of rows made against a venue: that venue, for `Venue.as_left` to follow, and what `make` returns."""
+
+    def played() -> tuple[Venue, Any]:
+        with a_venue() as venue:
+            return venue, make(venue)
+
+    return once(played)
 
 
 @contextmanager

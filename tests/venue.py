@@ -8,6 +8,7 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -161,6 +162,12 @@ class Venue:
             (r"^/gateway/chat/completions$", self._complete),
         ):
             server.expect_request(re.compile(pattern)).respond_with_handler(self._logged(handler))
+
+    def as_left(self, other: "Venue") -> "Venue":
+        """Lists, quotes and says what the other one did at last, and has been asked what that one was."""
+        state = {name: value for name, value in vars(other).items() if name != "server"}
+        vars(self).update(deepcopy(state))
+        return self
 
     # what the world looks like
 

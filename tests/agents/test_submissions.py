@@ -23,6 +23,7 @@ from agents.models import (
 )
 from agents.services.registrations import agent_register, registration_revoke
 from markets.models import Market, QuestionSheet, Run, Universe
+from tests.seasons import once_at_a_venue
 from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, run
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
@@ -34,22 +35,36 @@ OPEN = "/api/v1/submissions/open/"
 HOLD = {"action": "HOLD", "reasoning": "nothing to do"}
 
 
-@pytest.fixture
-def visitor(db: None) -> str:
-    """The token of an external agent that was registered before the week."""
+def register() -> str:
     return agent_register(name="Visitor", protocol="both", at=SUNDAY - timedelta(days=1)).token
 
 
-@pytest.fixture
-def week(venue: Venue, visitor: str, settings: Any) -> Venue:
-    """Two markets, cohort 1 with the visitor in it, the universe frozen; it is ten minutes past the freeze."""
+def freeze(venue: Venue) -> str:
+    """Two markets, cohort 1 with the visitor in it, the universe frozen. Returns the visitor's token."""
+    token = register()
     venue.market(RAIN)
     venue.market(SNOW)
     assert run("sync_markets", SUNDAY).code == 0
     assert run("start_cohort", SUNDAY)["agents"] == 8
     assert run("run_decisions", DECISION).code == 0
+    return token
+
+
+frozen = once_at_a_venue(freeze)
+
+
+@pytest.fixture
+def week(frozen: tuple[Venue, str], venue: Venue, settings: Any) -> Venue:
+    """The venue of that week, ten minutes past the freeze."""
     settings.ARENA_CLOCK = IN_TIME
-    return venue
+    return venue.as_left(frozen[0])
+
+
+@pytest.fixture
+def visitor(request: pytest.FixtureRequest, db: None) -> str:
+    """The token of an external agent that was registered before the week, or that finds nothing else yet."""
+    token: str = request.getfixturevalue("frozen")[1] if "week" in request.fixturenames else register()
+    return token
 
 
 def submit(client: Client, token: str | None, body: Any, *, key: str | None = None, **target: int) -> Any:

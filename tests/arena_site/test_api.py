@@ -31,6 +31,7 @@ from tests.factories import (
     bet,
     play_week,
 )
+from tests.seasons import once
 
 pytestmark = pytest.mark.django_db
 
@@ -38,6 +39,8 @@ LISTS = sorted(ENDPOINTS)
 CURSORS = sorted(name for name, view in ENDPOINTS.items() if view.pagination_class is Cursor)
 PAGED = sorted(set(LISTS) - set(CURSORS))
 SCHEMA = Path(__file__).resolve().parents[2] / "arena_site" / "schema.yml"
+
+season = once(play_week)
 
 
 def queries(client: Client, path: str) -> tuple[int, Any]:
@@ -50,8 +53,7 @@ def queries(client: Client, path: str) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("name", ["agents", "decisions", "universes"])
-def test_one_row_costs_the_same_queries_however_much_hangs_on_it(client: Client, name: str) -> None:
-    play_week()
+def test_one_row_costs_the_same_queries_however_much_hangs_on_it(season: None, client: Client, name: str) -> None:
     row = client.get(f"/api/v1/{name}/").json()["results"][-1]["id"]
     before, _ = queries(client, f"/api/v1/{name}/{row}/")
     position = Position.objects.open().first()
@@ -66,8 +68,7 @@ def test_one_row_costs_the_same_queries_however_much_hangs_on_it(client: Client,
 
 
 @pytest.mark.parametrize("name", PAGED)
-def test_a_list_tells_its_count_and_its_neighbours(client: Client, name: str) -> None:
-    play_week()
+def test_a_list_tells_its_count_and_its_neighbours(season: None, client: Client, name: str) -> None:
     first = client.get(f"/api/v1/{name}/", {"page_size": 1}).json()
     assert set(first) == {"count", "next", "previous", "results"}
     assert len(first["results"]) == 1
@@ -143,8 +144,7 @@ def test_a_doubled_or_empty_parameter_is_refused(client: Client, name: str, quer
 
 
 @pytest.mark.parametrize("name", [name for name, view in ENDPOINTS.items() if hasattr(view, "orderings")])
-def test_every_ordering_sorts_and_an_unknown_one_is_refused(client: Client, name: str) -> None:
-    play_week()
+def test_every_ordering_sorts_and_an_unknown_one_is_refused(season: None, client: Client, name: str) -> None:
     for field in ENDPOINTS[name].orderings:
         for sign in ("", "-"):
             rows = client.get(f"/api/v1/{name}/", {"ordering": sign + field}).json()["results"]

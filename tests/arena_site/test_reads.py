@@ -22,6 +22,7 @@ from arena_site.api import ENDPOINTS
 from markets.models import Run
 from markets.rest import Rows, field_names
 from tests.factories import WEEK, AgentFactory, CohortFactory, RunFactory, SnapshotFactory, bet, play_week
+from tests.seasons import once
 from tests.tampering import lifted
 
 pytestmark = pytest.mark.django_db
@@ -30,6 +31,8 @@ ROWS = sorted(name for name, view in ENDPOINTS.items() if issubclass(view, Rows)
 LISTS = [f"/api/v1/{name}/" for name in sorted(ENDPOINTS)]
 READS = [*LISTS, "/api/v1/performance/", "/api/v1/cohorts/1/", "/api/v1/families/gpt-5.1/", "/api/schema/"]
 NOON = datetime(2026, 5, 6, 12, tzinfo=UTC)
+
+season = once(play_week)
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +44,7 @@ def _quiet_refusals(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("path", READS)
-def test_an_answer_that_one_has_already_is_not_sent_again(client: Client, path: str) -> None:
-    play_week()
+def test_an_answer_that_one_has_already_is_not_sent_again(season: None, client: Client, path: str) -> None:
     first = client.get(path)
     assert first["ETag"].startswith('W/"')
     assert first["Cache-Control"] == "no-cache"
@@ -61,8 +63,7 @@ def test_another_answer_has_another_version(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", READS)
-def test_head_says_all_that_get_says_but_the_rows(client: Client, path: str) -> None:
-    play_week()
+def test_head_says_all_that_get_says_but_the_rows(season: None, client: Client, path: str) -> None:
     head, get = client.head(path), client.get(path)
     assert (head.status_code, head.content) == (200, b"")
     assert {**head.headers} == {**get.headers}
@@ -140,8 +141,7 @@ def test_only_the_api_may_be_read_from_elsewhere(client: Client, path: str) -> N
     assert "Access-Control-Allow-Origin" not in answer
 
 
-def test_what_holds_no_secret_is_packed(client: Client, admin_client: Client) -> None:
-    play_week()
+def test_what_holds_no_secret_is_packed(season: None, client: Client, admin_client: Client) -> None:
 
     def packed(asker: Client, path: str) -> bool:
         answer = asker.get(path, headers={"accept-encoding": "gzip"})
@@ -169,8 +169,7 @@ def test_what_depends_on_a_cookie_is_not_packed() -> None:
     assert not packed(HttpResponse(long, headers={"Vary": "Accept-Encoding, Cookie"}))
 
 
-def test_a_packed_answer_has_the_version_of_the_plain_one(client: Client) -> None:
-    play_week()
+def test_a_packed_answer_has_the_version_of_the_plain_one(season: None, client: Client) -> None:
     plain = client.get("/api/v1/decisions/")
     packed = client.get("/api/v1/decisions/", headers={"accept-encoding": "gzip"})
     assert json.loads(gzip.decompress(packed.content)) == plain.json()
@@ -182,8 +181,7 @@ def test_a_packed_answer_has_the_version_of_the_plain_one(client: Client) -> Non
 
 
 @pytest.mark.parametrize("name", sorted(ENDPOINTS))
-def test_a_row_is_thinned_to_each_of_its_fields(client: Client, name: str) -> None:
-    play_week()
+def test_a_row_is_thinned_to_each_of_its_fields(season: None, client: Client, name: str) -> None:
     path, key = f"/api/v1/{name}/", getattr(ENDPOINTS[name], "lookup_field", "pk")
     whole = client.get(path).json()["results"]
     for field in field_names(ENDPOINTS[name].serializer_class):
@@ -212,8 +210,7 @@ def test_a_field_that_no_row_has_is_named(client: Client, name: str) -> None:
         ("cohorts", "number,status", 3),
     ],
 )
-def test_what_is_not_shown_is_not_read(client: Client, name: str, fields: str, saved: int) -> None:
-    play_week()
+def test_what_is_not_shown_is_not_read(season: None, client: Client, name: str, fields: str, saved: int) -> None:
 
     def queries(**query: str) -> int:
         with CaptureQueriesContext(connection) as counted:
@@ -223,8 +220,7 @@ def test_what_is_not_shown_is_not_read(client: Client, name: str, fields: str, s
     assert queries(fields=fields) == queries() - saved
 
 
-def test_costs_are_not_summed_where_none_is_shown(client: Client) -> None:
-    play_week()
+def test_costs_are_not_summed_where_none_is_shown(season: None, client: Client) -> None:
     with CaptureQueriesContext(connection) as counted:
         client.get("/api/v1/decisions/", {"fields": "id,status"})
     assert not any("modelcall" in query["sql"] for query in counted)

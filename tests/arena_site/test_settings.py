@@ -1,6 +1,7 @@
 """Settings and start-up, as an operator meets them: one clear line, the contract's exit code, nothing half-done."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -126,10 +127,9 @@ def test_unmigrated_database_is_one_line(tmp_path: Path) -> None:
     assert ran.stderr.count("\n") == 1
 
 
-def test_unreachable_server_is_one_line_and_exit_1(tmp_path: Path) -> None:
-    env = {"DATABASE_URL": f"sqlite:///{tmp_path}/x.sqlite3", "GAMMA_BASE_URL": "http://127.0.0.1:9"}
-    manage("migrate", "-v0", **env)
-    ran = manage("sync_markets", "--json", **env)
+def test_unreachable_server_is_one_line_and_exit_1(migrated_file: Path, tmp_path: Path) -> None:
+    database = f"sqlite:///{shutil.copy(migrated_file, tmp_path)}"
+    ran = manage("sync_markets", "--json", DATABASE_URL=database, GAMMA_BASE_URL="http://127.0.0.1:9")
     assert ran.returncode == 1
     assert ran.stderr.startswith("gamma: GET /markets/keyset failed")
     assert ran.stderr.count("\n") == 1

@@ -12,12 +12,12 @@ from django.core.management import call_command
 from agents.models import Elicitation, Forecast, ModelCall
 from markets.models import QuestionEntry, QuestionOption, QuestionSheet
 from tests.season.test_forecasts import MONDAY, RAIN
+from tests.seasons import once_at_a_venue
 from tests.tampering import lifted
 from tests.venue import GPT, Failure, Said, Venue, forecast, run
 
 
-@pytest.fixture
-def asked(venue: Venue) -> Venue:
+def ask(venue: Venue) -> None:
     """A run with a refused vector, a model that declined and one that is down, and a question that resolved."""
     venue.market(RAIN)
     venue.market("Will it snow?")
@@ -27,7 +27,14 @@ def asked(venue: Venue) -> Venue:
     assert run("run_forecasts", MONDAY)["recorded"] == 11 * 2 + 1
     venue.resolve("Will it snow?", "Yes")
     run("check_resolutions", MONDAY + timedelta(hours=8))
-    return venue
+
+
+season = once_at_a_venue(ask)
+
+
+@pytest.fixture
+def asked(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 def complaint() -> str:

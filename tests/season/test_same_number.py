@@ -17,6 +17,7 @@ from django.urls import reverse
 from agents.models import Family
 from scoring.models import Leaderboard
 from scoring.templatetags import arena
+from tests.seasons import once_at_a_venue
 from tests.venue import CLAUDE, DECISION, GPT, GROK, SUNDAY, Venue, bet, run, sell
 
 WEEK, DAY, TEN = timedelta(weeks=1), timedelta(days=1), timedelta(minutes=10)
@@ -32,8 +33,7 @@ AGENT = ("Value", "Return", "Brier", "Win rate")
 ENDS = SUNDAY + 2 * WEEK + 13 * TEN
 
 
-@pytest.fixture
-def season(venue: Venue) -> Venue:
+def play(venue: Venue) -> None:
     """Two cohorts, Grok in the first alone; odd amounts at odd prices; most markets ended, some still held."""
     with stamina.set_testing(True, attempts=99, cap=True):
         for question, price in zip(QUESTIONS, PRICES, strict=True):
@@ -53,7 +53,14 @@ def season(venue: Venue) -> Venue:
         venue.move(QUESTIONS[10], Yes="0.0917", No="0.9083")
         for command in ("sync_markets", "check_resolutions", "take_snapshots", "verify_ledger"):
             assert run(command, ENDS).code == 0
-    return venue
+
+
+played = once_at_a_venue(play)
+
+
+@pytest.fixture
+def season(played: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(played[0])
 
 
 def text(markup: str) -> str:

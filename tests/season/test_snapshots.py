@@ -12,6 +12,7 @@ from agents.models import Agent, Position
 from cohorts.models import Cohort
 from markets.models import Market, Outcome, PriceObservation
 from scoring.models import Snapshot
+from tests.seasons import once_at_a_venue
 from tests.tampering import lifted
 from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, run, sell
 
@@ -26,8 +27,7 @@ def unhurried() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def holding(venue: Venue) -> Venue:
+def hold(venue: Venue) -> None:
     """GPT holds 1,250 YES shares of RAIN bought at 0.40, and 2,000 of the Celtics at 0.45; Grok 2,000 NO at 0.60."""
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
@@ -36,7 +36,14 @@ def holding(venue: Venue) -> Venue:
     venue.says(GPT, bet(RAIN, "YES", 500, (CUP, "Celtics", 900)))
     venue.says(GROK, bet(RAIN, "NO", 1200))
     assert run("run_decisions", DECISION)["trades"] == 3
-    return venue
+
+
+season = once_at_a_venue(hold)
+
+
+@pytest.fixture
+def holding(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 def snapshot(at: datetime, model: str = GPT) -> Snapshot:
