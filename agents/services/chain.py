@@ -21,11 +21,6 @@ from markets.blocks import json_number
 ENDED_IN = (ModelCall.Result.ANSWERED, ModelCall.Result.MALFORMED, ModelCall.Result.DECLINED)
 """What the last call of a completed task came to."""
 CHUNK = 200
-RECORDED: dict[type[Task], tuple[str, ...]] = {
-    Decision: ("agent__family", "cohort__methodology", "universe"),
-    Elicitation: ("sheet__question_set", "family", "release", "methodology"),
-}
-"""What a task's record tells of other rows than its own."""
 
 
 def chain_append(task: Task) -> ChainLink:
@@ -33,7 +28,8 @@ def chain_append(task: Task) -> ChainLink:
 
     Nothing else is locked after the chain, so that two workers queue here and never wait for each other.
     """
-    call = task.calls.filter(late=False, result__in=ENDED_IN).order_by("-sequence").first()
+    ended = task.calls.filter(late=False, result__in=ENDED_IN).only("prompt_sha256", "raw_response")
+    call = ended.order_by("-sequence").first()
     record = record_sha256(task_record(task, call))
     chain = chain_lock(task.PROTOCOL)
     link = ChainLink.objects.create(

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cache
 
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from agents.forecast_answers import Stated, judge
@@ -71,9 +72,14 @@ def run_forecasts(
     sheets = {asked.pk: list(asked.sheets.select_related("question_set")) for asked in open_sets}
     work = [(sheet, release) for asked in open_sets for release in releases for sheet in sheets[asked.pk]]
     entries = cache(entries_of)
+    completed: list[int] = []
     for done, (sheet, release) in enumerate(work):
         progress(done, len(work), f"{release.display_name}, {sheet.arm}, sheet {sheet.number}")
-        _elicit(sheet, release, methodology, entries=entries, asking=asking, at=at, began=began, report=report)
+        task = _elicit(sheet, release, methodology, entries=entries, asking=asking, at=at, began=began, report=report)
+        completed += [task.pk] if task else []
+    report.recorded = Forecast.objects.filter(elicitation__in=completed).count()
+    refused = RefusedForecast.objects.filter(call__elicitation__in=completed, call__result=ModelCall.Result.ANSWERED)
+    report.refused = refused.count()
     progress(len(work), len(work), "")
     return report
 
@@ -145,7 +151,9 @@ def releases_asked(methodology: Methodology, at: datetime) -> list[Release]:
         deciding = [cohort.pk for cohort in cohorts.select_related("methodology") if cohort.is_deciding(at)]
         for agent in Agent.objects.filter(cohort__in=deciding, family__external=False).select_related("release"):
             releases[agent.release_id] = agent.release
-    return [releases[pk] for pk in sorted(releases)]
+    asked = [releases[pk] for pk in sorted(releases)]
+    prefetch_related_objects(asked, "family")
+    return asked
 
 
 def _elicit(
@@ -158,8 +166,8 @@ def _elicit(
     at: datetime,
     began: datetime,
     report: ForecastReport,
-) -> None:
-    """One release's answer to one sheet, from the claim to its end, counted in `report`."""
+) -> Elicitation | None:
+    """One release's answer to one sheet, from the claim to its end, counted in `report`; None unless it completed."""
     claim = task_claim(
         Elicitation,
         identity={"sheet": sheet, "release": release},
@@ -167,18 +175,17 @@ def _elicit(
         lease=asking.lease,
         began=began,
         methodology=methodology,
-        family_id=release.family_id,
+        family=release.family,
     )
     name = f"{release}, {sheet}"
     task = see_through(claim, lambda held: conversation(held, at, entries), name=name, asking=asking, report=report)
     if claim is None or task is None:
-        return
+        return None
     log.info("recorded", extra=claim.task.about | {"declined": task.declined})
-    report.recorded += task.forecasts.count()
-    report.refused += RefusedForecast.objects.filter(call__elicitation=task, call__result="answered").count()
     if task.declined:
         report.declined += 1
         report.log.append(f"{name}: no forecast: {task.error}")
+    return task
 
 
 def entries_of(sheet: QuestionSheet) -> list[QuestionEntry]:

@@ -60,8 +60,9 @@ def _record(cohort: Cohort, at: datetime, family: str | None) -> int:
         (False, cohort.methodology.retry_window, "never asked within the window"),
         (True, EXTERNAL_WINDOW, NOT_SUBMITTED),
     )
+    weeks = _weeks_so_far(cohort, at)
     return sum(
-        _record_those(cohort, agents.filter(family__external=external), _weeks_over(cohort, at, window), why)
+        _record_those(cohort, agents.filter(family__external=external), _weeks_over(weeks, at, window), why)
         for external, window, why in windows
     )
 
@@ -91,19 +92,22 @@ def _record_those(cohort: Cohort, agents: QuerySet[Agent], over: dict[int, Unive
     return missed + len(never_asked)
 
 
-def _weeks_over(cohort: Cohort, at: datetime, window: timedelta) -> dict[int, Universe | None]:
-    """The cohort's decision weeks whose window has passed by `at`, with their universe if one was frozen."""
+def _weeks_so_far(cohort: Cohort, at: datetime) -> list[tuple[int, datetime, Universe | None]]:
+    """The cohort's decision weeks that have begun by `at`: their number, start, and universe if one was frozen."""
     methodology = cohort.methodology
     asked_so_far = min(cohort.decision_week(at), methodology.decision_weeks)
     starts = {cohort.week_start + (week - 1) * WEEK: week for week in range(1, asked_so_far + 1)}
-    universes = {
-        universe.week_start: universe
-        for universe in Universe.objects.filter(methodology=methodology.version, week_start__in=starts)
+    frozen = Universe.objects.filter(methodology=methodology.version, week_start__in=starts).defer("market_block")
+    universes = {universe.week_start: universe for universe in frozen}
+    return [(week, start, universes.get(start)) for start, week in starts.items()]
+
+
+def _weeks_over(
+    weeks: Iterable[tuple[int, datetime, Universe | None]], at: datetime, window: timedelta
+) -> dict[int, Universe | None]:
+    """Of these weeks those whose window has passed by `at`, with their universes."""
+    return {
+        week: universe
+        for week, start, universe in weeks
+        if at >= (universe.frozen_at + window if universe else start + WEEK)
     }
-    over: dict[int, Universe | None] = {}
-    for start, week in starts.items():
-        universe = universes.get(start)
-        ends = universe.frozen_at + window if universe else start + WEEK
-        if at >= ends:
-            over[week] = universe
-    return over
