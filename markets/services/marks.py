@@ -10,10 +10,12 @@ from django.db import transaction
 from markets.models import Market, Outcome, PriceObservation
 from markets.models.market import NO, YES
 from markets.pricing import PriceRule, Verdict, judge, judge_quote, needs_book
+from markets.services.writing import State, write_changes
 from markets.sources.base import Book
 from markets.sources.polymarket import Clob
 
 PRICE_STEP = Decimal("0.0000000001")
+ACCEPTED = ("price", "price_source", "price_stale", "price_at", "bid", "ask")
 
 
 @dataclass(slots=True)
@@ -164,7 +166,7 @@ def _record(outcomes: list[Outcome], marks: Marks, midpoints: dict[str, Decimal]
         observations, known = [], _on_record(outcomes)
         for outcome in outcomes:
             verdict = marks.verdicts[outcome.pk]
-            if known[outcome.pk] != (verdict.price, verdict.source, verdict.stale):
+            if known[outcome.pk][:3] != (verdict.price, verdict.source, verdict.stale):
                 observations.append(
                     PriceObservation(
                         outcome=outcome,
@@ -183,21 +185,14 @@ def _record(outcomes: list[Outcome], marks: Marks, midpoints: dict[str, Decimal]
             if not verdict.stale:
                 outcome.price_at = at
         PriceObservation.objects.bulk_create(observations, batch_size=500)
-        Outcome.objects.bulk_create(
-            outcomes,
-            batch_size=500,
-            update_conflicts=True,
-            unique_fields=["id"],
-            update_fields=["price", "price_source", "price_stale", "price_at", "bid", "ask"],
-        )
+        write_changes(Outcome, outcomes, known, ACCEPTED)
 
 
-def _on_record(outcomes: list[Outcome]) -> dict[int, tuple[Decimal | None, str, bool]]:
-    """The verdicts on record now, by outcome id: another process may have written them since `outcomes` were read.
+def _on_record(outcomes: list[Outcome]) -> dict[int, State]:
+    """What is ACCEPTED on record now, by outcome id: another process may have written it since `outcomes` were read.
 
     The rows stay locked to the transaction's end, in the order of their ids; SQLite locked everything at its begin.
     Their keys do not: a freeze that refers to them as it commits would wait for us, and we for it.
     """
     rows = Outcome.objects.select_for_update(no_key=True).filter(pk__in=[outcome.pk for outcome in outcomes])
-    stored = rows.order_by("pk").values_list("pk", "price", "price_source", "price_stale")
-    return {pk: (price, source, stale) for pk, price, source, stale in stored}
+    return {pk: tuple(accepted) for pk, *accepted in rows.order_by("pk").values_list("pk", *ACCEPTED)}

@@ -206,19 +206,19 @@ def _store(
 ) -> QuestionSet:
     """The set with its questions, entries and sheets, in one transaction. Raises IntegrityError if it exists."""
     with transaction.atomic():
-        entries = []
-        for position, (candidate, reason) in enumerate(reasons):
-            twin = twins.get(candidate.key)
-            entries.append(
-                QuestionEntry(
-                    question=_question(candidate, freeze.at),
-                    position=position + 1,
-                    sheet=position // freeze.rule.per_sheet + 1,
-                    reason=reason,
-                    prices={o.name: _quote(candidate, i, quotes).as_json() for i, o in enumerate(candidate.options)},
-                    twin=_question(twin, freeze.at) if twin else None,
-                )
+        asked_with = [(candidate, twins.get(candidate.key)) for candidate, _ in reasons]
+        questions = _questions([one for pair in asked_with for one in pair if one is not None], freeze.at)
+        entries = [
+            QuestionEntry(
+                question=questions[candidate.key],
+                position=position + 1,
+                sheet=position // freeze.rule.per_sheet + 1,
+                reason=reason,
+                prices={o.name: _quote(candidate, i, quotes).as_json() for i, o in enumerate(candidate.options)},
+                twin=questions[twin.key] if twin else None,
             )
+            for position, ((candidate, twin), (_, reason)) in enumerate(zip(asked_with, reasons, strict=True))
+        ]
         asked = QuestionSet.objects.create(
             day=freeze.day,
             methodology=freeze.methodology,
@@ -245,14 +245,35 @@ def _store(
     return asked
 
 
-def _question(candidate: Candidate, at: datetime) -> Question:
-    """The question on record for a candidate, else made now; its markets are looked after from then on."""
+def _questions(candidates: Sequence[Candidate], at: datetime) -> dict[str, Question]:
+    """The question of each candidate, by its key: the one on record, else made now.
+
+    The markets of a new one are looked after from then on.
+    """
+    markets = {market for candidate in candidates for market in candidate.markets}
+    names = dict(Market.objects.filter(pk__in=markets).order_by().values_list("pk", "external_id"))
+    identities = {candidate.key: _identity(candidate, names) for candidate in candidates}
+    known = {q.options_sha256: q for q in Question.objects.filter(options_sha256__in=identities.values())}
+    new: list[tuple[Question, Candidate]] = []
+    for candidate in candidates:
+        sha256 = identities[candidate.key]
+        if sha256 not in known:
+            known[sha256], created = _question(candidate, sha256, at)
+            new += [(known[sha256], candidate)] if created else []
+    _look_after(new)
+    return {key: known[sha256] for key, sha256 in identities.items()}
+
+
+def _identity(candidate: Candidate, names: Mapping[int, str]) -> str:
+    """The hash by which a candidate's question is known; `names` are the venue's ids of markets."""
     identity = [candidate.source, candidate.key, candidate.exclusive, [[o.name, o.side] for o in candidate.options]]
-    markets = Market.objects.filter(pk__in=candidate.markets)
-    names = {market.pk: market.external_id for market in markets}
     identity.append([names.get(option.market or 0, "") for option in candidate.options])
-    sha256 = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-    question, created = Question.objects.get_or_create(
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+
+
+def _question(candidate: Candidate, sha256: str, at: datetime) -> tuple[Question, bool]:
+    """The question, and whether it is new."""
+    return Question.objects.get_or_create(
         options_sha256=sha256,
         defaults={
             "source": candidate.source,
@@ -266,14 +287,20 @@ def _question(candidate: Candidate, at: datetime) -> Question:
             "first_asked_at": at,
         },
     )
-    if created:
-        sides = {(o.market_id, o.side): o for o in Outcome.objects.filter(market__in=candidate.markets)}
-        QuestionOption.objects.bulk_create(
-            QuestionOption(question=question, index=i, name=o.name, outcome=sides.get((o.market or 0, o.side)))
-            for i, o in enumerate(candidate.options)
-        )
-        markets.filter(asked=False).update(asked=True)
-    return question
+
+
+def _look_after(new: Sequence[tuple[Question, Candidate]]) -> None:
+    """Gives new questions their options, and has their markets followed to their end."""
+    markets = {market for _, candidate in new for market in candidate.markets}
+    if not new:
+        return
+    sides = {(o.market_id, o.side): o for o in Outcome.objects.filter(market__in=markets)}
+    QuestionOption.objects.bulk_create(
+        QuestionOption(question=question, index=i, name=o.name, outcome=sides.get((o.market or 0, o.side)))
+        for question, candidate in new
+        for i, o in enumerate(candidate.options)
+    )
+    Market.objects.filter(pk__in=markets, asked=False).update(asked=True)
 
 
 def fingerprint(entries: Sequence[QuestionEntry]) -> str:

@@ -14,6 +14,7 @@ from markets.models import Alert, Market, Outcome
 from markets.models.market import NO, YES
 from markets.pricing import PriceRule
 from markets.services.marks import as_price, is_replay, mark_markets
+from markets.services.writing import State, state, write_changes
 from markets.sources.base import Catalogue, MarketRow, OutcomeRow, SkippedRow
 from markets.sources.polymarket import Clob
 
@@ -30,6 +31,7 @@ DESCRIPTIVE = (
     "condition_id", "slug", "question", "description", "category", "event_id", "event_title", "event_exclusive",
     "option", "volume", "liquidity", "closes_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
 )  # fmt: skip
+QUOTED = ("quote", "quote_at", "bid", "ask", "token_id")
 
 
 @dataclass(slots=True)
@@ -231,10 +233,12 @@ def _upsert(heard: _Heard, at: datetime, report: SyncReport) -> None:
         )
     }
     new: list[Market] = []
-    changed: list[Market] = []
+    met: list[Market] = []
     closing: list[int] = []
     new_outcomes: list[Outcome] = []
-    changed_outcomes: list[Outcome] = []
+    met_outcomes: list[Outcome] = []
+    described: dict[int, State] = {}
+    quoted: dict[int, State] = {}
     for external_id, row in heard.rows.items():
         market = known.get(external_id)
         if market is None:
@@ -252,8 +256,10 @@ def _upsert(heard: _Heard, at: datetime, report: SyncReport) -> None:
             except OutcomesChanged as error:
                 report.skip(SkippedRow(external_id, str(error)))
                 continue
-            changed.append(market)
-            changed_outcomes += [outcome for outcome, _ in matched]
+            met.append(market)
+            met_outcomes += [outcome for outcome, _ in matched]
+            described[market.pk] = state(market, DESCRIPTIVE)
+            quoted |= {outcome.pk: state(outcome, QUOTED) for outcome, _ in matched}
             if market.status == Market.Status.CLOSED and not row.closed:
                 report.log.append(f"market {external_id} reads open again upstream; it stays closed here")
             if market.status == Market.Status.ACTIVE and row.closed:
@@ -263,23 +269,16 @@ def _upsert(heard: _Heard, at: datetime, report: SyncReport) -> None:
         _describe(market, row, listed=external_id in heard.listed, at=at)
     # In one order, whatever the venue's: two syncs at once then queue for rows instead of locking each other out.
     new.sort(key=lambda market: market.external_id)
-    changed.sort(key=lambda market: market.pk)
-    changed_outcomes.sort(key=lambda outcome: outcome.pk)
     Market.objects.bulk_create(new, batch_size=200)
     Outcome.objects.bulk_create(new_outcomes, batch_size=500)
-    Market.objects.bulk_create(
-        changed, batch_size=200, update_conflicts=True, unique_fields=["id"], update_fields=list(DESCRIPTIVE)
-    )
-    Outcome.objects.bulk_create(
-        changed_outcomes, batch_size=500, update_conflicts=True, unique_fields=["id"],
-        update_fields=["quote", "quote_at", "bid", "ask", "token_id"],
-    )  # fmt: skip
+    write_changes(Market, met, described, DESCRIPTIVE)
+    write_changes(Outcome, met_outcomes, quoted, QUOTED)
     # By compare-and-swap: a settlement that was quicker must not be undone by what was read before it.
     report.closed += Market.objects.filter(pk__in=closing, status=Market.Status.ACTIVE).update(
         status=Market.Status.CLOSED, closed_at=at
     )
     report.created += len(new)
-    report.updated += len(changed)
+    report.updated += len(met)
 
 
 class OutcomesChanged(ValueError):

@@ -30,15 +30,20 @@ def score_forecasts(*, at: datetime) -> int:
 
 
 def _score(ids: Sequence[int], at: datetime) -> None:
+    # Fetched apart: a dozen families in several arms answer the same entry, and every one of them would bring it along.
     forecasts = (
         Forecast.objects.filter(pk__in=ids)
-        .select_related("entry", "question")
-        .prefetch_related("question__options")
+        .defer("stated", "rationale")
+        .prefetch_related("entry", "question__options")
         .order_by("pk")
     )
-    rows = [
-        (forecast, _asked(forecast)) for forecast in forecasts if forecast.question.status == Question.Status.RESOLVED
-    ]
+    asked_by_entry: dict[int, AskedEntry] = {}
+    rows = []
+    for forecast in forecasts:
+        if forecast.question.status == Question.Status.RESOLVED:
+            if forecast.entry_id not in asked_by_entry:
+                asked_by_entry[forecast.entry_id] = _asked(forecast)
+            rows.append((forecast, asked_by_entry[forecast.entry_id]))
     panel = one_by_one([(asked, _vector(forecast, asked)) for forecast, asked in rows])
     columns = [measure(panel).tolist() for measure in (brier, log_score, spherical, accuracy, market_brier)]
     ForecastScore.objects.bulk_create(

@@ -1,13 +1,16 @@
 """The catalogue's sync through its command: what it takes in, what it leaves out, what it never undoes."""
 
 import json
+import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 import stamina
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from werkzeug import Request, Response
 
 from agents.models import Position
@@ -48,6 +51,26 @@ def test_catalogue_is_taken_in_once_and_synced_again_without_a_trace(venue: Venu
     venue.move(RAIN, Yes="0.41", No="0.59")
     run("sync_markets", LATER + timedelta(hours=1))
     assert PriceObservation.objects.count() == 6
+
+
+def test_row_that_says_what_is_on_record_is_not_written_again(venue: Venue) -> None:
+    venue.market(RAIN)
+    venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
+    run("sync_markets", SUNDAY)
+    assert _written_by_a_sync(SUNDAY) == []
+    venue.move(RAIN, Yes="0.41", No="0.59")
+    assert _written_by_a_sync(SUNDAY) == ["outcome", "outcome"]  # what the venue quotes, and what is accepted
+    assert (outcome("YES").price, outcome("Lakers", CUP).price) == (Decimal("0.41"), Decimal("0.55"))
+    assert _written_by_a_sync(LATER) == ["market", "outcome", "outcome"]
+    assert set(Market.objects.values_list("refreshed_at", flat=True)) == {LATER}
+
+
+def _written_by_a_sync(at: datetime) -> list[str]:
+    """The tables of the catalogue to whose rows a sync for an instant wrote, a statement each."""
+    with CaptureQueriesContext(connection) as captured:
+        run("sync_markets", at)
+    found = (re.search(r'UPDATE "markets_(market|outcome)"', query["sql"]) for query in captured)
+    return [match[1] for match in found if match]
 
 
 def test_failure_06_one_unusable_row_of_each_kind_among_500_costs_no_other_row(venue: Venue) -> None:
