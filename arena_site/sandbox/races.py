@@ -7,6 +7,7 @@ the lead of the first; with more, ∫ φ(z) Π Φ(z + lead / √(1 − t)) dz, s
 """
 
 from array import array
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import accumulate, chain, repeat
@@ -32,6 +33,12 @@ def chances(race: Race, at: datetime, seed: int) -> tuple[float, ...]:
 def winner(race: Race, seed: int) -> int:
     """The runner that wins."""
     return chances(race, race.ends, seed).index(1.0)
+
+
+def rehearse(races: Iterable[Race], seed: int) -> None:
+    """Works out beforehand how races unfold, which otherwise the first who asks about one waits for."""
+    for race in races:
+        _forms(race, seed)
 
 
 def _steps(race: Race) -> int:
@@ -64,7 +71,8 @@ def _chances(race: Race, step: int, seed: int) -> tuple[float, ...]:
         lead = NORMAL.cdf(forms[0] / horizon)
         return lead, 1 - lead
     shares = [_lead(i, forms, horizon) for i in range(len(forms))]
-    return tuple(share / sum(shares) for share in shares)
+    whole = sum(shares)
+    return tuple(share / whole for share in shares)
 
 
 def _lead(runner: int, forms: list[float], horizon: float) -> float:

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Any
 
+from arena_site.sandbox import races
 from arena_site.sandbox.catalogue import load_season
 from arena_site.sandbox.clob import Clob
 from arena_site.sandbox.editions import lengthened
@@ -84,6 +85,7 @@ class Sandbox:
         exchange = Exchange(lengthened(load_season(), weeks), seed)
         gamma, clob, kalshi = Gamma(exchange), Clob(exchange), Kalshi(exchange)
         openrouter = OpenRouter(exchange, kalshi.exchange)
+        self._exchanges = (exchange, kalshi.exchange)
         self.clock = Clock(exchange.season.starts)
         table: list[tuple[str, str, Endpoint]] = [
             ("GET", "/gamma/markets", gamma.markets),
@@ -105,6 +107,11 @@ class Sandbox:
             ("POST", "/sandbox/clock", self.clock.set),
         ]
         self._routes = [(method, re.compile(path), endpoint) for method, path, endpoint in table]
+
+    def rehearse(self) -> None:
+        """Works out beforehand what answers at any instant rest on."""
+        for exchange in self._exchanges:
+            races.rehearse(dict.fromkeys(market.race for market in exchange.season.markets), exchange.seed)
 
     def answer(self, request: Request) -> Reply:
         matches = [
@@ -168,7 +175,13 @@ class _Server(ThreadingHTTPServer):
 @contextmanager
 def running(*, port: int = 0, seed: int = 0, weeks: int = 0) -> Iterator[Addresses]:
     """The addresses of a sandbox that serves from a thread of this process until the block ends."""
-    server = _Server(port, Sandbox(seed, weeks))
+    with _served(Sandbox(seed, weeks), port) as addresses:
+        yield addresses
+
+
+@contextmanager
+def _served(sandbox: Sandbox, port: int) -> Iterator[Addresses]:
+    server = _Server(port, sandbox)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="sandbox", daemon=True)
     thread.start()
     try:
@@ -187,7 +200,9 @@ def serve(*, port: int = 0, seed: int = 0, weeks: int = 0, announce: Callable[[s
     over = Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: over.set())
-    with running(port=port, seed=seed, weeks=weeks) as addresses:
+    sandbox = Sandbox(seed, weeks)
+    with _served(sandbox, port) as addresses:
         line = json.dumps(asdict(addresses))
         print(line, flush=True) if announce is None else announce(line)
+        Thread(target=sandbox.rehearse, name="rehearsal", daemon=True).start()
         over.wait()
