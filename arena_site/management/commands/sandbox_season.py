@@ -1,6 +1,5 @@
 """Plays a season against a running sandbox: the driver behind `demo`."""
 
-import gc
 import os
 import secrets
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from rich.table import Table
 
 from agents.models import Registration
 from agents.services.registrations import agent_register
+from arena_site.garbage import keep_what_is_loaded
 from cohorts.forecasting import PRICED
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK
@@ -40,8 +40,6 @@ GUEST = "Your own agent"
 """An external agent that joins with the season's last cohort."""
 UNSEEN = {"check_resolutions": {"leave_boards": True}, "compute_scores": {"leave_past_boards": True}}
 """What commands leave out: nobody looks at boards in between, and few at those of the past."""
-COLLECTED_EVERY = 10_000
-"""So many new objects bring the collector of garbage to look at them; Python's own 700 is for small programs."""
 SUBMITTED_AFTER = timedelta(minutes=1)
 """How long after the freeze of the week that is left open the guest's clock stands still."""
 
@@ -116,7 +114,7 @@ class Command(ArenaCommand):
                 for command in step.commands:
                     self._run(command, step.at)
                 if not done:
-                    _keep_what_is_loaded()
+                    keep_what_is_loaded()
             self.stdout.write(rendered(leaderboard_table()))
             self.stdout.write(rendered(forecast_table()))
             at = open_week_starts(options["weeks"]) + DECISIONS_AT
@@ -163,16 +161,6 @@ class Command(ArenaCommand):
         user.set_password(password)
         user.save()
         self.stdout.write(f"admin login: admin / {password}")
-
-
-def _keep_what_is_loaded() -> None:
-    """Has the collector of garbage look no more at what will be there to the end: modules, models and settings.
-
-    It would go through all of them again and again, for a tenth of the season's time.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECTED_EVERY)
 
 
 def leaderboard_table() -> Table:
