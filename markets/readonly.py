@@ -114,9 +114,15 @@ class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin):
         css = {"all": ["arena/admin.css"]}
 
     def get_search_fields(self, request: HttpRequest) -> Any:
-        """Keys are left out where no number is asked for: compared with a word, each of a whole table would be."""
+        """A number alone is a row's, where a list knows rows by number; words are compared with texts alone.
+
+        Each is looked for in a whole table otherwise, by all that the list can be searched for.
+        """
         fields = super().get_search_fields(request)
-        if any(word.isdecimal() for word in request.GET.get(SEARCH_VAR, "").split()):
+        numbers = [word.isdecimal() for word in request.GET.get(SEARCH_VAR, "").split()]
+        if numbers and all(numbers):
+            return [name for name in fields if KEY.fullmatch(name)] or fields
+        if any(numbers):
             return fields
         return [name for name in fields if not KEY.fullmatch(name)] or fields
 
