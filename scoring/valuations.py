@@ -72,7 +72,8 @@ def valuations(agents: Iterable[Agent], *, at: datetime | None = None) -> dict[i
         if price is None:
             unpriced = True
         else:
-            held[agent] += marked_value(shares, ZERO, price * unit)
+            # Multiplied as they are, whole numbers on SQLite: one decimal each, not two.
+            held[agent] += marked_value(shares * price, ZERO, unit)
     if unpriced:
         for agent, cost_basis in positions.filter(outcome__price=None).values_list("agent", "cost_basis"):
             held[agent] += marked_value(ZERO, cost_basis, None)
