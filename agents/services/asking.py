@@ -113,7 +113,7 @@ def _sent(claim: Claim[Any], prompt: Prompt, attempt: int) -> ModelCall:
     task = claim.task
     fingerprint = ModelCall.fingerprint(prompt.system, prompt.user)
     return task.calls.create(
-        sequence=(len(claim.spent) if claim.new else task.calls.count()) + 1,
+        sequence=task.calls.count() + 1,
         attempt=attempt,
         # Stable for an attempt whatever dies in between, new as soon as anything else is asked.
         idempotency_key=ModelCall.fingerprint(f"{task.identity}:{attempt}", fingerprint),

@@ -25,46 +25,36 @@ class ClaimLost(Exception):
 class Claim(Generic[T]):
     """A live hold on a task. Leases run on the real clock, never on the instant of the run.
 
-    `spent` holds what each answer heard under it cost, in US dollars, those that came too late included. Of a task
-    that is `new`, nobody was asked before.
+    `spent` holds what each answer heard under it cost, in US dollars, those that came too late included.
     """
 
     task: T
     token: uuid.UUID
     lease: timedelta
     spent: list[Decimal] = field(default_factory=list)
-    new: bool = False
 
     def renew(self) -> None:
         """Extends the lease. Raises ClaimLost if the task is no longer ours."""
-        if not self._write(lease_until=timezone.now() + self.lease):
-            raise self._lost()
+        self._write(lease_until=timezone.now() + self.lease)
 
     def finish(self, **fields: object) -> T:
         """Writes the task's result, gives up the claim, and returns it as it now stands.
 
         What is completed joins its chain in the same transaction. Raises ClaimLost if it is no longer ours.
         """
-        # No savepoint: what fails here fails whatever transaction it is part of.
-        with transaction.atomic(savepoint=False):
-            held = self._write(claim_token=None, lease_until=None, **fields)
-            if held and self.task.status == Task.Status.COMPLETED:
+        with transaction.atomic():
+            self._write(claim_token=None, lease_until=None, **fields)
+            if self.task.status == Task.Status.COMPLETED:
                 chain_append(self.task)
-        if not held:
-            raise self._lost()
         return self.task
 
-    def _write(self, **fields: object) -> bool:
+    def _write(self, **fields: object) -> None:
         """Writes to the row and to `task`, if it is still ours: nobody else may write to what we hold."""
         held = type(self.task).objects.filter(pk=self.task.pk, claim_token=self.token, status=Task.Status.CLAIMED)
         if not held.update(**fields):
-            return False
+            raise ClaimLost(f"{self.task._meta.verbose_name} {self.task.pk} was taken over by another worker")
         for name, value in fields.items():
             setattr(self.task, name, value)
-        return True
-
-    def _lost(self) -> ClaimLost:
-        return ClaimLost(f"{self.task._meta.verbose_name} {self.task.pk} was taken over by another worker")
 
 
 def task_claim(
@@ -86,7 +76,7 @@ def task_claim(
     held = {"status": Task.Status.CLAIMED, "claim_token": token, "lease_until": now + lease, **details}
     try:
         with transaction.atomic():
-            return Claim(cast(T, model.objects.create(**identity, **held)), token, lease, new=True)
+            task = cast(T, model.objects.create(**identity, **held))
     except IntegrityError:
         task = cast(T, model.objects.get(**identity))
         just_tried = task.calls.filter(sent_at__gt=began or now)

@@ -33,7 +33,7 @@ def converse(claim: Claim[T], conversation: Conversation[T], *, asking: Asking) 
 
 def _converse(claim: Claim[T], conversation: Conversation[T], asking: Asking) -> T:
     """Goes on from whatever calls are stored already."""
-    calls = [] if claim.new else heard(claim.task)
+    calls = heard(claim.task)
     while (task := concluded(calls, claim, conversation)) is None:
         # A request in between that the gateway failed is on record as well, and changes nothing of what is due.
         calls.append(ask(asking, claim, *what_next(calls, claim.task, conversation.prompt)))

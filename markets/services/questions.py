@@ -291,9 +291,9 @@ def _question(candidate: Candidate, sha256: str, at: datetime) -> tuple[Question
 
 def _look_after(new: Sequence[tuple[Question, Candidate]]) -> None:
     """Gives new questions their options, and has their markets followed to their end."""
-    markets = {market for _, candidate in new for market in candidate.markets}
     if not new:
         return
+    markets = {market for _, candidate in new for market in candidate.markets}
     sides = {(o.market_id, o.side): o for o in Outcome.objects.filter(market__in=markets)}
     QuestionOption.objects.bulk_create(
         QuestionOption(question=question, index=i, name=o.name, outcome=sides.get((o.market or 0, o.side)))
