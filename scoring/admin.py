@@ -14,6 +14,7 @@ from markets.quick_lists import QuickAdmin, values_of
 from markets.readonly import ReadOnlyAdmin, verbatim_json
 from scoring.models import (
     BrierScore,
+    Contrast,
     Export,
     FamilyTotal,
     ForecastImport,
@@ -103,6 +104,21 @@ class PastBoardAdmin(ReadOnlyAdmin):
     @admin.display(description="entries")
     def board(self, past: PastBoard) -> SafeString:
         return verbatim_json(past.entries)
+
+
+@admin.register(Contrast)
+class ContrastAdmin(ReadOnlyAdmin):
+    list_display = ("kind", "first", "second")
+    list_filter = ("kind", "first", "second")
+    list_select_related = ("first", "second")
+    list_defer = ("content",)
+    search_fields = ("kind", "first__display_name", "second__display_name")
+    ordering = ("kind", "first", "second")
+    fields = ("kind", "first", "second", "come", "what")
+
+    @admin.display(description="content")
+    def what(self, contrast: Contrast) -> SafeString:
+        return verbatim_json(contrast.content)
 
 
 @admin.register(ForecastScore)

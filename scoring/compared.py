@@ -8,21 +8,13 @@ from agents.models import Family
 from cohorts.forecasting import BLIND, PRICED
 from scoring.models import Leaderboard
 from scoring.reports import part, reliability
+from scoring.roster import Roster
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
+from scoring.services.contrasts import Disagreement, Opposed, disagreements, opposed
 from scoring.services.forecast_boards import FORECAST
-from scoring.services.head_to_head import (
-    Disagreement,
-    Meeting,
-    Opposed,
-    ReturnTest,
-    disagreements,
-    meetings,
-    opposed,
-)
+from scoring.services.head_to_head import Meeting, ReturnTest, meetings
 
 ARMS = (PRICED, BLIND)
-MOST = 10
-"""Markets and questions that are named."""
 Entry = Mapping[str, Any]
 Pair = Mapping[str, Any]
 
@@ -66,7 +58,7 @@ class Comparison:
         return sum(each.second_return > each.first_return for each in self.meetings)
 
 
-def comparison(first: Family, second: Family) -> Comparison:
+def comparison(first: Family, second: Family, known: Roster) -> Comparison:
     """Both protocols, tests of the difference, and where the two disagreed the most."""
     parts = {
         "pairs": part("pairs"),
@@ -77,8 +69,8 @@ def comparison(first: Family, second: Family) -> Comparison:
     whole = Leaderboard.objects.filter(methodology=ALL_METHODOLOGIES, category="").defer("report").annotate(**parts)
     boards = {(board.protocol, board.arm): board for board in whole}
     board: Any = boards.get((TRADING, ""))
-    met, test = meetings(first, second, (board and board.returns) or {})
-    rows, against = opposed(first, second, most=MOST)
+    met, test = meetings(first, second, (board and board.returns) or {}, known)
+    rows, against = opposed(first, second)
     bets = _entries(board)
     return Comparison(
         first,
@@ -90,7 +82,7 @@ def comparison(first: Family, second: Family) -> Comparison:
         test,
         rows,
         against,
-        disagreements(first, second, PRICED, most=MOST),
+        disagreements(first, second, PRICED),
     )
 
 

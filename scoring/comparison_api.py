@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -17,6 +16,7 @@ from markets.rest import Documented, JsonAlways, Money, check_parameters
 from scoring.api import LeaderboardEntry
 from scoring.compared import comparison
 from scoring.forecast_api import ForecastBoardEntry
+from scoring.roster import roster
 
 EXAMPLE = {
     "first": "gpt-5.1",
@@ -171,5 +171,9 @@ class Comparisons(GenericAPIView):
         check_parameters(request, set())
         if first == second:
             raise NotFound("a family differs from itself in nothing")
-        one, other = (get_object_or_404(Family, slug=slug) for slug in (first, second))
-        return Response(self.get_serializer(comparison(one, other)).data)
+        known = roster()
+        families = known.by_slug
+        for slug in (first, second):
+            if slug not in families:
+                raise NotFound(f"there is no family {slug}")
+        return Response(self.get_serializer(comparison(families[first], families[second], known)).data)

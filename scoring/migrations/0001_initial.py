@@ -172,6 +172,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Contrast',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(help_text='Of bets, or the arm of forecasts.', max_length=20)),
+                ('come', models.CharField(help_text='What tells how far the two had come.', max_length=64)),
+                ('content', models.JSONField(help_text='Markets with stakes, or questions with probabilities; the widest first.')),
+                ('first', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='agents.family')),
+                ('second', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='agents.family')),
+            ],
+            options={
+                'ordering': ['kind', 'first_id', 'second_id'],
+                'constraints': [models.UniqueConstraint(fields=('kind', 'first', 'second'), name='one_contrast_per_kind_and_pair')],
+            },
+        ),
+        migrations.CreateModel(
             name='QuestionDifficulty',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -1,4 +1,4 @@
-from scoring.models.board import Leaderboard, PastBoard
+from scoring.models.board import Contrast, Leaderboard, PastBoard
 from scoring.models.export import Export
 from scoring.models.forecast import ForecastScore, QuestionDifficulty
 from scoring.models.imports import (
@@ -14,6 +14,7 @@ from scoring.models.revision import Revision
 
 __all__ = [
     "BrierScore",
+    "Contrast",
     "Export",
     "FamilyTotal",
     "ForecastImport",

@@ -7,6 +7,8 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
+from agents.models import Family
+
 
 class Leaderboard(models.Model):
     """A ranking as last computed. Empty fields stand for all: all methodologies, all categories."""
@@ -63,3 +65,27 @@ class PastBoard(models.Model):
     def __str__(self) -> str:
         chosen = filter(None, [self.methodology or "all", self.arm, self.category])
         return " ".join([self.protocol, *chosen, f"from {self.since:%Y-%m-%d %H:%M}"])
+
+
+class Contrast(models.Model):
+    """Where two families of the line-up stood furthest apart, when both had come as far as `come` says.
+
+    Derived from trades and forecasts (`scoring.services.contrasts`), and believed as long as both are still there.
+    """
+
+    BETS = "bets"
+
+    kind = models.CharField(max_length=20, help_text="Of bets, or the arm of forecasts.")
+    first = models.ForeignKey(Family, on_delete=models.CASCADE, related_name="+")
+    second = models.ForeignKey(Family, on_delete=models.CASCADE, related_name="+")
+    come = models.CharField(max_length=64, help_text="What tells how far the two had come.")
+    content: Any = models.JSONField(help_text="Markets with stakes, or questions with probabilities; the widest first.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "first", "second"], name="one_contrast_per_kind_and_pair")
+        ]
+        ordering = ["kind", "first_id", "second_id"]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.first} and {self.second}"

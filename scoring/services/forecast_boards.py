@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Count, Q, Sum
 
 from agents.models import Elicitation, Family, Forecast, ModelCall, RefusedForecast, Trade
+from cohorts.forecasting import PRICED
 from markets.models import QuestionSet, QuestionSheet
 from scoring import past
 from scoring.metrics.agreement import agreement
@@ -20,6 +21,7 @@ from scoring.ranking.report import rank
 from scoring.ranking.settings import Settings
 from scoring.ranking.standings import plain
 from scoring.services.boards import ALL_METHODOLOGIES
+from scoring.services.contrasts import keep_disagreements
 from scoring.services.forecast_panels import (
     EXTREMISING,
     REFERENCES,
@@ -80,6 +82,7 @@ def refresh_forecast_boards(*, at: datetime, afresh: bool = True) -> int:
         for version in [ALL_METHODOLOGIES, *versions] if len(versions) > 1 else [ALL_METHODOLOGIES]:
             copies = [version] if len(versions) > 1 else [ALL_METHODOLOGIES, *versions]
             written += _refresh(Selection(arm, version), copies, at=at, afresh=afresh)
+    keep_disagreements(PRICED)
     return written
 
 

@@ -15,8 +15,9 @@ from scoring.compared import comparison as comparison_of
 from scoring.models import Leaderboard
 from scoring.roster import roster
 from scoring.services.boards import ALL_METHODOLOGIES
+from scoring.services.contrasts import SETS_LOOKED_AT
 from scoring.services.forecast_boards import FORECAST
-from scoring.services.head_to_head import POINTS, SETS_LOOKED_AT
+from scoring.services.head_to_head import POINTS
 from scoring.views.curves import family_curves
 
 ARMS = {PRICED: "with the market’s prices", BLIND: "without prices"}
@@ -76,7 +77,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     one, other = (known.by_slug.get(slug) for slug in (first, second))
     if one is None or other is None:
         raise Http404(f"there is no family {first if one is None else second}")
-    found = comparison_of(one, other)
+    found = comparison_of(one, other, known)
     curves = family_curves(agent for agent in known.players if agent.family in (one, other))
     balance = known.methodology.starting_balance
     return render(

@@ -15,9 +15,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
+from cohorts.forecasting import PRICED
 from cohorts.models import Cohort
 from scoring.models import Leaderboard
 from scoring.services.boards import refresh_boards
+from scoring.services.contrasts import keep_disagreements
 from scoring.services.scores import compute_scores
 from scoring.templatetags import arena
 from tests.factories import (
@@ -103,6 +105,7 @@ def a_season(weeks: int = 2) -> None:
         MADE[weeks] = list(Leaderboard.objects.filter(protocol="forecast"))
     else:
         Leaderboard.objects.bulk_create(known)
+        keep_disagreements(PRICED)
 
 
 # --- the front page -------------------------------------------------------------------------------------
