@@ -1,19 +1,20 @@
 """Atom feeds: what was decided last, and what reality said last."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.contrib.syndication.views import Feed
-from django.db.models import F, Prefetch, Q
+from django.db.models import Q
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
 from agents.models import Decision, Position, Trade
 from markets.models import Market
-from scoring.roster import with_company
-from scoring.templatetags.arena import money, plain, price, shares, signed_money
+from scoring.roster import roster, with_company
+from scoring.templatetags.arena import money, path, plain, price, shares, signed_money
 
 ITEMS = 50
 SUMMARY = 1_000
@@ -33,12 +34,16 @@ class Decisions(Feed):  # type: ignore[type-arg]
         return reverse("leaderboard")
 
     def items(self) -> Iterable[Decision]:
-        # Of trades and markets what is told of them alone: a feed tells of hundreds.
-        trades = Trade.objects.only("decision", "kind", "shares", "price", "amount").order_by("sequence")
-        trades = trades.annotate(bought=F("outcome__side"), question=F("market__question"))
         completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-decided_at", "-pk")
-        told = completed.select_related("agent").defer("error").prefetch_related(Prefetch("trades", trades))[:ITEMS]
+        told = list(completed.select_related("agent").defer("error")[:ITEMS])
         with_company(decision.agent for decision in told)
+        # Of trades and markets what is told of them alone: a feed tells of hundreds.
+        done = Trade.objects.filter(decision__in=told).order_by("sequence")
+        by_decision = _grouped(
+            done.values_list("decision", "kind", "shares", "outcome__side", "price", "amount", "market__question")
+        )
+        for decision in told:
+            decision.done = by_decision[decision.pk]  # type: ignore[attr-defined]
         return told
 
     def item_title(self, item: Any) -> str:
@@ -47,13 +52,13 @@ class Decisions(Feed):  # type: ignore[type-arg]
 
     def item_description(self, item: Any) -> str:
         done = [
-            f"{t.kind} {shares(t.shares)} {t.bought} at {price(t.price)} for {money(t.amount)}: {t.question}"
-            for t in item.trades.all()
+            f"{kind} {shares(number)} {side} at {price(paid)} for {money(amount)}: {question}"
+            for kind, number, side, paid, amount, question in item.done
         ]
         return _text([*done, item.reasoning[:SUMMARY]])
 
     def item_link(self, item: Any) -> str:
-        return reverse("decision", args=[item.pk])
+        return path("decision", item.pk)
 
     def item_updateddate(self, item: Any) -> datetime:
         return item.decided_at  # type: ignore[no-any-return]
@@ -79,11 +84,17 @@ class Resolutions(Feed):  # type: ignore[type-arg]
         ended = Market.objects.filter(Q(followed=True) | Q(asked=True)).filter(
             status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED)
         )
-        positions = Position.objects.only("market", "realized_pnl", "agent__family", "agent__cohort").order_by("pk")
-        positions = positions.select_related("agent").annotate(held=F("outcome__side"))
         ended = ended.select_related("winning_outcome").defer("description").order_by("-resolved_at", "-pk")
-        told = ended.prefetch_related(Prefetch("positions", positions))[:ITEMS]
-        with_company(position.agent for market in told for position in market.positions.all())
+        told = list(ended[:ITEMS])
+        held = Position.objects.filter(market__in=told).order_by("pk")
+        by_market = _grouped(
+            held.values_list("market", "agent__family", "agent__cohort", "outcome__side", "realized_pnl")
+        )
+        known = roster()
+        for market in told:
+            market.held = [  # type: ignore[attr-defined]
+                (known.families[family], known.cohorts[cohort], *rest) for family, cohort, *rest in by_market[market.pk]
+            ]
         return told
 
     def item_title(self, item: Any) -> str:
@@ -91,13 +102,13 @@ class Resolutions(Feed):  # type: ignore[type-arg]
 
     def item_description(self, item: Any) -> str:
         held = [
-            f"{p.agent.family.display_name}, cohort {p.agent.cohort.number}, {p.held}: {signed_money(p.realized_pnl)}"
-            for p in item.positions.all()
+            f"{family.display_name}, cohort {cohort.number}, {side}: {signed_money(gained)}"
+            for family, cohort, side, gained in item.held
         ]
         return _text(held or ["No agent held it."])
 
     def item_link(self, item: Any) -> str:
-        return reverse("market", args=[item.pk])
+        return path("market", item.pk)
 
     def item_updateddate(self, item: Any) -> datetime:
         return item.resolved_at  # type: ignore[no-any-return]
@@ -106,6 +117,14 @@ class Resolutions(Feed):  # type: ignore[type-arg]
 
     def item_categories(self, item: Any) -> Sequence[str]:
         return [plain(item.category)] if item.category else []
+
+
+def _grouped(rows: Iterable[Sequence[Any]]) -> dict[Any, list[Sequence[Any]]]:
+    """The rows without their first column, by that."""
+    found: dict[Any, list[Sequence[Any]]] = defaultdict(list)
+    for key, *row in rows:
+        found[key].append(row)
+    return found
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -233,7 +233,8 @@ def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
     # One parameter for all of them: to read a statement of hundreds takes longer than to carry it out.
     if connection.vendor == "postgresql":
         rows = "SELECT place - 1, instant FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS edges(instant, place)"
-        return f"WITH edge(place, instant) AS ({rows})", [list(instants)]
+        # Written out here: psycopg would make a parameter of each instant first.
+        return f"WITH edge(place, instant) AS ({rows})", [f"{{{','.join([at.isoformat() for at in instants])}}}"]
     texts = [str(instant.astimezone(UTC).replace(tzinfo=None)) for instant in instants]
     return "WITH edge(place, instant) AS (SELECT key, value FROM json_each(%s))", [json.dumps(texts)]
 
