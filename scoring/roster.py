@@ -79,10 +79,10 @@ def _read() -> Roster:
     return Roster(families, cohorts, methodologies, players, current)
 
 
-def with_company(agents: Iterable[Agent]) -> list[Agent]:
-    """The agents with their families, cohorts and methodologies, each of these once."""
+def with_company(agents: Iterable[Agent], known: Roster | None = None) -> list[Agent]:
+    """The agents with their families, cohorts and methodologies, each of these once; `known` spares a look at them."""
     found = list(agents)
-    known = roster()
+    known = known or roster()
     for agent in found:
         Agent.family.field.set_cached_value(agent, known.families[agent.family_id])
         Agent.cohort.field.set_cached_value(agent, known.cohorts[agent.cohort_id])

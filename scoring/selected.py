@@ -35,3 +35,17 @@ def selected_entries(
     boards = Leaderboard.objects.filter(protocol=protocol, methodology=methodology, arm=arm, category=category)
     entries: list[dict[str, Any]] = next(iter(boards.values_list("entries", flat=True)), [])
     return entries
+
+
+def both_entries(
+    methodology: str, category: str, at: datetime | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The entries of both protocols: in one statement where both boards are on record if they are anywhere."""
+    if category or at is not None:
+        trading, forecast = (
+            selected_entries(protocol, methodology=methodology, category=category, at=at) for protocol in PROTOCOLS
+        )
+        return trading, forecast
+    boards = Leaderboard.objects.filter(methodology=methodology, arm__in=("", PRICED), category="")
+    found = {(protocol, arm): entries for protocol, arm, entries in boards.values_list("protocol", "arm", "entries")}
+    return found.get((TRADING, ""), []), found.get((FORECAST, PRICED), [])

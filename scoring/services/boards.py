@@ -14,7 +14,8 @@ from django.db.models import Count, QuerySet, Sum
 from agents.models import Agent, Family, ModelCall
 from agents.models.ledger import to_cents
 from cohorts.models import Cohort, Methodology
-from markets.models import Market
+from markets.fields import bare, stored_unit
+from markets.models import Market, Universe
 from scoring import past
 from scoring.metrics.brier import RANDOM_BRIER, skill_score
 from scoring.metrics.uncertainty import (
@@ -26,9 +27,10 @@ from scoring.metrics.uncertainty import (
     table_sums,
 )
 from scoring.models import BrierScore, Leaderboard
-from scoring.roster import with_company
+from scoring.roster import Player, roster, with_company
 from scoring.services.bet_calibration import bet_calibration
-from scoring.valuations import Valuation, mean_score, valuations, win_rate
+from scoring.services.contrasts import keep_opposed
+from scoring.valuations import Valuation, mean_score, recorded, valuations, win_rate
 
 TRADING = past.TRADING
 ALL_METHODOLOGIES = ""
@@ -43,7 +45,7 @@ class _Record:
     """All that is known of a family on one board; `returns` are those of `values`, in percent."""
 
     family: Family
-    agents: list[Agent]
+    agents: list[Agent | Player]
     values: list[Valuation]
     returns: list[float]
 
@@ -85,6 +87,7 @@ def refresh_boards(*, at: datetime, afresh: bool = True) -> int:
             category="",
             defaults={"computed_at": at, "entries": entries, "report": report},
         )
+    keep_opposed()
     return len(versions) + 1
 
 
@@ -111,16 +114,10 @@ def trading_board(
     markets resolved by then, the cost of weeks frozen by then. A `category` narrows the SCORED part to bets on its
     markets; money is one purse for all of them, so values, returns and ranks stay those over all.
     """
-    agents = Agent.objects.order_by("cohort__number")
-    if methodology:
-        agents = agents.filter(cohort__methodology__version=methodology)
-    if at is not None:
-        agents = agents.filter(cohort__started_at__lte=at)
-    by_family: dict[Family, list[Agent]] = defaultdict(list)
-    played = with_company(agents)
+    played, worth = _played(methodology, at)
+    by_family: dict[Family, list[Agent | Player]] = defaultdict(list)
     for agent in played:
         by_family[agent.family].append(agent)
-    worth = valuations(played, at=at)
     records = [_record(family, agents, [worth[agent.pk] for agent in agents]) for family, agents in by_family.items()]
     costs = _costs(at)
     scored = None if at is None else _kept(methodology, at, category, by_family)
@@ -141,6 +138,19 @@ def trading_board(
         row["rank"] = 1 + sum(other["return_percent"] > row["return_percent"] for other in ranked)
     entries = sorted(ranked, key=order) + sorted(rows(r for r in records if r.family.external), key=order)
     return TradingBoard(entries, {record.family.slug: _by_cohort(record) for record in records})
+
+
+def _played(methodology: str, at: datetime | None) -> tuple[Sequence[Agent | Player], dict[int, Valuation]]:
+    """Whom the board is about, by cohort, and what each is worth, now or as of an instant, by its id."""
+    if at is not None:
+        of_version = [p for p in roster().players if methodology in (ALL_METHODOLOGIES, p.cohort.methodology.version)]
+        started = sorted((p for p in of_version if p.cohort.started_at <= at), key=lambda p: p.cohort.number)
+        return started, recorded(started, at)
+    agents = Agent.objects.order_by("cohort__number")
+    if methodology:
+        agents = agents.filter(cohort__methodology__version=methodology)
+    played = with_company(agents)
+    return played, valuations(played)
 
 
 def _by_cohort(record: _Record) -> dict[int, float]:
@@ -199,7 +209,7 @@ def _kept(
     return {family.pk: found.get(str(family.pk)) or _pooled(()) for family in families}
 
 
-def _record(family: Family, agents: list[Agent], values: list[Valuation]) -> _Record:
+def _record(family: Family, agents: list[Agent | Player], values: list[Valuation]) -> _Record:
     return _Record(family, agents, values, [value.return_percent for value in values])
 
 
@@ -249,12 +259,12 @@ def _rank_ranges(records: list[_Record]) -> np.ndarray[Any, np.dtype[np.float64]
 
 def _returns(records: list[_Record]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Families by cohorts, NaN where a family did not play."""
-    cohorts = sorted({agent.cohort_id for record in records for agent in record.agents})
+    cohorts = sorted({agent.cohort.pk for record in records for agent in record.agents})
     column = {cohort: index for index, cohort in enumerate(cohorts)}
     returns = np.full((len(records), len(cohorts)), np.nan)
     for row, record in enumerate(records):
         for agent, percent in zip(record.agents, record.returns, strict=True):
-            returns[row, column[agent.cohort_id]] = percent
+            returns[row, column[agent.cohort.pk]] = percent
     return returns
 
 
@@ -312,6 +322,9 @@ def _costs(at: datetime | None) -> dict[int, Decimal]:
     """What the calls for each agent's decisions took, by the agent's id."""
     calls = ModelCall.objects.filter(decision__isnull=False)
     if at is not None:
-        # Calls bear the real clock's time, which says nothing of the instant that a replay is for.
-        calls = calls.filter(decision__universe__frozen_at__lte=at)
-    return dict(calls.order_by().values_list("decision__agent").annotate(cost=Sum("cost_usd")))
+        # Calls bear the real clock's time, which says nothing of the instant that a replay is for. Not joined: the
+        # universes come first, and lead to their decisions in an index that names the agent, instead of to whole rows.
+        calls = calls.filter(decision__universe__in=Universe.objects.filter(frozen_at__lte=at))
+    unit = stored_unit(ModelCall, "cost_usd")
+    rows = calls.order_by().values_list("decision__agent").annotate(cost=Sum("cost_usd"))
+    return {agent: cost * unit for agent, cost in bare(rows)}

@@ -14,6 +14,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Instruction, Position, Trade
+from scoring.valuations import NO_RECORD, records
 from scoring.views.curves import agent_curves
 from scoring.views.holdings import STATES, Holding, fate_of_trade, holdings
 from scoring.views.standings import standings
@@ -90,7 +91,7 @@ def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "agent": agent,
             "family": agent.family,
             "cohort": agent.cohort,
-            "record": standings([agent])[0].record,
+            "record": records([agent.pk]).get(agent.pk, NO_RECORD),
             "page": page,
             "rows": [{"trade": trade, "fate": fate_of_trade(trade)} for trade in page],
         },

@@ -1,5 +1,6 @@
 """Families: who competes, and one with its releases, results, calibration and cost under both protocols."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -17,7 +18,6 @@ from scoring.models import Leaderboard
 from scoring.reports import part, reliability
 from scoring.roster import roster, with_company
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
-from scoring.services.forecast_boards import FORECAST
 from scoring.views.curves import family_curves
 from scoring.views.standings import standings
 
@@ -30,9 +30,10 @@ NEWEST_SHEETS = 6
 @require_safe
 def families(request: HttpRequest) -> HttpResponse:
     """Every family with its present release and its place under both protocols."""
-    trading = _entries(Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES).first())
-    forecast = _entries(_forecast_boards().filter(arm=PRICED).first())
-    played = dict(Agent.objects.order_by().values_list("family").annotate(number=Count("pk")))
+    known = roster()
+    board, forecast_boards = _boards()
+    trading, forecast = _entries(board), _entries(forecast_boards.get(PRICED))
+    played = Counter(player.family.pk for player in known.players)
     releases: dict[int, Release] = {}
     for release in Release.objects.filter(effective_from__lte=timezone.now()).order_by("effective_from", "pk"):
         releases[release.family_id] = release
@@ -40,11 +41,11 @@ def families(request: HttpRequest) -> HttpResponse:
         {
             "family": family,
             "release": releases.get(family.pk),
-            "cohorts": played.get(family.pk, 0),
+            "cohorts": played[family.pk],
             "trading": trading.get(family.slug),
             "forecast": forecast.get(family.slug),
         }
-        for family in Family.objects.all()
+        for family in known.families.values()
     ]
     return render(request, "scoring/families.html", {"rows": rows})
 
@@ -56,10 +57,10 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     family = known.by_slug.get(slug)
     if family is None:
         raise Http404(f"there is no family {slug}")
-    agents = with_company(Agent.objects.filter(family=family))
+    agents = with_company(Agent.objects.filter(family=family), known)
     played = sorted(standings(agents), key=lambda row: row.agent.cohort.number, reverse=True)
     spent = _spent_by_agent(family)
-    board, forecast_boards = _boards(family)
+    board, forecast_boards = _boards(words=part("words_and_bets"), bins=reliability(slug))
     curves = family_curves(player for player in known.players if player.family == family)
     words = getattr(forecast_boards.get(PRICED), "words", None) or []
     return render(
@@ -82,12 +83,12 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "words": next((row for row in words if row["family"] == slug and row["bets"]), None),
             "rows": [{"standing": row, "spent": spent.get(row.agent.pk)} for row in played],
             "releases": _releases(family, agents),
-            "spending": _spending(family, spent.values()),
+            "spending": _spending(family, agents, spent.values()),
             "curves": curves,
             "chart": curves.chart(agents[0].cohort.methodology.starting_balance, height=300) if agents else None,
             "decisions": Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
             .select_related("cohort")
-            .defer("reasoning", "error")
+            .only("cohort__number", "week", "status", "action", "fallback", "decided_at")
             .order_by("-decided_at", "-pk")[:LATEST],
             "latest": _latest_forecasts(family),
             "others": [each for each in known.families.values() if each != family and not each.external],
@@ -95,17 +96,12 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     )
 
 
-def _forecast_boards() -> Any:
-    """The boards of both arms over every methodology and category."""
-    return Leaderboard.objects.filter(protocol=FORECAST, methodology=ALL_METHODOLOGIES, category="")
-
-
-def _boards(family: Family) -> tuple[Leaderboard | None, dict[str, Any]]:
-    """The trading board and the forecast boards by arm, of their reports what is said of the family."""
+def _boards(**parts: Any) -> tuple[Leaderboard | None, dict[str, Any]]:
+    """The trading board and the forecast boards by arm, over every methodology and category, with parts of reports."""
     trading = None
     forecast = {}
     whole = Leaderboard.objects.filter(methodology=ALL_METHODOLOGIES, category="").defer("report")
-    for board in whole.annotate(words=part("words_and_bets"), bins=reliability(family.slug)):
+    for board in whole.annotate(**parts):
         if board.protocol == TRADING:
             trading = board
         else:
@@ -135,13 +131,14 @@ def _spent_by_agent(family: Family) -> dict[int, dict[str, Any]]:
     return {row["agent"]: row for row in rows}
 
 
-def _spending(family: Family, by_agent: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _spending(family: Family, agents: Iterable[Agent], by_agent: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What each protocol took: tasks, requests, tokens and cost."""
     betting = {name: sum(row[name] or 0 for row in by_agent) for name in TOTALS}
     asked = ModelCall.objects.filter(elicitation__family=family).aggregate(**TOTALS)
     stating = {name: value or 0 for name, value in asked.items()}
-    # Counted by themselves: with distinct tasks among the sums, SQLite takes ten times as long.
-    betting["tasks"] = Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED).count()
+    # Counted by themselves: with distinct tasks among the sums, SQLite takes ten times as long. By agent, of which an
+    # index knows: asked for the family's, it goes through everybody's.
+    betting["tasks"] = Decision.objects.filter(agent__in=agents, status=Decision.Status.COMPLETED).count()
     stating["tasks"] = Elicitation.objects.filter(family=family, status=Elicitation.Status.COMPLETED).count()
     return [
         {"protocol": name, "mean": row["cost"] / Decimal(row["tasks"]) if row["tasks"] else None, **row}
@@ -153,11 +150,11 @@ def _spending(family: Family, by_agent: Iterable[Mapping[str, Any]]) -> list[dic
 def _latest_forecasts(family: Family) -> list[Forecast]:
     """The latest of the family's newest sheets; all it ever stated would have to be sorted to find them otherwise."""
     sheets = Elicitation.objects.filter(family=family, status=Elicitation.Status.COMPLETED).order_by("-pk")
-    said = Forecast.objects.filter(elicitation__in=list(sheets.values_list("pk", flat=True)[:NEWEST_SHEETS]))
+    said = Forecast.objects.filter(elicitation__in=sheets.values("pk")[:NEWEST_SHEETS])
     # Put in order here: a planner that is asked for the newest few goes through everybody's, newest first.
     newest = sorted(said.order_by().values_list("made_at", "pk"), reverse=True)[:LATEST]
-    shown = Forecast.objects.select_related("question", "score")
-    rows = shown.defer("question__rules", "rationale", "probabilities", "stated").in_bulk([key for _, key in newest])
+    shown = Forecast.objects.select_related("question", "score").order_by()
+    rows = shown.only("arm", "made_at", "question__text", "score__brier").in_bulk([key for _, key in newest])
     return [rows[key] for _, key in newest]
 
 

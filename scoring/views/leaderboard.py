@@ -19,10 +19,9 @@ from markets.rest.filters import InstantField, InvalidValue
 from scoring.charts import Spark, spark
 from scoring.models import Leaderboard
 from scoring.performance import RANGES, performances
-from scoring.roster import roster, with_company
-from scoring.selected import selected_entries
+from scoring.roster import Roster, roster, with_company
+from scoring.selected import both_entries
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
-from scoring.services.forecast_boards import FORECAST
 from scoring.services.forecast_panels import REFERENCES
 from scoring.views.curves import performance_curves
 from scoring.views.verdicts import verdict_of
@@ -83,10 +82,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     at = chosen.at or now
     known = roster()
     families, methodology = known.by_slug, known.methodology
-    trading, forecast = (
-        selected_entries(protocol, methodology=chosen.methodology, category=chosen.category, at=chosen.at)
-        for protocol in (TRADING, FORECAST)
-    )
+    trading, forecast = both_entries(chosen.methodology, chosen.category, chosen.at)
     agents = [
         agent
         for agent in known.players
@@ -131,7 +127,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "chart": curves.chart(methodology.starting_balance),
             "methodology": methodology,
             "cohorts": sum(cohort.started_at <= at for cohort in cohorts),
-            "decisions": _latest(chosen.at),
+            "decisions": _latest(chosen.at, known),
             "next_run": next_decision_run(now),
             "now": now,
             "newest_snapshot": whole.as_of,
@@ -143,7 +139,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _latest(at: datetime | None) -> list[Decision]:
+def _latest(at: datetime | None, known: Roster) -> list[Decision]:
     """The last decisions that were completed by an instant, by now without one, with their agents and cohorts."""
     completed = Decision.objects.filter(status=Decision.Status.COMPLETED).select_related("agent")
     if at is not None:
@@ -151,7 +147,7 @@ def _latest(at: datetime | None) -> list[Decision]:
     of_agent = ("agent__cohort", "agent__family")
     shown = ("cohort", "week", "status", "action", "fallback", "reasoning", "decided_at", *of_agent)
     latest = list(completed.only(*shown).order_by("-decided_at", "-pk")[:LATEST_DECISIONS])
-    with_company(decision.agent for decision in latest)
+    with_company((decision.agent for decision in latest), known)
     for decision in latest:
         Decision.cohort.field.set_cached_value(decision, decision.agent.cohort)
     return latest
@@ -207,8 +203,8 @@ def _sundays(first: datetime | None, newest: datetime | None, now: datetime) -> 
 
 def _sparks(values: Mapping[str, Sequence[Decimal | None]], baseline: Decimal) -> dict[str, Spark | None]:
     """A sparkline for each family, all on one scale."""
-    known = [float(value) for curve in values.values() for value in curve if value is not None]
+    known = [value for curve in values.values() for value in curve if value is not None]
     if not known:
         return {}
-    low, high = min(*known, float(baseline)), max(*known, float(baseline))
+    low, high = float(min(*known, baseline)), float(max(*known, baseline))
     return {slug: spark(curve, baseline, low=low, high=high) for slug, curve in values.items()}

@@ -17,13 +17,13 @@ class Standing:
     rank: int | None = None
 
 
-def standings(agents: Iterable[Agent]) -> list[Standing]:
+def standings(agents: Iterable[Agent], *, awaiting: bool = False) -> list[Standing]:
     """The agents (family and the cohort's methodology loaded) by value; equal values share a rank.
 
-    External ones come last, without a rank.
+    External ones come last, without a rank. `awaiting` is whether to count what awaits its resolution.
     """
     agents = list(agents)
-    worth = valuations(agents)
+    worth = valuations(agents, awaiting=awaiting)
     scores = records([agent.pk for agent in agents])
     returns = {agent.pk: worth[agent.pk].pnl_percent for agent in agents}
     ranked = [returns[agent.pk] for agent in agents if not agent.family.external]

@@ -317,6 +317,30 @@ def test_an_agent_is_worth_the_same_on_every_page(client):
         assert "+15.00 %" in text(page(client, address))
 
 
+def test_what_is_held_and_what_of_it_awaits_its_end_is_counted_for_each_agent(client):
+    holder, idle = agent_of("gpt-5.1"), agent_of("grok-4", Cohort.objects.get())
+    unpriced, closed, open_, sold = MarketFactory.create_batch(4)
+    for market in (unpriced, closed, open_):
+        bet(holder, market)
+    bet(holder, closed, "NO")
+    sale(bet(holder, sold).position)
+    unpriced.outcomes.update(price=None)
+    ended = Market.objects.filter(pk__in=[unpriced.pk, closed.pk])
+    ended.update(status=Market.Status.CLOSED, closed_at=WEEK + DAY)
+
+    agents = Agent.objects.select_related("cohort__methodology")
+    looked, cheap = valuations(agents, awaiting=True), valuations(agents)
+    assert [(worth.open_positions, worth.awaiting) for worth in looked.values()] == [(4, 3), (0, 0)]
+    assert [(worth.open_positions, worth.awaiting) for worth in cheap.values()] == [(4, 0), (0, 0)]
+    assert [worth.total for worth in looked.values()] == [worth.total for worth in cheap.values()]
+    assert looked[idle.pk].total == Decimal("10000.00")
+
+    assert " 4 3 await " in row(page(client, "/cohorts/1/"), holder.model_id)
+    assert "await" not in row(page(client, "/cohorts/1/"), idle.model_id)
+    assert " 4 3 await resolution " in text(page(client, "/cohorts/1/"))
+    assert " 4 3 await resolution " in row(page(client, "/cohorts/"), "Cohort 1")
+
+
 def test_a_cohort_links_each_decision_in_its_week(client):
     agent = agent_of("gpt-5.1")
     first, third = (DecisionFactory(agent=agent, week=week) for week in (1, 3))
@@ -486,6 +510,23 @@ def test_no_page_asks_more_of_the_database_as_rows_grow(client):
     compute_scores(at=WEEK + 6 * DAY)
 
     assert {address: _queries(client, address) for address in every_address()} == before
+
+
+@pytest.mark.parametrize(
+    ("address", "most"),
+    [
+        ("/cohorts/", 4),
+        ("/cohorts/1/", 11),
+        ("/cohorts/1/gpt-5.1/", 8),
+        ("/cohorts/1/gpt-5.1/trades/", 4),
+        ("/models/", 3),
+        ("/models/gpt-5.1/", 15),
+    ],
+)
+def test_a_page_looks_once_at_who_plays_and_at_what_they_hold(client, address, most):
+    a_season()
+    page(client, address)  # who plays is read once for a change, not for a page
+    assert _queries(client, address) == most
 
 
 def _queries(client, address: str) -> int:

@@ -19,7 +19,7 @@ from markets.models import Market, Question, QuestionEntry, QuestionOption, Ques
 from markets.services.endings import questions_reconsider
 from scoring import past
 from scoring.models import BrierScore, PastBoard, Revision
-from scoring.selected import PROTOCOLS, selected_entries
+from scoring.selected import PROTOCOLS, both_entries, selected_entries
 from scoring.services import boards, forecast_boards, past_boards, scores
 from scoring.services.forecast_panels import Selection
 from scoring.services.past_boards import MANY, past_boards_keep
@@ -28,7 +28,9 @@ from tests.factories import (
     WEEK,
     AgentFactory,
     CohortFactory,
+    DecisionFactory,
     MarketFactory,
+    ModelCallFactory,
     QuestionFactory,
     SnapshotFactory,
     asked,
@@ -133,6 +135,7 @@ def test_a_category_of_now_is_read_of_the_record_too(season: None) -> None:
 
 def test_a_board_on_record_is_read_and_not_computed(season: None) -> None:
     def queries(protocol: str) -> list[str]:
+        told(WEEK + 3 * DAY, protocol)  # who plays is read once for a change, not for a board
         with CaptureQueriesContext(connection) as counted:
             told(WEEK + 3 * DAY, protocol)
         return [query["sql"] for query in counted]
@@ -140,8 +143,52 @@ def test_a_board_on_record_is_read_and_not_computed(season: None) -> None:
     read = queries("forecast"), queries("trading")
     assert not any(Forecast._meta.db_table in sql for sql in read[0])
     assert not any(BrierScore._meta.db_table in sql for sql in read[1])
+    assert [len(statements) for statements in read] == [2, 4]
     with nothing_on_record():
         assert any(Forecast._meta.db_table in sql for sql in queries("forecast"))
+
+
+@pytest.mark.parametrize("category", ["", POLITICS])
+@pytest.mark.parametrize("at", [None, WEEK + 3 * DAY])
+def test_both_boards_together_are_each_by_itself(season: None, category: str, at: datetime | None) -> None:
+    boards.refresh_boards(at=END)
+    forecast_boards.refresh_forecast_boards(at=END)
+    both = both_entries("", category, at)
+    assert both == tuple(selected_entries(protocol, category=category, at=at) for protocol in PROTOCOLS)
+    assert all(both)
+    if at is None and not category:
+        with CaptureQueriesContext(connection) as counted:
+            both_entries("", "", None)
+        assert len(counted) == 1
+
+
+def test_a_past_board_has_the_money_of_the_newest_snapshots_by_then(season: None) -> None:
+    later = AgentFactory(family=Family.objects.get(slug=GPT), cohort=CohortFactory())
+    SnapshotFactory(agent=later, taken_at=WEEK + 8 * DAY, cash=Decimal(9_000), positions_value=Decimal("500.26"))
+
+    def values(at: datetime) -> list[tuple[int, str]]:
+        entries = {entry["family"]: entry for entry in told(at, "trading")}
+        return [(entries[slug]["cohorts"], entries[slug]["total_value"]) for slug in (GPT, GROK)]
+
+    assert values(WEEK) == [(1, "10000.00"), (1, "10000.00")]
+    assert values(WEEK + 2 * DAY) == [(1, "10014.00"), (1, "9984.00")]
+    assert values(WEEK + 3 * DAY - SECOND) == values(WEEK + 2 * DAY)
+    assert values(WEEK + 7.5 * DAY) == [(2, "10024.50"), (1, "10019.00")]  # one of two has no snapshot yet
+    assert values(WEEK + 8 * DAY) == [(2, "9778.13"), (1, "10026.00")]
+
+
+def test_a_past_board_has_the_costs_of_the_weeks_frozen_by_then(season: None) -> None:
+    agent = Agent.objects.get(family__slug=GPT)
+    first, second = (DecisionFactory(agent=agent, week=week) for week in (2, 3))
+    for decision, spent in ((first, "0.25"), (first, "0.05"), (second, "0.50")):
+        ModelCallFactory(decision=decision, sequence=decision.calls.count(), cost_usd=Decimal(spent))
+
+    def cost(at: datetime) -> str:
+        return next(str(entry["cost_usd"]) for entry in told(at, "trading") if entry["family"] == GPT)
+
+    then = [decision.universe.frozen_at for decision in (first, second)]
+    assert [cost(at - SECOND) for at in then] == ["0.000000", "0.300000"]
+    assert [cost(at) for at in then] == ["0.300000", "0.800000"]
 
 
 def late_end() -> None:
