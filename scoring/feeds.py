@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.syndication.views import Feed
 from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
@@ -21,13 +22,24 @@ SUMMARY = 1_000
 """Characters of a model's reasoning that a feed repeats; the page has all of it."""
 
 
-class Decisions(Feed):  # type: ignore[type-arg]
-    """The latest completed decisions, each with its trades and its reasoning."""
+class AtomFeed(Feed):  # type: ignore[type-arg]
+    """A feed that is sent as a whole."""
 
     feed_type = Atom1Feed
+    author_name = "Forecaster Arena"
+
+    def __call__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = super().__call__(request, *args, **kwargs)
+        # It was written tag by tag, and the web server would send each piece by itself.
+        response.content = response.content
+        return response
+
+
+class Decisions(AtomFeed):
+    """The latest completed decisions, each with its trades and its reasoning."""
+
     title = "Forecaster Arena: decisions"
     subtitle = "What language models bet, sold or held on real prediction markets, and why."
-    author_name = "Forecaster Arena"
     description_template = None
 
     def link(self) -> str:
@@ -69,13 +81,11 @@ class Decisions(Feed):  # type: ignore[type-arg]
         return [item.action, item.agent.family.slug]
 
 
-class Resolutions(Feed):  # type: ignore[type-arg]
+class Resolutions(AtomFeed):
     """The markets that came to their end last, of those that an agent played or a question stands on."""
 
-    feed_type = Atom1Feed
     title = "Forecaster Arena: resolutions"
     subtitle = "How the markets ended that models bet on or were asked about."
-    author_name = "Forecaster Arena"
 
     def link(self) -> str:
         return f"{reverse('markets')}?status=resolved"
