@@ -16,6 +16,7 @@ from tests.databases import copied, tables
 from tests.first_rows import put_back
 from tests.kills import NOBODY, ON_POSTGRES, ROOT, Arena, database_in
 from tests.live import own_site, played, site  # noqa: F401 - fixtures
+from tests.scanned import leave_alone, look_once
 from tests.seasons import shares
 from tests.tampering import lift
 from tests.venue import Venue
@@ -24,6 +25,7 @@ settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+look_once()
 
 
 @pytest.fixture(scope="session")
@@ -94,8 +96,8 @@ LONGEST = (
     "season/test_demo.py",
     "faults/test_kills.py",
     "faults/test_clock.py",
-    "faults/test_queue.py",
     "browser/test_desk.py",
+    "faults/test_queue.py",
     "browser/test_pages.py",
     "browser/test_accessibility.py",
     "faults/test_together.py",
@@ -116,6 +118,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     longest = [Path(__file__).parent / name for name in LONGEST]
     place = {path: place for place, path in enumerate(dict.fromkeys([*longest, *(item.path for item in items)]))}
     items.sort(key=lambda item: (place[item.path], shares(item)))
+
+
+def pytest_collection_finish() -> None:
+    leave_alone()
 
 
 @pytest.hookimpl(wrapper=True)
