@@ -18,11 +18,12 @@ MICROSHARE = Decimal("0.000001")
 
 
 def to_cents(amount: Decimal) -> Decimal:
-    return amount.quantize(CENT, rounding=ROUND_HALF_EVEN)
+    # The mode by its place: to name it takes as long as to round, and a page rounds thousands.
+    return amount.quantize(CENT, ROUND_HALF_EVEN)
 
 
 def to_microshares(shares: Decimal) -> Decimal:
-    return shares.quantize(MICROSHARE, rounding=ROUND_HALF_EVEN)
+    return shares.quantize(MICROSHARE, ROUND_HALF_EVEN)
 
 
 def marked_value(shares: Decimal, cost_basis: Decimal, price: Decimal | None) -> Decimal:
