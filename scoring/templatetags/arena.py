@@ -211,7 +211,10 @@ def plain(value: Any) -> str:
 def truncatechars(value: Any, most: int) -> str:
     """At most as many characters, the last one of them an ellipsis where there are more."""
     written = "" if value is None else str(value)
-    return written if len(written) <= most else django_filters.truncatechars(written, most)
+    if len(written) <= most:
+        return written
+    # Django counts character by character, for those that combine; most texts have none where they are cut.
+    return f"{written[: most - 1]}…" if written[: most + 1].isascii() else django_filters.truncatechars(written, most)
 
 
 @register.filter
