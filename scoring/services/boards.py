@@ -69,6 +69,8 @@ class _Score(NamedTuple):
 def refresh_boards(*, at: datetime, afresh: bool = True) -> int:
     """Recomputes the board over all methodologies and that of each version in play; returns how many.
 
+    With them, where any two of the line-up bet against each other.
+
     Unless `afresh`, a family without new scores keeps what the board on record says of them: a snapshot moves money
     alone, and to resample every bet ever made takes longer each week.
     """

@@ -32,6 +32,8 @@ NOTHING: Stake = (0, 0)
 Pair = tuple[int, int]
 """The keys of two families, the lower one first."""
 Row = Sequence[Any]
+FORM = 1
+"""Of what is kept: what is of an older one is found anew, although the two are where they were."""
 
 
 class Opposed(NamedTuple):
@@ -67,8 +69,7 @@ class Disagreement(NamedTuple):
 def opposed(first: Family, second: Family) -> tuple[list[Opposed], int]:
     """The markets on which they bought different sides with the most at stake, and on how many they did."""
     pair = _pair(first, second)
-    come = _moves(pair)
-    content = _kept(Contrast.BETS, pair, come)
+    content = _kept(Contrast.BETS, pair, _how_far_moved(_moves(pair), pair))
     if content is None:
         staked = _staked(pair)
         content = _against(staked[pair[0]], staked[pair[1]])
@@ -88,7 +89,7 @@ def disagreements(first: Family, second: Family, arm: str) -> list[Disagreement]
     """Where they stated the most different probabilities in the newest question sets, each question once."""
     pair = _pair(first, second)
     answered = _answered(pair, arm)
-    content = _kept(arm, pair, _how_far(answered, pair))
+    content = _kept(arm, pair, _how_far_answered(answered, pair))
     if content is None:
         said, of_entry = _said(answered)
         content = {"rows": _apart(said[pair[0]], said[pair[1]], of_entry)}
@@ -131,8 +132,8 @@ def _kept(kind: str, pair: Pair, come: str) -> dict[str, Any] | None:
 def keep_opposed() -> int:
     """Keeps what is not on record of bets, for each pair of the line-up; returns of how many."""
     pairs = _pairs()
-    moves = dict(_journals({key for pair in pairs for key in pair}))
-    come = {pair: _come(moves, pair) for pair in pairs}
+    moves = _moves({key for pair in pairs for key in pair})
+    come = {pair: _how_far_moved(moves, pair) for pair in pairs}
     lacking = _lacking(Contrast.BETS, come)
     if not lacking:
         return 0
@@ -144,7 +145,7 @@ def keep_disagreements(arm: str) -> int:
     """Keeps what is not on record of an arm's newest forecasts, for each pair of the line-up; returns of how many."""
     pairs = _pairs()
     answered = _answered({key for pair in pairs for key in pair}, arm)
-    come = {pair: _how_far(answered, pair) for pair in pairs}
+    come = {pair: _how_far_answered(answered, pair) for pair in pairs}
     lacking = _lacking(arm, come)
     if not lacking:
         return 0
@@ -178,18 +179,14 @@ def _keep(kind: str, made: Mapping[Pair, tuple[str, dict[str, Any]]]) -> int:
 # ── bets ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _moves(pair: Pair) -> str:
-    return _come(dict(_journals(pair)), pair)
-
-
-def _journals(families: Iterable[int]) -> Iterable[tuple[int, int]]:
+def _moves(families: Iterable[int]) -> dict[int, int]:
     """Of each family that played, how many entries its agents' journals have: no trade is without one."""
     played = Agent.objects.filter(family__in=list(families)).order_by()
-    return played.values_list("family").annotate(entries=Sum("journal_length"))
+    return dict(played.values_list("family").annotate(entries=Sum("journal_length")))
 
 
-def _come(moves: Mapping[int, int], pair: Pair) -> str:
-    return " ".join(str(moves.get(key, 0)) for key in pair)
+def _how_far_moved(moves: Mapping[int, int], pair: Pair) -> str:
+    return " ".join(str(number) for number in (FORM, *(moves.get(key, 0) for key in pair)))
 
 
 def _staked(families: Iterable[int]) -> dict[int, dict[int, Stake]]:
@@ -231,10 +228,10 @@ def _answered(families: Iterable[int], arm: str) -> dict[int, int]:
     return dict(asked.filter(status=Elicitation.Status.COMPLETED).values_list("pk", "family"))
 
 
-def _how_far(answered: Mapping[int, int], pair: Pair) -> str:
+def _how_far_answered(answered: Mapping[int, int], pair: Pair) -> str:
     """Which sheets both have answered: what was stated on one is fixed."""
     sheets = sorted(elicitation for elicitation, family in answered.items() if family in pair)
-    return sha256(repr(sheets).encode()).hexdigest()
+    return sha256(repr((FORM, sheets)).encode()).hexdigest()
 
 
 def _said(answered: Mapping[int, int]) -> tuple[dict[int, dict[int, Stated]], dict[int, int]]:

@@ -74,7 +74,8 @@ def refresh_forecast_boards(*, at: datetime, afresh: bool = True) -> int:
     """Makes the boards of every methodology, arm and category whose forecasts, scores or bets have changed.
 
     Unless `afresh`, boards by category and what takes seconds to fit are only made where there are none yet: a pass
-    comes every hour. Returns how many boards were written.
+    comes every hour. With them, where any two of the line-up stated the most different. Returns how many boards were
+    written.
     """
     versions = list(QuestionSet.objects.order_by().values_list("methodology", flat=True).distinct())
     written = 0

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Family
 from cohorts.forecasting import PRICED
 from scoring.models import Contrast
+from scoring.services import contrasts
 from scoring.services.boards import refresh_boards
 from scoring.services.contrasts import Disagreement, Opposed, disagreements, keep_disagreements, keep_opposed, opposed
 from scoring.services.forecast_boards import refresh_forecast_boards
@@ -145,3 +146,14 @@ def test_external_agents_are_compared_too_but_not_kept(agents: dict[str, Agent])
     keep_opposed()
     assert not Contrast.objects.filter(second=guest).exists()
     assert opposed(guest, family(GPT))[1] == 1
+
+
+def test_what_an_older_version_kept_is_found_anew(agents: dict[str, Agent], monkeypatch: pytest.MonkeyPatch) -> None:
+    anew = found_anew()
+    keep_opposed()
+    keep_disagreements(PRICED)
+    Contrast.objects.update(content={"number": 0, "rows": []})
+    assert told() != anew
+    monkeypatch.setattr(contrasts, "FORM", contrasts.FORM + 1)
+    assert told() == anew
+    assert keep_opposed() == keep_disagreements(PRICED) > 3
