@@ -31,6 +31,8 @@ class Trigger:
     when_on_sqlite: str = ""
     """Where the two databases do not share words for the condition."""
     by_row: bool = True
+    rows: str = ""
+    """What PostgreSQL calls a statement's rows, for a trigger that is not by row: `NEW TABLE AS written`."""
 
     def statements(self, vendor: str) -> list[str]:
         """What makes the trigger anew; nothing where a database knows no such event."""
@@ -48,8 +50,9 @@ class Trigger:
         return f"CREATE TRIGGER {self.name} {self.moment} {self.event} ON {self.table}{when} BEGIN {self.sqlite} END"
 
     def _clause(self) -> str:
+        rows = f" REFERENCING {self.rows}" if self.rows else ""
         each = "ROW" if self.by_row else "STATEMENT"
-        return f"{self.moment} {self.event} ON {self.table} FOR EACH {each} EXECUTE FUNCTION {self.name}()"
+        return f"{self.moment} {self.event} ON {self.table}{rows} FOR EACH {each} EXECUTE FUNCTION {self.name}()"
 
     def _body(self) -> str:
         # A condition may look into other tables, which a trigger's own WHEN may not: it stands in the function. So

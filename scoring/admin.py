@@ -29,6 +29,7 @@ from scoring.models import (
     RejectedRow,
     Revision,
     Snapshot,
+    SnapshotSpan,
 )
 
 
@@ -65,6 +66,13 @@ class FamilyTotalAdmin(ReadOnlyAdmin):
     list_select_related = ("family",)
     search_fields = ("family__slug",)
     ordering = ("-taken_at", "family_id")
+
+
+@admin.register(SnapshotSpan)
+class SnapshotSpanAdmin(ReadOnlyAdmin):
+    list_display = ("agent", "oldest", "newest")
+    list_select_related = ("agent",)
+    search_fields = ("agent__display_name",)
 
 
 @admin.register(BrierScore)

@@ -17,7 +17,7 @@ from agents.models import Agent, Family
 from agents.models.ledger import to_cents
 from cohorts.models import Cohort
 from markets.fields import instant, stored_unit
-from scoring.models import FamilyTotal, Snapshot
+from scoring.models import FamilyTotal, Snapshot, SnapshotSpan
 from scoring.roster import Player
 
 Values = Sequence[Decimal | None]
@@ -36,14 +36,15 @@ def lives(families: Iterable[int], until: datetime) -> dict[int, dict[int, Life]
     listed = _listed(families)
     if not listed:
         return found
-    snapshot, agent = Snapshot._meta.db_table, Agent._meta.db_table
-    own = f"(SELECT taken_at FROM {snapshot} WHERE agent_id = {agent}.id"  # noqa: S608 - our own names
+    snapshot, span, agent = (model._meta.db_table for model in (Snapshot, SnapshotSpan, Agent))
     sql = (
-        f"SELECT family_id, id, {own} ORDER BY taken_at LIMIT 1), "  # noqa: S608 - numbers and our own names
-        f"{own} AND taken_at <= %s ORDER BY taken_at DESC LIMIT 1) FROM {agent} WHERE family_id IN ({listed})"
+        "SELECT family_id, agent_id, oldest, CASE WHEN newest <= %s THEN newest ELSE "  # noqa: S608 - our own names
+        f"(SELECT taken_at FROM {snapshot} WHERE {snapshot}.agent_id = {span}.agent_id AND taken_at <= %s "
+        f"ORDER BY taken_at DESC LIMIT 1) END FROM {span} JOIN {agent} ON {agent}.id = agent_id "
+        f"WHERE family_id IN ({listed}) ORDER BY agent_id"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [connection.ops.adapt_datetimefield_value(until)])
+        cursor.execute(sql, [connection.ops.adapt_datetimefield_value(until)] * 2)
         rows = cursor.fetchall()
     # Agents of one cohort began together: each instant is made once.
     instants: Any = {bare: instant(bare) for row in rows for bare in row[2:]}
@@ -235,7 +236,7 @@ def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
         rows = "SELECT place - 1, instant FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS edges(instant, place)"
         # Written out here: psycopg would make a parameter of each instant first.
         return f"WITH edge(place, instant) AS ({rows})", [f"{{{','.join([at.isoformat() for at in instants])}}}"]
-    texts = [str(instant.astimezone(UTC).replace(tzinfo=None)) for instant in instants]
+    texts = [instant.astimezone(UTC).isoformat(" ").removesuffix("+00:00") for instant in instants]
     return "WITH edge(place, instant) AS (SELECT key, value FROM json_each(%s))", [json.dumps(texts)]
 
 

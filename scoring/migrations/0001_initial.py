@@ -274,6 +274,17 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='SnapshotSpan',
+            fields=[
+                ('agent', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='span', serialize=False, to='agents.agent')),
+                ('oldest', models.DateTimeField()),
+                ('newest', models.DateTimeField()),
+            ],
+            options={
+                'ordering': ['agent_id'],
+            },
+        ),
+        migrations.CreateModel(
             name='ForecastScore',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

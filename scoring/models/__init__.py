@@ -9,7 +9,7 @@ from scoring.models.imports import (
     ImportedQuestion,
     RejectedRow,
 )
-from scoring.models.portfolio import BrierScore, FamilyTotal, Snapshot
+from scoring.models.portfolio import BrierScore, FamilyTotal, Snapshot, SnapshotSpan
 from scoring.models.revision import Revision
 
 __all__ = [
@@ -29,4 +29,5 @@ __all__ = [
     "RejectedRow",
     "Revision",
     "Snapshot",
+    "SnapshotSpan",
 ]

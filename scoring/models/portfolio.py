@@ -85,3 +85,21 @@ class FamilyTotal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.family} at {self.taken_at:%Y-%m-%d %H:%M}: {self.total} of {self.agents}"
+
+
+class SnapshotSpan(models.Model):
+    """Since when and until when an agent has snapshots.
+
+    The database itself keeps these with every snapshot that is written (`scoring.rollups`): to look both ends up for
+    every agent there was would take as long as the curves themselves.
+    """
+
+    agent = models.OneToOneField(Agent, on_delete=models.PROTECT, related_name="span", primary_key=True)
+    oldest = models.DateTimeField()
+    newest = models.DateTimeField()
+
+    class Meta:
+        ordering = ["agent_id"]
+
+    def __str__(self) -> str:
+        return f"{self.agent} from {self.oldest:%Y-%m-%d %H:%M} to {self.newest:%Y-%m-%d %H:%M}"

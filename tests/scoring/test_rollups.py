@@ -1,7 +1,8 @@
-"""Totals by family and instant: always those of the snapshots, and curves that are read of them are no others."""
+"""Totals by family and instant, and spans: always those of the snapshots, and curves read of them are no others."""
 
 import random
 from collections.abc import Callable
+from copy import copy
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,14 +10,14 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.db.models import Count, Sum
+from django.db.models import Count, Max, Min, Sum
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
 from cohorts.models import Cohort
 from scoring.histories import agent_values, family_values
-from scoring.models import FamilyTotal, Snapshot
+from scoring.models import FamilyTotal, Snapshot, SnapshotSpan
 from scoring.roster import with_company
 from scoring.services.retention import prune_snapshots
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
@@ -61,6 +62,15 @@ def kept() -> dict[Any, tuple[int, Decimal]]:
     return {(family, at): (number, total) for family, at, number, total in rows}
 
 
+def spans_looked_up() -> dict[int, tuple[datetime, datetime]]:
+    rows = Snapshot.objects.order_by().values_list("agent").annotate(oldest=Min("taken_at"), newest=Max("taken_at"))
+    return {agent: (oldest, newest) for agent, oldest, newest in rows}
+
+
+def spans() -> dict[int, tuple[datetime, datetime]]:
+    return {span.agent_id: (span.oldest, span.newest) for span in SnapshotSpan.objects.all()}
+
+
 def changes() -> dict[str, Callable[[Agent], Any]]:
     def another_snapshot(agent: Agent) -> None:
         SnapshotFactory(agent=agent, taken_at=WEEK + 4 * TEN, cash=Decimal("1.23"))
@@ -70,6 +80,13 @@ def changes() -> dict[str, Callable[[Agent], Any]]:
         for step, row in enumerate(of_all):
             row.pk, row.taken_at = None, WEEK + (step % 2) * 4 * TEN
         Snapshot.objects.bulk_create(of_all, ignore_conflicts=True)
+
+    def two_of_a_family_more(agent: Agent) -> None:
+        row = agent.snapshots.latest("taken_at")
+        rows = [copy(row) for _ in range(2)]
+        for each in rows:
+            each.pk, each.agent = None, agent_of(GROK, CohortFactory(started_at=WEEK))
+        Snapshot.objects.bulk_create(rows)
 
     def values_rewritten(agent: Agent) -> None:
         with lifted(Snapshot), connection.cursor() as cursor:
@@ -86,24 +103,43 @@ def changes() -> dict[str, Callable[[Agent], Any]]:
     def pruned(agent: Agent) -> None:
         assert prune_snapshots(at=WEEK + 40 * DAY) > 20
 
+    def newest_taken_away(agent: Agent) -> None:
+        with lifted(Snapshot):
+            Snapshot.objects.filter(taken_at__gte=WEEK + 11 * TEN).delete()
+
+    def all_of_one_taken_away(agent: Agent) -> None:
+        with lifted(Snapshot):
+            agent.snapshots.all().delete()
+
+    def older_than_any(agent: Agent) -> None:
+        SnapshotFactory(agent=agent, taken_at=WEEK - TEN, cash=Decimal("1.23"))
+
+    def become_anothers(agent: Agent) -> None:
+        SnapshotFactory(agent=AgentFactory(cohort=agent.cohort), taken_at=WEEK + 2 * TEN, cash=Decimal("1.23"))
+        with lifted(Snapshot):
+            agent.snapshots.exclude(taken_at=WEEK + 2 * TEN).update(agent=Agent.objects.latest("pk"))
+
     def taken_back(agent: Agent) -> None:
         with transaction.atomic():
             another_snapshot(agent)
             transaction.set_rollback(True)
 
     return {change.__name__: change for change in (
-        another_snapshot, many_at_once_some_known, values_rewritten, moved_in_time, taken_away, pruned, taken_back,
+        another_snapshot, many_at_once_some_known, two_of_a_family_more, values_rewritten, moved_in_time, taken_away,
+        newest_taken_away, all_of_one_taken_away, older_than_any, become_anothers, pruned, taken_back,
     )}  # fmt: skip
 
 
 @pytest.mark.parametrize("change", changes().values(), ids=changes().keys())
-def test_totals_are_those_of_the_snapshots_whoever_writes_them(
+def test_totals_and_spans_are_those_of_the_snapshots_whoever_writes_them(
     season: list[Agent], change: Callable[[Agent], Any]
 ) -> None:
     before = kept()
     assert before == added_up() != {}
+    assert spans() == spans_looked_up() != {}
     change(season[0])
     assert kept() == added_up()
+    assert spans() == spans_looked_up()
     assert (kept() == before) == (change.__name__ == "taken_back")
 
 
@@ -145,6 +181,8 @@ def test_what_changed_while_no_trigger_was_there_is_added_up_after_a_migration()
     marked(agent_of(GROK, CohortFactory(started_at=WEEK)), range(4), random.Random(1))
     FamilyTotal.objects.filter(taken_at=WEEK).delete()
     FamilyTotal.objects.filter(taken_at=WEEK + TEN).update(total=0)
+    SnapshotSpan.objects.update(oldest=WEEK + TEN)
     call_command("migrate", "agents", "0001", verbosity=0)
     call_command("migrate", verbosity=0)
     assert kept() == added_up()
+    assert spans() == spans_looked_up()
