@@ -194,12 +194,13 @@ class _Plan:
         across = [x(share) for share in shares]
         drawn = []
         for curve, row in zip(self.curves, values, strict=True):
-            pairs = list(zip(across, row, strict=True))
-            # `y`, written out: it is done for every point of every curve.
-            heights = [round(bottom - (value - low) / span * room, 1) for _, value in pairs if value is not None]
+            whole = None not in row
+            at = across if whole else [place for place, value in zip(across, row, strict=True) if value is not None]
+            # `y`, written out and not yet rounded: it is done for every point of every curve.
+            heights = [bottom - (value - low) / span * room for value in row if value is not None]
             if heights:
-                drawn.append((curve, _Path([at for at, value in pairs if value is not None], heights)))
-        labels = _spread([path.heights[-1] for _, path in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
+                drawn.append((curve, _Path(at, heights)))
+        labels = _spread([path.end.y for _, path in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
         lines = tuple(
             _line(curve, path, Point(right + 24, label), place / len(drawn), lambda at: x(share_of(at)))
             for place, ((curve, path), label) in enumerate(zip(drawn, labels, strict=True))
@@ -247,15 +248,23 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """The places of a curve's points on the chart, from left to right."""
+    """The places of a curve's points on the chart, from left to right; `heights` are not rounded."""
 
     across: Sequence[float]
     heights: Sequence[float]
 
+    @property
+    def end(self) -> Point:
+        return self.at_or_after(self.across[-1])
+
+    @property
+    def drawn(self) -> str:
+        return "M" + " L".join([f"{x} {y:.1f}" for x, y in zip(self.across, self.heights, strict=True)])
+
     def at_or_after(self, x: float) -> Point:
         """The first point at or after `x`; the last where there is none."""
         place = min(bisect_left(self.across, x), len(self.across) - 1)
-        return Point(self.across[place], self.heights[place])
+        return Point(self.across[place], round(self.heights[place], 1))
 
     def spaced(self, offset: float) -> Iterator[Point]:
         """A few of the points, evenly apart, each line's at places of its own."""
@@ -268,11 +277,11 @@ class _Path:
 
 def _line(curve: Curve, path: _Path, label: Point, offset: float, place: Callable[[datetime], float]) -> Line:
     shapes = () if curve.dashed else path.spaced(offset)
-    end = Point(path.across[-1], path.heights[-1])
+    end = path.end
     return Line(
         curve.name,
         readable(curve.color),
-        "M" + " L".join([f"{x} {y}" for x, y in zip(path.across, path.heights, strict=True)]),
+        path.drawn,
         "".join(shape(curve.mark, point.x, point.y, 3.5) for point in shapes),
         end,
         shape(curve.mark, end.x, end.y),
