@@ -30,6 +30,7 @@ from scoring.models import (
     Revision,
     Snapshot,
     SnapshotSpan,
+    UniverseCost,
 )
 
 
@@ -73,6 +74,15 @@ class SnapshotSpanAdmin(ReadOnlyAdmin):
     list_display = ("agent", "oldest", "newest")
     list_select_related = ("agent",)
     search_fields = ("agent__display_name",)
+
+
+@admin.register(UniverseCost)
+class UniverseCostAdmin(ReadOnlyAdmin):
+    list_display = ("universe", "family", "cost_usd")
+    list_filter = ("family",)
+    list_select_related = ("universe", "family")
+    list_defer = ("universe__market_block",)
+    search_fields = ("family__slug",)
 
 
 @admin.register(BrierScore)

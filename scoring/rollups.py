@@ -1,7 +1,9 @@
-"""Snapshots rolled up: what families were worth at each instant, and since when and until when agents have any.
+"""Snapshots and calls rolled up: what families were worth at each instant, since when and until when agents have
+snapshots, and what each universe's decisions cost.
 
-Triggers keep both in the very transaction that writes snapshots, whoever writes them: code, the admin, plain SQL.
-PostgreSQL tells a trigger all rows of a statement, so a pass writes each family's total once; SQLite tells row by row.
+Triggers keep them in the very transaction that writes a snapshot or a call, whoever writes it: code, the admin, plain
+SQL. PostgreSQL tells a trigger all rows of a statement, so a pass writes each family's total once; SQLite tells row by
+row.
 """
 
 from collections.abc import Iterator
@@ -10,14 +12,15 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.models import Agent
+from agents.models import Agent, Decision, ModelCall
 from markets.guards import Trigger
-from scoring.models import FamilyTotal, Snapshot, SnapshotSpan
+from scoring.models import FamilyTotal, Snapshot, SnapshotSpan, UniverseCost
 
-TOTAL, SPAN = FamilyTotal._meta.db_table, SnapshotSpan._meta.db_table
-SNAPSHOT, AGENT = Snapshot._meta.db_table, Agent._meta.db_table
+TOTAL, SPAN, COST = (model._meta.db_table for model in (FamilyTotal, SnapshotSpan, UniverseCost))
+SNAPSHOT, AGENT, DECISION, CALL = (model._meta.db_table for model in (Snapshot, Agent, Decision, ModelCall))
 TOTAL_COLUMNS = f"{TOTAL} (family_id, taken_at, agents, total)"
 SPAN_COLUMNS = f"{SPAN} (agent_id, oldest, newest)"
+COST_COLUMNS = f"{COST} (universe_id, family_id, cost_usd)"
 WRITTEN, GONE = "written", "gone"
 """What a statement's new and its old rows are called on PostgreSQL."""
 
@@ -45,17 +48,18 @@ class _Rollup:
 
 
 def triggers() -> Iterator[Trigger]:
-    """What keeps both in step with snapshots. No agent ever becomes another family's."""
+    """What keeps them in step. No agent ever becomes another family's, no decision another universe's."""
     yield from _family_totals().triggers()
     yield from _snapshot_spans().triggers()
+    yield from _universe_costs()
 
 
 def add_up(connection: Any) -> None:
-    """Makes every total and span that of the snapshots there are: for a time when no trigger kept them."""
+    """Makes each of them what the snapshots and calls there are say: for a time when no trigger kept them."""
     sums, spans = _sums(SNAPSHOT), _spans(SNAPSHOT)
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # what is written meanwhile would be counted twice or not at all
-            cursor.execute(f"LOCK TABLE {SNAPSHOT} IN SHARE ROW EXCLUSIVE MODE")
+            cursor.execute(f"LOCK TABLE {SNAPSHOT}, {CALL} IN SHARE ROW EXCLUSIVE MODE")
         cursor.execute(f"DELETE FROM {TOTAL} WHERE (family_id, taken_at, agents, total) NOT IN ({sums})")  # noqa: S608
         cursor.execute(
             f"INSERT INTO {TOTAL_COLUMNS} {sums} HAVING NOT EXISTS "  # noqa: S608 - our own names
@@ -63,6 +67,12 @@ def add_up(connection: Any) -> None:
         )
         cursor.execute(f"DELETE FROM {SPAN}")  # noqa: S608 - our own names
         cursor.execute(f"INSERT INTO {SPAN_COLUMNS} {spans}")
+        cursor.execute(f"DELETE FROM {COST}")  # noqa: S608 - our own names
+        cursor.execute(
+            f"INSERT INTO {COST_COLUMNS} SELECT d.universe_id, a.family_id, SUM(c.cost_usd) FROM {CALL} c "  # noqa: S608
+            f"JOIN {DECISION} d ON d.id = c.decision_id JOIN {AGENT} a ON a.id = d.agent_id "
+            "WHERE c.cost_usd <> 0 AND d.universe_id IS NOT NULL GROUP BY d.universe_id, a.family_id"
+        )
 
 
 def _sums(rows: str) -> str:
@@ -126,3 +136,27 @@ def _shrink(whose: str, whose_end: str) -> str:
         for end, outermost in (("oldest", "MIN"), ("newest", "MAX"))
     )
     return f"DELETE FROM {SPAN} WHERE {whose} AND NOT EXISTS (SELECT 1 {own}); {ends}"  # noqa: S608
+
+
+def _universe_costs() -> Iterator[Trigger]:
+    """Calls are written one by one, and once more when they are answered."""
+    for event, row, cost, unless in (
+        ("INSERT", "NEW", "NEW.cost_usd", "NEW.cost_usd = 0"),
+        ("UPDATE OF cost_usd", "NEW", "NEW.cost_usd - OLD.cost_usd", "NEW.cost_usd = OLD.cost_usd"),
+        ("DELETE", "OLD", "-OLD.cost_usd", "OLD.cost_usd = 0"),
+    ):
+        of_call = f"{DECISION} d JOIN {AGENT} a ON a.id = d.agent_id WHERE d.id = {row}.decision_id"
+        its_own = f"(universe_id, family_id) = (SELECT d.universe_id, a.family_id FROM {of_call})"  # noqa: S608
+        yield Trigger(
+            name=f"universe_costs_{event.split()[0].lower()}",
+            table=CALL,
+            moment="AFTER",
+            event=event,
+            sqlite=f"INSERT INTO {COST_COLUMNS} SELECT d.universe_id, a.family_id, 0 FROM {of_call} "  # noqa: S608
+            f"AND d.universe_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {COST} WHERE {its_own}); "
+            f"UPDATE {COST} SET cost_usd = cost_usd + ({cost}) WHERE {its_own};",
+            postgresql=f"INSERT INTO {COST_COLUMNS} SELECT d.universe_id, a.family_id, {cost} FROM {of_call} "  # noqa: S608
+            "AND d.universe_id IS NOT NULL ON CONFLICT (universe_id, family_id) "
+            f"DO UPDATE SET cost_usd = {COST}.cost_usd + EXCLUDED.cost_usd;",
+            when=f"{row}.decision_id IS NOT NULL AND NOT ({unless})",
+        )

@@ -285,6 +285,19 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='UniverseCost',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('cost_usd', markets.fields.CostField()),
+                ('family', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='costs', to='agents.family')),
+                ('universe', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='costs', to='markets.universe')),
+            ],
+            options={
+                'ordering': ['-universe_id', 'family_id'],
+                'constraints': [models.UniqueConstraint(fields=('universe', 'family'), name='one_cost_per_universe_and_family')],
+            },
+        ),
+        migrations.CreateModel(
             name='ForecastScore',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

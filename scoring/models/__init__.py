@@ -9,7 +9,7 @@ from scoring.models.imports import (
     ImportedQuestion,
     RejectedRow,
 )
-from scoring.models.portfolio import BrierScore, FamilyTotal, Snapshot, SnapshotSpan
+from scoring.models.portfolio import BrierScore, FamilyTotal, Snapshot, SnapshotSpan, UniverseCost
 from scoring.models.revision import Revision
 
 __all__ = [
@@ -30,4 +30,5 @@ __all__ = [
     "Revision",
     "Snapshot",
     "SnapshotSpan",
+    "UniverseCost",
 ]

@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from agents.models import Agent, Family, Trade
-from markets.fields import MoneyField
-from markets.models import Market
+from markets.fields import CostField, MoneyField
+from markets.models import Market, Universe
 
 
 class BrierScore(models.Model):
@@ -103,3 +103,24 @@ class SnapshotSpan(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent} from {self.oldest:%Y-%m-%d %H:%M} to {self.newest:%Y-%m-%d %H:%M}"
+
+
+class UniverseCost(models.Model):
+    """What the calls of a family took that decided on a universe's markets, all of its agents together.
+
+    The database itself keeps these with every call (`scoring.rollups`): boards of past instants need not add up all the
+    calls there ever were.
+    """
+
+    universe = models.ForeignKey(Universe, on_delete=models.PROTECT, related_name="costs")
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="costs")
+    cost_usd = CostField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["universe", "family"], name="one_cost_per_universe_and_family"),
+        ]
+        ordering = ["-universe_id", "family_id"]
+
+    def __str__(self) -> str:
+        return f"{self.family} on universe {self.universe_id}: {self.cost_usd}"

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from django.db.models import Count, QuerySet, Sum
 
-from agents.models import Agent, Family, ModelCall
+from agents.models import Agent, Family
 from agents.models.ledger import to_cents
 from cohorts.models import Cohort, Methodology
-from markets.fields import bare, stored_unit
-from markets.models import Market, Universe
+from markets.models import Market
 from scoring import past
 from scoring.metrics.brier import RANDOM_BRIER, skill_score
 from scoring.metrics.uncertainty import (
@@ -26,7 +25,7 @@ from scoring.metrics.uncertainty import (
     t_interval,
     table_sums,
 )
-from scoring.models import BrierScore, Leaderboard
+from scoring.models import BrierScore, Leaderboard, UniverseCost
 from scoring.roster import Player, roster, with_company
 from scoring.services.bet_calibration import bet_calibration
 from scoring.services.contrasts import keep_opposed
@@ -121,7 +120,7 @@ def trading_board(
     for agent in played:
         by_family[agent.family].append(agent)
     records = [_record(family, agents, [worth[agent.pk] for agent in agents]) for family, agents in by_family.items()]
-    costs = _costs(at)
+    costs = _costs(methodology, at)
     scored = None if at is None else _kept(methodology, at, category, by_family)
     if scored is None:
         scored = _scored(_scores(methodology, at, category), by_family, known)
@@ -215,9 +214,8 @@ def _record(family: Family, agents: list[Agent | Player], values: list[Valuation
     return _Record(family, agents, values, [value.return_percent for value in values])
 
 
-def _entry(record: _Record, scored: dict[str, Any], costs: Mapping[int, Decimal | None]) -> dict[str, Any]:
+def _entry(record: _Record, scored: dict[str, Any], costs: Mapping[int, Decimal]) -> dict[str, Any]:
     returns = t_interval(record.returns)
-    cost = sum((costs.get(agent.pk) or Decimal(0) for agent in record.agents), Decimal(0))
     return {
         "family": record.family.slug,
         "display_name": record.family.display_name,
@@ -232,7 +230,7 @@ def _entry(record: _Record, scored: dict[str, Any], costs: Mapping[int, Decimal 
         "return_se": returns.standard_error,
         "return_ci": returns.interval,
         **scored,
-        "cost_usd": f"{cost:.6f}",
+        "cost_usd": f"{costs.get(record.family.pk, Decimal(0)):.6f}",
     }
 
 
@@ -320,13 +318,15 @@ def _calibration_on_record(methodology: str) -> dict[str, Any]:
     return found.get("calibration") or {}
 
 
-def _costs(at: datetime | None) -> dict[int, Decimal]:
-    """What the calls for each agent's decisions took, by the agent's id."""
-    calls = ModelCall.objects.filter(decision__isnull=False)
+def _costs(methodology: str, at: datetime | None) -> dict[int, Decimal]:
+    """What the calls for each family's decisions took, by the family's id.
+
+    By when their universe was frozen: calls bear the real clock's time, which says nothing of the instant that a replay
+    is for.
+    """
+    costs = UniverseCost.objects.order_by()
+    if methodology:
+        costs = costs.filter(universe__methodology=methodology)
     if at is not None:
-        # Calls bear the real clock's time, which says nothing of the instant that a replay is for. Not joined: the
-        # universes come first, and lead to their decisions in an index that names the agent, instead of to whole rows.
-        calls = calls.filter(decision__universe__in=Universe.objects.filter(frozen_at__lte=at))
-    unit = stored_unit(ModelCall, "cost_usd")
-    rows = calls.order_by().values_list("decision__agent").annotate(cost=Sum("cost_usd"))
-    return {agent: cost * unit for agent, cost in bare(rows)}
+        costs = costs.filter(universe__frozen_at__lte=at)
+    return dict(costs.values_list("family").annotate(Sum("cost_usd")))
