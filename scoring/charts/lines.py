@@ -223,6 +223,8 @@ class _Plan:
         )
 
     def _data(self, values: Sequence[Sequence[float | None]], place: Callable[[Event], list[float]]) -> dict[str, Any]:
+        if self.unit != MONEY:  # that is in cents
+            values = [[None if value is None else round(value, 4) for value in row] for row in values]
         return {
             "axis": self.axis,
             "unit": self.unit,
@@ -234,7 +236,7 @@ class _Plan:
                     "color": readable(curve.color),
                     "shape": shape(curve.mark, 0, 0, 3.5),
                     "dashed": curve.dashed,
-                    "values": [None if value is None else round(value, 4) for value in row],
+                    "values": row,
                     "turns": [[round(at.timestamp() * 1000), text] for at, text in curve.turns],
                 }
                 for curve, row in zip(self.curves, values, strict=True)

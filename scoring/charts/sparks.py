@@ -32,8 +32,8 @@ def spark(
     `low` and `high` are the bounds of several that shall be compared.
     """
     step = max(1, -(-len(values) // MOST_POINTS))
-    shown = list(values[::-1][::step])[::-1]
-    known = [float(value) for value in shown if value is not None]
+    shown = [None if value is None else float(value) for value in values[::-1][::step]][::-1]
+    known = [value for value in shown if value is not None]
     if len(known) < 2:
         return None
     if baseline is not None:
@@ -42,11 +42,11 @@ def spark(
     most = max(known) if high is None else high
     reach = (most - least) or 1.0
 
-    def y(value: Decimal | float) -> float:
-        return round(HEIGHT - ROOM - (float(value) - least) / reach * (HEIGHT - 2 * ROOM), 1)
+    def y(value: float) -> float:
+        return HEIGHT - ROOM - (value - least) / reach * (HEIGHT - 2 * ROOM)
 
     across = (WIDTH - 2 * ROOM) / (len(shown) - 1)
-    points = [(round(ROOM + place * across, 1), y(value)) for place, value in enumerate(shown) if value is not None]
-    end_x, end_y = points[-1]
-    path = "M" + "L".join(f"{x} {height}" for x, height in points)
-    return Spark(WIDTH, HEIGHT, path, end_x, end_y, None if baseline is None else y(baseline))
+    points = [(ROOM + place * across, y(value)) for place, value in enumerate(shown) if value is not None]
+    path = "M" + "L".join([f"{x:.1f} {height:.1f}" for x, height in points])
+    end_x, end_y = (round(place, 1) for place in points[-1])
+    return Spark(WIDTH, HEIGHT, path, end_x, end_y, None if baseline is None else round(y(float(baseline)), 1))

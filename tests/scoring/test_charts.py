@@ -247,8 +247,10 @@ def test_events_stand_at_their_instant_and_value_and_those_outside_are_left_out(
 
 
 def test_the_script_is_given_the_very_values_of_the_curves():
-    chart = line_chart(HOURS, [Curve("one", "#000000", [None, Decimal("0.12345"), Decimal(3)])])
+    chart = line_chart(HOURS, [Curve("one", "#000000", [None, Decimal("0.12345"), Decimal(3)])], unit="score")
     assert chart.data["curves"][0]["values"] == [None, 0.1235, 3.0]
+    chart = line_chart(HOURS, [Curve("one", "#000000", [None, Decimal("9999.99"), Decimal(10_000)])])
+    assert chart.data["curves"][0]["values"] == [None, 9999.99, 10_000.0]
     assert chart.data["places"] == [round(at.timestamp() * 1000) for at in HOURS]
 
 
