@@ -47,9 +47,10 @@ class ReleaseFilters(Filters):
 class Releases(Rows):
     """The exact models behind the families, with their prices per token."""
 
-    queryset = Release.objects.select_related("family")
+    queryset = Release.objects.all()
     serializer_class = ReleaseRow
     filterset_class = ReleaseFilters
+    flat = True
     orderings = {"id": "pk", "family": "family__slug", "effective_from": "effective_from"}
 
 
@@ -101,7 +102,7 @@ class OfAgentFilters(Filters):
 
 
 class TradeRow(OfAgent):
-    side = serializers.CharField(read_only=True)
+    side = serializers.CharField(source="outcome.side", read_only=True)
 
     class Meta:
         model = Trade
@@ -127,11 +128,13 @@ class TradeFilters(OfAgentFilters):
 class Trades(Rows):
     """Purchases and sales, each at the frozen price of its run."""
 
+    # Lean for the decision that shows them; a list of them makes no instances.
     queryset = lean(
         Trade.objects.select_related("agent__cohort", "agent__family", "outcome"), *OF_AGENT, "outcome__side"
     )
     serializer_class = TradeRow
     filterset_class = TradeFilters
+    flat = True
     orderings = {"id": "pk", "executed_at": "executed_at", "amount": "amount"}
 
 
@@ -404,7 +407,8 @@ class JournalFilters(OfAgentFilters):
 class Journal(Rows):
     """Every change of every agent's cash, with the balance after it."""
 
-    queryset = lean(JournalEntry.objects.select_related("agent__cohort", "agent__family"), *OF_AGENT)
+    queryset = JournalEntry.objects.all()
     serializer_class = JournalRow
     filterset_class = JournalFilters
+    flat = True
     orderings = {"id": "pk", "sequence": "sequence", "occurred_at": "occurred_at"}

@@ -60,6 +60,7 @@ class SharedLimit:
     """At most so many per client and window over all processes; a process takes a part of them at a time.
 
     What a process took and nobody used is lost to the client until the window ends; the parts shrink as the rest does.
+    Who takes waits for SQLite's write lock no longer than a reader may.
     """
 
     thing: str
@@ -82,7 +83,8 @@ class SharedLimit:
             if not allowance.left:
                 return ends - now
             number = max(1, allowance.left // SHARE)
-        before = count(self.thing, client, number, ends=ends) - number
+        with briefly():
+            before = count(self.thing, client, number, ends=ends) - number
         with self._lock:
             granted = max(0, min(number, most - before))
             allowance.left = max(0, most - before - number)
@@ -100,8 +102,7 @@ class PerClient(BaseThrottle):
         self.seconds: float | None = None
         if most := settings.ARENA_API_RATE:
             try:
-                with briefly():
-                    self.seconds = API.take(client_key(request.META), most, now=time.time())
+                self.seconds = API.take(client_key(request.META), most, now=time.time())
             except DatabaseError as error:
                 # To count is no reason to refuse: who reads waits for no writer.
                 log.warning("an API request was not counted: %s", error)

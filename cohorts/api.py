@@ -11,7 +11,7 @@ from rest_framework import serializers
 from cohorts.models import Cohort, Methodology
 from markets.blocks import decimal_text
 from markets.models import Universe, UniverseEntry
-from markets.rest import Filters, ReferenceFilter, Row, Rows
+from markets.rest import Filters, ReferenceFilter, Row, Rows, lean
 
 
 class MethodologyRow(Row):
@@ -86,6 +86,10 @@ class CohortFilters(Filters):
         }
 
 
+CHAIN = "trading"
+"""The chain whose links are of decisions."""
+
+
 class Cohorts(Rows):
     """Weekly competitions, newest first."""
 
@@ -100,8 +104,8 @@ class Cohorts(Rows):
     def get_queryset(self) -> QuerySet[Cohort]:
         cohorts = super().get_queryset()
         if self.shows("methodology", "decision_week"):
-            rules = Methodology.objects.only("version", "decision_weeks")
-            cohorts = cohorts.prefetch_related(Prefetch("methodology", rules))
+            of_rules = ("methodology__version", "methodology__decision_weeks")
+            cohorts = lean(cohorts.select_related("methodology"), *of_rules)
         if self.shows("agents"):
             # Not joined: who counts the rows of a page would group all agents first.
             of_cohort = Cohort.objects.filter(pk=OuterRef("pk")).order_by()
@@ -122,7 +126,10 @@ class Cohorts(Rows):
         if self.shows("chain_head"):
             linked = Cohort.objects.filter(pk__in=[cohort.pk for cohort in found]).order_by()
             newest: dict[int, Any] = dict(linked.values_list("pk").annotate(Max("decisions__link__sequence")))
-            of_newest = linked.filter(decisions__link__sequence__in=filter(None, newest.values()))
+            # By the chain too, though it is that of all decisions: the index of links knows them by both.
+            of_newest = Cohort.objects.order_by().filter(
+                decisions__link__protocol=CHAIN, decisions__link__sequence__in=filter(None, newest.values())
+            )
             heads = dict(of_newest.values_list("decisions__link__sequence", "decisions__link__sha256"))
             for cohort in found:
                 cohort.head = heads.get(newest[cohort.pk])

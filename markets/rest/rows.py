@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -70,9 +71,12 @@ def asked_fields(request: Request, serializer: type[serializers.BaseSerializer])
 
 def thinned(serializer: Any, names: frozenset[str]) -> Any:
     """The serializer, of one row or of many, with the fields of these names alone."""
-    fields = getattr(serializer, "child", serializer).fields
-    for name in [name for name in fields if name not in names]:
-        del fields[name]
+    row = getattr(serializer, "child", serializer)
+    if isinstance(row, Row):
+        row.names = names
+    else:
+        for name in [name for name in row.fields if name not in names]:
+            del row.fields[name]
     return serializer
 
 
@@ -107,19 +111,35 @@ SHORT_WAYS: dict[Any, Callable[[Any], Any]] = {
 class Row(serializers.ModelSerializer):
     """A row as readers get it: exact decimals as text, empty text as null, others by id."""
 
+    names: frozenset[str] | None = None
+    """The fields to show; None is all."""
+
+    @classmethod
+    def columns(cls, names: frozenset[str] | None = None) -> list[str]:
+        """What its fields of these names show, by its path; of rows within the row, the key by which to find them."""
+        return [_column(field) for field in _readable(cls) if names is None or field.field_name in names]
+
+    def get_fields(self) -> Any:
+        fields = super().get_fields()
+        return {name: field for name, field in fields.items() if self.names is None or name in self.names}
+
+    @cached_property
+    def _shown(self) -> list[Any]:
+        return [field for field in _readable(type(self)) if self.names is None or field.field_name in self.names]
+
     @cached_property
     def _readers(self) -> list[tuple[str, Callable[[Any], Any]]]:
         """How each field is read off an instance: found once, since a page asks for it a thousand times."""
-        return [(str(field.field_name), self._reader(field)) for field in self._readable_fields]
+        return [(field.field_name, self._reader(field)) for field in self._shown]
 
     def _reader(self, field: Any) -> Callable[[Any], Any]:
         kind = type(field)
         if kind is serializers.SerializerMethodField:
             made: Callable[[Any], Any] = getattr(self, field.method_name)
             return made
-        show = SHORT_WAYS.get(kind.to_representation, field.to_representation)
+        show = _way(field)
         if kind is serializers.PrimaryKeyRelatedField and len(field.source_attrs) == 1:
-            get, show = attrgetter(f"{field.source}_id"), _same
+            get = attrgetter(f"{field.source}_id")
         elif kind.get_attribute is serializers.Field.get_attribute:
             get = attrgetter(field.source)
         else:
@@ -131,8 +151,22 @@ class Row(serializers.ModelSerializer):
 
         return read
 
+    @cached_property
+    def _ways(self) -> tuple[list[str], list[tuple[str, Callable[[Any], Any]]]]:
+        """The names of the columns of a tuple, and what is made of those that are not shown as they are."""
+        ways = [(field.field_name, _way(field)) for field in self._shown]
+        return [name for name, _ in ways], [(name, show) for name, show in ways if show is not _same]
+
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        return {name: read(instance) for name, read in self._readers}
+        """What is shown of an instance, or of a tuple of the values of its `columns`."""
+        if not isinstance(instance, tuple):
+            return {name: read(instance) for name, read in self._readers}
+        names, ways = self._ways
+        row = dict(zip(names, instance, strict=True))
+        for name, show in ways:
+            if (value := row[name]) is not None:
+                row[name] = show(value)
+        return row
 
     def get_extra_kwargs(self) -> dict[str, Any]:
         return {name: {"read_only": True} for name in self.Meta.fields}
@@ -150,3 +184,27 @@ class Row(serializers.ModelSerializer):
             # Null is JSON too: described apart, it would be allowed twice, which is to say not at all.
             options.pop("allow_null", None)
         return field_class, options
+
+
+@cache
+def _readable(row: type[Row]) -> tuple[Any, ...]:
+    """The fields of a kind of row: made once, since to make them takes longer than to read the rows of a page.
+
+    All rows of the kind share them, so none of them may ask for the row that it is of.
+    """
+    return tuple(row()._readable_fields)
+
+
+def _column(field: Any) -> str:
+    if isinstance(field, serializers.ListSerializer):
+        return "pk"
+    path = "__".join(field.source_attrs)
+    return f"{path}_id" if isinstance(field, serializers.PrimaryKeyRelatedField) else path
+
+
+def _way(field: Any) -> Callable[[Any], Any]:
+    """What a field makes of a value that is not null."""
+    if isinstance(field, serializers.PrimaryKeyRelatedField) and len(field.source_attrs) == 1:
+        return _same
+    show: Callable[[Any], Any] = field.to_representation
+    return SHORT_WAYS.get(type(field).to_representation, show)

@@ -207,7 +207,7 @@ def test_a_field_that_no_row_has_is_named(client: Client, name: str) -> None:
     [
         ("markets", "id,question", 1),
         ("agents", "id,cash", 3),
-        ("cohorts", "number,status", 3),
+        ("cohorts", "number,status", 2),
     ],
 )
 def test_what_is_not_shown_is_not_read(season: None, client: Client, name: str, fields: str, saved: int) -> None:
