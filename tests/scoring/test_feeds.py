@@ -72,6 +72,26 @@ def test_the_feed_of_resolutions_says_who_won_what(client: Client) -> None:
     assert found[1]["link"] == f"http://testserver/markets/{played.pk}/"
 
 
+def test_what_xml_and_html_would_take_for_their_own_is_text_in_a_feed(client: Client) -> None:
+    said = "Is 1 < 2 & \"3\" > '2'?\n\x07"
+    market = MarketFactory(question=said, category='"R&D\'s"')
+    trade = bet(AgentFactory(), market, amount="500.00")
+    resolve(market, "YES", at=WEEK + timedelta(days=1))
+    (ended,) = entries(client, "resolutions")
+    (decided,) = entries(client, "decisions")
+    assert ended["title"] == "YES: Is 1 < 2 & \"3\" > '2'?"
+    assert "Is 1 &lt; 2 &amp; &quot;3&quot; &gt; &#x27;2&#x27;?<br>" in decided["summary"]
+    assert decided["link"] == f"http://testserver/decisions/{trade.decision_id}/"
+    feed = ElementTree.fromstring(client.get("/feeds/resolutions.atom").content)
+    assert [each.attrib["term"] for each in feed.iter(f"{ATOM}category")] == ['"R&D\'s"']
+
+
+def test_a_decision_of_no_trades_and_no_words_has_an_empty_summary(client: Client) -> None:
+    DecisionFactory(reasoning="")
+    (found,) = entries(client, "decisions")
+    assert found["summary"] == ""
+
+
 def test_who_has_the_feed_is_told_that_nothing_is_new(client: Client) -> None:
     DecisionFactory()
     tag = client.get("/feeds/decisions.atom")["ETag"]
