@@ -26,8 +26,9 @@ def json_number(value: Decimal) -> str:
 
 def decimal_text(value: Decimal, places: int = 6) -> str:
     """A decimal with at least `places` places, and every digit it has: 0.430000."""
-    written = len(json_number(value).partition(".")[2])
-    return f"{value:.{max(places, written)}f}"
+    whole, _, part = f"{value:f}".partition(".")
+    part = part.rstrip("0").ljust(places, "0")
+    return f"{whole}.{part}" if part else whole
 
 
 def _plain(value: Any) -> Any:

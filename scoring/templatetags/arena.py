@@ -151,7 +151,7 @@ def price(value: Number) -> str:
     """A price with every digit it has, and at least three places."""
     if value is None or value == "":
         return DASH
-    number = Decimal(str(value))
+    number = value if type(value) is Decimal else Decimal(str(value))
     places = max(SMALLEST_PRICE_PLACES, -int(number.normalize().as_tuple().exponent))
     return _written(number, places)
 
@@ -204,7 +204,9 @@ def outside(value: Any) -> str | SafeString:
 @register.filter
 def plain(value: Any) -> str:
     """Text from outside on one line, without what is not seen: for titles, attributes and feeds."""
-    return " ".join(UNSEEN.sub(" ", "" if value is None else str(value)).split())
+    written = "" if value is None else str(value)
+    # What is printable holds nothing unseen; to know that takes less time than to look for each.
+    return " ".join((written if written.isprintable() else UNSEEN.sub(" ", written)).split())
 
 
 @register.filter
