@@ -69,7 +69,9 @@ def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
 def _decision_record(decision: Decision, asked: dict[str, Any]) -> dict[str, Any]:
     assert decision.decided_at is not None
     cohort, agent = decision.cohort, decision.agent
-    trades = sorted(decision.trades.select_related("market", "outcome"), key=lambda trade: trade.sequence)
+    trades = decision.trades.order_by("sequence").values_list(
+        "sequence", "market__source", "market__external_id", "outcome__side", "kind", "shares", "price", "amount"
+    )
     return trading_record(
         cohort=cohort.number,
         week=decision.week,
@@ -81,15 +83,15 @@ def _decision_record(decision: Decision, asked: dict[str, Any]) -> dict[str, Any
         fallback=decision.fallback,
         trades=[
             {
-                "sequence": trade.sequence,
-                "market": f"{trade.market.source}:{trade.market.external_id}",
-                "side": trade.side,
-                "kind": str(trade.kind),
-                "shares": json_number(trade.shares),
-                "price": json_number(trade.price),
-                "amount": json_number(trade.amount),
+                "sequence": sequence,
+                "market": f"{source}:{external_id}",
+                "side": side,
+                "kind": kind,
+                "shares": json_number(shares),
+                "price": json_number(price),
+                "amount": json_number(amount),
             }
-            for trade in trades
+            for sequence, source, external_id, side, kind, shares, price, amount in trades
         ],
         decided_at=instant_text(decision.decided_at),
         **asked,

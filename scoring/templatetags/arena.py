@@ -151,7 +151,12 @@ def price(value: Number) -> str:
     """A price with every digit it has, and at least three places."""
     if value is None or value == "":
         return DASH
-    number = value if type(value) is Decimal else Decimal(str(value))
+    return _price(value if type(value) is Decimal else Decimal(str(value)))
+
+
+@lru_cache(maxsize=5_000)
+def _price(number: Decimal) -> str:
+    """Kept, since a page writes the same few prices hundreds of times."""
     places = max(SMALLEST_PRICE_PLACES, -int(number.normalize().as_tuple().exponent))
     return _written(number, places)
 
