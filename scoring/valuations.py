@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from statistics import fmean
-from typing import Any
 
 from django.db import connection
-from django.db.models import Q
 
 from agents.models import Agent, Position
-from agents.models.ledger import marked_value
-from markets.fields import bare, stored_unit
+from agents.models.ledger import CENT, marked_value
+from markets.fields import stored_unit
 from markets.models import Market, Outcome
 from scoring.models import BrierScore, Snapshot
 from scoring.roster import Player
 
 ZERO = Decimal("0.00")
+MOST_SHARES = 900_000_000
+"""Of one position that the database values: more of them, at up to a dollar, it may have no exact number for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,44 +61,68 @@ class Record:
 NO_RECORD = Record(None, 0, None)
 
 
-def valuations(agents: Iterable[Agent], *, awaiting: bool = False) -> dict[int, Valuation]:
+def valuations(agents: Iterable[Agent | Player], *, awaiting: bool = False) -> dict[int, Valuation]:
     """The value of each agent (its cohort's methodology loaded) at the last accepted prices, by agent id.
 
     How many positions await their market's resolution is counted for `awaiting` alone: it has to be looked up.
+    Summed by the database: a board looks at thousands of positions, and to fetch each would be most of its time.
     """
     agents = list(agents)
-    positions = Position.objects.open().filter(agent__in=[a.pk for a in agents]).order_by()
-    told = ["agent", "shares", "outcome__price"]
-    if awaiting:
-        # By the outcome, which is joined anyway: the index that tells the rest does not know a position's market.
-        closed = Market.objects.filter(status=Market.Status.CLOSED, followed=True)
-        positions = positions.annotate(awaits=Q(outcome__market__in=closed.values("pk")))
-        told.append("awaits")
-    held: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
-    # Bare columns: a board looks at thousands of positions, and making decimals of each would be most of its time.
-    for row in bare(positions.values_list(*told)):
-        held[row[0]].append(row)
-    unit = stored_unit(Position, "shares") * stored_unit(Outcome, "price")
+    if not agents:
+        return {}
+    position, outcome, market = (model._meta.db_table for model in (Position, Outcome, Market))
+    # By the outcome, which is joined anyway: the index that tells the rest does not know a position's market.
+    closed = f"SELECT id FROM {market} WHERE followed AND status = '{Market.Status.CLOSED.value}'"  # noqa: S608
+    awaits = f"COUNT(*) FILTER (WHERE {outcome}.market_id IN ({closed}))" if awaiting else "0"
+    rounded, even = _rounded()
+    sql = (
+        f"SELECT agent_id, COUNT(*), {awaits}, COUNT(price), MAX(shares), SUM({rounded}), "  # noqa: S608 - our own names
+        f"COUNT(*) FILTER (WHERE {even}) FROM {position} JOIN {outcome} ON {outcome}.id = outcome_id "
+        f"WHERE {position}.status = '{Position.Status.OPEN.value}' "
+        f"AND agent_id IN ({', '.join([str(agent.pk) for agent in agents])}) GROUP BY agent_id"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        rows = cursor.fetchall()
+    share, cent = stored_unit(Position, "shares"), stored_unit(Position, "cost_basis")
+    held: dict[int, tuple[int, int]] = {}
     value: dict[int, Decimal] = {}
-    unpriced = False
-    for agent, rows in held.items():
-        # Multiplied as they are, whole numbers on SQLite: one decimal each, not two.
-        products = [row[1] * row[2] for row in rows if row[2] is not None]
-        value[agent] = sum([marked_value(product, ZERO, unit) for product in products], ZERO)
-        unpriced = unpriced or len(products) < len(rows)
-    if unpriced:
-        for agent, cost_basis in positions.filter(outcome__price=None).values_list("agent", "cost_basis"):
-            value[agent] += marked_value(ZERO, cost_basis, None)
+    for holder, number, awaited, priced, most, total, halves in rows:
+        held[holder] = (number, awaited)
+        # A position without a price counts at cost, and one of a billion shares is beyond SQLite's whole numbers.
+        if priced == number and most * share <= MOST_SHARES:
+            value[holder] = total * cent - halves * CENT
+    if by_position := held.keys() - value.keys():
+        value |= dict.fromkeys(by_position, ZERO)
+        positions = Position.objects.open().filter(agent__in=by_position).order_by()
+        for holder, shares, cost, price in positions.values_list("agent", "shares", "cost_basis", "outcome__price"):
+            value[holder] += marked_value(shares, cost, price)
     return {
         agent.pk: Valuation(
-            cash=agent.cash,
-            positions_value=value.get(agent.pk, ZERO),
-            starting_balance=agent.cohort.methodology.starting_balance,
-            open_positions=len(held[agent.pk]),
-            awaiting=sum(row[3] for row in held[agent.pk]) if awaiting else 0,
+            agent.cash,
+            value.get(agent.pk, ZERO),
+            agent.cohort.methodology.starting_balance,
+            *held.get(agent.pk, (0, 0)),
         )
         for agent in agents
     }
+
+
+def _rounded() -> tuple[str, str]:
+    """SQL for what a position is worth at its outcome's price, to the cent, and for when that is a cent too much.
+
+    `marked_value` rounds a half to the even cent, the SQL away from zero: too far where the half follows an even cent.
+    """
+    if connection.vendor == "postgresql":
+        value = "shares * price"
+        return f"ROUND({value}, 2)", f"MIN_SCALE({value}) = 3 AND MOD({value}, 0.02) = 0.005"
+    # Whole numbers of millionths of a share and ten-billionths of a dollar. Whole shares and the rest of one apart:
+    # the product of both numbers would have more than 64 bits.
+    value, left = (
+        "(shares / 1000000 * price + shares % 1000000 * price / 1000000)",
+        "shares % 1000000 * price % 1000000",
+    )
+    return f"({value} + 50000000) / 100000000", f"{value} % 200000000 = 50000000 AND {left} = 0"
 
 
 def recorded(agents: Iterable[Agent | Player], at: datetime) -> dict[int, Valuation]:
@@ -126,18 +150,23 @@ def recorded(agents: Iterable[Agent | Player], at: datetime) -> dict[int, Valuat
     return worth
 
 
-def records(agents: Iterable[int], *, at: object = None) -> dict[int, Record]:
+def records(agents: Iterable[int], *, at: datetime | None = None) -> dict[int, Record]:
     """The record of each agent id, from scores of markets resolved by `at` (default: all)."""
-    scores = BrierScore.objects.filter(agent__in=list(agents))
-    if at is not None:
-        scores = scores.filter(resolved_at__lte=at)
-    bets: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    for agent, score, won in bare(scores.order_by().values_list("agent", "score", "outcome")):
-        bets[agent].append((score, won))
-    return {
-        agent: Record(mean_score([score for score, _ in made]), len(made), win_rate([won for _, won in made]))
-        for agent, made in bets.items()
-    }
+    listed = ", ".join([str(int(agent)) for agent in agents])
+    if not listed:
+        return {}
+    sql = f"SELECT agent_id, score, outcome FROM {BrierScore._meta.db_table} WHERE agent_id IN ({listed})"  # noqa: S608
+    scores: dict[int, list[float]] = defaultdict(list)
+    outcomes: dict[int, list[bool]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        if at is None:
+            cursor.execute(sql)
+        else:
+            cursor.execute(f"{sql} AND resolved_at <= %s", [connection.ops.adapt_datetimefield_value(at)])
+        for agent, score, won in cursor.fetchall():
+            scores[agent].append(score)
+            outcomes[agent].append(won)
+    return {agent: Record(mean_score(made), len(made), win_rate(outcomes[agent])) for agent, made in scores.items()}
 
 
 def mean_score(scores: Sequence[float]) -> float:

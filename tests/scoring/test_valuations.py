@@ -1,0 +1,94 @@
+"""What a portfolio is worth: the database sums what each position is worth by itself, rounded to the cent."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.models import Agent, Position
+from agents.models.ledger import marked_value
+from scoring.valuations import MOST_SHARES, valuations
+from tests.factories import WEEK, AgentFactory, MarketFactory
+
+pytestmark = pytest.mark.django_db
+
+COST = Decimal("12.34")
+MILLIONTHS = st.integers(1, 10**12).map(lambda number: Decimal(number).scaleb(-6))
+"""Up to a million shares; whole and half ones with round prices come to a half cent often."""
+SHARES = MILLIONTHS | st.integers(1, 2000).map(lambda number: Decimal(number) / 2)
+PRICES = st.integers(0, 10**10).map(lambda number: Decimal(number).scaleb(-10)) | st.integers(0, 100).map(
+    lambda cents: Decimal(cents) / 100
+)
+
+
+def holding(*held: tuple[str, str | None]) -> Agent:
+    """An agent with nothing but a position of each number of shares at each price."""
+    return _holding([(Decimal(shares), None if price is None else Decimal(price)) for shares, price in held])
+
+
+def _holding(held: Sequence[tuple[Decimal, Decimal | None]]) -> Agent:
+    agent: Agent = AgentFactory()
+    for shares, price in held:
+        outcome = MarketFactory().outcomes.earliest("pk")
+        outcome.price = price
+        outcome.save()
+        Position.objects.create(
+            agent=agent, market=outcome.market, outcome=outcome, shares=shares, cost_basis=COST, opened_at=WEEK
+        )
+    return agent
+
+
+def positions_value(agent: Agent) -> Decimal:
+    return valuations([agent])[agent.pk].positions_value
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(SHARES, st.none() | PRICES), min_size=1, max_size=4))
+def test_a_portfolio_is_worth_what_its_positions_are(held: list[tuple[Decimal, Decimal | None]]) -> None:
+    with transaction.atomic():
+        agent = _holding(held)
+        assert positions_value(agent) == sum(marked_value(shares, COST, price) for shares, price in held)
+        transaction.set_rollback(True)
+
+
+@pytest.mark.parametrize(
+    ("shares", "price", "value"),
+    [
+        ("0.5", "0.01", "0.00"),
+        ("1.5", "0.01", "0.02"),
+        ("2.5", "0.01", "0.02"),
+        ("2.500001", "0.01", "0.03"),
+        ("2.499999", "0.01", "0.02"),
+        ("0.000001", "1", "0.00"),
+        ("1000000", "0.0000000001", "0.00"),
+        ("123456.789", "0.9999999999", "123456.79"),
+        ("899999999.995", "1", "900000000.00"),
+        ("899999999.985", "1", "899999999.98"),
+    ],
+)
+def test_half_a_cent_is_rounded_to_the_even_one(shares: str, price: str, value: str) -> None:
+    assert positions_value(holding((shares, price))) == Decimal(value)
+
+
+def test_more_shares_than_the_database_can_multiply_are_worth_no_less() -> None:
+    beyond = str(MOST_SHARES * 1000)
+
+    assert positions_value(holding((beyond, "0.5"), ("10", "0.25"))) == MOST_SHARES * 500 + Decimal("2.50")
+
+
+def test_an_unpriced_position_counts_at_cost_beside_priced_ones() -> None:
+    assert positions_value(holding(("10", None), ("10", "0.25"))) == COST + Decimal("2.50")
+
+
+def test_a_portfolio_is_one_row_however_many_positions_it_has() -> None:
+    agents = [holding(*[("10", "0.25")] * number) for number in (1, 3)]
+    with CaptureQueriesContext(connection) as captured:
+        worth = valuations(Agent.objects.select_related("cohort__methodology").filter(pk__in=[a.pk for a in agents]))
+
+    assert [each.positions_value for each in worth.values()] == [Decimal("2.50"), Decimal("7.50")]
+    assert len(captured) == 2
+    assert valuations([]) == {}
