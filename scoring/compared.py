@@ -6,16 +6,14 @@ from typing import Any
 
 from agents.models import Family
 from cohorts.forecasting import BLIND, PRICED
-from scoring.models import Leaderboard
-from scoring.reports import part, reliability
+from scoring.overall import Board, Entry, overall, reliability
 from scoring.roster import Roster
-from scoring.services.boards import ALL_METHODOLOGIES, TRADING
+from scoring.services.boards import TRADING
 from scoring.services.contrasts import Disagreement, Opposed, disagreements, opposed
 from scoring.services.forecast_boards import FORECAST
 from scoring.services.head_to_head import Meeting, ReturnTest, meetings
 
 ARMS = (PRICED, BLIND)
-Entry = Mapping[str, Any]
 Pair = Mapping[str, Any]
 
 
@@ -60,24 +58,17 @@ class Comparison:
 
 def comparison(first: Family, second: Family, known: Roster) -> Comparison:
     """Both protocols, tests of the difference, and where the two disagreed the most."""
-    parts = {
-        "pairs": part("pairs"),
-        "returns": part("returns"),
-        "first_bins": reliability(first.slug),
-        "second_bins": reliability(second.slug),
-    }
-    whole = Leaderboard.objects.filter(methodology=ALL_METHODOLOGIES, category="").defer("report").annotate(**parts)
-    boards = {(board.protocol, board.arm): board for board in whole}
-    board: Any = boards.get((TRADING, ""))
-    met, test = meetings(first, second, (board and board.returns) or {}, known)
+    boards = overall(("returns",), ("pairs",), reliability(first.slug), reliability(second.slug))
+    board = boards.get((TRADING, ""))
+    met, test = meetings(first, second, (board and board.parts[0]) or {}, known)
     rows, against = opposed(first, second)
-    bets = _entries(board)
+    bets = board.entries if board else {}
     return Comparison(
         first,
         second,
         bets.get(first.slug),
         bets.get(second.slug),
-        [_words(boards[FORECAST, arm], first, second) for arm in ARMS if (FORECAST, arm) in boards],
+        [_words(arm, boards[FORECAST, arm], first, second) for arm in ARMS if (FORECAST, arm) in boards],
         met,
         test,
         rows,
@@ -86,12 +77,8 @@ def comparison(first: Family, second: Family, known: Roster) -> Comparison:
     )
 
 
-def pairs_of(board: Leaderboard | None) -> dict[tuple[str, str], Pair]:
-    """The paired tests on record by the two slugs, either way round; a difference is first less second."""
-    return _both_ways(board.report.get("pairs", []) if board else [])
-
-
-def _both_ways(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
+def both_ways(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
+    """Paired tests by the two slugs, either way round; a difference is first less second."""
     found: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
         turned = None if pair["difference"] is None else -pair["difference"]
@@ -100,19 +87,14 @@ def _both_ways(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
     return found
 
 
-def _words(board: Any, first: Family, second: Family) -> Words:
-    """Of a board, with its `pairs` and the bins of both beside it."""
-    entries, pairs = _entries(board), board.pairs or []
-    bins = {first.slug: board.first_bins, second.slug: board.second_bins}
+def _words(arm: str, board: Board, first: Family, second: Family) -> Words:
+    """Of an arm's board with the parts that `comparison` asks for."""
+    _, pairs, *of_both = board.parts
     return Words(
-        board.arm,
-        entries.get(first.slug),
-        entries.get(second.slug),
-        _both_ways(pairs).get((first.slug, second.slug)),
-        len(pairs),
-        {slug: known for slug, known in bins.items() if known},
+        arm,
+        board.entries.get(first.slug),
+        board.entries.get(second.slug),
+        both_ways(pairs or ()).get((first.slug, second.slug)),
+        len(pairs or ()),
+        {family.slug: bins for family, bins in zip((first, second), of_both, strict=True) if bins},
     )
-
-
-def _entries(board: Leaderboard | None) -> dict[str, Entry]:
-    return {entry["family"]: entry for entry in board.entries} if board else {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from agents.models import ModelCall
@@ -26,6 +27,25 @@ def _repeats(call: ModelCall, first: ModelCall) -> bool:
     return call is not first and all(
         getattr(call, part) == getattr(first, part) for part in ("portfolio_block", "positions_block", "awaiting")
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What calls took together; None of what none of them named."""
+
+    tokens_input: int | None
+    tokens_output: int | None
+    cost_usd: Decimal | None
+
+
+def spent(calls: Sequence[ModelCall]) -> Spent:
+    """What `TaskQuerySet.with_costs` sums, of a task whose calls are loaded anyway."""
+    return Spent(*(_total(calls, column) for column in ("tokens_input", "tokens_output", "cost_usd")))
+
+
+def _total(calls: Sequence[ModelCall], column: str) -> Any:
+    known = [value for call in calls if (value := getattr(call, column)) is not None]
+    return sum(known) if known else None
 
 
 def latency_ms(calls: Sequence[ModelCall]) -> int | None:

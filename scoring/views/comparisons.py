@@ -1,6 +1,6 @@
 """Two families beside each other: by what each leads, and whether that is more than chance."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -10,11 +10,10 @@ from agents.models import Family
 from cohorts.forecasting import BLIND, PRICED
 from scoring.charts import reliability_chart
 from scoring.charts.marks import mark_of
-from scoring.compared import Comparison, Entry, pairs_of
+from scoring.compared import Comparison, both_ways
 from scoring.compared import comparison as comparison_of
-from scoring.models import Leaderboard
+from scoring.overall import Entry, overall
 from scoring.roster import roster
-from scoring.services.boards import ALL_METHODOLOGIES
 from scoring.services.contrasts import SETS_LOOKED_AT
 from scoring.services.forecast_boards import FORECAST
 from scoring.services.head_to_head import POINTS
@@ -47,6 +46,18 @@ FORECAST_FIGURES = (
 )
 
 
+class Figure(NamedTuple):
+    """The row of a table: a figure of each, and which of the two is better."""
+
+    label: str
+    kind: str
+    first: Any
+    second: Any
+    first_interval: Any
+    second_interval: Any
+    better: str
+
+
 @require_safe
 def comparisons(request: HttpRequest) -> HttpResponse:
     """Every pair of families, with a link to its comparison; `first` and `second` lead straight to one."""
@@ -56,10 +67,8 @@ def comparisons(request: HttpRequest) -> HttpResponse:
         return redirect("compare", one.slug, other.slug)
     families = list(Family.objects.order_by("external", "pk"))
     ours = [family for family in families if not family.external]
-    board = Leaderboard.objects.filter(
-        protocol=FORECAST, arm=PRICED, methodology=ALL_METHODOLOGIES, category=""
-    ).first()  # fmt: skip
-    pairs = pairs_of(board)
+    board = overall(("pairs",)).get((FORECAST, PRICED))
+    pairs = both_ways((board and board.parts[0]) or ())
     rows = [{"family": one, "cells": [(other, pairs.get((one.slug, other.slug))) for other in ours]} for one in ours]
     return render(
         request,
@@ -108,20 +117,19 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     )
 
 
-def _figures(mine: Entry | None, theirs: Entry | None, figures: Any) -> list[dict[str, Any]]:
-    """The rows of a table: a figure of each, and which of the two is better."""
+def _figures(mine: Entry | None, theirs: Entry | None, figures: Any) -> list[Figure]:
     if mine is None or theirs is None:
         return []
     return [
-        {
-            "label": label,
-            "kind": kind,
-            "first": mine.get(key),
-            "second": theirs.get(key),
-            "first_interval": mine.get(_interval(key)),
-            "second_interval": theirs.get(_interval(key)),
-            "better": _better(mine.get(key), theirs.get(key), direction),
-        }
+        Figure(
+            label,
+            kind,
+            mine.get(key),
+            theirs.get(key),
+            mine.get(_interval(key)),
+            theirs.get(_interval(key)),
+            _better(mine.get(key), theirs.get(key), direction),
+        )
         for label, key, kind, direction in figures
     ]
 

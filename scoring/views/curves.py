@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents.models import Agent, Family
 from scoring.charts import Curve, LineChart, curve_of, line_chart
 from scoring.histories import agent_values
-from scoring.models import Snapshot
+from scoring.models import SnapshotSpan
 from scoring.performance import Performance, bucket_ends, performance
 from scoring.roster import Player
 
@@ -67,6 +67,5 @@ def agent_curves(agents: Sequence[Agent]) -> Curves:
 
 def _instants(agent: Agent) -> list[datetime]:
     """The agent's newest snapshot and the ends of buckets before it, which stay where they are as time goes on."""
-    times = Snapshot.objects.filter(agent=agent).order_by("taken_at").values_list("taken_at", flat=True)
-    first, last = times.first(), times.last()
-    return [] if first is None or last is None else bucket_ends(first, last)
+    span = SnapshotSpan.objects.filter(agent=agent).order_by().values_list("oldest", "newest")
+    return next((bucket_ends(oldest, newest) for oldest, newest in span), [])

@@ -1,14 +1,15 @@
 """The board of the forecast protocol."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Prefetch
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
@@ -20,6 +21,7 @@ from scoring.questions import outcome_text
 from scoring.roster import roster
 from scoring.services.forecast_boards import FORECAST, GAMMAS
 from scoring.services.forecast_panels import EXTREMISING, REFERENCES
+from scoring.templatetags.arena import signed_score
 from scoring.views.curves import MOST_ROWS
 from scoring.views.references import REFERENCE_COLORS
 from scoring.views.verdicts import verdict_of
@@ -80,11 +82,19 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                 if pair["n"]
             ],
             "words": [row | {"row_family": families.get(row["family"])} for row in report.get("words_and_bets", [])],
-            "agreement": report.get("agreement", {}).get("spearman", {}),
+            "agreement": [
+                (name, _figures(line.values()))
+                for name, line in report.get("agreement", {}).get("spearman", {}).items()
+            ],
             "extremising": EXTREMISING,
             "questions": _latest_questions(),
         },
     )
+
+
+def _figures(values: Iterable[float | None]) -> SafeString:
+    """Cells of a table, put together by hand as those of charts are: every measure has one for every other."""
+    return mark_safe("".join([f'<td class="n">{signed_score(value)}</td>' for value in values]))  # noqa: S308 - numbers
 
 
 def _chosen(request: HttpRequest, there: Sequence[tuple[str, str, str]]) -> Chosen:
@@ -141,7 +151,7 @@ def _stream(
         return None
     lines = found["forecasters"] | found["references"]
     curves = [
-        _curve(entry, families, [None if v is None else Decimal(str(round(v, 4))) for v in lines[entry["forecaster"]]])
+        _curve(entry, families, [None if v is None else round(v, 4) for v in lines[entry["forecaster"]]])
         for entry in entries
         if entry["n"] and (entry["forecaster"] in DRAWN or not entry["reference"]) and not entry["external"]
     ]
@@ -152,7 +162,7 @@ def _stream(
     return Stream(chart, curves, rows, links)
 
 
-def _curve(entry: Mapping[str, Any], families: Mapping[str, Family], values: Sequence[Decimal | None]) -> Curve:
+def _curve(entry: Mapping[str, Any], families: Mapping[str, Family], values: Sequence[float | None]) -> Curve:
     family = families.get(entry["family"])
     if family:
         return curve_of(family, values)
@@ -181,6 +191,11 @@ def _reliability(
 
 
 def _latest_questions() -> list[dict[str, Any]]:
-    options = QuestionOption.objects.filter(happened=True)
-    latest = Question.objects.defer("rules").prefetch_related(Prefetch("options", options)).order_by("-pk")
-    return [{"question": question, "outcome": outcome_text(question)} for question in latest[:LATEST_QUESTIONS]]
+    shown = ("text", "category", "exclusive", "status", "first_asked_at", "closes_at")
+    latest = list(Question.objects.only(*shown).order_by("-pk")[:LATEST_QUESTIONS])
+    resolved = [question.pk for question in latest if question.status == Question.Status.RESOLVED]
+    options = QuestionOption.objects.filter(question__in=resolved, happened=True)
+    happened: dict[int, list[str]] = defaultdict(list)
+    for question_id, name in options.values_list("question_id", "name"):
+        happened[question_id].append(name)
+    return [{"question": question, "outcome": outcome_text(question, happened[question.pk])} for question in latest]

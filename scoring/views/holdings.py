@@ -2,17 +2,89 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
-from agents.models import Position, Settlement, Trade
-from markets.models import Market
+from django.db import connection
+
+from agents.models import Agent, Position, Settlement
+from agents.models.ledger import marked_value, to_microshares
+from markets.fields import instant, stored_unit
+from markets.models import Market, Outcome
+
+
+class _Market(NamedTuple):
+    question: str
+    status: str
+    winning_outcome_id: int | None
+
+
+class _Outcome(NamedTuple):
+    side: str
+    price: Decimal | None
+    price_stale: bool
+
+
+class Listed(NamedTuple):
+    """A position as far as a list shows it: a page has a hundred, and models of each would be much of its time."""
+
+    pk: int
+    market_id: int
+    outcome_id: int
+    status: str
+    shares: Decimal
+    cost_basis: Decimal
+    realized_pnl: Decimal
+    opened_at: datetime
+    closed_at: datetime | None
+    market: _Market
+    outcome: _Outcome
+
+    @property
+    def side(self) -> str:
+        return self.outcome.side
+
+    @property
+    def entry_price(self) -> Decimal | None:
+        return to_microshares(self.cost_basis / self.shares) if self.shares else None
+
+    def value_at(self, price: Decimal | None) -> Decimal:
+        return marked_value(self.shares, self.cost_basis, price)
+
+
+def listed(agent: Agent) -> list[Listed]:
+    """The agent's positions, with what is shown of their markets and outcomes.
+
+    By hand: to read them is less work than to have the ORM convert each value by itself.
+    """
+    position, market, outcome = (model._meta.db_table for model in (Position, Market, Outcome))
+    sql = (
+        f"SELECT {position}.id, {position}.market_id, outcome_id, {position}.status, shares, cost_basis, "  # noqa: S608
+        f"realized_pnl, opened_at, {position}.closed_at, question, {market}.status, winning_outcome_id, "
+        "side, price, price_stale "
+        f"FROM {position} JOIN {market} ON {market}.id = {position}.market_id "
+        f"JOIN {outcome} ON {outcome}.id = outcome_id WHERE agent_id = %s"
+    )
+    share, cent = stored_unit(Position, "shares"), stored_unit(Position, "cost_basis")
+    unit = stored_unit(Outcome, "price")
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [agent.pk])
+        rows = cursor.fetchall()
+    found = []
+    for row in rows:
+        side, price, stale = row[12:]
+        own = (*row[:4], row[4] * share, row[5] * cent, row[6] * cent, instant(row[7]), instant(row[8]))
+        backed = _Outcome(side, None if price is None else price * unit, bool(stale))
+        found.append(Listed._make((*own, _Market(*row[9:12]), backed)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
     """A position (outcome and market loaded) with its value and its fate in one word."""
 
-    position: Position
+    position: Position | Listed
     fate: str
     value: Decimal | None
     unrealized: Decimal | None
@@ -33,7 +105,7 @@ STATES = (OPEN, AWAITING, *_SETTLED.values(), SOLD)
 """What can be said of a position, in the order of its life."""
 
 
-def holding(position: Position) -> Holding:
+def holding(position: Position | Listed) -> Holding:
     """The position at the last accepted price of its outcome."""
     if position.status != Position.Status.OPEN:
         return Holding(position, _end(position), None, None)
@@ -42,7 +114,7 @@ def holding(position: Position) -> Holding:
     return Holding(position, fate, value, value - position.cost_basis)
 
 
-def _end(position: Position) -> str:
+def _end(position: Position | Listed) -> str:
     """What became of a position that is no longer held: by its market's end, which a reversal may have changed."""
     if position.status == Position.Status.CLOSED:
         return SOLD
@@ -52,7 +124,7 @@ def _end(position: Position) -> str:
     return _SETTLED[Settlement.Kind.WON if won else Settlement.Kind.LOST]
 
 
-def holdings(positions: Iterable[Position]) -> tuple[list[Holding], list[Holding]]:
+def holdings(positions: Iterable[Position | Listed]) -> tuple[list[Holding], list[Holding]]:
     """Open ones, by value, and past ones, the latest first."""
     all_of_them = [holding(position) for position in positions]
     held = sorted((h for h in all_of_them if h.value is not None), key=lambda h: (-(h.value or 0), h.position.pk))
@@ -61,11 +133,10 @@ def holdings(positions: Iterable[Position]) -> tuple[list[Holding], list[Holding
     return held, past
 
 
-def fate_of_trade(trade: Trade) -> str:
-    """What the market of a trade came to, seen from the side that was traded."""
-    market = trade.market
-    if market.status == Market.Status.RESOLVED:
-        return "won" if market.winning_outcome_id == trade.outcome_id else "lost"
-    if market.status == Market.Status.CANCELLED:
+def fate_of_side(status: str, *, won: bool) -> str:
+    """What a market of that status came to, seen from a side that won or did not."""
+    if status == Market.Status.RESOLVED:
+        return "won" if won else "lost"
+    if status == Market.Status.CANCELLED:
         return "cancelled"
-    return AWAITING if market.status == Market.Status.CLOSED else OPEN
+    return AWAITING if status == Market.Status.CLOSED else OPEN

@@ -11,6 +11,7 @@ from agents.models import Trade
 from markets.models import Market, Outcome, PriceObservation
 from scoring.charts import Curve, Event, LineChart, line_chart, mark_of
 from scoring.performance import bucket_ends
+from scoring.roster import Player
 from scoring.templatetags.arena import money, path, plain, price
 from scoring.views.curves import Curves
 
@@ -25,6 +26,22 @@ NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
+class Deal:
+    """A trade on a market, with whoever made it, and its Brier score where there is one."""
+
+    player: Player
+    outcome: Outcome
+    decision: int
+    kind: str
+    shares: Decimal
+    price: Decimal
+    amount: Decimal
+    implied_confidence: float | None
+    executed_at: datetime
+    brier: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """A market's prices as a chart, with its data."""
 
@@ -34,34 +51,36 @@ class History:
     """How many sides are drawn."""
 
 
-def price_history(market: Market, outcomes: Sequence[Outcome], trades: Sequence[Trade]) -> History | None:
-    """The accepted prices of a market's sides; trades (agent, family, outcome loaded) mark who entered and left.
+def price_history(market: Market, outcomes: Sequence[Outcome], deals: Sequence[Deal]) -> History | None:
+    """The accepted prices of a market's sides; deals (the latest first) mark who entered and left.
 
     At its resolution each side has what a share of it paid. None while no price was ever accepted.
     """
-    drawn = _drawn(outcomes, trades)
+    drawn = _drawn(outcomes, deals)
     known = _known(market, drawn)
     times = sorted({at for at, _ in (pair for pairs in known.values() for pair in pairs)})
-    times = sorted({*times, *(trade.executed_at for trade in trades)})
+    times = sorted({*times, *(deal.executed_at for deal in deals)})
     if not known or not times:
         return None
     instants = times if len(times) <= MOST_INSTANTS else bucket_ends(times[0], times[-1])
+    names = {outcome.pk: plain(outcome.side)[:NAME] for outcome in drawn}
     curves = Curves(
         instants,
         [
-            Curve(plain(outcome.side)[:NAME], COLORS[place], _at(known[outcome.pk], instants), mark=place)
+            Curve(names[outcome.pk], COLORS[place], _at(known[outcome.pk], instants), mark=place)
             for place, outcome in enumerate(drawn)
         ],
         unit="price",
     )
-    events = [_event(trade) for trade in trades if trade.outcome_id in known][:MOST_EVENTS]
+    marked = [deal for deal in deals if deal.outcome.pk in known][:MOST_EVENTS]
+    events = [_event(deal, names[deal.outcome.pk]) for deal in marked]
     chart = line_chart(instants, curves.curves, height=320, unit="price", events=events)
     return History(chart, curves, len(drawn)) if chart else None
 
 
-def _drawn(outcomes: Sequence[Outcome], trades: Sequence[Trade]) -> list[Outcome]:
+def _drawn(outcomes: Sequence[Outcome], deals: Sequence[Deal]) -> list[Outcome]:
     """The sides that were traded, then those with the highest price, in the market's order."""
-    traded = {trade.outcome_id for trade in trades}
+    traded = {deal.outcome.pk for deal in deals}
     ranked = sorted(outcomes, key=lambda outcome: (outcome.pk not in traded, -(outcome.price or 0), outcome.index))
     chosen = {outcome.pk for outcome in ranked[:MOST_SIDES]}
     return [outcome for outcome in outcomes if outcome.pk in chosen]
@@ -88,19 +107,19 @@ def _at(prices: Sequence[tuple[datetime, Decimal]], instants: Sequence[datetime]
     return [prices[place - 1][1] if place else None for place in places]
 
 
-def _event(trade: Trade) -> Event:
-    family = trade.agent.family
-    bought = trade.kind == Trade.Kind.BUY
+def _event(deal: Deal, side: str) -> Event:
+    family = deal.player.family
+    bought = deal.kind == Trade.Kind.BUY
     said = (
-        f"{family.display_name}, cohort {trade.agent.cohort.number}, {'bought' if bought else 'sold'} "
-        f"{plain(trade.side)[:NAME]} at {price(trade.price)} for {money(trade.amount)}"
+        f"{family.display_name}, cohort {deal.player.cohort.number}, {'bought' if bought else 'sold'} "
+        f"{side} at {price(deal.price)} for {money(deal.amount)}"
     )
     return Event(
-        trade.executed_at,
-        trade.price,
+        deal.executed_at,
+        deal.price,
         said,
         color=family.color,
         mark=mark_of(family),
         kind="buy" if bought else "sell",
-        href=path("decision", trade.decision_id),
+        href=path("decision", deal.decision),
     )
