@@ -17,7 +17,7 @@ from django.db.models.functions import Cast
 
 from agents.models import Agent, Elicitation, Family, Forecast, Trade
 from markets.fields import bare, stored_unit
-from markets.models import Market, Outcome, Question, QuestionEntry, QuestionOption, QuestionSet, QuestionSheet
+from markets.models import Outcome, QuestionEntry, QuestionOption, QuestionSet, QuestionSheet
 from scoring.models import Contrast
 
 MOST = 10
@@ -36,10 +36,25 @@ FORM = 1
 """Of what is kept: what is of an older one is found anew, although the two are where they were."""
 
 
+class Contested(NamedTuple):
+    """A market, as far as is said of it here."""
+
+    pk: int
+    question: str
+    status: str
+
+
+class Asked(NamedTuple):
+    """A question, as far as is said of it here."""
+
+    pk: int
+    text: str
+
+
 class Opposed(NamedTuple):
     """A market on which they bought different sides, with what each staked."""
 
-    market: Market
+    market: Contested
     first_side: str
     first_amount: Decimal
     second_side: str
@@ -50,7 +65,7 @@ class Opposed(NamedTuple):
 class Disagreement(NamedTuple):
     """An option of a question on a day, and what each said of it."""
 
-    question: Question
+    question: Asked
     day: Any
     option: str
     first: float
@@ -74,14 +89,19 @@ def opposed(first: Family, second: Family) -> tuple[list[Opposed], int]:
         staked = _staked(pair)
         content = _against(staked[pair[0]], staked[pair[1]])
     rows: list[Row] = content["rows"]
-    markets = Market.objects.only("question", "status", "winning_outcome").in_bulk([row[0] for row in rows])
-    sides = dict(Outcome.objects.filter(market__in=list(markets)).values_list("pk", "side"))
+    sides: dict[int | None, str] = {}
+    markets: dict[int, tuple[Contested, int | None]] = {}
+    shown = ("pk", "side", "market__winning_outcome", "market", "market__question", "market__status")
+    outcomes = Outcome.objects.filter(market__in=[row[0] for row in rows]).order_by()
+    for outcome, side, winner, *market in outcomes.values_list(*shown):
+        sides[outcome] = side
+        markets[market[0]] = (Contested._make(market), winner)
     found = []
     for key, *stakes in rows:
         (mine, amount), (theirs, other_amount) = _turned(stakes, first, pair)
-        winner = markets[key].winning_outcome_id
-        decided = None if winner is None else sides[winner]
-        found.append(Opposed(markets[key], sides[mine], Decimal(amount), sides[theirs], Decimal(other_amount), decided))
+        contested, winner = markets[key]
+        decided = sides.get(winner)
+        found.append(Opposed(contested, sides[mine], Decimal(amount), sides[theirs], Decimal(other_amount), decided))
     return found, content["number"]
 
 
@@ -94,19 +114,19 @@ def disagreements(first: Family, second: Family, arm: str) -> list[Disagreement]
         said, of_entry = _said(answered)
         content = {"rows": _apart(said[pair[0]], said[pair[1]], of_entry)}
     rows: list[Row] = content["rows"]
-    asked = QuestionEntry.objects.select_related("question", "question_set")
-    entries = asked.only("prices", "question__text", "question_set__day").in_bulk([row[0] for row in rows])
-    questions = [entry.question_id for entry in entries.values()]
-    options = QuestionOption.objects.filter(question__in=questions).order_by()
+    asked = QuestionEntry.objects.filter(pk__in=[row[0] for row in rows]).order_by()
+    shown = ("pk", "prices", "question_set__day", "question", "question__text")
+    entries = {key: (prices, day, Asked(*of)) for key, prices, day, *of in asked.values_list(*shown)}
+    options = QuestionOption.objects.filter(question__in=[entry[2].pk for entry in entries.values()]).order_by()
     happened = {(question, name): came for question, name, came in options.values_list("question", "name", "happened")}
     found = []
     for key, option, *said_of_it in rows:
-        entry = entries[key]
-        quoted = (entry.prices.get(option) or {}).get("price")
+        prices, day, question = entries[key]
+        quoted = (prices.get(option) or {}).get("price")
         mine, theirs = _turned(said_of_it, first, pair)
         price = None if quoted is None else float(quoted)
-        came = happened[entry.question_id, option]
-        found.append(Disagreement(entry.question, entry.question_set.day, option, mine, theirs, price, came))
+        came = happened[question.pk, option]
+        found.append(Disagreement(question, day, option, mine, theirs, price, came))
     return found
 
 
@@ -122,8 +142,9 @@ def _turned(of_both: Sequence[Any], first: Family, pair: Pair) -> Sequence[Any]:
 
 def _kept(kind: str, pair: Pair, come: str) -> dict[str, Any] | None:
     """What is on record, if both are still where they were then."""
-    found = Contrast.objects.filter(kind=kind, first=pair[0], second=pair[1], come=come)
-    return found.values_list("content", flat=True).first()
+    found = Contrast.objects.filter(kind=kind, first=pair[0], second=pair[1], come=come).order_by()
+    content: dict[str, Any] | None = next(iter(found.values_list("content", flat=True)), None)
+    return content
 
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────
@@ -223,8 +244,8 @@ def _against(mine: Mapping[int, Stake], theirs: Mapping[int, Stake]) -> dict[str
 def _answered(families: Iterable[int], arm: str) -> dict[int, int]:
     """The sheets of the newest question sets that the families have answered, as elicitations with their family."""
     sets = QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:SETS_LOOKED_AT]
-    sheets = QuestionSheet.objects.filter(question_set__in=sets, arm=arm).order_by().values_list("pk", flat=True)
-    asked = Elicitation.objects.filter(sheet__in=list(sheets), family__in=list(families)).order_by()
+    sheets = QuestionSheet.objects.filter(question_set__in=sets, arm=arm).order_by().values("pk")
+    asked = Elicitation.objects.filter(sheet__in=sheets, family__in=list(families)).order_by()
     return dict(asked.filter(status=Elicitation.Status.COMPLETED).values_list("pk", "family"))
 
 

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
 from cohorts.forecasting import PRICED
+from markets.models import Market
 from scoring.models import Contrast
 from scoring.services import contrasts
 from scoring.services.boards import refresh_boards
@@ -100,7 +101,7 @@ def test_a_bet_shows_at_once(agents: dict[str, Agent]) -> None:
     bet(agents[GROK], market, "NO", "20.00")
     against, number = opposed(family(GPT), family(GROK))
     assert number == 3
-    assert against[-1].market == market
+    assert against[-1].market.pk == market.pk
     assert told() == found_anew()
 
 
@@ -108,7 +109,7 @@ def test_a_forecast_shows_at_once(agents: dict[str, Agent]) -> None:
     keep_disagreements(PRICED)
     question = QuestionFactory()
     asked(question, {GPT: [1.0, 0.0], GROK: [0.0, 1.0]})
-    assert disagreements(family(GPT), family(GROK), PRICED)[0].question == question
+    assert disagreements(family(GPT), family(GROK), PRICED)[0].question.pk == question.pk
     assert told() == found_anew()
 
 
@@ -116,7 +117,7 @@ def test_an_end_shows_at_once(agents: dict[str, Agent]) -> None:
     keep_opposed()
     against, _ = opposed(family(GPT), family(GROK))
     assert against[0].winner is None
-    resolve(against[0].market, "NO")
+    resolve(Market.objects.get(pk=against[0].market.pk), "NO")
     assert opposed(family(GPT), family(GROK))[0][0].winner == "NO"
 
 
