@@ -13,8 +13,9 @@ from scoring.models import Snapshot
 from scoring.roster import Player
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-MOST_BUCKETS = 200
-BUCKETS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR, DAY, 7 * DAY, 28 * DAY, 364 * DAY)
+MOST_BUCKETS = 168
+"""A week of hours: as many points as a chart can show apart."""
+BUCKETS = (10 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 7 * DAY, 28 * DAY, 364 * DAY)
 """Bucket widths, the snapshots' own grid first. Wider ones begin where narrower ones do."""
 RANGES: Mapping[str, timedelta | None] = {
     "10M": 10 * MINUTE,
