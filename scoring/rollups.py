@@ -56,7 +56,7 @@ def triggers() -> Iterator[Trigger]:
 
 def add_up(connection: Any) -> None:
     """Makes each of them what the snapshots and calls there are say: for a time when no trigger kept them."""
-    sums, spans = _sums(SNAPSHOT), _spans(SNAPSHOT)
+    sums, spans, costs = _sums(SNAPSHOT), _spans(SNAPSHOT), _costs()
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # what is written meanwhile would be counted twice or not at all
             cursor.execute(f"LOCK TABLE {SNAPSHOT}, {CALL} IN SHARE ROW EXCLUSIVE MODE")
@@ -67,11 +67,10 @@ def add_up(connection: Any) -> None:
         )
         cursor.execute(f"DELETE FROM {SPAN}")  # noqa: S608 - our own names
         cursor.execute(f"INSERT INTO {SPAN_COLUMNS} {spans}")
-        cursor.execute(f"DELETE FROM {COST}")  # noqa: S608 - our own names
+        cursor.execute(f"DELETE FROM {COST} WHERE (universe_id, family_id, cost_usd) NOT IN ({costs})")  # noqa: S608
         cursor.execute(
-            f"INSERT INTO {COST_COLUMNS} SELECT d.universe_id, a.family_id, SUM(c.cost_usd) FROM {CALL} c "  # noqa: S608
-            f"JOIN {DECISION} d ON d.id = c.decision_id JOIN {AGENT} a ON a.id = d.agent_id "
-            "WHERE c.cost_usd <> 0 AND d.universe_id IS NOT NULL GROUP BY d.universe_id, a.family_id"
+            f"INSERT INTO {COST_COLUMNS} {costs} HAVING NOT EXISTS "  # noqa: S608 - our own names
+            f"(SELECT 1 FROM {COST} c WHERE c.universe_id = d.universe_id AND c.family_id = a.family_id)"
         )
 
 
@@ -84,6 +83,14 @@ def _sums(rows: str) -> str:
 
 def _spans(rows: str) -> str:
     return f"SELECT agent_id, MIN(taken_at), MAX(taken_at) FROM {rows} GROUP BY agent_id"  # noqa: S608
+
+
+def _costs() -> str:
+    return (
+        f"SELECT d.universe_id, a.family_id, SUM(asked.cost_usd) FROM {CALL} asked "  # noqa: S608 - our own names
+        f"JOIN {DECISION} d ON d.id = asked.decision_id JOIN {AGENT} a ON a.id = d.agent_id "
+        "WHERE asked.cost_usd <> 0 AND d.universe_id IS NOT NULL GROUP BY d.universe_id, a.family_id"
+    )
 
 
 def _family_totals() -> _Rollup:

@@ -188,7 +188,7 @@ def _rows() -> dict[str, list[dict[str, Any]]]:
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             if table.startswith(OURS):
-                cursor.execute(f'SELECT * FROM "{table}" ORDER BY id')
+                cursor.execute(f'SELECT * FROM "{table}" ORDER BY 1')
                 columns = [column[0] for column in cursor.description]
                 rows[table] = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     return rows
