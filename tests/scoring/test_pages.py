@@ -519,8 +519,8 @@ def test_no_page_asks_more_of_the_database_as_rows_grow(client):
     ("address", "most"),
     [
         ("/cohorts/", 4),
-        ("/cohorts/1/", 11),
-        ("/cohorts/1/gpt-5.1/", 8),
+        ("/cohorts/1/", 10),
+        ("/cohorts/1/gpt-5.1/", 7),
         ("/cohorts/1/gpt-5.1/trades/", 4),
         ("/models/", 3),
         ("/models/gpt-5.1/", 12),
