@@ -136,17 +136,28 @@ def recorded(agents: Iterable[Agent | Player], at: datetime) -> dict[int, Valuat
         worth[agent.pk] = Valuation(start, ZERO, start)
     if not worth:
         return worth
-    snapshot = Snapshot._meta.db_table
-    sql = (
-        f"SELECT newest.agent_id, newest.cash, newest.positions_value FROM {Agent._meta.db_table} played "  # noqa: S608
-        f"JOIN {snapshot} newest ON newest.id = (SELECT id FROM {snapshot} WHERE agent_id = played.id "
-        f"AND taken_at <= %s ORDER BY taken_at DESC LIMIT 1) WHERE played.id IN ({', '.join(map(str, worth))})"
+    played, snapshot = Agent._meta.db_table, Snapshot._meta.db_table
+    by_then = f"FROM {snapshot} WHERE taken_at <= %s"
+    together = (
+        f"SELECT agent_id, cash, positions_value FROM {snapshot} WHERE taken_at = (SELECT MAX(taken_at) {by_then})"  # noqa: S608
     )
-    unit = stored_unit(Snapshot, "cash")
+    unit, instant = stored_unit(Snapshot, "cash"), connection.ops.adapt_datetimefield_value(at)
     with connection.cursor() as cursor:
-        cursor.execute(sql, [connection.ops.adapt_datetimefield_value(at)])
-        for holder, cash, held in cursor.fetchall():
-            worth[holder] = Valuation(cash * unit, held * unit, worth[holder].starting_balance)
+        # Whoever plays has one of the last pass, and these lie side by side. For the others each is looked up.
+        cursor.execute(together, [instant])
+        found = {holder: money for holder, *money in cursor.fetchall()}
+        if others := worth.keys() - found.keys():
+            cursor.execute(
+                f"SELECT newest.agent_id, newest.cash, newest.positions_value FROM {played} "  # noqa: S608
+                f"JOIN {snapshot} newest ON newest.id = (SELECT id {by_then} AND agent_id = {played}.id "
+                f"ORDER BY taken_at DESC LIMIT 1) WHERE {played}.id IN ({', '.join(map(str, others))})",
+                [instant],
+            )
+            found |= {holder: money for holder, *money in cursor.fetchall()}
+    for holder, value in worth.items():
+        if holder in found:
+            cash, held = found[holder]
+            worth[holder] = Valuation(cash * unit, held * unit, value.starting_balance)
     return worth
 
 
