@@ -37,14 +37,17 @@ def lives(families: Iterable[int], until: datetime) -> dict[int, dict[int, Life]
     if not listed:
         return found
     snapshot, span, agent = (model._meta.db_table for model in (Snapshot, SnapshotSpan, Agent))
+    # Of a past instant, whoever played then has a snapshot of the last pass, and these lie side by side.
+    last = f"(SELECT MAX(taken_at) FROM {snapshot} WHERE taken_at <= %s)"  # noqa: S608 - our own names
     sql = (
-        "SELECT family_id, agent_id, oldest, CASE WHEN newest <= %s THEN newest ELSE "  # noqa: S608 - our own names
+        "SELECT family_id, agent_id, oldest, CASE WHEN newest <= %s THEN newest "  # noqa: S608 - our own names
+        f"WHEN agent_id IN (SELECT agent_id FROM {snapshot} WHERE taken_at = {last}) THEN {last} ELSE "
         f"(SELECT taken_at FROM {snapshot} WHERE {snapshot}.agent_id = {span}.agent_id AND taken_at <= %s "
         f"ORDER BY taken_at DESC LIMIT 1) END FROM {span} JOIN {agent} ON {agent}.id = agent_id "
         f"WHERE family_id IN ({listed}) ORDER BY agent_id"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [connection.ops.adapt_datetimefield_value(until)] * 2)
+        cursor.execute(sql, [connection.ops.adapt_datetimefield_value(until)] * 4)
         rows = cursor.fetchall()
     # Agents of one cohort began together: each instant is made once.
     instants: Any = {bare: instant(bare) for row in rows for bare in row[2:]}
@@ -77,10 +80,9 @@ def family_values(
     known = lives(by_family, instants[-1]) if known is None else known
     casts = {family: _cast(agents, known.get(family.pk, {})) for family, agents in played.items()}
     totals = _totals([family.pk for family, cast in casts.items() if cast.whole], instants)
-    means = {family: cast.means(totals.get(family.pk, {}), instants) for family, cast in casts.items()}
-    for family, place, mean in _looked_up_means(played, means, instants):
-        means[family][place] = mean
-    return list(means.items())  # type: ignore[arg-type]
+    means = {family.pk: cast.means(totals.get(family.pk, {}), instants) for family, cast in casts.items()}
+    _look_up(by_family, means, instants)
+    return [(family, means[family.pk]) for family in played]
 
 
 @dataclass(slots=True)
@@ -168,20 +170,19 @@ def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, 
     return found
 
 
-def _looked_up_means(
-    played: Mapping[Family, Sequence[Agent | Player]],
-    means: Mapping[Family, Sequence[Any]],
-    instants: Sequence[datetime],
-) -> Iterator[tuple[Family, int, Decimal | None]]:
-    """The means of families at those places that no total told."""
+def _look_up(
+    played: Mapping[int, Sequence[Agent | Player]], means: Mapping[int, list[Any]], instants: Sequence[datetime]
+) -> None:
+    """Puts in the means of families, by their ids, at those places that no total told."""
     unknown = {family: [p for p, mean in enumerate(row) if mean is UNKNOWN] for family, row in means.items()}
     places = sorted({place for lacking in unknown.values() for place in lacking})
     step = {place: step for step, place in enumerate(places)}
     lacking = [agent for family, agents in played.items() if unknown[family] for agent in agents]
     values = agent_values(lacking, [instants[place] for place in places])
     for family, of_family in unknown.items():
+        own, row = [values[agent.pk] for agent in played[family] if of_family], means[family]
         for place in of_family:
-            yield family, place, _mean([values[agent.pk][step[place]] for agent in played[family]])
+            row[place] = _mean([value[step[place]] for value in own])
 
 
 def agent_values(agents: Iterable[Agent | Player], instants: Sequence[datetime]) -> dict[int, Values]:
@@ -246,4 +247,6 @@ def _listed(keys: Iterable[int]) -> str:
 
 def _mean(values: Values) -> Decimal | None:
     known = [value for value in values if value is not None]
-    return to_cents(sum(known, Decimal(0)) / len(known)) if known else None
+    if len(known) < 2:
+        return known[0] if known else None
+    return to_cents(sum(known, Decimal(0)) / len(known))

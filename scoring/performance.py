@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from agents.models import Agent
 from scoring.histories import Values, family_values, lives
-from scoring.models import Snapshot
 from scoring.roster import Player
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -84,11 +83,6 @@ def performances(
         )
         for span, first in begins.items()
     }
-
-
-def newest_snapshot() -> datetime | None:
-    """The instant of the newest snapshot there is."""
-    return Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()
 
 
 def release_changes(agents: Iterable[Agent | Player]) -> list[ReleaseChange]:

@@ -137,27 +137,20 @@ def recorded(agents: Iterable[Agent | Player], at: datetime) -> dict[int, Valuat
     if not worth:
         return worth
     played, snapshot = Agent._meta.db_table, Snapshot._meta.db_table
-    by_then = f"FROM {snapshot} WHERE taken_at <= %s"
-    together = (
-        f"SELECT agent_id, cash, positions_value FROM {snapshot} WHERE taken_at = (SELECT MAX(taken_at) {by_then})"  # noqa: S608
+    # Whoever played then has a snapshot of the last pass, and these lie side by side; for the others each is looked up.
+    of_pass = f"FROM {snapshot} WHERE taken_at = (SELECT MAX(taken_at) FROM {snapshot} WHERE taken_at <= %s)"  # noqa: S608
+    newest = f"SELECT id FROM {snapshot} WHERE agent_id = {played}.id AND taken_at <= %s ORDER BY taken_at DESC LIMIT 1"  # noqa: S608
+    sql = (
+        f"SELECT agent_id, cash, positions_value {of_pass} UNION ALL "  # noqa: S608 - our own names
+        f"SELECT own.agent_id, own.cash, own.positions_value FROM {played} JOIN {snapshot} own ON own.id = ({newest}) "
+        f"WHERE {played}.id IN ({', '.join(map(str, worth))}) AND {played}.id NOT IN (SELECT agent_id {of_pass})"
     )
-    unit, instant = stored_unit(Snapshot, "cash"), connection.ops.adapt_datetimefield_value(at)
+    unit = stored_unit(Snapshot, "cash")
     with connection.cursor() as cursor:
-        # Whoever plays has one of the last pass, and these lie side by side. For the others each is looked up.
-        cursor.execute(together, [instant])
-        found = {holder: money for holder, *money in cursor.fetchall()}
-        if others := worth.keys() - found.keys():
-            cursor.execute(
-                f"SELECT newest.agent_id, newest.cash, newest.positions_value FROM {played} "  # noqa: S608
-                f"JOIN {snapshot} newest ON newest.id = (SELECT id {by_then} AND agent_id = {played}.id "
-                f"ORDER BY taken_at DESC LIMIT 1) WHERE {played}.id IN ({', '.join(map(str, others))})",
-                [instant],
-            )
-            found |= {holder: money for holder, *money in cursor.fetchall()}
-    for holder, value in worth.items():
-        if holder in found:
-            cash, held = found[holder]
-            worth[holder] = Valuation(cash * unit, held * unit, value.starting_balance)
+        cursor.execute(sql, [connection.ops.adapt_datetimefield_value(at)] * 3)
+        for holder, cash, held in cursor.fetchall():
+            if holder in worth:
+                worth[holder] = Valuation(cash * unit, held * unit, worth[holder].starting_balance)
     return worth
 
 
