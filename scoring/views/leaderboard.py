@@ -19,7 +19,7 @@ from markets.rest.filters import InstantField, InvalidValue
 from scoring.charts import Spark, spark
 from scoring.models import Leaderboard
 from scoring.performance import RANGES, performances
-from scoring.roster import Roster, roster, with_company
+from scoring.roster import Player, Roster, roster
 from scoring.selected import both_entries
 from scoring.services.boards import ALL_METHODOLOGIES, TRADING
 from scoring.services.forecast_panels import REFERENCES
@@ -139,18 +139,15 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _latest(at: datetime | None, known: Roster) -> list[Decision]:
-    """The last decisions that were completed by an instant, by now without one, with their agents and cohorts."""
-    completed = Decision.objects.filter(status=Decision.Status.COMPLETED).select_related("agent")
+def _latest(at: datetime | None, known: Roster) -> list[tuple[Any, Player]]:
+    """The last decisions that were completed by an instant, by now without one, each with who decided."""
+    completed = Decision.objects.filter(status=Decision.Status.COMPLETED)
     if at is not None:
         completed = completed.filter(decided_at__lte=at)
-    of_agent = ("agent__cohort", "agent__family")
-    shown = ("cohort", "week", "status", "action", "fallback", "reasoning", "decided_at", *of_agent)
-    latest = list(completed.only(*shown).order_by("-decided_at", "-pk")[:LATEST_DECISIONS])
-    with_company((decision.agent for decision in latest), known)
-    for decision in latest:
-        Decision.cohort.field.set_cached_value(decision, decision.agent.cohort)
-    return latest
+    shown = ("pk", "agent", "week", "status", "action", "fallback", "reasoning", "decided_at")
+    latest = completed.order_by("-decided_at", "-pk").values_list(*shown, named=True)[:LATEST_DECISIONS]
+    players = {player.pk: player for player in known.players}
+    return [(decision, players[decision.agent]) for decision in latest if decision.agent in players]
 
 
 def _chosen(request: HttpRequest, versions: Sequence[str], categories: Sequence[str], now: datetime) -> Chosen:
