@@ -13,6 +13,7 @@ from arena_site.scale.plan import Plan
 from arena_site.scale.portfolios import season_store
 from cohorts.models import Cohort, Methodology
 from markets.models import Market
+from scoring.models import FamilyTotal, Revision
 from scoring.services.past_boards import FEW, past_boards_keep
 from scoring.services.scores import compute_scores
 
@@ -52,12 +53,17 @@ def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None)
 def _look_over() -> None:
     """Does what PostgreSQL's autovacuum does minutes after tables have grown: makes them known and clears them.
 
-    Of a family's total there is one dead row for each of its agents' snapshots.
+    An instant's total was written anew for each agent of a family, and a token with every batch: an arena, which
+    snapshots all agents at once, has no such gaps in these tables.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            # In a transaction, as in a test, nothing can be cleared.
-            cursor.execute("ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)")
+            if connection.in_atomic_block:  # as in a test: nothing can be cleared
+                cursor.execute("ANALYZE")
+                return
+            cursor.execute("VACUUM (ANALYZE)")
+            for model in (FamilyTotal, Revision):
+                cursor.execute(f"VACUUM (FULL, ANALYZE) {model._meta.db_table}")
 
 
 def _methodology(plan: Plan) -> Methodology:
