@@ -377,9 +377,10 @@ def readable(color: str) -> str:
 
 def path(name: str, *parts: int | str) -> str:
     """A page's address, as `{% url %}` gives it, which takes too long for a page that links to hundreds of others."""
-    if all(isinstance(part, int) or (isinstance(part, str) and PLAIN_PART.fullmatch(part)) for part in parts):
-        return mark_safe(_address(name, len(parts), get_script_prefix()) % parts)  # noqa: S308 - nothing to escape in it
-    return reverse(name, args=parts)
+    for part in parts:
+        if not isinstance(part, int) and not (isinstance(part, str) and PLAIN_PART.fullmatch(part)):
+            return reverse(name, args=parts)
+    return mark_safe(_address(name, len(parts), get_script_prefix()) % parts)  # noqa: S308 - nothing to escape in it
 
 
 @cache
