@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError as InvalidValue
-from django.core.paginator import EmptyPage, Page, Paginator
+from django.core.paginator import EmptyPage
 from django.db.models import QuerySet
 from rest_framework import pagination
 from rest_framework.exceptions import NotFound, ValidationError
@@ -42,18 +42,6 @@ class Columns:
         return self.rows[part].values_list(*self.columns)
 
 
-class FirstUncounted(Paginator):  # type: ignore[type-arg]
-    """Counts only where it has to: a first page that is not full holds all there is."""
-
-    def page(self, number: Any) -> Page[Any]:
-        if int(number) != 1:
-            return super().page(number)
-        rows = list(self.object_list[: self.per_page])
-        if len(rows) < self.per_page:
-            self.count = len(rows)
-        return Page(rows, 1, self)
-
-
 class Pages(pagination.PageNumberPagination):
     """`count`, `next`, `previous` and `results`; a page that is not there is a 400."""
 
@@ -61,7 +49,6 @@ class Pages(pagination.PageNumberPagination):
     page_size_query_param = "page_size"
     max_page_size = LARGEST_PAGE
     last_page_strings = ()
-    django_paginator_class = FirstUncounted
     parameters = frozenset({"page", "page_size"})
 
     def get_page_size(self, request: Request) -> int:
