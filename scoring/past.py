@@ -5,15 +5,17 @@ the very transaction that makes it, so that what is there holds, whoever writes.
 only ends how far the newest boards hold. What is not there is computed.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from agents.models import Family, Forecast
+from markets.fields import instant
 from markets.guards import Trigger, differs
 from markets.models import Market, Question, QuestionEntry, QuestionOption, QuestionSheet
 from scoring.models import BrierScore, PastBoard, Revision
@@ -57,10 +59,10 @@ class Ends:
     def of(cls, rows: Iterable[tuple[str, datetime]]) -> "Ends":
         """From categories with instants."""
         found: dict[str, set[datetime]] = {"": {BEGINNING}}
-        for category, instant in rows:
-            found[""].add(instant)
+        for category, at in rows:
+            found[""].add(at)
             if category:
-                found.setdefault(category, {BEGINNING}).add(instant)
+                found.setdefault(category, {BEGINNING}).add(at)
         return cls({category: sorted(instants) for category, instants in found.items()})
 
 
@@ -68,12 +70,23 @@ class Ends:
 
 
 def stored(key: Key, at: datetime | None) -> Any | None:
-    """What a board as of an instant (none: of all there is) says; None where that is not on record."""
-    kept = PastBoard.objects.filter(**key._asdict(), since__lte=FOREVER if at is None else at)
-    for until, entries in kept.order_by("-since").values_list("until", "entries")[:1]:
-        if until == FOREVER or (at is not None and at < until):
-            return entries
-    return None
+    """What a board as of an instant (none: of all there is) says; None where that is not on record.
+
+    By hand: to look one row up, the ORM takes several times as long as the database.
+    """
+    conditions = " AND ".join([f"{name} = %s" for name in key._fields])
+    since = connection.ops.adapt_datetimefield_value(FOREVER if at is None else at)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT until, entries FROM {PAST} "  # noqa: S608 - our own names
+            f"WHERE {conditions} AND since <= %s ORDER BY since DESC LIMIT 1",
+            [*key, since],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    until, entries = instant(row[0]), row[1]
+    return json.loads(entries) if until == FOREVER or (at is not None and until > at) else None  # type: ignore[operator]
 
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────
