@@ -31,6 +31,11 @@ def marked_value(shares: Decimal, cost_basis: Decimal, price: Decimal | None) ->
     return cost_basis if price is None else to_cents(shares * price)
 
 
+def mean_price(cost_basis: Decimal, shares: Decimal) -> Decimal | None:
+    """The mean price paid for the shares still held; None once there are none."""
+    return to_microshares(cost_basis / shares) if shares else None
+
+
 class PositionQuerySet(models.QuerySet["Position"]):
     def open(self) -> PositionQuerySet:
         return self.filter(status=Position.Status.OPEN)
@@ -90,8 +95,7 @@ class Position(models.Model):
 
     @property
     def entry_price(self) -> Decimal | None:
-        """The mean price paid for the shares still held; None once there are none."""
-        return to_microshares(self.cost_basis / self.shares) if self.shares else None
+        return mean_price(self.cost_basis, self.shares)
 
     def value_at(self, price: Decimal | None) -> Decimal:
         """What the position is worth at a price."""

@@ -121,11 +121,10 @@ def trading_board(
     by_family: dict[int, list[Agent | Player]] = defaultdict(list)
     for agent in played:
         by_family[agent.family.pk].append(agent)
-    families = [agents[0].family for agents in by_family.values()]
     records = [
-        _record(family, agents, [worth[agent.pk] for agent in agents])
-        for family, agents in zip(families, by_family.values(), strict=True)
+        _record(agents[0].family, agents, [worth[agent.pk] for agent in agents]) for agents in by_family.values()
     ]
+    families = [record.family for record in records]
     costs = _costs(methodology, at)
     scored = None if at is None else _kept(methodology, at, category, families)
     if scored is None:

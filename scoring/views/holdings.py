@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.db import connection
 
 from agents.models import Agent, Position, Settlement
-from agents.models.ledger import marked_value, to_microshares
+from agents.models.ledger import marked_value, mean_price
 from markets.fields import instant, stored_unit
 from markets.models import Market, Outcome
 
@@ -47,7 +47,7 @@ class Listed(NamedTuple):
 
     @property
     def entry_price(self) -> Decimal | None:
-        return to_microshares(self.cost_basis / self.shares) if self.shares else None
+        return mean_price(self.cost_basis, self.shares)
 
     def value_at(self, price: Decimal | None) -> Decimal:
         return marked_value(self.shares, self.cost_basis, price)
