@@ -1,8 +1,8 @@
-"""What a model said, read exactly: one JSON object out of a text, one trading answer out of the object.
+"""Parses a model's answer in the trading protocol: one JSON object from the text, one `Answer` from the object.
 
-Lenient where the meaning is certain (fences, prose, thinking, trailing commas, `"$500"`), deaf everywhere
-else: an amount is never guessed, a draft never traded. Only structure is judged here. Whether a market,
-a side or an amount is allowed is asked instruction by instruction, where the portfolio is known.
+The parser is lenient where the meaning is certain (fences, prose, thinking, trailing commas, `"$500"`) and refuses
+everything else; it never guesses an amount. It checks structure only: `agents.services.execution` checks markets,
+sides and amounts.
 """
 
 import json
@@ -14,14 +14,14 @@ from typing import Any, Literal, NoReturn, cast
 MAX_CHARACTERS = 1_000_000
 MAX_INSTRUCTIONS = 200
 MAX_DIGITS = 1_000
-"""Beyond this a number says nothing about money, and printing `1e999999999` would fill the memory."""
+"""Printing a number such as `1e999999999` would exhaust the memory."""
 
 Action = Literal["BET", "SELL", "HOLD"]
 _INSTRUCTIONS: dict[str, str | None] = {"BET": "bets", "SELL": "sells", "HOLD": None}
 
 
 class Malformed(ValueError):
-    """Why a text is no answer, in one sentence fit to be quoted back to the model."""
+    """A text that is no answer; `reason` is a sentence that the retry prompt can quote."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Bet:
-    """Money on one side of a market, as said: neither the ids nor the amount have been checked."""
+    """A bet on one side of a market, as stated: neither the ids nor the amount have been checked."""
 
     market_id: str
     side: str
@@ -42,7 +42,7 @@ class Bet:
 
 @dataclass(frozen=True, slots=True)
 class Sell:
-    """A part of a position, as said: `percentage` is 50 for a half."""
+    """The sale of a percentage (50 for a half) of a position, as stated and unchecked."""
 
     position_id: str
     percentage: Decimal
@@ -53,7 +53,7 @@ class Sell:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A well-formed decision; `bets` are there exactly when the action is BET, `sells` when it is SELL."""
+    """A well-formed decision: `bets` only and always with the action BET, `sells` with SELL."""
 
     action: Action
     bets: tuple[Bet, ...] = ()
@@ -61,7 +61,7 @@ class Answer:
     reasoning: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The decision as it is stored until it is carried out."""
+        """The decision as it is stored with its call."""
         return {
             "action": self.action,
             "bets": [bet.as_json() for bet in self.bets],
@@ -70,145 +70,137 @@ class Answer:
         }
 
     @classmethod
-    def from_json(cls, said: dict[str, Any]) -> "Answer":
-        """The decision that `as_json` gave."""
+    def from_json(cls, stored: dict[str, Any]) -> "Answer":
+        """The inverse of `as_json`."""
         return cls(
-            action=said["action"],
-            bets=tuple(Bet(bet["market_id"], bet["side"], Decimal(bet["amount"])) for bet in said["bets"]),
-            sells=tuple(Sell(sale["position_id"], Decimal(sale["percentage"])) for sale in said["sells"]),
-            reasoning=said["reasoning"],
+            action=stored["action"],
+            bets=tuple(Bet(bet["market_id"], bet["side"], Decimal(bet["amount"])) for bet in stored["bets"]),
+            sells=tuple(Sell(sale["position_id"], Decimal(sale["percentage"])) for sale in stored["sells"]),
+            reasoning=stored["reasoning"],
         )
 
 
 def parse_answer(text: str) -> Answer:
-    """The one decision a text states, or `Malformed` with the first thing that is wrong with it."""
-    said = read_object(text)
-    action = _action(said)
-    bets, sells = (list_of(said, name, MAX_INSTRUCTIONS, "instructions") for name in ("bets", "sells"))
+    """The one decision that a text states. Raises Malformed with its first fault."""
+    data = extract_object(text)
+    action = _parse_action(data)
+    bets, sells = (parse_list(data, name, MAX_INSTRUCTIONS, "instructions") for name in ("bets", "sells"))
     for name, instructions in (("bets", bets), ("sells", sells)):
-        wanted = _INSTRUCTIONS[action] == name
-        if wanted and not instructions:
+        required = _INSTRUCTIONS[action] == name
+        if required and not instructions:
             raise Malformed(f'{name} must not be empty when action is "{action}"')
-        if instructions and not wanted:
+        if instructions and not required:
             raise Malformed(f'{name} must be empty when action is "{action}"')
     return Answer(
         action=action,
-        bets=tuple(_bet(bet, f"bets[{i}]") for i, bet in enumerate(bets)),
-        sells=tuple(_sell(sell, f"sells[{i}]") for i, sell in enumerate(sells)),
-        reasoning=optional_text(said.get("reasoning"), "reasoning"),
+        bets=tuple(_parse_bet(bet, f"bets[{i}]") for i, bet in enumerate(bets)),
+        sells=tuple(_parse_sale(sale, f"sells[{i}]") for i, sale in enumerate(sells)),
+        reasoning=parse_optional_text(data.get("reasoning"), "reasoning"),
     )
 
 
-# Fields: each takes what was said and where, so that a refusal can name the place.
+# Fields: each parser takes a value and its path, which the message of Malformed names.
 
 
-def _action(said: dict[str, Any]) -> Action:
+def _parse_action(data: dict[str, Any]) -> Action:
     choices = '"BET", "SELL" or "HOLD"'
-    if "action" not in said:
+    if "action" not in data:
         raise Malformed(f"action is missing: it must be {choices}")
-    action = said["action"]
+    action = data["action"]
     if isinstance(action, str) and (name := action.strip(BLANKS).upper()) in _INSTRUCTIONS:
         return cast(Action, name)
-    raise Malformed(f"action must be {choices}, not {shown(action)}")
+    raise Malformed(f"action must be {choices}, not {abbreviate(action)}")
 
 
-def list_of(said: dict[str, Any], name: str, most: int, of_what: str) -> list[Any]:
-    """The list said under `name`; empty where there is none."""
-    items = said.get(name)
+def parse_list(data: dict[str, Any], name: str, max_length: int, unit: str) -> list[Any]:
+    """The list under `name`; empty if it is absent."""
+    items = data.get(name)
     if items is None:
         return []
     if not isinstance(items, list):
-        raise Malformed(f"{name} must be a list, not {shown(items)}")
-    if len(items) > most:
-        raise Malformed(f"{name} must hold at most {most} {of_what}, not {len(items)}")
+        raise Malformed(f"{name} must be a list, not {abbreviate(items)}")
+    if len(items) > max_length:
+        raise Malformed(f"{name} must hold at most {max_length} {unit}, not {len(items)}")
     return items
 
 
-def _bet(said: Any, where: str) -> Bet:
+def _parse_bet(value: Any, path: str) -> Bet:
     return Bet(
-        market_id=id_of(*field_of(said, where, "market_id")),
-        side=text_of(*field_of(said, where, "side")),
-        amount=_amount(*field_of(said, where, "amount")),
+        market_id=parse_id(*get_field(value, path, "market_id")),
+        side=parse_text(*get_field(value, path, "side")),
+        amount=_parse_decimal(*get_field(value, path, "amount"), _DOLLARS, "500 or 500.00"),
     )
 
 
-def _sell(said: Any, where: str) -> Sell:
+def _parse_sale(value: Any, path: str) -> Sell:
     return Sell(
-        position_id=id_of(*field_of(said, where, "position_id")),
-        percentage=_percentage(*field_of(said, where, "percentage")),
+        position_id=parse_id(*get_field(value, path, "position_id")),
+        percentage=_parse_decimal(*get_field(value, path, "percentage"), _PERCENT, "50 or 33.5"),
     )
 
 
-def field_of(said: Any, where: str, name: str) -> tuple[Any, str]:
-    """What was said of a field, and the field's full name for the refusal."""
-    if not isinstance(said, dict):
-        raise Malformed(f"{where} must be an object, not {shown(said)}")
-    if name not in said:
-        raise Malformed(f"{where}.{name} is missing")
-    return said[name], f"{where}.{name}"
+def get_field(value: Any, path: str, name: str) -> tuple[Any, str]:
+    """A field of an object, and the field's path."""
+    if not isinstance(value, dict):
+        raise Malformed(f"{path} must be an object, not {abbreviate(value)}")
+    if name not in value:
+        raise Malformed(f"{path}.{name} is missing")
+    return value[name], f"{path}.{name}"
 
 
-def id_of(said: Any, where: str) -> str:
-    """An id as text, said as text or as a whole number."""
-    if isinstance(said, int) and not isinstance(said, bool):
-        return str(said)
-    if not isinstance(said, str):
-        raise Malformed(f"{where} must be text or a whole number, not {shown(said)}")
-    return text_of(said, where)
+def parse_id(value: Any, path: str) -> str:
+    """An id as text, from text or a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise Malformed(f"{path} must be text or a whole number, not {abbreviate(value)}")
+    return parse_text(value, path)
 
 
-def text_of(said: Any, where: str) -> str:
-    """What was said, without the blanks around it; never empty."""
-    if not isinstance(said, str):
-        raise Malformed(f"{where} must be text, not {shown(said)}")
-    if not (text := storable(said).strip(BLANKS)):
-        raise Malformed(f"{where} must not be empty")
+def parse_text(value: Any, path: str) -> str:
+    """A text without surrounding blanks, never empty."""
+    if not isinstance(value, str):
+        raise Malformed(f"{path} must be text, not {abbreviate(value)}")
+    if not (text := storable(value).strip(BLANKS)):
+        raise Malformed(f"{path} must not be empty")
     return text
 
 
-def optional_text(said: Any, where: str) -> str:
-    """What was said, whole; empty where there is nothing."""
-    if said is None:
+def parse_optional_text(value: Any, path: str) -> str:
+    """A text as it is; empty if it is null."""
+    if value is None:
         return ""
-    if not isinstance(said, str):
-        raise Malformed(f"{where} must be text, not {shown(said)}")
-    return storable(said)
-
-
-def _amount(said: Any, where: str) -> Decimal:
-    return _decimal(said, where, _DOLLARS, "500 or 500.00")
-
-
-def _percentage(said: Any, where: str) -> Decimal:
-    return _decimal(said, where, _PERCENT, "50 or 33.5")
+    if not isinstance(value, str):
+        raise Malformed(f"{path} must be text, not {abbreviate(value)}")
+    return storable(value)
 
 
 PLAIN = r"[0-9]+(?:\.[0-9]+)?"
-# "1,250" is 1250 here and 1.25 elsewhere: only decimals after the comma settle which.
+# "1,250" is 1250 in English and 1.25 elsewhere: only decimals after the comma settle which.
 _GROUPED = r"[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+"
 _DOLLARS = re.compile(rf"(-?)\$?\s*({_GROUPED}|{PLAIN})\s*(?:USD)?", re.IGNORECASE)
 _PERCENT = re.compile(rf"(-?)({PLAIN})\s*%?")
 
 
-def _decimal(said: Any, where: str, notation: re.Pattern[str], examples: str) -> Decimal:
-    number = number_of(said, where, notation, examples)
+def _parse_decimal(value: Any, path: str, notation: re.Pattern[str], examples: str) -> Decimal:
+    number = parse_number(value, path, notation, examples)
     return number if isinstance(number, Decimal) else Decimal(number[1] + number[2].replace(",", ""))
 
 
-def number_of(said: Any, where: str, notation: re.Pattern[str], examples: str) -> Decimal | re.Match[str]:
-    """The number said, or how its text fits the notation."""
-    if isinstance(said, int | Decimal) and not isinstance(said, bool):
-        return Decimal(said)
-    if not isinstance(said, str):
-        raise Malformed(f"{where} must be a number, not {shown(said)}")
-    text = said.strip(BLANKS)
-    if len(text) <= MAX_DIGITS and (written := notation.fullmatch(text)):
-        return written
-    raise Malformed(f"{where} must be a plain number such as {examples}, not {shown(said)}")
+def parse_number(value: Any, path: str, notation: re.Pattern[str], examples: str) -> Decimal | re.Match[str]:
+    """A JSON number as Decimal, or the match of a text with `notation`."""
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal(value)
+    if not isinstance(value, str):
+        raise Malformed(f"{path} must be a number, not {abbreviate(value)}")
+    text = value.strip(BLANKS)
+    if len(text) <= MAX_DIGITS and (match := notation.fullmatch(text)):
+        return match
+    raise Malformed(f"{path} must be a plain number such as {examples}, not {abbreviate(value)}")
 
 
-def shown(value: Any) -> str:
-    """A value as a refusal names it: short, and on one line."""
+def abbreviate(value: Any) -> str:
+    """A value in at most 40 characters on one line, for messages."""
     match value:
         case dict():
             return "an object"
@@ -222,11 +214,11 @@ def shown(value: Any) -> str:
 
 
 def storable(text: str) -> str:
-    """The text without what JSON can say and a database can not keep: NUL and half a surrogate pair."""
+    """The text with NUL and unpaired surrogates replaced: valid in JSON, refused by databases."""
     return re.sub("[\0\ud800-\udfff]", "\ufffd", text)
 
 
-# One object out of a text. Every pattern is possessive, so that no text takes more than linear time.
+# The object within the text. Every pattern is possessive, so that matching takes linear time.
 
 BLANKS = " \t\n\r\v\f\u00a0\u2007\u202f\u200b\u200c\u200d\u2060\ufeff"
 _STRING = r'"(?:[^"\\]++|\\.?+)*+"?+'  # an unclosed one runs to the end of the text
@@ -241,58 +233,58 @@ _START = re.compile(
 _BRACES = re.compile(rf"{_STRING}|[{{}}]", re.DOTALL)
 _BRACKETS = re.compile(rf"{_STRING}|[\[\]]", re.DOTALL)
 _JSON_OBJECT = re.compile(rf"\{{\s*+(?:\}}|{_STRING}\s*+:)", re.DOTALL)
-# What JSON does not allow and nobody means: a last comma, and blanks other than its own four.
-_FORGIVEN = re.compile(
-    rf"(?P<kept>{_STRING}|[\[{{]\s*+,)|,(?=[\s{BLANKS}]*+[\]}}])|(?![ \t\n\r])[\s{BLANKS}]", re.DOTALL
+# Trailing commas and blanks other than the four of JSON are dropped.
+_LENIENT = re.compile(
+    rf"(?P<unchanged>{_STRING}|[\[{{]\s*+,)|,(?=[\s{BLANKS}]*+[\]}}])|(?![ \t\n\r])[\s{BLANKS}]", re.DOTALL
 )
 
 
-def read_object(text: str) -> dict[str, Any]:
-    """The one JSON object of a text: integers as int, fractions as Decimal just as written.
+def extract_object(text: str) -> dict[str, Any]:
+    """The one JSON object of a text: integers as int, fractions as Decimal with all their digits.
 
-    Prose, code fences and thinking around it are passed over, and the same object said twice counts once.
-    Raises `Malformed` where there is no object, another one, or one that leaves a doubt: broken off,
-    with NaN, with a key given two values, inside an array.
+    Prose, code fences and thinking around it are skipped, and a repetition of the same object counts once. Raises
+    Malformed if there is no object, a second one, or an ambiguous one: truncated, with NaN, with two values for a
+    key, inside an array.
     """
     if len(text) > MAX_CHARACTERS:
         raise Malformed(f"the answer is longer than {MAX_CHARACTERS:,} characters")
     try:
-        found, thought = _objects(text)
+        objects, skipped_thinking = _extract_objects(text)
     except RecursionError:
         raise Malformed("the object is nested too deeply") from None
-    if not found:
-        raise Malformed(f"no JSON object {'outside the thinking' if thought else 'in the answer'}")
-    if len(found) > 1:
+    if not objects:
+        raise Malformed(f"no JSON object {'outside the thinking' if skipped_thinking else 'in the answer'}")
+    if len(objects) > 1:
         raise Malformed("the answer holds two different JSON objects")
-    return found[0]
+    return objects[0]
 
 
-def _objects(text: str) -> tuple[list[dict[str, Any]], bool]:
-    """The first two different objects at the top level, and whether any thinking was passed over."""
-    found: list[dict[str, Any]] = []
-    thought, at, answer_from = False, 0, _end_of_unopened_thinking(text)
-    while start := _START.search(text, at):
+def _extract_objects(text: str) -> tuple[list[dict[str, Any]], bool]:
+    """The first two different objects at the top level, and whether any thinking was skipped."""
+    objects: list[dict[str, Any]] = []
+    skipped_thinking, position, answer_start = False, 0, _end_of_unopened_thinking(text)
+    while start := _START.search(text, position):
         try:
             if start["tag"]:
-                at, thought = _end_of_thinking(text, start), True
+                position, skipped_thinking = _end_of_thinking(text, start), True
                 if start["closing"]:
-                    found.clear()
+                    objects.clear()
                 continue
-            at = _end(text, start)
-            value = _decoded(text, start.start(), at)
+            position = _end_of_container(text, start)
+            value = _decode_object(text, start.start(), position)
         except Malformed:
-            if start.start() >= answer_from:
+            if start.start() >= answer_start:
                 raise
-            # Thinking that the chat template opened may hold anything, half an object too.
-            found, thought, at = [], True, answer_from
+            # Thinking that the chat template opened may hold anything, a truncated object too.
+            objects, skipped_thinking, position = [], True, answer_start
             continue
-        if value is not None and len(found) < 2 and not any(_same(value, other) for other in found):
-            found.append(value)
-    return found, thought
+        if value is not None and len(objects) < 2 and not any(_equal(value, other) for other in objects):
+            objects.append(value)
+    return objects, skipped_thinking
 
 
 def _end_of_unopened_thinking(text: str) -> int:
-    """Where the last closing tag before any opening one ends; 0 where there is none."""
+    """The end of the last closing tag before any opening one; 0 without one."""
     end = 0
     for tag in _TAG.finditer(text):
         if not tag["closing"]:
@@ -309,8 +301,8 @@ def _end_of_thinking(text: str, tag: re.Match[str]) -> int:
     raise Malformed(f"the thinking that begins with {tag[0]} is never closed")
 
 
-def _end(text: str, start: re.Match[str]) -> int:
-    """Where the container closes; its inside is never searched for another one."""
+def _end_of_container(text: str, start: re.Match[str]) -> int:
+    """The end of the object or array that opens at `start`."""
     opening, kind, pieces = ("{", "object", _BRACES) if start["object"] else ("[", "array", _BRACKETS)
     depth = 0
     for piece in pieces.finditer(text, start.start()):
@@ -323,9 +315,9 @@ def _end(text: str, start: re.Match[str]) -> int:
     raise Malformed(f"the {kind} that opens on line {_line(text, start.start())} is never closed")
 
 
-def _decoded(text: str, start: int, end: int) -> dict[str, Any] | None:
-    """The object between the braces, or None where they are only prose, as in `{maybe}`."""
-    span = _FORGIVEN.sub(lambda fault: fault["kept"] or " ", text[start:end])
+def _decode_object(text: str, start: int, end: int) -> dict[str, Any] | None:
+    """The object between the braces, or None if they are part of prose, as in `{maybe}`."""
+    span = _LENIENT.sub(lambda match: match["unchanged"] or " ", text[start:end])
     if not _JSON_OBJECT.search(span):
         return None
     try:
@@ -338,46 +330,47 @@ def _decoded(text: str, start: int, end: int) -> dict[str, Any] | None:
     return value
 
 
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
-def _number(written: str) -> int | Decimal:
+def _decode_number(literal: str) -> int | Decimal:
     try:
-        number = Decimal(written)
+        number = Decimal(literal)
     except InvalidOperation:
         number = None
-    if number is None or len(written) > MAX_DIGITS or abs(number.adjusted()) > MAX_DIGITS:
-        raise Malformed(f"the number {written[:20]}… has more than {MAX_DIGITS:,} digits")
-    return number if set(".eE") & set(written) else int(written)
+    if number is None or len(literal) > MAX_DIGITS or abs(number.adjusted()) > MAX_DIGITS:
+        raise Malformed(f"the number {literal[:20]}… has more than {MAX_DIGITS:,} digits")
+    return number if set(".eE") & set(literal) else int(literal)
 
 
-def _no_number(written: str) -> NoReturn:
-    raise Malformed(f"{written} is not a JSON number")
+def _refuse_constant(literal: str) -> NoReturn:
+    raise Malformed(f"{literal} is not a JSON number")
 
 
-def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+def _decode_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; a repeated key must have the same value each time."""
+    data: dict[str, Any] = {}
     for key, value in pairs:
-        if key in said and not _same(said[key], value):
-            raise Malformed(f"{shown(key)} is given twice with different values")
-        said[key] = value
-    return said
+        if key in data and not _equal(data[key], value):
+            raise Malformed(f"{abbreviate(key)} is given twice with different values")
+        data[key] = value
+    return data
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two values say the same; for Python alone, `true` would equal 1."""
+def _equal(one: Any, other: Any) -> bool:
+    """Equality of JSON values; in Python alone, True equals 1."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_equal, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
 _DECODER = json.JSONDecoder(
-    strict=False,  # models write line breaks inside strings, and the meaning is plain
-    parse_float=_number,
-    parse_int=_number,
-    parse_constant=_no_number,
-    object_pairs_hook=_unambiguous,
+    strict=False,  # models write unescaped line breaks inside strings
+    parse_float=_decode_number,
+    parse_int=_decode_number,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_decode_pairs,
 )

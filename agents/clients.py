@@ -1,19 +1,19 @@
-"""How decisions are asked for, as the settings say."""
+"""The gateway client and the call settings that Django's settings define."""
 
 from datetime import timedelta
 
 from django.conf import settings
 
 from agents.gateway import Gateway
-from agents.services.asking import Asking
+from agents.services.model_calls import CallSettings
 
 
 def gateway() -> Gateway:
     return Gateway(settings.OPENROUTER_BASE_URL, settings.OPENROUTER_API_KEY or None, settings.ARENA_LLM_TIMEOUT_S)
 
 
-def asking(gateway: Gateway) -> Asking:
-    return Asking(
+def call_settings(gateway: Gateway) -> CallSettings:
+    return CallSettings(
         gateway=gateway,
         spend_limit=settings.ARENA_SPEND_LIMIT_USD,
         transport_retries=settings.ARENA_LLM_TRANSPORT_RETRIES,

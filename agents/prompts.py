@@ -1,13 +1,13 @@
-"""What a model is sent: its portfolio and positions at the run's frozen prices, and the run's market block."""
+"""Prompts: the two messages of a request, and the portfolio blocks of a decision's prompt."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from agents.models import Agent, Position
-from cohorts.models import Methodology
-from markets.blocks import decimal_text, json_line
-from markets.models import Universe, UniverseEntry
+from agents.models import Agent, Decision, Position, Task
+from agents.models.task import PromptParts
+from markets.foundation.json_lines import decimal_text, json_line
+from markets.models import UniverseEntry
 
 POSITION_COLUMNS = (
     "position_id", "market_id", "question", "side", "shares", "entry_price", "price", "value", "pnl",
@@ -16,35 +16,36 @@ POSITION_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The parts of one request. `user` is the whole user message, byte for byte as it is sent."""
+    """The system and the user message of one request, byte for byte, and the parts to store with its call."""
 
     system: str
     user: str
-    retry_note: str = ""
-    portfolio: str = ""
-    positions: str = ""
-    awaiting: str = ""
+    parts: PromptParts
 
 
-def prompt_for(
+def build_prompt(task: Task, parts: PromptParts) -> Prompt:
+    return Prompt(task.system_prompt, task.user_prompt(parts), parts)
+
+
+def portfolio_parts(
+    decision: Decision,
     agent: Agent,
     *,
-    methodology: Methodology,
-    universe: Universe,
     positions: Sequence[Position],
     entries: Mapping[int, UniverseEntry],
-    week: int,
     retry_note: str = "",
-) -> Prompt:
-    """The prompt of `agent` in a run. `positions` are its open ones, `entries` the universe's by market id."""
+) -> PromptParts:
+    """The agent's cash and open `positions` at the universe's prices; `entries` by market id."""
+    universe, methodology = decision.universe, decision.methodology
+    assert universe is not None
     lines = [json_line(POSITION_COLUMNS)]
     awaiting: list[str] = []
-    held = Decimal("0.00")
+    positions_value = Decimal("0.00")
     for position in positions:
         entry = entries.get(position.market_id)
         price = entry.price(position.side) if entry else None
         value = position.value_at(price)
-        held += value
+        positions_value += value
         entry_price = position.entry_price
         lines.append(
             json_line(
@@ -63,29 +64,16 @@ def prompt_for(
         )
         if entry is None or not entry.open:
             awaiting.append(str(position.pk))
-    total = agent.cash + held
+    total = agent.cash + positions_value
     portfolio = json_line(
         {
             "cash": f"{agent.cash:.2f}",
             "max_bet": f"{methodology.maximum_bet_shown(agent.cash):.2f}",
-            "positions_value": f"{held:.2f}",
+            "positions_value": f"{positions_value:.2f}",
             "total_value": f"{total:.2f}",
             "pnl": f"{total - methodology.starting_balance:.2f}",
-            "week": week,
+            "week": decision.week,
             "date": universe.frozen_at.date().isoformat(),
         }
     )
-    parts = {
-        "portfolio": portfolio,
-        "positions": "\n".join(lines),
-        "awaiting": ", ".join(awaiting) or "none",
-        "markets": universe.market_block,
-    }
-    return Prompt(
-        system=methodology.system_prompt,
-        portfolio=portfolio,
-        positions=parts["positions"],
-        awaiting=parts["awaiting"],
-        retry_note=retry_note,
-        user=methodology.user_prompt.format(**parts) + retry_note,
-    )
+    return PromptParts(portfolio, "\n".join(lines), ", ".join(awaiting) or "none", retry_note)

@@ -1,7 +1,7 @@
-"""The canonical record of what a model did, and the hash chain over such records. Needs no database.
+"""Canonical records of completed tasks, and the hash chain over them. Needs no database.
 
-Whoever has the rows, an export or the tables, makes the same record of them and so the same hash. Rows are named by
-what they are (cohort, family, week, the venue's id of a market), never by ids of one database.
+The database and an export give the same record, and so the same hash: a record identifies rows by cohort, family, week
+or the venue's id of a market, never by a primary key.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any
 TRADING, FORECAST = "trading", "forecast"
 PROTOCOLS = (TRADING, FORECAST)
 GENESIS = "0" * 64
-"""What stands before the first link of a chain."""
+"""The previous hash of a chain's first link."""
 
 
 def trading_record(
@@ -31,9 +31,9 @@ def trading_record(
     trades: Sequence[Mapping[str, Any]],
     decided_at: str,
 ) -> dict[str, Any]:
-    """What an agent decided in a week: whom, at which prices, after which prompt and answer, and what was executed.
+    """The record of a decision.
 
-    `universe`, `prompt` and `answer` are SHA-256; trades name sequence, market, side, kind, shares, price and amount.
+    `universe`, `prompt` and `answer` are SHA-256; a trade has sequence, market, side, kind, shares, price and amount.
     """
     return {"protocol": TRADING, **locals(), "trades": [dict(trade) for trade in trades]}
 
@@ -42,7 +42,7 @@ def forecast_record(
     *,
     day: str,
     part: int,
-    sheet: int,
+    batch: int,
     arm: str,
     family: str,
     model: str,
@@ -54,15 +54,16 @@ def forecast_record(
     forecasts: Sequence[Mapping[str, Any]],
     made_at: str,
 ) -> dict[str, Any]:
-    """What a release answered to a sheet of questions: forecasts name the question's hash and the probabilities.
+    """The record of an elicitation.
 
-    `questions` (of the day's set), `prompt` and `answer` are SHA-256.
+    `questions` (of the day's set), `prompt` and `answer` are SHA-256; a forecast has the question's hash and the
+    probabilities.
     """
     return {"protocol": FORECAST, **locals(), "forecasts": [dict(forecast) for forecast in forecasts]}
 
 
 def canonical(value: Any) -> str:
-    """JSON that is the same for the same value: keys in order, no spaces, ASCII."""
+    """Canonical JSON: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -75,13 +76,13 @@ def record_sha256(record: Mapping[str, Any]) -> str:
 
 
 def link_sha256(previous: str, record: str) -> str:
-    """The hash of a link: over the hash before it and the hash of its record.
+    """The hash of a link, over the previous link's hash and the hash of its record.
 
-    Over the record's hash, not its text, so that the chain can be followed where some records are left out.
+    It takes the record's hash, not its text, so that the chain can be verified without all records.
     """
     return sha256(f"{previous}\n{record}")
 
 
 def instant_text(at: datetime) -> str:
-    """An instant in UTC, always to the microsecond, so that texts sort as instants do."""
+    """An instant in UTC with microseconds always, so that texts sort in order of time."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""The site: what runs it, and what it shows."""
+"""The Django project: settings, URLs, jobs, pages and the operator dashboard."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Accounts, the audit log and the queue, for the operator."""
+"""Admin of accounts, the audit log and the queue."""
 
 from typing import Any
 
@@ -15,67 +15,78 @@ from agents.admin.families import FamilyAdmin, ReleaseAdmin
 from agents.admin.registrations import RegistrationAdmin
 from agents.models import Family, Registration, Release
 from arena_site import jobs
-from arena_site.desk.forms import Audited, changed
-from arena_site.models import AuditEntry, Notice, OperatorToken, Tally, Worker
-from markets.readonly import ReadOnlyAdmin, verbatim, verbatim_json
+from arena_site.dashboard.audited_admin import AuditedAdminMixin, audit_change
+from arena_site.models import AuditEntry, Notice, OperatorToken, RateLimitCounter, Worker
+from markets.foundation.admin.readonly import ReadOnlyAdmin, verbatim, verbatim_json
 
 for model in (User, Group, Family, Release, Registration, Schedule, Success, Failure, OrmQ):
     admin.site.unregister(model)
 
 
 @admin.register(Family)
-class AuditedFamilyAdmin(Audited, FamilyAdmin):
-    """Who may be in a line-up."""
+class AuditedFamilyAdmin(AuditedAdminMixin, FamilyAdmin):
+    """Families, with changes in the audit log."""
 
 
 @admin.register(Release)
-class AuditedReleaseAdmin(Audited, ReleaseAdmin):
-    """What a family plays with, and its prices."""
+class AuditedReleaseAdmin(AuditedAdminMixin, ReleaseAdmin):
+    """Releases and their prices, with changes in the audit log."""
 
 
 @admin.register(Registration)
-class AuditedRegistrationAdmin(Audited, RegistrationAdmin):
-    """External agents. No form changes one: what is logged as a change is that it was revoked."""
+class AuditedRegistrationAdmin(AuditedAdminMixin, RegistrationAdmin):
+    """External agents. No form changes one: the only change logged is a revocation."""
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        changed(request, obj)
+        audit_change(request, obj)
         return super().log_change(request, obj, message)
 
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    """What operators did and tried to do. Nobody edits it."""
+    """The audit log, read-only."""
 
-    list_display = ("at", "by", "act", "target", "result", "reason")
-    list_filter = ("result", "act", "by")
-    list_defer = ("asked", "before", "after")
-    search_fields = ("=by", "act", "target", "reason", "message")
+    list_display = ("at", "by", "action", "target", "result", "reason")
+    list_filter = ("result", "action", "by")
+    list_defer = ("form_data", "before", "after")
+    search_fields = ("=by", "action", "target", "reason", "message")
     date_hierarchy = "at"
     ordering = ("-at", "-pk")
-    fields = ("at", "by", "act", "target_link", "result", "reason", "message", "asked_for", "as_it_was", "as_it_became")
+    fields = (
+        "at",
+        "by",
+        "action",
+        "target_link",
+        "result",
+        "reason",
+        "message",
+        "submitted_form",
+        "values_before",
+        "values_after",
+    )
 
     @admin.display(description="target")
     def target_link(self, entry: AuditEntry) -> SafeString | str:
         return format_html('<a href="{}">{}</a>', entry.path, entry.target) if entry.path else entry.target
 
     @admin.display(description="form")
-    def asked_for(self, entry: AuditEntry) -> SafeString:
-        return verbatim_json(entry.asked)
+    def submitted_form(self, entry: AuditEntry) -> SafeString:
+        return verbatim_json(entry.form_data)
 
     @admin.display(description="before")
-    def as_it_was(self, entry: AuditEntry) -> SafeString:
+    def values_before(self, entry: AuditEntry) -> SafeString:
         return verbatim_json(entry.before)
 
     @admin.display(description="after")
-    def as_it_became(self, entry: AuditEntry) -> SafeString:
+    def values_after(self, entry: AuditEntry) -> SafeString:
         return verbatim_json(entry.after)
 
 
 @admin.register(OperatorToken)
 class OperatorTokenAdmin(ReadOnlyAdmin):
-    """Tokens for the API; the desk's acts make and revoke them."""
+    """Operators' API tokens; the dashboard's actions create and revoke them."""
 
-    list_display = ("name", "owner", "scope", "state", "made_at", "expires_at", "last_used_at", "revoked_at")
+    list_display = ("name", "owner", "scope", "state", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "scope", "owner")
     list_select_related = ("owner",)
     search_fields = ("name", "=owner__username")
@@ -100,53 +111,53 @@ class NoticeAdmin(ReadOnlyAdmin):
     search_fields = ("alert__message", "error")
 
 
-@admin.register(Tally)
-class TallyAdmin(ReadOnlyAdmin):
-    list_display = ("thing", "client", "ends", "count")
-    list_filter = ("thing",)
+@admin.register(RateLimitCounter)
+class RateLimitCounterAdmin(ReadOnlyAdmin):
+    list_display = ("limit_name", "client", "window_end", "count")
+    list_filter = ("limit_name",)
     search_fields = ("=client",)
-    ordering = ("-ends", "-pk")
+    ordering = ("-window_end", "-pk")
 
 
 @admin.register(Schedule)
 class ScheduleAdmin(ReadOnlyAdmin):
-    """Installed by code: one malformed row would stop them all. The desk pauses and resumes them."""
+    """Schedules, installed by code: one malformed row would stop them all. Actions pause and resume them."""
 
-    list_display = ("name", "cron", "next_run", "rings")
+    list_display = ("name", "cron", "next_run", "active")
     search_fields = ("name", "func")
     ordering = ("name",)
-    fields = ("name", "func", "cron", "next_run", "rings")
+    fields = ("name", "func", "cron", "next_run", "active")
 
     @admin.display(boolean=True)
-    def rings(self, schedule: Schedule) -> bool:
+    def active(self, schedule: Schedule) -> bool:
         return bool(schedule.repeats != jobs.PAUSED)
 
 
-class FinishedAdmin(ReadOnlyAdmin):
-    """What a worker did of late; django-q keeps the newest."""
+class FinishedJobAdmin(ReadOnlyAdmin):
+    """The newest finished jobs; django-q deletes older ones."""
 
-    list_display = ("func", "group", "started", "stopped", "outcome")
+    list_display = ("func", "group", "started", "stopped", "short_result")
     list_filter = ("group",)
     list_defer = ("args", "kwargs")
     search_fields = ("name", "func", "group")
     ordering = ("-stopped",)
-    fields = ("name", "func", "group", "started", "stopped", "said")
+    fields = ("name", "func", "group", "started", "stopped", "whole_result")
 
     @admin.display(description="result")
-    def outcome(self, task: Any) -> str:
+    def short_result(self, task: Any) -> str:
         return str(task.result or "")[:200]
 
     @admin.display(description="result")
-    def said(self, task: Any) -> SafeString:
+    def whole_result(self, task: Any) -> SafeString:
         return verbatim(str(task.result or ""))
 
 
-admin.site.register((Success, Failure), FinishedAdmin)
+admin.site.register((Success, Failure), FinishedJobAdmin)
 
 
 @admin.register(OrmQ)
 class QueueAdmin(ReadOnlyAdmin):
-    """What waits for a worker, and what is at work: a message goes once its job has ended."""
+    """Jobs that are queued or running; a message is deleted once its job has ended."""
 
     list_display = ("id", "func", "args", "group", "lock")
     list_defer = ()
@@ -158,27 +169,27 @@ class QueueAdmin(ReadOnlyAdmin):
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):
-    """Accounts. Only a superuser makes a superuser, changes one, or gives permissions past the roles."""
+    """Accounts. Only superusers create or change superusers, or grant permissions outside the roles."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        above = () if _is_superuser(request) else ("is_superuser", "user_permissions")
-        return (*super().get_readonly_fields(request, obj), *above)
+        superuser_only = () if _is_superuser(request) else ("is_superuser", "user_permissions")
+        return (*super().get_readonly_fields(request, obj), *superuser_only)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+        return super().has_change_permission(request, obj) and _may_edit(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_delete_permission(request, obj) and _may_touch(request, obj)
+        return super().has_delete_permission(request, obj) and _may_edit(request, obj)
 
 
 @admin.register(Group)
 class RoleAdmin(GroupAdmin):
-    """viewer, operator and administrator are what the code says after every migrate; others are free."""
+    """Groups. Every migrate resets the roles viewer, operator and administrator; other groups are free."""
 
 
 def _is_superuser(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
 
 
-def _may_touch(request: HttpRequest, account: Any) -> bool:
+def _may_edit(request: HttpRequest, account: Any) -> bool:
     return account is None or not account.is_superuser or _is_superuser(request)

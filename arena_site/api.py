@@ -9,44 +9,50 @@ from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 from rest_framework.views import exception_handler
 
-from agents.api import Decisions, Families, Journal, Positions, Releases, Reversals, Trades
-from agents.chain_api import ChainLinks, Chains
-from arena_site.by_hand import Settlements
-from arena_site.exports_api import Exports
-from cohorts.api import Cohorts, Methodologies, Universes
-from markets.api import Markets, Prices, Runs
-from scoring.api import Agents, BrierScores, Leaderboards, Snapshots
-from scoring.forecast_api import Elicitations, ForecastBoards, Forecasts
-from scoring.imports_api import Imports
-from scoring.question_api import Questions
+from agents.api.chain import ChainLinkViewSet, ChainViewSet
+from agents.api.decisions import DecisionViewSet
+from agents.api.elicitations import ElicitationViewSet
+from agents.api.families import FamilyViewSet, ReleaseViewSet
+from agents.api.ledger import JournalViewSet, PositionViewSet, ReversalViewSet, TradeViewSet
+from arena_site.export_requests import RequestableExportViewSet
+from arena_site.manual_settlements import Settlements
+from cohorts.api import CohortViewSet, MethodologyViewSet
+from markets.api import MarketViewSet, PriceViewSet, RunViewSet, UniverseViewSet
+from scoring.api.agents import AgentViewSet
+from scoring.api.brier_scores import BrierScoreViewSet
+from scoring.api.imports import ImportViewSet
+from scoring.api.leaderboards import LeaderboardViewSet
+from scoring.api.snapshots import SnapshotViewSet
+from scoring.forecast_api import ForecastBoards, Forecasts
+from scoring.question_api import ForecastQuestionViewSet
 
 ENDPOINTS: dict[str, Any] = {
-    "leaderboard": Leaderboards,
-    "cohorts": Cohorts,
-    "methodologies": Methodologies,
-    "universes": Universes,
-    "families": Families,
-    "releases": Releases,
-    "agents": Agents,
-    "decisions": Decisions,
-    "trades": Trades,
-    "positions": Positions,
-    "journal": Journal,
+    "leaderboard": LeaderboardViewSet,
+    "cohorts": CohortViewSet,
+    "methodologies": MethodologyViewSet,
+    "universes": UniverseViewSet,
+    "families": FamilyViewSet,
+    "releases": ReleaseViewSet,
+    "agents": AgentViewSet,
+    "decisions": DecisionViewSet,
+    "trades": TradeViewSet,
+    "positions": PositionViewSet,
+    "journal": JournalViewSet,
     "settlements": Settlements,
-    "reversals": Reversals,
-    "snapshots": Snapshots,
-    "brier-scores": BrierScores,
-    "markets": Markets,
-    "prices": Prices,
-    "runs": Runs,
-    "questions": Questions,
-    "elicitations": Elicitations,
+    "reversals": ReversalViewSet,
+    "snapshots": SnapshotViewSet,
+    "brier-scores": BrierScoreViewSet,
+    "markets": MarketViewSet,
+    "prices": PriceViewSet,
+    "runs": RunViewSet,
+    "questions": ForecastQuestionViewSet,
+    "elicitations": ElicitationViewSet,
     "forecasts": Forecasts,
     "forecast-boards": ForecastBoards,
-    "imports": Imports,
-    "chain": Chains,
-    "chain-links": ChainLinks,
-    "exports": Exports,
+    "imports": ImportViewSet,
+    "chain": ChainViewSet,
+    "chain-links": ChainLinkViewSet,
+    "exports": RequestableExportViewSet,
 }
 
 router = SimpleRouter()

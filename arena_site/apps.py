@@ -19,21 +19,21 @@ class ArenaSiteConfig(AppConfig):
         post_migrate.connect(self.install_roles, sender=self)
 
     def install_roles(self, *, using: str, apps: Any = registry, **kwargs: Any) -> None:
-        """Makes the roles, on a database that has groups and permissions to make them of."""
-        from arena_site.desk import roles
+        """Creates the roles, once the database has groups and permissions."""
+        from arena_site.dashboard import roles
 
         try:
             apps.get_model("auth", "Group")
         except LookupError:
-            return  # an earlier state of the project, on the way there or back
+            return  # a historical state without auth, while migrating
         roles.install(using)
 
 
 def forget_pools() -> None:
-    """Leaves a parent's PostgreSQL connections to the parent.
+    """Drops inherited PostgreSQL connection pools in a forked worker.
 
-    The cluster forks its workers. A pool that came along would hand the same sockets to all of them, and answers to
-    one process's question would reach another. Nothing is closed: that would end the parent's sessions.
+    A shared pool would give several workers the same socket, and one the results of another's query. Nothing is closed,
+    since that would end the parent's sessions.
     """
     for connection in connections.all(initialized_only=True):
         if connection.vendor == "postgresql":

@@ -1,4 +1,4 @@
-"""Copies of the whole database, and the way back: SQLite by its online backup, PostgreSQL by its own tools."""
+"""Backup and restore of the whole database: SQLite's online backup, PostgreSQL's pg_dump and pg_restore."""
 
 import hashlib
 import os
@@ -19,21 +19,21 @@ from psycopg.conninfo import make_conninfo
 from cohorts.models import Cohort
 
 CHUNK = 1 << 20
-MARK = Cohort._meta.db_table
-"""A table that every copy of an arena holds."""
+MARKER_TABLE = Cohort._meta.db_table
+"""A table by which an arena's backup is recognised."""
 
 
 class BackupFailed(Exception):
-    """The copy could not be made or played back; nothing was changed."""
+    """The backup or restore failed; nothing was changed."""
 
 
-class Refused(Exception):
-    """What was asked for would destroy something, or makes no sense; nothing was done."""
+class BackupRefused(Exception):
+    """The request is invalid or would destroy data; nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """A copy of the database in a file."""
+class BackupFile:
+    """A backup on disk."""
 
     file: Path
     database: str
@@ -41,38 +41,38 @@ class Copy:
     sha256: str
 
 
-def back_up(out: Path) -> Copy:
+def back_up(out: Path) -> BackupFile:
     """Writes the database as it is at one instant to `out`, while others go on reading and writing.
 
-    `out` is complete or is not touched: an earlier copy is replaced only by a whole one. Raises Refused if `out`
+    `out` is complete or is not touched: an earlier copy is replaced only by a whole one. Raises BackupRefused if `out`
     can not be meant, BackupFailed if the copy can not be made.
     """
     out = out.absolute()
     if not out.parent.is_dir():
-        raise Refused(f"{out.parent} is no folder")
+        raise BackupRefused(f"{out.parent} is no folder")
     if out.is_dir() or _is_live(out):
-        raise Refused(f"{out} is {'a folder' if out.is_dir() else 'the database itself'}")
-    with _beside(out) as unfinished:
+        raise BackupRefused(f"{out} is {'a folder' if out.is_dir() else 'the database itself'}")
+    with _temporary_file(out) as unfinished:
         _dump_sqlite(unfinished) if connection.vendor == "sqlite" else _dump_postgres(unfinished)
         os.replace(unfinished, out)
-    return _described(out)
+    return _describe(out)
 
 
-def restore(file: Path, *, force: bool = False) -> Copy:
+def restore(file: Path, *, force: bool = False) -> BackupFile:
     """Makes the database what it was when `file` was written: wholly, or not at all.
 
-    Raises Refused where there is no such file, or where the database holds a cohort and `force` is not set, and
+    Raises BackupRefused where there is no such file, or where the database holds a cohort and `force` is not set, and
     BackupFailed where the file is no copy of an arena or can not be played back.
     """
     file = file.absolute()
     if not file.is_file():
-        raise Refused(f"{file}: there is no such file")
+        raise BackupRefused(f"{file}: there is no such file")
     if _is_live(file):
-        raise Refused(f"{file} is the database itself")
+        raise BackupRefused(f"{file} is the database itself")
     if not force and (cohorts := _cohorts()):
-        raise Refused(f"the database holds {cohorts} cohorts: --force replaces them")
+        raise BackupRefused(f"the database holds {cohorts} cohorts: --force replaces them")
     _load_sqlite(file) if connection.vendor == "sqlite" else _load_postgres(file)
-    return _described(file)
+    return _describe(file)
 
 
 def _cohorts() -> int:
@@ -82,17 +82,17 @@ def _cohorts() -> int:
         return 0
 
 
-def _described(file: Path) -> Copy:
+def _describe(file: Path) -> BackupFile:
     digest = hashlib.sha256()
     with file.open("rb") as copy:
         while chunk := copy.read(CHUNK):
             digest.update(chunk)
-    return Copy(file, connection.vendor, file.stat().st_size, digest.hexdigest())
+    return BackupFile(file, connection.vendor, file.stat().st_size, digest.hexdigest())
 
 
 @contextmanager
-def _beside(file: Path) -> Iterator[Path]:
-    """A name in the same folder for what is not whole yet, so that renaming it is one step. Gone afterwards."""
+def _temporary_file(file: Path) -> Iterator[Path]:
+    """A temporary name in the same folder, so that the finished file is renamed in one step."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
     try:
         yield unfinished
@@ -124,7 +124,7 @@ def _dump_sqlite(to: Path) -> None:
 
 def _load_sqlite(file: Path) -> None:
     live = _live_file()
-    with _beside(live) as unfinished:
+    with _temporary_file(live) as unfinished:
         try:
             with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as source:
                 _check_sqlite(source, file)
@@ -133,20 +133,20 @@ def _load_sqlite(file: Path) -> None:
         except sqlite3.Error as error:
             raise BackupFailed(f"{file}: {error}") from error
         connection.close()
-        _retire(live)
+        _leave_wal_mode(live)
         os.replace(unfinished, live)
 
 
 def _check_sqlite(copy: sqlite3.Connection, file: Path) -> None:
-    verdict = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if verdict != "ok":
-        raise BackupFailed(f"{file} is damaged: {verdict}")
-    if not copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [MARK]).fetchone():
-        raise BackupFailed(f"{file} is no copy of an arena: it has no table {MARK}")
+    integrity = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if integrity != "ok":
+        raise BackupFailed(f"{file} is damaged: {integrity}")
+    if not copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [MARKER_TABLE]).fetchone():
+        raise BackupFailed(f"{file} is no copy of an arena: it has no table {MARKER_TABLE}")
 
 
-def _retire(live: Path) -> None:
-    """Takes a database out of WAL mode. Its log, left behind, would be played into the file that takes its place."""
+def _leave_wal_mode(live: Path) -> None:
+    """Takes the old database out of WAL mode: a log left behind would be replayed into the new file."""
     if not live.exists():
         return
     try:
@@ -155,7 +155,7 @@ def _retire(live: Path) -> None:
     except sqlite3.OperationalError as error:
         raise BackupFailed(f"{live} is in use ({error}): stop the web server and the workers first") from error
     except sqlite3.DatabaseError:
-        # It is damaged, which may be why we are here; nobody can be reading it.
+        # The old database is damaged, perhaps the reason for the restore; nobody can be reading it.
         for log in (Path(f"{live}-wal"), Path(f"{live}-shm")):
             log.unlink(missing_ok=True)
 
@@ -186,8 +186,8 @@ def _load_postgres(file: Path) -> None:
 
 def _check_postgres(file: Path) -> None:
     listing = _run(tool("pg_restore", server=_server_version()), "--list", str(file))
-    if f" TABLE DATA public {MARK} " not in listing:
-        raise BackupFailed(f"{file} is no copy of an arena: it has no table {MARK}")
+    if f" TABLE DATA public {MARKER_TABLE} " not in listing:
+        raise BackupFailed(f"{file} is no copy of an arena: it has no table {MARKER_TABLE}")
 
 
 def _server() -> tuple[str, str]:
@@ -208,8 +208,8 @@ def _run(program: str, *arguments: str) -> str:
         check=False,
     )
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
-        raise BackupFailed(f"{Path(program).name}: {said[0]}")
+        errors = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        raise BackupFailed(f"{Path(program).name}: {errors[0]}")
     return done.stdout
 
 

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, connections
 
-from markets.guards import unguarded
+from markets.foundation.guards import unguarded
 
 PUBLIC_GATEWAY = "https://openrouter.ai"
 
@@ -29,7 +29,7 @@ def gateway_has_a_key(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if "*" not in settings.ALLOWED_HOSTS:
         return []
-    return [Warning("ALLOWED_HOSTS holds *: any Host header is believed", id="arena.W002")]
+    return [Warning("ALLOWED_HOSTS holds *: any Host header is accepted", id="arena.W002")]
 
 
 @register(deploy=True)
@@ -42,14 +42,14 @@ def queue_outlives_its_jobs(app_configs: Any, **kwargs: Any) -> list[CheckMessag
 
 @register(Tags.database)
 def record_is_guarded(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """No error, which would keep `migrate` from mending it."""
+    """A warning only: an error would keep `migrate` from repairing it."""
     found: list[CheckMessage] = []
     for alias in databases or []:
         try:
             tables = unguarded(connections[alias])
         except DatabaseError:
-            continue  # whoever needs the database says so
+            continue  # reported by the code that needs the database
         if tables:
-            said = f"the database does not guard: {', '.join(tables)}"
-            found.append(Warning(said, hint="Run `manage.py migrate`.", id="arena.W003"))
+            message = f"the database does not guard: {', '.join(tables)}"
+            found.append(Warning(message, hint="Run `manage.py migrate`.", id="arena.W003"))
     return found

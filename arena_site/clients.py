@@ -1,4 +1,4 @@
-"""Who asks: the client behind the proxies that the settings trust."""
+"""The client's address, as seen through trusted proxies."""
 
 import logging
 from functools import cache
@@ -10,7 +10,7 @@ from django.conf import settings
 Address = IPv4Address | IPv6Address
 
 SAME_CLIENT_IPV6 = 64
-"""Leading bits that one subscriber's IPv6 addresses share: whoever has one of a /64 has all of them."""
+"""Leading bits that one subscriber's IPv6 addresses share."""
 UNKNOWN = "unknown"
 log = logging.getLogger(__name__)
 
@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 def client_address(meta: dict[str, Any]) -> Address | None:
     """The client's address out of a request's META: the last hop that is no trusted proxy.
 
-    X-Forwarded-For counts only if the peer is trusted, and only as far as each hop that wrote it is: the rest is what
-    a stranger said of himself. A peer without an address is a proxy at a Unix socket, so trusted if any proxy is.
+    X-Forwarded-For is read from the right and only as far as its hops are trusted, since a client can send anything
+    before them. A peer without an address is a proxy at a Unix socket, so trusted if any proxy is.
     """
     text, header = meta.get("REMOTE_ADDR", ""), meta.get("HTTP_X_FORWARDED_FOR", "")
     peer = _address(text)
@@ -29,17 +29,17 @@ def client_address(meta: dict[str, Any]) -> Address | None:
         return peer
     client = peer
     for hop in reversed(header.split(",") if header else []):
-        said = _address(hop)
-        if said is None:
+        address = _address(hop)
+        if address is None:
             break
-        client = said
-        if not _trusted(said):
+        client = address
+        if not _trusted(address):
             break
     return client
 
 
 def client_key(meta: dict[str, Any]) -> str:
-    """What limits count by: the IPv4 address, or the /64 that an IPv6 address is one of."""
+    """The key of rate limits: the IPv4 address, or the /64 network of an IPv6 address."""
     client = client_address(meta)
     if client is None:
         return UNKNOWN
@@ -77,5 +77,5 @@ def _networks(texts: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
 
 @cache
 def _warn_of_proxy(peer: str) -> None:
-    """Once a process and proxy: its visitors share one limit until the settings name it."""
+    """Warns once per process and proxy, whose visitors share one limit until the settings name it."""
     log.warning("%s forwards for others, but ARENA_TRUSTED_PROXIES does not name it: it counts as one client", peer)

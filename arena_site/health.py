@@ -1,4 +1,4 @@
-"""What machines ask: is it alive, is it ready, how is it doing."""
+"""Health endpoints: liveness, readiness and Prometheus metrics."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,8 +17,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from agents.models import Agent, Decision, Elicitation, ModelCall
-from agents.services.asking import TASKS, spent_in_week
-from arena_site import figures
+from agents.services.model_calls import TASK_MODELS, spent_in_week
+from arena_site import operational_metrics
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
 from markets.models import Market, Outcome, Question, Run
@@ -30,21 +30,21 @@ OK = "ok"
 @require_safe
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Alive: the process answers. Asks nothing of the database."""
+    """Liveness: the process answers. Does not touch the database."""
     return JsonResponse({"status": OK})
 
 
 @require_safe
 @never_cache
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Ready: the database answers and is migrated; else 503 with what is wrong."""
+    """Readiness: the database answers and is migrated, else 503 with the reason."""
     checks = readiness()
-    ready = all(said == OK for said in checks.values())
+    ready = all(result == OK for result in checks.values())
     return JsonResponse({"status": OK if ready else "not ready", **checks}, status=200 if ready else 503)
 
 
 def readiness() -> dict[str, str]:
-    """Each check with "ok" or what is wrong. A driver's own words stay out: they may hold credentials."""
+    """The result of each check: "ok" or the fault, without the driver's message, which may hold credentials."""
     try:
         executor = MigrationExecutor(connection)
         missing = [f"{m.app_label}.{m.name}" for m, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
@@ -56,23 +56,23 @@ def readiness() -> dict[str, str]:
 @require_safe
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """The arena's state for Prometheus, read from the database now."""
+    """Metrics for Prometheus, read from the database at each request."""
     registry = CollectorRegistry()
     registry.register(ArenaCollector())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
 class ArenaCollector(Collector):
-    """Counts and times out of the database, the same whichever process is asked."""
+    """Metrics from the database, so that every process reports the same."""
 
     def describe(self) -> list[Metric]:
-        """Nothing up front: registering a collector must not read the database."""
+        """No metrics: registering a collector must not read the database."""
         return []
 
     def collect(self) -> Iterator[Metric]:
         """Every metric; only `arena_database_up` where the database does not answer."""
         try:
-            read = [*_states(), *_work(), *_freshness(), *_due(), *_money(), *_disk()]
+            read = [*_counts(), *_calls_and_runs(), *_newest_data(), *_pending_work(), *_spending(), *_database_size()]
         except DatabaseError:
             yield GaugeMetricFamily("arena_database_up", "Does the database answer?", value=0)
             return
@@ -80,27 +80,27 @@ class ArenaCollector(Collector):
         yield from read
 
 
-STATES = (
+MODELS_WITH_STATUS = (
     ("cohorts", Cohort), ("agents", Agent), ("decisions", Decision), ("elicitations", Elicitation),
     ("markets", Market), ("questions", Question),
 )  # fmt: skip
 
 
-def _states() -> Iterator[Metric]:
-    """How many there are of what moves through states."""
-    for name, model in STATES:
+def _counts() -> Iterator[Metric]:
+    """Rows by status."""
+    for name, model in MODELS_WITH_STATUS:
         counts = model._default_manager.order_by().values_list("status").annotate(n=Count("pk"))
         yield _labelled(f"arena_{name}", f"Number of {name}.", "status", counts)
-    stale = figures.held_stale_prices().count()
+    stale = operational_metrics.held_stale_outcomes().count()
     yield GaugeMetricFamily("arena_stale_prices", "Outcomes held by an agent whose price is stale.", value=stale)
-    waiting = figures.markets_awaiting().count()
-    yield GaugeMetricFamily("arena_markets_awaiting", "Held markets that await their resolution.", value=waiting)
-    alerts = figures.open_alerts().order_by().values_list("kind").annotate(n=Count("pk"))
-    yield _labelled("arena_open_alerts", "Alerts that nobody has cleared.", "kind", alerts)
+    unresolved = operational_metrics.unresolved_markets().count()
+    yield GaugeMetricFamily("arena_markets_awaiting", "Held markets that await their resolution.", value=unresolved)
+    alerts = operational_metrics.open_alerts().order_by().values_list("kind").annotate(n=Count("pk"))
+    yield _labelled("arena_open_alerts", "Alerts that are not cleared.", "kind", alerts)
 
 
-def _work() -> Iterator[Metric]:
-    """What models were asked and what it cost, and the age of each job's last runs."""
+def _calls_and_runs() -> Iterator[Metric]:
+    """Model calls and their cost, and the last runs of each kind."""
     calls = CounterMetricFamily("arena_model_calls", "Requests to models.", labels=["result"])
     spent = CounterMetricFamily("arena_model_cost_usd", "What models cost, in US dollars.", labels=["model"])
     for result, number in ModelCall.objects.order_by().values_list("result").annotate(n=Count("pk")):
@@ -123,8 +123,8 @@ def _work() -> Iterator[Metric]:
     yield bad
 
 
-def _freshness() -> Iterator[Metric]:
-    """When the newest of each kind of data is from; left out where there is none."""
+def _newest_data() -> Iterator[Metric]:
+    """The instant of the newest data of each kind, where there is any."""
     newest: dict[str, Any] = {
         "snapshot": Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first(),
         "market": Market.objects.newest_instant(),
@@ -137,8 +137,8 @@ def _freshness() -> Iterator[Metric]:
     yield metric
 
 
-def _due() -> Iterator[Metric]:
-    """What is late, and what waits to be done."""
+def _pending_work() -> Iterator[Metric]:
+    """Ages of runs, decisions that are due, and markets and prices that are late."""
     now = timezone.now()
     ages = GaugeMetricFamily("arena_run_age_seconds", "Seconds since a run of this kind succeeded.", labels=["kind"])
     succeeded = Run.objects.filter(status=Run.Status.SUCCEEDED).order_by()
@@ -146,7 +146,7 @@ def _due() -> Iterator[Metric]:
         if at is not None:
             ages.add_metric([kind], (now - at).total_seconds())
     yield ages
-    this_week = figures.decisions_of_week(now)
+    this_week = operational_metrics.decisions_of_week(now)
     yield _labelled(
         "arena_decisions_due",
         "This week's decisions that are not final: to be claimed, or claimed by a live worker.",
@@ -158,31 +158,32 @@ def _due() -> Iterator[Metric]:
     )
     failed = this_week.filter(status=Decision.Status.FAILED).count()
     yield GaugeMetricFamily("arena_decisions_failed_this_week", "This week's decisions that failed so far.", failed)
-    followed = Market.objects.followed()
-    stale = Outcome.objects.filter(price_stale=True, market__in=followed).count()
-    yield GaugeMetricFamily("arena_stale_followed_prices", "Outcomes of followed markets priced stale.", stale)
-    overdue = figures.markets_overdue(now).count()
-    yield GaugeMetricFamily("arena_markets_overdue", "Followed markets closed for over 72 hours.", overdue)
+    stale = Outcome.objects.filter(price_stale=True, market__in=Market.objects.traded()).count()
+    yield GaugeMetricFamily("arena_stale_traded_prices", "Outcomes of traded markets at a stale price.", stale)
+    overdue = operational_metrics.overdue_markets(now).count()
+    yield GaugeMetricFamily("arena_markets_overdue", "Traded markets unresolved 72 hours after closing.", overdue)
 
 
-def _money() -> Iterator[Metric]:
-    """The week's spending beside its limit, and what the last proof of the ledger found."""
+def _spending() -> Iterator[Metric]:
+    """The week's spending and its limit, and the violations found by the last ledger verification."""
     week = week_start(timezone.now())
-    spent = [(protocol, float(spent_in_week(protocol, week))) for protocol in TASKS]
+    spent = [(protocol, float(spent_in_week(protocol, week))) for protocol in TASK_MODELS]
     text = "What models cost this week, in US dollars."
     yield _labelled("arena_spend_this_week_usd", text, "protocol", spent)
     limit = float(settings.ARENA_SPEND_LIMIT_USD)
     yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week.", limit)
-    proof = figures.last_proof()
-    if proof is not None and "violations" in proof.summary:
-        found = proof.summary["violations"]
-        yield GaugeMetricFamily("arena_ledger_violations", "What the last verify_ledger found wrong.", found)
+    run = operational_metrics.last_verification()
+    if run is not None and "violations" in run.summary:
+        text = "Violations found by the last verify_ledger."
+        yield GaugeMetricFamily("arena_ledger_violations", text, run.summary["violations"])
 
 
-def _disk() -> Iterator[Metric]:
-    """The database's size and about how many rows its big tables hold, without counting them."""
-    yield GaugeMetricFamily("arena_database_bytes", "Size of the database on disk.", figures.database_bytes())
-    yield _labelled("arena_table_rows", "About how many rows a big table holds.", "table", figures.table_rows())
+def _database_size() -> Iterator[Metric]:
+    """The database's size, and the estimated rows of its large tables."""
+    size = operational_metrics.database_bytes()
+    yield GaugeMetricFamily("arena_database_bytes", "Size of the database on disk.", size)
+    rows = operational_metrics.table_rows()
+    yield _labelled("arena_table_rows", "Estimated rows of a large table.", "table", rows)
 
 
 def _labelled(name: str, text: str, label: str, counts: Any) -> Metric:

@@ -1,4 +1,4 @@
-"""Having a job done now, over the API: the desk's own acts, for an operator's programs."""
+"""The jobs endpoint: the dashboard's job actions, for operators' programs."""
 
 from http import HTTPStatus
 from typing import Any
@@ -11,22 +11,22 @@ from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena_site.desk.acts import ACTS
-from arena_site.desk.acts.runs import Ring
-from arena_site.desk.audit import performed
+from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.actions.runs import EnqueueJob
+from arena_site.dashboard.audit import perform_action
 from arena_site.models import OperatorToken
-from arena_site.tokens import ByOperatorToken, Operates, by_which
-from markets import clock
+from arena_site.token_authentication import HasOperatorScope, OperatorTokenAuthentication, token_note
+from markets.foundation import clock
+from markets.foundation.rest import PROBLEM_SCHEMA, JsonOnlyNegotiation, check_parameters
 from markets.models import Run
-from markets.rest import PROBLEM, JsonAlways, check_parameters
 
-RUNG = {act.kind: act for act in ACTS.values() if isinstance(act, Ring)}
-"""By command, the acts that have a worker run it."""
+JOB_ACTIONS = {action.kind: action for action in ACTIONS.values() if isinstance(action, EnqueueJob)}
+"""The actions that enqueue a command, by command."""
 
 
-class AskedJob(serializers.Serializer):
-    command = serializers.ChoiceField(sorted(RUNG))
-    reason = serializers.CharField(max_length=2000, default="asked for over the API", help_text="For the audit log.")
+class RequestedJob(serializers.Serializer):
+    command = serializers.ChoiceField(sorted(JOB_ACTIONS))
+    reason = serializers.CharField(max_length=2000, default="requested over the API", help_text="For the audit log.")
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
@@ -34,41 +34,42 @@ class AskedJob(serializers.Serializer):
         return super().to_internal_value(data)
 
 
-class RungJob(serializers.Serializer):
+class EnqueuedJob(serializers.Serializer):
     command = serializers.CharField()
-    rung = serializers.BooleanField(help_text="False where the same waits already, or a run of it is under way.")
+    enqueued = serializers.BooleanField(help_text="False where the same is queued already or a run is under way.")
     detail = serializers.CharField()
 
 
 class Jobs(GenericAPIView):
-    """Has a worker run a command now (operators alone), as the desk does. Its run appears among the `runs`."""
+    """Enqueues a command (operators only), as the dashboard does. Its run appears among the `runs`."""
 
-    authentication_classes = (ByOperatorToken, SessionAuthentication)
-    permission_classes = (Operates,)
-    content_negotiation_class = JsonAlways
+    authentication_classes = (OperatorTokenAuthentication, SessionAuthentication)
+    permission_classes = (HasOperatorScope,)
+    content_negotiation_class = JsonOnlyNegotiation
     parser_classes = (JSONParser,)
-    serializer_class = RungJob
+    serializer_class = EnqueuedJob
     pagination_class = None
     filter_backends = ()
     queryset = Run.objects.none()
     scope = OperatorToken.Scope.JOBS
 
     @extend_schema(
-        request=AskedJob,
+        request=RequestedJob,
         responses={
-            202: OpenApiResponse(RungJob, "A worker runs it as soon as one is free, or is about it already."),
-            400: OpenApiResponse(PROBLEM, "A field at fault, named."),
-            401: OpenApiResponse(PROBLEM, "Neither a session nor a token that is known and in force."),
-            403: OpenApiResponse(PROBLEM, "Not permitted, or not the token's scope."),
-            429: OpenApiResponse(PROBLEM, "Too many requests, or too many wrong tokens of this client."),
-            500: OpenApiResponse(PROBLEM, "The server failed."),
+            202: OpenApiResponse(EnqueuedJob, "A worker runs it as soon as one is free, or runs it already."),
+            400: OpenApiResponse(PROBLEM_SCHEMA, "An invalid field, named."),
+            401: OpenApiResponse(PROBLEM_SCHEMA, "Neither a session nor an active token."),
+            403: OpenApiResponse(PROBLEM_SCHEMA, "Not permitted, or not the token's scope."),
+            429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests, or too many wrong tokens of this client."),
+            500: OpenApiResponse(PROBLEM_SCHEMA, "The server failed."),
         },
     )
     def post(self, request: Request) -> Response:
         check_parameters(request, ())
-        asked = AskedJob(data=request.data)
-        asked.is_valid(raise_exception=True)
-        command, reason = asked.validated_data["command"], asked.validated_data["reason"]
-        reason += by_which(request)
-        done = performed(RUNG[command], {}, at=clock.now(), by=request.user.get_username(), reason=reason)
-        return Response({"command": command, "rung": done.changed, "detail": done.says}, status=HTTPStatus.ACCEPTED)
+        requested = RequestedJob(data=request.data)
+        requested.is_valid(raise_exception=True)
+        command, reason = requested.validated_data["command"], requested.validated_data["reason"] + token_note(request)
+        action, by = JOB_ACTIONS[command], request.user.get_username()
+        result = perform_action(action, {}, at=clock.now(), by=by, reason=reason)
+        body = {"command": command, "enqueued": result.changed, "detail": result.message}
+        return Response(body, status=HTTPStatus.ACCEPTED)

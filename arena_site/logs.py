@@ -1,16 +1,16 @@
-"""Logs for machines: one JSON object a line, with whatever a caller put into `extra`."""
+"""Log formats: plain lines, or one JSON object per line that includes the fields of `extra`."""
 
 import json
 import logging
 from datetime import UTC, datetime
 
 FORMATS = ("line", "json")
-FLOORS = ("arena_site", "scoring", "agents", "cohorts", "markets")
-_OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+APPS = ("arena_site", "scoring", "agents", "cohorts", "markets")
+_STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-class JsonLines(logging.Formatter):
-    """A record as one line of JSON: time, level, logger, message, its own fields, and the traceback if there is one."""
+class JsonFormatter(logging.Formatter):
+    """One JSON object per record: time, level, logger, message, extra fields, and the traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -18,7 +18,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **{name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD},
+            **{name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES},
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -26,26 +26,26 @@ class JsonLines(logging.Formatter):
 
 
 def configuration(form: str) -> dict[str, object]:
-    """Django's LOGGING for a format: `line` says what went wrong, `json` each step of our own code as well."""
+    """Django's LOGGING for a format: `line` logs warnings, `json` also the steps of our own apps."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
             "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
-            "json": {"()": JsonLines},
+            "json": {"()": JsonFormatter},
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form}},
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
-            # Retries are no news; what they could not mend is reported by whoever asked.
+            # Retries are routine; callers report what still failed.
             "stamina": {"level": "ERROR"},
-            **({floor: {"level": "INFO"} for floor in FLOORS} if form == "json" else {}),
+            **({app: {"level": "INFO"} for app in APPS} if form == "json" else {}),
         },
     }
 
 
 def form(text: str) -> str:
-    """A format's name. Raises ValueError for anything else."""
+    """Parses the name of a format."""
     if text.lower() not in FORMATS:
         raise ValueError(f"must be one of {', '.join(FORMATS)}")
     return text.lower()

@@ -1,4 +1,4 @@
-"""What the doors themselves keep."""
+"""Tables of the site itself: rate limits, the audit log, operators' tokens, workers and notices."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,26 +11,25 @@ from django.db.models import F, Q
 from markets.models import Alert
 
 
-class Tally(models.Model):
-    """How often one client did one thing in one window of time; of no use once the window has ended."""
+class RateLimitCounter(models.Model):
+    """A client's attempts within a time window of a rate limit; deleted after the window has ended."""
 
-    thing = models.CharField(max_length=20)
+    limit_name = models.CharField(max_length=20)
     client = models.CharField(max_length=50)
-    ends = models.BigIntegerField(db_index=True, help_text="End of the window, in seconds since 1970.")
+    window_end = models.BigIntegerField(db_index=True, help_text="In seconds since 1970.")
     count = models.BigIntegerField()
 
     class Meta:
-        verbose_name_plural = "tallies"
         constraints = [
-            models.UniqueConstraint(fields=["thing", "client", "ends"], name="one_tally_per_thing_client_and_window")
+            models.UniqueConstraint(fields=["limit_name", "client", "window_end"], name="one_counter_per_window")
         ]
 
     def __str__(self) -> str:
-        return f"{self.thing} by {self.client}: {self.count}"
+        return f"{self.limit_name} by {self.client}: {self.count}"
 
 
 class AuditEntry(models.Model):
-    """One act of an operator, or one that was refused: who, when, why, and what it changed. Written once, for ever."""
+    """An operator's action or a refused attempt, with its reason and its effect. Append-only."""
 
     class Result(models.TextChoices):
         DONE = "done"
@@ -39,13 +38,13 @@ class AuditEntry(models.Model):
 
     at = models.DateTimeField(help_text="On the real clock.", db_index=True)
     by = models.CharField(max_length=150, help_text="The name of the account.")
-    act = models.CharField(max_length=40)
-    target = models.CharField(max_length=200, blank=True, help_text="What it was done to.")
-    path = models.CharField(max_length=200, blank=True, help_text="Where that is in the admin.")
+    action = models.CharField(max_length=40)
+    target = models.CharField(max_length=200, blank=True, help_text="The rows that it concerned.")
+    path = models.CharField(max_length=200, blank=True, help_text="The target's page in the admin.")
     reason = models.TextField(blank=True)
     result = models.CharField(max_length=10, choices=Result.choices)
-    message = models.TextField(blank=True, help_text="What the operator was told.")
-    asked: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder, help_text="The form as it was sent.")
+    message = models.TextField(blank=True, help_text="The response to the operator.")
+    form_data: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
     before: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
     after: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
 
@@ -53,40 +52,40 @@ class AuditEntry(models.Model):
         verbose_name_plural = "audit log"
         default_permissions = ("view",)
         permissions = [
-            ("run_jobs", "Can have jobs run, tasks retried and archives built"),
-            ("settle_markets", "Can settle and cancel markets by hand, and reverse a settlement"),
-            ("tend_schedules", "Can pause and resume schedules"),
+            ("run_jobs", "Can run jobs, retry tasks and build archives"),
+            ("settle_markets", "Can settle and cancel markets manually, and reverse a settlement"),
+            ("manage_schedules", "Can pause and resume schedules"),
             ("acknowledge_alerts", "Can acknowledge alerts"),
             ("withdraw_families", "Can withdraw families from future cohorts"),
-            ("keep_tokens", "Can make and revoke operators' API tokens"),
+            ("manage_tokens", "Can create and revoke operators' API tokens"),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(result="refused") | ~Q(reason=""), name="an_act_has_a_reason"),
+            models.CheckConstraint(condition=Q(result="refused") | ~Q(reason=""), name="action_has_reason"),
         ]
-        indexes = [models.Index(fields=["act", "-at"], name="audit_by_act_and_time")]
+        indexes = [models.Index(fields=["action", "-at"], name="audit_by_action_and_time")]
         ordering = ["-at", "-pk"]
 
     def __str__(self) -> str:
-        return f"{self.act} by {self.by}, {self.result}"
+        return f"{self.action} by {self.by}, {self.result}"
 
 
 class OperatorToken(models.Model):
-    """Leave for a program to do one thing over the API in an operator's name. The token is kept as a hash alone."""
+    """A token by which a program does one thing over the API in an operator's name, stored as a hash."""
 
     class Scope(models.TextChoices):
-        EXPORTS = "exports", "have archives built"
-        JOBS = "jobs", "have jobs run"
+        EXPORTS = "exports", "build archives"
+        JOBS = "jobs", "run jobs"
 
     class State(models.TextChoices):
-        LIVE = "live"
+        ACTIVE = "active"
         EXPIRED = "expired"
         REVOKED = "revoked"
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="operator_tokens")
-    name = models.CharField(max_length=60, help_text="What uses it.")
+    name = models.CharField(max_length=60, help_text="The program that uses it.")
     scope = models.CharField(max_length=10, choices=Scope.choices)
     token_sha256 = models.CharField(max_length=64, unique=True)
-    made_at = models.DateTimeField(help_text="On the real clock, as all times of a token.")
+    created_at = models.DateTimeField(help_text="On the real clock, as all times of a token.")
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
@@ -94,8 +93,8 @@ class OperatorToken(models.Model):
     class Meta:
         default_permissions = ("view",)
         constraints = [
-            models.UniqueConstraint(fields=["name"], condition=Q(revoked_at=None), name="one_token_in_force_per_name"),
-            models.CheckConstraint(condition=Q(expires_at__gt=F("made_at")), name="a_token_expires_after_it_was_made"),
+            models.UniqueConstraint(fields=["name"], condition=Q(revoked_at=None), name="one_active_token_per_name"),
+            models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_after_creation"),
         ]
         ordering = ["-pk"]
 
@@ -105,16 +104,15 @@ class OperatorToken(models.Model):
     def state(self, now: datetime) -> str:
         if self.revoked_at is not None:
             return self.State.REVOKED
-        return self.State.EXPIRED if self.expires_at is not None and self.expires_at <= now else self.State.LIVE
+        return self.State.EXPIRED if self.expires_at is not None and self.expires_at <= now else self.State.ACTIVE
 
 
 class Worker(models.Model):
-    """A machine whose worker waits at the queue, and when it last did."""
+    """The heartbeat of a machine that runs a worker."""
 
-    GONE_AFTER = timedelta(minutes=2)
-    """One that has not been seen for so long is not there."""
+    LOST_AFTER = timedelta(minutes=2)
 
-    name = models.CharField(max_length=100, unique=True, help_text="The machine's.")
+    name = models.CharField(max_length=100, unique=True, help_text="The machine's host name.")
     seen_at = models.DateTimeField(help_text="On the real clock.")
 
     class Meta:
@@ -124,12 +122,12 @@ class Worker(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def is_there(self, now: datetime) -> bool:
-        return self.seen_at > now - self.GONE_AFTER
+    def is_alive(self, now: datetime) -> bool:
+        return self.seen_at > now - self.LOST_AFTER
 
 
 class Notice(models.Model):
-    """An alert on its way out by one channel: tried until it is sent, sent once."""
+    """The delivery of an alert by one channel: retried until it succeeds, sent once."""
 
     class Channel(models.TextChoices):
         MAIL = "mail"
@@ -140,7 +138,7 @@ class Notice(models.Model):
     tries = models.PositiveSmallIntegerField(default=0)
     next_try_at = models.DateTimeField(help_text="On the real clock.")
     sent_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True, help_text="What the last try came to.")
+    error = models.TextField(blank=True, help_text="Of the last try.")
 
     class Meta:
         default_permissions = ("view",)

@@ -1,11 +1,10 @@
-"""Alerts on their way out, by mail and by webhook: each sent once, tried until it is, whatever else fails."""
+"""Delivery of alerts by mail and webhook: each is retried until it is sent, and sent once."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-import httpx
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db.models import F, QuerySet
@@ -14,7 +13,7 @@ from arena_site.models import Notice
 from markets.models import Alert
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
-"""Between two tries; it doubles."""
+"""The pause between two tries doubles from the first to the longest."""
 TIMEOUT_S = 20
 SUBJECT = 120
 
@@ -28,18 +27,18 @@ class NoticeReport:
 
 
 def channels() -> list[str]:
-    """The ways out that the settings name."""
+    """The channels that the settings configure."""
     named = {Notice.Channel.MAIL: settings.ARENA_ALERT_EMAIL, Notice.Channel.WEBHOOK: settings.ARENA_ALERT_WEBHOOK}
     return [channel for channel, to in named.items() if to]
 
 
-def notices_wait(*, now: datetime) -> bool:
-    """Is there anything to send?"""
+def has_unsent_notices(*, now: datetime) -> bool:
+    """Whether any alert is due on any channel."""
     return any(_new(channel).exists() for channel in channels()) or _due(now).exists()
 
 
-def notices_send(*, now: datetime) -> NoticeReport:
-    """Sends each open alert by each channel that has not had it yet."""
+def send_notices(*, now: datetime) -> NoticeReport:
+    """Sends each open alert by each configured channel that has not delivered it."""
     report = NoticeReport()
     for channel in channels():
         new = [Notice(alert=alert, channel=channel, next_try_at=now) for alert in _new(channel)]
@@ -58,24 +57,28 @@ def _due(now: datetime) -> QuerySet[Notice]:
 
 
 def _send(notice: Notice, now: datetime, report: NoticeReport) -> None:
-    # Taken before it is sent: of two workers one sends, and what dies on the way is tried again after the pause.
+    # Claimed before it is sent, so that one of two workers sends; after a crash it is retried when the pause ends.
     pause = min(FIRST_PAUSE * 2**notice.tries, LONGEST_PAUSE)
-    mine = Notice.objects.filter(pk=notice.pk, tries=notice.tries, sent_at=None)
-    if not mine.update(tries=F("tries") + 1, next_try_at=now + pause):
+    claim = Notice.objects.filter(pk=notice.pk, tries=notice.tries, sent_at=None)
+    if not claim.update(tries=F("tries") + 1, next_try_at=now + pause):
         return
+    import httpx  # loads rich and click
+
     try:
-        WAYS[notice.channel](notice.alert)
+        SENDERS[notice.channel](notice.alert)
     except (OSError, httpx.HTTPError) as error:
-        why = _why(error)
-        Notice.objects.filter(pk=notice.pk).update(error=why)
-        report.failures.append(f"{notice.channel}: alert {notice.alert_id} was not sent: {why}")
+        reason = _describe(error)
+        Notice.objects.filter(pk=notice.pk).update(error=reason)
+        report.failures.append(f"{notice.channel}: alert {notice.alert_id} was not sent: {reason}")
         return
     Notice.objects.filter(pk=notice.pk).update(sent_at=now, error="")
     report.sent += 1
 
 
-def _why(error: Exception) -> str:
-    """What went wrong, without the address: a webhook's is a secret."""
+def _describe(error: Exception) -> str:
+    """The fault without the address, which for a webhook is a secret."""
+    import httpx
+
     if isinstance(error, httpx.HTTPStatusError):
         return f"HTTP {error.response.status_code}"
     return type(error).__name__
@@ -88,14 +91,16 @@ def _mail(alert: Alert) -> None:
 
 
 def _post(alert: Alert) -> None:
-    said = {
+    import httpx
+
+    payload = {
         "text": alert.message,
         "kind": alert.kind,
         "subject": alert.subject,
         "raised_at": alert.raised_at.isoformat(),
     }
     key = {"Idempotency-Key": f"alert-{alert.pk}"}
-    httpx.post(str(settings.ARENA_ALERT_WEBHOOK), json=said, headers=key, timeout=TIMEOUT_S).raise_for_status()
+    httpx.post(str(settings.ARENA_ALERT_WEBHOOK), json=payload, headers=key, timeout=TIMEOUT_S).raise_for_status()
 
 
-WAYS: dict[str, Callable[[Alert], None]] = {Notice.Channel.MAIL: _mail, Notice.Channel.WEBHOOK: _post}
+SENDERS: dict[str, Callable[[Alert], None]] = {Notice.Channel.MAIL: _mail, Notice.Channel.WEBHOOK: _post}

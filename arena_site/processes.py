@@ -1,4 +1,4 @@
-"""A small process tree: starts commands side by side, stops them one by one, cleanly."""
+"""A small process tree: starts commands side by side and stops them cleanly."""
 
 import os
 import signal
@@ -12,15 +12,15 @@ from types import FrameType
 from django.conf import settings
 
 PATIENCE_S = 25
-"""How long a process may take to stop before it is killed."""
+"""The time that a process may take to stop before it is killed."""
 POLL_S = 0.2
 
 
-class Stop(Exception):
-    """Somebody asked us to stop."""
+class StopRequested(Exception):
+    """A SIGTERM or SIGINT."""
 
 
-def manage(*arguments: str) -> list[str]:
+def manage_command(*arguments: str) -> list[str]:
     return [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
 
 
@@ -62,10 +62,10 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Turns SIGTERM and SIGINT into `Stop` while the block runs."""
+    """Turns SIGTERM and SIGINT into `StopRequested` while the block runs."""
 
     def raise_stop(signum: int, frame: FrameType | None) -> None:
-        raise Stop
+        raise StopRequested
 
     before = {name: signal.signal(name, raise_stop) for name in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -1,17 +1,21 @@
-"""What the OpenAPI description says of all endpoints alike: headers, examples, and which fields may be left out."""
+"""The OpenAPI schema: its views, and the headers, examples and optional fields that all endpoints share."""
 
 from threading import Lock
 from typing import Any, ClassVar
 
+from csp.decorators import csp_update
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from drf_spectacular.views import SpectacularAPIView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from markets.rest import PROBLEM, Rows
+from markets.foundation.rest import PROBLEM_SCHEMA, ReadOnlyViewSet
 
 HEADERS = {
-    "ETag": ("The version of this answer; sent back as `If-None-Match`, it gets a 304 while nothing is new.", "string"),
-    "Last-Modified": ("When anything may last have changed; left out while a job is at work.", "string"),
+    "ETag": (
+        "The version of this response; sent back as `If-None-Match`, it gets a 304 while nothing has changed.",
+        "string",
+    ),
+    "Last-Modified": ("When anything may last have changed; absent while a job is running.", "string"),
     "Retry-After": ("Seconds to wait.", "integer"),
 }
 EXAMPLES: dict[str, Any] = {
@@ -37,89 +41,94 @@ EXAMPLES: dict[str, Any] = {
     "return_ci": [-2.5, 9.0],
     "rank": 1,
 }
-BY_FORMAT = {"date-time": "2026-03-08T00:05:00Z", "decimal": "1250.00", "uri": "/api/v1/trades/?page=2"}
+EXAMPLES_BY_FORMAT = {"date-time": "2026-03-08T00:05:00Z", "decimal": "1250.00", "uri": "/api/v1/trades/?page=2"}
 
 
-class Description(SpectacularAPIView):
-    """The description of the API: put together once for a process, since it changes with the code alone."""
+class CachedSchemaView(SpectacularAPIView):
+    """The schema, generated once per process, since only the code can change it."""
 
-    _kept: ClassVar[dict[str, bytes]] = {}
-    """As it is sent, by media type."""
-    _making = Lock()
-    """drf-spectacular loads what it knows of other packages in place: two threads at once break it."""
+    _rendered: ClassVar[dict[str, bytes]] = {}
+    """By media type."""
+    _generator_lock = Lock()
+    """drf-spectacular loads its extensions in place, which two threads at once would break."""
 
     def _get_schema_response(self, request: Any) -> HttpResponseBase:
         if request.GET.keys() - {"format"}:
             return super()._get_schema_response(request)  # type: ignore[no-any-return]
         renderer = request.accepted_renderer
-        with self._making:
-            if renderer.media_type not in self._kept:
-                described = super()._get_schema_response(request).data
-                self._kept[renderer.media_type] = renderer.render(described, renderer.media_type, {})
+        with self._generator_lock:
+            if renderer.media_type not in self._rendered:
+                data = super()._get_schema_response(request).data
+                self._rendered[renderer.media_type] = renderer.render(data, renderer.media_type, {})
         filename = self._get_filename(request, None)
         charset = f"; charset={renderer.charset}" if renderer.charset else ""
         return HttpResponse(
-            self._kept[renderer.media_type],
+            self._rendered[renderer.media_type],
             content_type=f"{renderer.media_type}{charset}",
             headers={"Content-Disposition": f'inline; filename="{filename}"'},
         )
 
 
-def completed(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """The description with all of that in it: a post-processing hook of drf-spectacular."""
+schema = CachedSchemaView.as_view()
+# Swagger UI's stylesheet holds the images of its buttons.
+docs = csp_update({"img-src": ["data:"]})(SpectacularSwaggerSplitView.as_view(url_name="schema", throttle_classes=[]))
+
+
+def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Post-processing hook of drf-spectacular: adds the shared headers, examples and the problem schema."""
     schemas = result["components"]["schemas"]
     result["components"]["headers"] = {
         name: {"description": text, "schema": {"type": kind}} for name, (text, kind) in HEADERS.items()
     }
     for operations in result["paths"].values():
         for operation in operations.values():
-            _name_headers(operation["responses"])
-            _share_problem(operation["responses"])
-    schemas["Problem"] = PROBLEM
-    for schema in schemas.values():
-        _give_examples(schema)
-        if "oneOf" in schema and all("$ref" in kind for kind in schema["oneOf"]):
-            schema["anyOf"] = schema.pop("oneOf")  # with fields left out, a row may look like either
-    for name in _thinned(generator):
-        # `fields` may leave out any of them.
+            _add_headers(operation["responses"])
+            _reference_problem(operation["responses"])
+    schemas["Problem"] = PROBLEM_SCHEMA
+    for component in schemas.values():
+        _add_examples(component)
+        if "oneOf" in component and all("$ref" in kind for kind in component["oneOf"]):
+            component["anyOf"] = component.pop("oneOf")  # with fields left out, a row may match both
+    for name in _components_with_fields(generator):
+        # The parameter `fields` may leave out any of them.
         schemas[name].pop("required", None)
     return result
 
 
-def _name_headers(responses: dict[str, Any]) -> None:
+def _add_headers(responses: dict[str, Any]) -> None:
     named = {"200": ("ETag", "Last-Modified"), "304": ("ETag", "Last-Modified"), "429": ("Retry-After",)}
     for status, names in named.items():
         if status in responses:
             responses[status]["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _share_problem(responses: dict[str, Any]) -> None:
+def _reference_problem(responses: dict[str, Any]) -> None:
     for response in responses.values():
         for content in response.get("content", {}).values():
-            if content.get("schema") == PROBLEM:
+            if content.get("schema") == PROBLEM_SCHEMA:
                 content["schema"] = {"$ref": "#/components/schemas/Problem"}
 
 
-def _give_examples(schema: dict[str, Any]) -> None:
-    for name, described in schema.get("properties", {}).items():
-        types = described.get("type", [])
-        example = EXAMPLES.get(name, BY_FORMAT.get(described.get("format", "")))
-        if example is not None and _is_one(example, [types] if isinstance(types, str) else types):
-            described["examples"] = [example]
+def _add_examples(component: dict[str, Any]) -> None:
+    for name, field in component.get("properties", {}).items():
+        types = field.get("type", [])
+        example = EXAMPLES.get(name, EXAMPLES_BY_FORMAT.get(field.get("format", "")))
+        if example is not None and _matches_type(example, [types] if isinstance(types, str) else types):
+            field["examples"] = [example]
 
 
-def _is_one(example: Any, types: list[str]) -> bool:
+def _matches_type(example: Any, types: list[str]) -> bool:
     kinds = {str: "string", int: "integer", float: "number", list: "array"}
     return kinds[type(example)] in types
 
 
-def _thinned(generator: Any) -> set[str]:
-    """Names of the components whose fields `fields` can choose."""
+def _components_with_fields(generator: Any) -> set[str]:
+    """Names of the components of endpoints with the parameter `fields`."""
     rows = set()
     for _, _, _, view in generator._get_paths_and_endpoints():
-        if getattr(view, "thins", False):
+        if getattr(view, "takes_fields", False):
             serializers = [view.serializer_class, *getattr(view, "other_serializer_classes", ())]
-            if isinstance(view, Rows) and view.detail_serializer_class:
+            if isinstance(view, ReadOnlyViewSet) and view.detail_serializer_class:
                 serializers.append(view.detail_serializer_class)
             rows |= {serializer.__name__.removesuffix("Serializer") for serializer in serializers}
     return rows

@@ -55,6 +55,7 @@ ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_
 # --- Django ----------------------------------------------------------------------------------------------
 
 DATABASES = {"default": conf.read(env, "DATABASE_URL", f"sqlite:///{BASE_DIR / 'db.sqlite3'}", conf.database)}
+CACHES = {"default": conf.read(env, "CACHE_URL", "", conf.cache)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -62,7 +63,7 @@ LANGUAGE_CODE = "en-us"
 USE_I18N = False
 
 INSTALLED_APPS = [
-    "arena_site.desk.apps.DeskConfig",
+    "arena_site.dashboard.apps.DashboardConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -76,6 +77,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "django_q",
     "csp",
+    "corsheaders",
     "markets",
     "cohorts",
     "agents",
@@ -83,13 +85,15 @@ INSTALLED_APPS = [
     "arena_site",
 ]
 MIDDLEWARE = [
+    "corsheaders.middleware.CorsMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "arena_site.static_files.StaticFiles",
-    # Versions are told before compression changes the bytes.
+    "arena_site.static_files.CompressedStaticFiles",
+    # ETags are computed before compression changes the bytes.
     "arena_site.delivery.Compression",
-    "arena_site.kept.KeptAnswers",
+    "arena_site.delivery.ConditionalReads",
+    "arena_site.cached_responses.CachedResponses",
     "arena_site.delivery.ApiReads",
-    "arena_site.headers.Permissions",
+    "arena_site.permissions_policy.PermissionsPolicy",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -105,8 +109,8 @@ TEMPLATES = [
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [BASE_DIR / "templates" / "pages"],
         "OPTIONS": {
-            "environment": "arena_site.jinja.environment",
-            "context_processors": ["arena_site.pages.is_demo"],
+            "environment": "arena_site.pages.environment.environment",
+            "context_processors": ["arena_site.pages.views.site.is_demo"],
         },
     },
     {
@@ -145,17 +149,25 @@ CONTENT_SECURITY_POLICY = {
         "object-src": [NONE],
     }
 }
+# Any site may read the API, but for the submissions: those are for one agent alone.
+CORS_URLS_REGEX = r"^/api/(?!v1/submissions/)"
+CORS_ALLOW_ALL_ORIGINS = True
+CORS_ALLOW_METHODS = ("GET", "HEAD", "OPTIONS")
+CORS_ALLOW_HEADERS = ("accept", "if-none-match", "if-modified-since")
+CORS_EXPOSE_HEADERS = ("ETag", "Last-Modified", "Link", "Retry-After")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = ARENA_HTTPS
 SESSION_COOKIE_SECURE = ARENA_HTTPS
-# A night's shift; a browser that is closed forgets it sooner.
+# A night's shift; closing the browser ends the session sooner.
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 CSRF_COOKIE_SECURE = ARENA_HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if ARENA_HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = ARENA_HTTPS
-SECURE_HSTS_PRELOAD = ARENA_HTTPS
+SECURE_HSTS_INCLUDE_SUBDOMAINS = conf.read(env, "ARENA_HSTS_SUBDOMAINS", "false", conf.flag)
+SECURE_HSTS_PRELOAD = conf.read(env, "ARENA_HSTS_PRELOAD", "false", conf.flag)
+# Both are off by default: the operator decides them for the whole domain.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ARENA_TRUSTED_PROXIES else None
 
 _mail = conf.read(env, "EMAIL_URL", "smtp://localhost:25", conf.mail_server)
@@ -170,7 +182,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_THROTTLE_CLASSES": ["arena_site.limits.PerClient"],
+    "DEFAULT_THROTTLE_CLASSES": ["arena_site.limits.ClientRateThrottle"],
     "EXCEPTION_HANDLER": "arena_site.api.problem",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": True,
@@ -189,7 +201,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "arena_site.schema.completed",
+        "arena_site.schema.add_shared_parts",
     ],
     "ENUM_NAME_OVERRIDES": {
         "MarketSource": "markets.models.Market.Source",
@@ -213,13 +225,13 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
-# A doorbell, not a ledger: messages name a job, truth lives in our rows. A decision run may take hours
-# (seven models, each up to its time-out, several cohorts), so nothing is handed out twice before a day is over.
+# Messages only name a job; the truth is in our rows. A decision run may take hours (seven models, each up to its
+# time-out, several cohorts), so no message is delivered twice within a day.
 Q_CLUSTER = {
     "name": "arena",
     "orm": "default",
-    # Rings the schedules instead of the guard, which a clock set back would put to sleep.
-    "broker_class": "arena_site.doorbell.Doorbell",
+    # Runs the scheduler instead of the guard process, which sleeps through a clock that is set back.
+    "broker_class": "arena_site.scheduler.SchedulerBroker",
     "scheduler": False,
     "workers": 3,
     "timeout": 6 * 3600,

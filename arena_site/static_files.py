@@ -1,4 +1,4 @@
-"""Static files, compressed: WhiteNoise looks for a compressed twin beside each file, and there is none to collect."""
+"""Compressed static files without collectstatic: WhiteNoise only serves compressed files found on disk."""
 
 import gzip
 from functools import lru_cache
@@ -12,16 +12,13 @@ from django.utils.http import parse_http_date_safe
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 COMPRESSIBLE = (".css", ".js", ".mjs", ".svg", ".json", ".map", ".txt")
-LEAST = 1000
-"""Bytes below which compressing gains nothing."""
-MOST_KEPT = 100
+MIN_BYTES = 1000
+"""Smaller files gain nothing from compression."""
+MAX_CACHED_FILES = 100
 
 
-class StaticFiles(WhiteNoiseMiddleware):
-    """Sends files of text compressed to who takes them so; each process compresses a file once, when it is first asked.
-
-    Files are the packages' own, nothing secret is beside them, so their length may be known.
-    """
+class CompressedStaticFiles(WhiteNoiseMiddleware):
+    """Serves text files with gzip where the client accepts it; each process compresses a file at its first request."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
@@ -32,7 +29,7 @@ class StaticFiles(WhiteNoiseMiddleware):
         patch_vary_headers(response, ["Accept-Encoding"])
         wanted = "gzip" in request.META.get("HTTP_ACCEPT_ENCODING", "")
         length = int(response.get("Content-Length") or 0)
-        if request.method != "GET" or response.status_code != HTTPStatus.OK or not wanted or length < LEAST:
+        if request.method != "GET" or response.status_code != HTTPStatus.OK or not wanted or length < MIN_BYTES:
             return response
         body = _compressed(path, parse_http_date_safe(response["Last-Modified"]))
         headers = {name: value for name, value in response.items() if name.lower() != "content-length"}
@@ -40,7 +37,7 @@ class StaticFiles(WhiteNoiseMiddleware):
         return HttpResponse(body, headers=headers | {"Content-Encoding": "gzip", "Content-Length": str(len(body))})
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MAX_CACHED_FILES)
 def _compressed(path: Path, changed: int | None) -> bytes:
-    """The file as it is since it was last changed."""
+    """The compressed file; `changed` invalidates the cache."""
     return gzip.compress(path.read_bytes(), mtime=0)

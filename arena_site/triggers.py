@@ -1,10 +1,10 @@
-"""What of this floor is on record: what operators did."""
+"""Record guards of this app's tables: the audit log."""
 
 from collections.abc import Iterator
 
 from arena_site.models import AuditEntry
-from markets.guards import Trigger, for_ever
+from markets.foundation.guards import Trigger, append_only
 
 
 def triggers() -> Iterator[Trigger]:
-    yield from for_ever(AuditEntry)
+    yield from append_only(AuditEntry)

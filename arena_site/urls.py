@@ -1,14 +1,18 @@
-"""Every door of the arena."""
+"""All URLs of the site."""
 
 from django.contrib import admin
 from django.urls import include, path
 
-from arena_site.logins import login
+from arena_site import health
+from arena_site.login_throttle import login
 
 urlpatterns = [
     path("admin/login/", login),
     path("admin/", admin.site.urls),
     path("api/", include("arena_site.urls_api")),
-    path("", include("arena_site.urls_pages")),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.metrics, name="metrics"),
+    path("", include("arena_site.pages.urls")),
 ]
-handler500 = "arena_site.pages.server_error"
+handler500 = "arena_site.pages.views.site.server_error"

@@ -1,4 +1,4 @@
-"""The door for web servers. A production server does not start without a secret key."""
+"""The WSGI entry point. A production server does not start without a secret key."""
 
 import os
 
@@ -7,11 +7,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-from arena_site.garbage import keep_what_is_loaded
+from arena_site.gc_tuning import freeze_loaded_objects
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena_site.settings")
 if not (settings.SECRET_KEY_IS_SET or settings.DEBUG):
     raise ImproperlyConfigured("SECRET_KEY is not set: put SECRET_KEY=<50 random characters> into .env")
 application = get_wsgi_application()
-get_resolver().url_patterns  # noqa: B018 - loads pages and the maths behind them now, not while a visitor waits
-keep_what_is_loaded()
+get_resolver().url_patterns  # noqa: B018 - imports the views now rather than at the first request
+freeze_loaded_objects()

@@ -1,4 +1,4 @@
-"""Methodologies, cohorts and missed weeks, for the operator."""
+"""Admin of methodologies, cohorts and missed weeks."""
 
 from typing import Any
 
@@ -7,18 +7,19 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from cohorts.admin_form import MethodologyForm, differences
+from cohorts.forms import MethodologyForm, differences
 from cohorts.models import Cohort, Methodology, MissedWeek
-from markets.quick_lists import QuickAdmin
+from cohorts.services import delete_methodology, save_methodology
+from markets.foundation.admin.readonly import ReadOnlyAdmin
 
 CONFIRMED = "_differences_seen"
 
 
 @admin.register(Methodology)
 class MethodologyAdmin(admin.ModelAdmin):
-    """A version can be written until a cohort uses it; from then on it is only read, and copied into a new one.
+    """Methodology versions: editable until a cohort uses them, copied to make a new one.
 
-    Before anything is saved, the differences to the version it was copied from are shown and confirmed.
+    Saving first shows the differences to the stored or copied version, which must be confirmed.
     """
 
     form = MethodologyForm
@@ -33,25 +34,25 @@ class MethodologyAdmin(admin.ModelAdmin):
         css = {"all": ["arena/admin.css"]}
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """The version that is copied, else the one that new cohorts get; but for what must be its own."""
+        """The values of the copied or current version, without those that must be unique to a version."""
         source = _source(request)
-        own = ("id", "version", "published_at")
-        return {f.name: getattr(source, f.name) for f in Methodology._meta.concrete_fields if f.name not in own}
+        unique = ("id", "version", "published_at")
+        return {f.name: getattr(source, f.name) for f in Methodology._meta.concrete_fields if f.name not in unique}
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         if request.method == "POST" and CONFIRMED not in request.POST:
-            found = self.get_object(request, object_id) if object_id else None  # type: ignore[arg-type]
-            allowed = self.has_change_permission(request, found) if object_id else self.has_add_permission(request)
-            before = found or _source(request)
-            kept = Methodology.objects.get(pk=before.pk)
-            form = self.get_form(request, found, change=bool(object_id))(request.POST, instance=found)
+            edited = self.get_object(request, object_id) if object_id else None  # type: ignore[arg-type]
+            allowed = self.has_change_permission(request, edited) if object_id else self.has_add_permission(request)
+            # Loaded again, because the form writes to `edited`.
+            before = Methodology.objects.get(pk=(edited or _source(request)).pk)
+            form = self.get_form(request, edited, change=bool(object_id))(request.POST, instance=edited)
             if allowed and form.is_valid():
-                return self._to_confirm(request, kept, form.instance)
+                return self._confirm_differences(request, before, form.instance)
         return super().changeform_view(request, object_id, form_url, extra_context)
 
-    def _to_confirm(self, request: HttpRequest, before: Methodology, after: Methodology) -> HttpResponse:
+    def _confirm_differences(self, request: HttpRequest, before: Methodology, after: Methodology) -> HttpResponse:
         context = {
             "title": f"{after.version}: what differs from {before.version}",
             "opts": self.opts,
@@ -68,6 +69,12 @@ class MethodologyAdmin(admin.ModelAdmin):
         page = "admin/cohorts/methodology/differences.html"
         return TemplateResponse(request, page, self.admin_site.each_context(request) | context)
 
+    def save_model(self, request: HttpRequest, obj: Methodology, form: Any, change: bool) -> None:
+        save_methodology(obj)
+
+    def delete_model(self, request: HttpRequest, obj: Methodology) -> None:
+        delete_methodology(obj)
+
     def has_change_permission(self, request: HttpRequest, obj: Methodology | None = None) -> bool:
         return super().has_change_permission(request, obj) and not _in_use(obj)
 
@@ -76,10 +83,10 @@ class MethodologyAdmin(admin.ModelAdmin):
 
 
 def _source(request: HttpRequest) -> Methodology:
-    """The version that a new one is copied from."""
+    """The version that a new one is copied from: the one in `?copy=`, else the current one."""
     number = request.GET.get("copy", "")
-    named = Methodology.objects.filter(pk=number).first() if number.isascii() and number.isdigit() else None
-    return named or Methodology.objects.current()
+    chosen = Methodology.objects.filter(pk=number).first() if number.isascii() and number.isdigit() else None
+    return chosen or Methodology.objects.current()
 
 
 def _in_use(methodology: Methodology | None) -> bool:
@@ -87,7 +94,7 @@ def _in_use(methodology: Methodology | None) -> bool:
 
 
 @admin.register(Cohort)
-class CohortAdmin(QuickAdmin):
+class CohortAdmin(ReadOnlyAdmin):
     list_display = ("number", "week_start", "methodology", "status", "agents", "started_at", "completed_at")
     list_filter = ("status", "methodology")
     search_fields = ("=number",)
@@ -95,7 +102,7 @@ class CohortAdmin(QuickAdmin):
     ordering = ("-number",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Cohort]:
-        # Prefetched, not joined: every row would carry the methodology's prompts.
+        # Prefetched: a join would repeat the methodology's prompts in every row.
         return super().get_queryset(request).prefetch_related("methodology").annotate(agent_count=Count("agents"))
 
     def agents(self, cohort: Any) -> int:
@@ -103,7 +110,7 @@ class CohortAdmin(QuickAdmin):
 
 
 @admin.register(MissedWeek)
-class MissedWeekAdmin(QuickAdmin):
+class MissedWeekAdmin(ReadOnlyAdmin):
     list_display = ("week_start", "recorded_at", "reason")
     search_fields = ("reason",)
     date_hierarchy = "week_start"

@@ -1,4 +1,4 @@
-"""Methodology versions, and the weekly cohorts that play by them."""
+"""Methodology versions, weekly cohorts, and missed weeks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from django.db import models
 from django.db.models import Q
 
 from cohorts import weeks
-from cohorts.forecasting import ForecastRules
-from markets.fields import MoneyField
+from cohorts.forecast_rules import ForecastRules
+from markets.foundation.fields import MoneyField
 from markets.pricing import PriceRule
 
 
 class MethodologyQuerySet(models.QuerySet["Methodology"]):
     def current(self) -> Methodology:
-        """The version that new cohorts get: the newest published one."""
+        """The newest published version, which new cohorts use."""
         newest = self.filter(published_at__isnull=False).order_by("-published_at", "-pk").first()
         if newest is None:
             raise Methodology.DoesNotExist("no methodology is published: run `manage.py migrate`")
@@ -32,7 +32,7 @@ class MethodologyQuerySet(models.QuerySet["Methodology"]):
 
 
 class Methodology(models.Model):
-    """Everything that a result depends on, as data. Once a cohort uses a version it can not change."""
+    """Everything that a result depends on, as data. A version can not change once a cohort uses it."""
 
     version = models.CharField(max_length=20, unique=True)
     title = models.CharField(max_length=200)
@@ -51,7 +51,7 @@ class Methodology(models.Model):
 
     temperature = models.FloatField()
     max_tokens = models.PositiveIntegerField()
-    reasoning = models.JSONField(help_text="As the gateway takes it, such as {'effort': 'medium'}.")
+    reasoning = models.JSONField(help_text="The gateway's parameter, such as {'effort': 'medium'}.")
     provider_routing = models.JSONField()
     system_prompt = models.TextField()
     user_prompt = models.TextField(help_text="A template with {portfolio}, {positions}, {awaiting} and {markets}.")
@@ -61,7 +61,7 @@ class Methodology(models.Model):
     midpoint_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
     maximum_spread = models.DecimalField(max_digits=5, decimal_places=4)
     gamma_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
-    rulings = models.JSONField(help_text="What this version rules beyond its sources, one sentence each.")
+    rulings = models.JSONField(help_text="Decisions of this version beyond its sources, one sentence each.")
     scoring = models.JSONField(help_text="Each published score and its formula.")
     forecast: Any = models.JSONField(
         default=dict, blank=True, help_text="The forecast protocol's rules and prompts; empty in versions without it."
@@ -85,7 +85,7 @@ class Methodology(models.Model):
 
     @property
     def bankruptcy_cash(self) -> Decimal:
-        """Below this much cash no bet is legal."""
+        """The cash below which no bet is legal."""
         return self.minimum_bet / self.maximum_bet_fraction
 
     def maximum_bet(self, cash: Decimal) -> Decimal:
@@ -93,7 +93,7 @@ class Methodology(models.Model):
         return cash * self.maximum_bet_fraction
 
     def maximum_bet_shown(self, cash: Decimal) -> Decimal:
-        """The largest legal bet in whole cents; zero where none is legal."""
+        """The largest legal bet in whole cents; zero if none is legal."""
         shown = self.maximum_bet(cash).quantize(Decimal("0.01"), rounding=ROUND_DOWN)
         return shown if shown >= self.minimum_bet else Decimal("0.00")
 
@@ -103,17 +103,17 @@ class Methodology(models.Model):
 
     @classmethod
     def frozen_fields(cls) -> list[models.Field]:
-        """All that a result depends on: everything but how the version is called and when it came out."""
+        """The fields that a result depends on: all but the title and the publication date."""
         return [field for field in cls._meta.concrete_fields if field.name not in ("id", "title", "published_at")]
 
     @property
     def forecast_rules(self) -> ForecastRules | None:
-        """How forecasts are asked for; None in versions of the trading protocol alone."""
+        """The rules of the forecast protocol; None in versions without it."""
         return ForecastRules.from_json(self.forecast) if self.forecast else None
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of all that a result depends on; what a version does not have leaves no mark in it."""
+        """Hash of all that a result depends on; an empty forecast protocol is left out of it."""
         frozen = {
             field.name: value if isinstance(field, models.JSONField) else str(value)
             for field in self.frozen_fields()
@@ -125,14 +125,14 @@ class Methodology(models.Model):
 
 class CohortQuerySet(models.QuerySet["Cohort"]):
     def active(self, at: datetime | None = None) -> CohortQuerySet:
-        """Cohorts still playing: now, or at the instant `at`."""
+        """Cohorts that are not completed: now, or at the instant `at`."""
         if at is None:
             return self.filter(status=Cohort.Status.ACTIVE)
         return self.filter(started_at__lte=at).filter(Q(completed_at=None) | Q(completed_at__gt=at))
 
 
 class Cohort(models.Model):
-    """One week's competition: one agent per family, from the same start under one methodology."""
+    """One week's competition: one agent per family, with equal starting balances, under one methodology."""
 
     class Status(models.TextChoices):
         ACTIVE = "active"
@@ -164,16 +164,16 @@ class Cohort(models.Model):
         return weeks.decision_week(self.week_start, at)
 
     def is_deciding(self, at: datetime) -> bool:
-        """Are its agents asked in the week that holds `at`?"""
+        """True if its agents decide in the week that contains `at`."""
         return 1 <= self.decision_week(at) <= self.methodology.decision_weeks
 
     @property
-    def deciding_ends_at(self) -> datetime:
+    def decisions_end_at(self) -> datetime:
         return self.week_start + self.methodology.decision_weeks * timedelta(weeks=1)
 
 
 class MissedWeek(models.Model):
-    """A week whose cohort the schedule could not start in time."""
+    """A week in which no cohort started in time."""
 
     week_start = models.DateTimeField(unique=True)
     recorded_at = models.DateTimeField()

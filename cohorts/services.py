@@ -1,31 +1,33 @@
-"""Writes of this floor: the catalogue brought to the size that the methodologies in play need; missed weeks."""
+"""Services of cohorts: syncing as many markets as the methodologies in use need, and recording missed weeks."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from cohorts.models import Cohort, Methodology, MissedWeek
 from cohorts.weeks import WEEK, week_start
+from markets.services.cache_versions import Scope, renewing
 from markets.services.sync import SyncReport, sync_markets
 from markets.sources.base import Catalogue
 from markets.sources.polymarket import Clob
 
 CATALOGUE_MARGIN = 1.5
-"""The catalogue is walked until it has half again the universe's size."""
-START_WITHIN = timedelta(hours=24)
-"""How late the schedule may start a week's cohort."""
+"""Markets synced for each place in the universe."""
+HOUR = timedelta(hours=1)
+MAX_START_DELAY = 24 * HOUR
+"""How late in its week a cohort may start."""
 
 
-def catalogue_sync(
+def sync_markets_in_play(
     *,
     catalogues: Sequence[Catalogue],
     clob: Clob,
     at: datetime,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> SyncReport:
-    """Syncs as many markets of each source as the largest universe in play needs, and all that are awaited."""
+    """Syncs as many markets of each source as the largest universe in use needs, and all tracked markets."""
     current = Methodology.objects.current()
-    in_play = Methodology.objects.filter(cohorts__status=Cohort.Status.ACTIVE).values_list("universe_size", flat=True)
-    size = max([current.universe_size, *in_play])
+    in_use = Methodology.objects.filter(cohorts__status=Cohort.Status.ACTIVE).values_list("universe_size", flat=True)
+    size = max([current.universe_size, *in_use])
     return sync_markets(
         catalogues=catalogues,
         clob=clob,
@@ -36,19 +38,32 @@ def catalogue_sync(
     )
 
 
-def weeks_missed(*, at: datetime) -> int:
-    """Records every week since the newest cohort that has none and is too old to start one; returns how many.
+def record_missed_weeks(*, at: datetime) -> int:
+    """Records the weeks since the newest cohort in which none started in time; returns how many.
 
-    Without any cohort the arena has not begun, and only the week of `at` counts.
+    Without any cohort only the week of `at` counts.
     """
     this_week = week_start(at)
     newest = Cohort.objects.order_by("-week_start").values_list("week_start", flat=True).first()
     week = newest + WEEK if newest is not None else this_week
     missed = 0
-    while week <= this_week and at >= week + START_WITHIN:
+    while week <= this_week and at >= week + MAX_START_DELAY:
         _, created = MissedWeek.objects.get_or_create(
-            week_start=week, defaults={"recorded_at": at, "reason": "nothing started its cohort within 24 hours"}
+            week_start=week,
+            defaults={"recorded_at": at, "reason": f"no cohort started within {MAX_START_DELAY // HOUR} hours"},
         )
         missed += created
         week += WEEK
     return missed
+
+
+def save_methodology(methodology: Methodology) -> None:
+    """Stores a new version, or one that no cohort uses yet."""
+    with renewing(Scope.COMPETITION):
+        methodology.save()
+
+
+def delete_methodology(methodology: Methodology) -> None:
+    """Deletes a version that no cohort uses."""
+    with renewing(Scope.COMPETITION):
+        methodology.delete()

@@ -1,9 +1,9 @@
-"""What of this floor is on record: a methodology once a cohort uses it, and what a cohort is."""
+"""Guards of cohorts, and of the methodologies that a cohort uses."""
 
 from collections.abc import Iterator
 
 from cohorts.models import Cohort, Methodology
-from markets.guards import CHANGED, Trigger, fixed, kept
+from markets.foundation.guards import CHANGED, Trigger, fixed, protected
 
 
 def triggers() -> Iterator[Trigger]:
@@ -16,6 +16,6 @@ def triggers() -> Iterator[Trigger]:
         name="methodology_in_use_is_frozen",
         message=f"a methodology that a cohort uses {CHANGED}",
     )
-    yield from kept(Methodology, used)
+    yield from protected(Methodology, used)
     yield fixed(Cohort, "number", "week_start", "methodology", "started_at")
-    yield from kept(Cohort)
+    yield from protected(Cohort)

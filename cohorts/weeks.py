@@ -1,4 +1,4 @@
-"""The arena's calendar: weeks that start on Sunday 00:00 UTC, and the grid that snapshots stand on."""
+"""The arena's calendar: weeks from Sunday 00:00 UTC, and the ten-minute grid of snapshots."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,13 +14,13 @@ def week_start(at: datetime) -> datetime:
     return midnight - timedelta(days=(midnight.weekday() - SUNDAY) % 7)
 
 
-def decision_week(cohort_start: datetime, at: datetime) -> int:
-    """Which week of a cohort `at` falls into: 1 in its first, 0 or less before it started."""
-    return (week_start(at) - cohort_start) // WEEK + 1
+def decision_week(start_cohort: datetime, at: datetime) -> int:
+    """The number of a cohort's week that contains `at`: 1 for the first, 0 or less before it started."""
+    return (week_start(at) - start_cohort) // WEEK + 1
 
 
 def grid_instant(at: datetime) -> datetime:
-    """`at`, taken down to the ten-minute grid."""
+    """The last grid instant at or before `at`."""
     at = at.astimezone(UTC)
     return at - (at - at.replace(hour=0, minute=0, second=0, microsecond=0)) % GRID
 

@@ -1,4 +1,4 @@
-"""Markets, prices, universes, runs and alerts, for the operator."""
+"""Admin of markets, prices, universes, questions, runs and alerts."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,30 +9,36 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from markets.list_filters import Look, days, looks
+from markets.foundation.admin.filters import FilterPreset, preset_filter, recent_days_filter
+from markets.foundation.admin.readonly import (
+    ReadOnlyAdmin,
+    ReadOnlyTabularInline,
+    changelist_link,
+    verbatim,
+    verbatim_json,
+)
 from markets.models import (
     Alert,
+    CacheVersion,
     Market,
     Outcome,
     PriceObservation,
     Question,
+    QuestionBatch,
     QuestionEntry,
     QuestionOption,
     QuestionSet,
-    QuestionSheet,
     Run,
     Universe,
     UniverseEntry,
 )
-from markets.quick_lists import QuickAdmin
-from markets.readonly import ReadOnlyAdmin, ReadOnlyTable, list_link, verbatim, verbatim_json
 
 
-def _waiting(rows: Any, now: datetime, *, hours: int) -> Any:
-    return rows.awaited().filter(status=Market.Status.CLOSED, closed_at__lte=now - timedelta(hours=hours))
+def _overdue(rows: Any, now: datetime, hours: int) -> Any:
+    return rows.tracked().filter(status=Market.Status.CLOSED, closed_at__lte=now - timedelta(hours=hours))
 
 
-class OutcomeTable(ReadOnlyTable):
+class OutcomeInline(ReadOnlyTabularInline):
     model = Outcome
     fields = ("index", "side", "name", "price", "price_at", "price_source", "price_stale", "quote", "bid", "ask")
 
@@ -41,21 +47,21 @@ class OutcomeTable(ReadOnlyTable):
 class MarketAdmin(ReadOnlyAdmin):
     list_display = ("question", "source", "kind", "status", "category", "volume", "closes_at", "winning_outcome")
     list_filter = (
-        looks(
-            Look("closed-24h", "closed over 24 hours, no end", lambda rows, now: _waiting(rows, now, hours=24)),
-            Look("closed-72h", "closed over 72 hours, no end", lambda rows, now: _waiting(rows, now, hours=72)),
-            Look("stale", "followed, at a stale price", lambda rows, now: rows.followed().filter(
+        preset_filter(
+            FilterPreset("closed-24h", "unresolved 24 hours after closing", lambda rows, now: _overdue(rows, now, 24)),
+            FilterPreset("closed-72h", "unresolved 72 hours after closing", lambda rows, now: _overdue(rows, now, 72)),
+            FilterPreset("stale", "traded, at a stale price", lambda rows, now: rows.traded().filter(
                 Exists(Outcome.objects.filter(market=OuterRef("pk"), price_stale=True)))),
-            Look("ended", "ended in the last 24 hours", lambda rows, now: rows.filter(
+            FilterPreset("resolved", "resolved or cancelled in the last 24 hours", lambda rows, now: rows.filter(
                 resolved_at__gt=now - timedelta(hours=24), resolved_at__lte=now)),
         ),
-        "status", "followed", "asked", "source", "kind", "accepts_orders",
+        "status", "traded", "has_questions", "source", "kind", "accepts_orders",
     )  # fmt: skip
     list_select_related = ("winning_outcome",)
     list_defer = ("description",)
     search_fields = ("question", "category", "slug", "=external_id", "=condition_id", "=event_id")
     ordering = ("-volume", "pk")
-    inlines = (OutcomeTable,)
+    inlines = (OutcomeInline,)
 
 
 @admin.register(Outcome)
@@ -70,10 +76,10 @@ class OutcomeAdmin(ReadOnlyAdmin):
 @admin.register(PriceObservation)
 class PriceObservationAdmin(ReadOnlyAdmin):
     list_display = ("observed_at", "market", "outcome", "price", "source", "stale", "reason")
-    list_filter = ("stale", "source", days("observed_at"))
+    list_filter = ("stale", "source", recent_days_filter("observed_at"))
     list_select_related = ("outcome__market",)
     search_fields = ("=outcome__market__external_id", "=outcome__token_id")
-    search_help_text = "A market's id at its venue, or a token's."
+    search_help_text = "The venue's id of a market or token."
     ordering = ("-observed_at", "-pk")
 
     def market(self, observation: PriceObservation) -> Market:
@@ -81,7 +87,7 @@ class PriceObservationAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Universe)
-class UniverseAdmin(QuickAdmin):
+class UniverseAdmin(ReadOnlyAdmin):
     list_display = ("week_start", "methodology", "frozen_at", "sha256", "entries")
     list_filter = ("methodology",)
     list_defer = ("market_block",)
@@ -91,7 +97,7 @@ class UniverseAdmin(QuickAdmin):
     fields = ("week_start", "methodology", "frozen_at", "sha256", "entries", "markets_as_sent")
 
     def entries(self, universe: Universe) -> SafeString:
-        return list_link(UniverseEntry, "entries", universe__id__exact=universe.pk)
+        return changelist_link(UniverseEntry, "entries", universe__id__exact=universe.pk)
 
     @admin.display(description="MARKETS block")
     def markets_as_sent(self, universe: Universe) -> SafeString:
@@ -108,7 +114,7 @@ class UniverseEntryAdmin(ReadOnlyAdmin):
     ordering = ("-universe_id", "position")
 
 
-class OptionTable(ReadOnlyTable):
+class OptionInline(ReadOnlyTabularInline):
     model = QuestionOption
     fields = ("index", "name", "outcome", "happened")
 
@@ -117,14 +123,14 @@ class OptionTable(ReadOnlyTable):
 
 
 @admin.register(Question)
-class QuestionAdmin(QuickAdmin):
+class QuestionAdmin(ReadOnlyAdmin):
     list_display = ("text", "source", "status", "category", "exclusive", "first_asked_at", "closes_at", "resolved_at")
     list_filter = ("status", "source", "exclusive")
     date_hierarchy = "first_asked_at"
     list_defer = ("rules",)
     search_fields = ("text", "category", "=event_key")
     ordering = ("-pk",)
-    inlines = (OptionTable,)
+    inlines = (OptionInline,)
 
 
 @admin.register(QuestionOption)
@@ -138,7 +144,7 @@ class QuestionOptionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(QuestionSet)
-class QuestionSetAdmin(QuickAdmin):
+class QuestionSetAdmin(ReadOnlyAdmin):
     list_display = ("day", "methodology", "part", "universe", "frozen_at", "sha256", "entries")
     list_filter = ("methodology",)
     list_select_related = ("universe",)
@@ -149,11 +155,11 @@ class QuestionSetAdmin(QuickAdmin):
     fields = ("day", "methodology", "part", "universe", "frozen_at", "sha256", "entries")
 
     def entries(self, question_set: QuestionSet) -> SafeString:
-        return list_link(QuestionEntry, "entries", question_set__id__exact=question_set.pk)
+        return changelist_link(QuestionEntry, "entries", question_set__id__exact=question_set.pk)
 
 
-@admin.register(QuestionSheet)
-class QuestionSheetAdmin(ReadOnlyAdmin):
+@admin.register(QuestionBatch)
+class QuestionBatchAdmin(ReadOnlyAdmin):
     list_display = ("question_set", "number", "arm")
     list_filter = ("arm",)
     list_select_related = ("question_set",)
@@ -163,31 +169,31 @@ class QuestionSheetAdmin(ReadOnlyAdmin):
     fields = ("question_set", "number", "arm", "questions_as_sent")
 
     @admin.display(description="QUESTIONS block")
-    def questions_as_sent(self, sheet: QuestionSheet) -> SafeString:
-        return verbatim(sheet.block)
+    def questions_as_sent(self, batch: QuestionBatch) -> SafeString:
+        return verbatim(batch.block)
 
 
 @admin.register(QuestionEntry)
 class QuestionEntryAdmin(ReadOnlyAdmin):
-    list_display = ("question_set", "position", "question", "sheet", "reason", "prices", "twin")
+    list_display = ("question_set", "position", "question", "batch", "reason", "prices", "duplicate")
     list_filter = ("reason",)
-    list_select_related = ("question_set", "question", "twin")
-    list_defer = ("question__rules", "twin__rules")
+    list_select_related = ("question_set", "question", "duplicate")
+    list_defer = ("question__rules", "duplicate__rules")
     search_fields = ("question__text",)
     ordering = ("-question_set_id", "position")
 
 
 @admin.register(Run)
-class RunAdmin(QuickAdmin):
+class RunAdmin(ReadOnlyAdmin):
     list_display = ("kind", "at", "status", "started_at", "finished_at", "error")
     list_filter = (
-        looks(
-            Look("failed", "failed in the last 24 hours", lambda rows, now: rows.filter(
+        preset_filter(
+            FilterPreset("failed", "failed in the last 24 hours", lambda rows, now: rows.filter(
                 status=Run.Status.FAILED, started_at__gt=now - timedelta(hours=24))),
-            Look("long", "running for over an hour", lambda rows, now: rows.filter(
+            FilterPreset("long", "running for over an hour", lambda rows, now: rows.filter(
                 status=Run.Status.RUNNING, started_at__lt=now - timedelta(hours=1))),
         ),
-        "status", "kind", days("started_at"),
+        "status", "kind", recent_days_filter("started_at"),
     )  # fmt: skip
     list_defer = ("log",)
     search_fields = ("kind", "error")
@@ -201,8 +207,8 @@ class RunAdmin(QuickAdmin):
 
 
 @admin.register(Alert)
-class AlertAdmin(QuickAdmin):
-    """Alerts clear when their cause is gone; a person may acknowledge one, on the record."""
+class AlertAdmin(ReadOnlyAdmin):
+    """Alerts, with an action that acknowledges some of them and is recorded."""
 
     list_display = ("message", "kind", "subject", "raised_at", "cleared_at")
     list_filter = (("cleared_at", admin.EmptyFieldListFilter), "kind")
@@ -217,4 +223,11 @@ class AlertAdmin(QuickAdmin):
     @admin.action(description="Acknowledge the chosen alerts", permissions=["acknowledge"])
     def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> HttpResponseRedirect:
         chosen = [alert.pk for alert in alerts]
-        return HttpResponseRedirect(reverse("admin:act", args=["acknowledge"], query={"alert": chosen}))
+        return HttpResponseRedirect(reverse("admin:action", args=["acknowledge"], query={"alert": chosen}))
+
+
+@admin.register(CacheVersion)
+class CacheVersionAdmin(ReadOnlyAdmin):
+    list_display = ("scope", "version", "stale_from")
+    search_fields = ("scope",)
+    ordering = ("scope",)

@@ -1,26 +1,41 @@
-"""Markets, their prices, and what ran, for readers."""
+"""REST API of markets, prices, runs, universes and questions."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from markets.models import Market, Outcome, PriceObservation, Run
-from markets.rest import Cursor, Filters, PresentFilter, ReferenceFilter, Row, Rows, lean
+from markets.foundation.json_lines import decimal_text
+from markets.foundation.rest import (
+    DecimalStringField,
+    NullableCharField,
+    ReadOnlyViewSet,
+    ReadSerializer,
+    ReferenceFilter,
+    StrictCursorPagination,
+    StrictFilterSet,
+    limit_related_fields,
+)
+from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry, Run, Universe, UniverseEntry
+from markets.selectors.option_prices import option_prices, priced_options, question_outcome
 
 
-class OutcomeRow(Row):
-    stale = serializers.BooleanField(source="price_stale", read_only=True, help_text="Is the price an older one?")
+class OutcomeSerializer(ReadSerializer):
+    stale = serializers.BooleanField(
+        source="price_stale", read_only=True, help_text="True if the price is the last accepted one, not a current one."
+    )
 
     class Meta:
         model = Outcome
         fields = ("side", "name", "price", "price_at", "stale")
 
 
-class MarketRow(Row):
-    outcomes = OutcomeRow(many=True, read_only=True, source="sides")
+class MarketSerializer(ReadSerializer):
+    outcomes = OutcomeSerializer(many=True, read_only=True, source="sides")
     winning_side = serializers.CharField(source="winning_outcome.side", read_only=True, allow_null=True)
 
     class Meta:
@@ -31,57 +46,37 @@ class MarketRow(Row):
         )  # fmt: skip
 
 
-class MarketFilters(Filters):
-    external_id = PresentFilter()
-    category = PresentFilter()
-
-    class Meta:
-        model = Market
-        fields = {
-            "source": ["exact"],
-            "kind": ["exact"],
-            "status": ["exact"],
-            "closes_at": ["gte", "lt"],
-            "closed_at": ["gte", "lt"],
-            "resolved_at": ["gte", "lt"],
-        }
-
-
-class Markets(Rows):
+class MarketViewSet(ReadOnlyViewSet):
     """Markets with the last accepted price of each side."""
 
     queryset = Market.objects.all()
-    serializer_class = MarketRow
-    filterset_class = MarketFilters
-    flat = True
-    orderings = {
-        "id": "pk",
-        "volume": "volume",
-        "liquidity": "liquidity",
-        "closes_at": "closes_at",
-        "resolved_at": "resolved_at",
-    }
+    serializer_class = MarketSerializer
+    filterset_fields = ("external_id", "category", "source", "kind", "status", "closes_at", "closed_at", "resolved_at")
+    reads_tuples = True
+    orderings = ("id", "volume", "liquidity", "closes_at", "resolved_at")
     ordering = ("-volume",)
 
     def paginate_queryset(self, queryset: QuerySet[Market]) -> Sequence[Any]:  # type: ignore[override]
-        return self.sided(super().paginate_queryset(queryset) or [])
+        return self._with_sides(super().paginate_queryset(queryset) or [])
 
     def get_object(self) -> Any:
-        return self.sided([super().get_object()])[0]
+        return self._with_sides([super().get_object()])[0]
 
-    def sided(self, found: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
-        """The markets, each with its sides, in one query, where its key stands for them."""
-        if not self.shows("outcomes"):
+    def _with_sides(self, found: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+        """The markets' tuples with the key in the place of `outcomes` replaced by the sides, by one query for all."""
+        if not self.is_requested("outcomes"):
             return found
-        place = [name for name in MarketRow.Meta.fields if name in self.asked].index("outcomes")
+        place = [name for name in MarketSerializer.Meta.fields if name in self.requested].index("outcomes")
         keys = [row[place] for row in found]
         sides = defaultdict(list)
-        for market, *side in Outcome.objects.filter(market__in=keys).values_list("market", *OutcomeRow.columns()):
+        for market, *side in Outcome.objects.filter(market__in=keys).values_list(
+            "market", *OutcomeSerializer.columns()
+        ):
             sides[market].append(tuple(side))
         return [(*row[:place], sides[row[place]], *row[place + 1 :]) for row in found]
 
 
-class PriceRow(Row):
+class PriceSerializer(ReadSerializer):
     market = serializers.IntegerField(source="outcome.market_id", read_only=True)
     side = serializers.CharField(source="outcome.side", read_only=True)
 
@@ -93,58 +88,216 @@ class PriceRow(Row):
         )  # fmt: skip
 
 
-class PriceFilters(Filters):
+class PriceFilterSet(StrictFilterSet):
     market = ReferenceFilter(Market, "outcome__market")
 
     class Meta:
         model = PriceObservation
-        fields = {"source": ["exact"], "stale": ["exact"], "observed_at": ["gte", "lt"]}
+        fields = ("source", "stale", "observed_at")
 
 
-class Prices(Rows):
-    """What the price rule made of each side at an instant; a row where the result differs from the last."""
+class PriceViewSet(ReadOnlyViewSet):
+    """Price decisions on each side of a market, recorded when they change."""
 
-    queryset = lean(PriceObservation.objects.select_related("outcome"), "outcome__market", "outcome__side")
-    serializer_class = PriceRow
-    filterset_class = PriceFilters
-    orderings = {"observed_at": "observed_at"}
+    queryset = limit_related_fields(
+        PriceObservation.objects.select_related("outcome"), "outcome__market", "outcome__side"
+    )
+    serializer_class = PriceSerializer
+    filterset_class = PriceFilterSet
+    orderings = ("observed_at",)
     ordering = ("-observed_at",)
-    pagination_class = Cursor
+    pagination_class = StrictCursorPagination
 
 
-class RunRow(Row):
+class RunSerializer(ReadSerializer):
     class Meta:
         model = Run
         fields: tuple[str, ...] = ("id", "kind", "at", "started_at", "finished_at", "status", "summary", "error")
 
 
-class RunDetail(RunRow):
+class RunDetailSerializer(RunSerializer):
     log = serializers.ListField(child=serializers.CharField(), read_only=True)
 
-    class Meta(RunRow.Meta):
-        fields = (*RunRow.Meta.fields, "log")
+    class Meta(RunSerializer.Meta):
+        fields = (*RunSerializer.Meta.fields, "log")
 
 
-class RunFilters(Filters):
-    kind = PresentFilter()
-
-    class Meta:
-        model = Run
-        fields = {
-            "status": ["exact"],
-            "at": ["gte", "lt"],
-            "started_at": ["gte", "lt"],
-            "finished_at": ["gte", "lt"],
-        }
-
-
-class Runs(Rows):
-    """Every run of a job or command: for which instant, when, and what came of it."""
+class RunViewSet(ReadOnlyViewSet):
+    """Runs of jobs and commands: their instant, start, end, status and summary."""
 
     queryset = Run.objects.all()
-    serializer_class = RunRow
-    detail_serializer_class = RunDetail
-    filterset_class = RunFilters
-    flat = True
-    orderings = {"id": "pk", "at": "at", "started_at": "started_at"}
+    serializer_class = RunSerializer
+    detail_serializer_class = RunDetailSerializer
+    filterset_fields = ("kind", "status", "at", "started_at", "finished_at")
+    reads_tuples = True
+    orderings = ("id", "at", "started_at")
     ordering = ("-started_at",)
+
+
+class UniverseSerializer(ReadSerializer):
+    size = serializers.IntegerField(source="bettable", read_only=True, help_text="The number of bettable markets.")
+
+    class Meta:
+        model = Universe
+        fields: tuple[str, ...] = ("id", "week_start", "methodology", "frozen_at", "sha256", "size")
+
+
+class UniverseEntrySerializer(ReadSerializer):
+    source = serializers.CharField(read_only=True)  # type: ignore[assignment]
+    external_id = serializers.CharField(read_only=True)
+    prices = serializers.SerializerMethodField(help_text="The frozen price of each side.")
+
+    class Meta:
+        model = UniverseEntry
+        fields = ("position", "market", "source", "external_id", "bettable", "open", "prices", "sources")
+
+    def get_prices(self, entry: UniverseEntry) -> dict[str, str]:
+        return {side: decimal_text(price) for side in entry.prices if (price := entry.price(side)) is not None}
+
+
+class UniverseDetailSerializer(UniverseSerializer):
+    entries = UniverseEntrySerializer(many=True, read_only=True)
+
+    class Meta(UniverseSerializer.Meta):
+        fields = (*UniverseSerializer.Meta.fields, "entries", "market_block")
+
+
+class UniverseViewSet(ReadOnlyViewSet):
+    """Frozen markets and prices that every agent of a week's run sees; the detail has the entries."""
+
+    queryset = Universe.objects.all()
+    serializer_class = UniverseSerializer
+    detail_serializer_class = UniverseDetailSerializer
+    filterset_fields = ("methodology", "week_start", "frozen_at")
+    orderings = ("id", "week_start", "frozen_at")
+    ordering = ("-week_start",)
+
+    def get_queryset(self) -> QuerySet[Universe]:
+        universes = super().get_queryset()
+        if self.is_requested("size"):
+            # A subquery for each row of the page: a join would count the entries of all universes first.
+            entries = UniverseEntry.objects.filter(universe=OuterRef("pk"), bettable=True).order_by()
+            counted = entries.values("universe").annotate(number=Count("pk")).values("number")
+            universes = universes.annotate(bettable=Coalesce(Subquery(counted), 0))
+        if self.is_requested("entries"):
+            # Two fields of each market: making 500 market instances is a third of the response time.
+            entries = UniverseEntry.objects.order_by("position").annotate(
+                source=F("market__source"), external_id=F("market__external_id")
+            )
+            universes = universes.prefetch_related(Prefetch("entries", entries))
+        return universes if self.is_requested("market_block") else universes.defer("market_block")
+
+
+class QuestionOptionSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    market = serializers.IntegerField(allow_null=True, help_text="Null where no market stands for it.")
+    price = DecimalStringField(
+        allow_null=True, help_text="The last accepted price; without a market, 1 less the others."
+    )
+    no_price = DecimalStringField(
+        allow_null=True, help_text="The price of the market's other side, else 1 less the price."
+    )
+    happened = serializers.BooleanField(allow_null=True)
+
+
+class QuestionSerializer(ReadSerializer):
+    event = serializers.CharField(source="event_key", read_only=True, help_text="Shared by the questions of one event.")
+    question = serializers.CharField(source="text", read_only=True)
+    options = serializers.SerializerMethodField()
+    outcome = serializers.SerializerMethodField(
+        help_text="The option that happened, or a list where options are not exclusive; null until resolved."
+    )
+
+    class Meta:
+        model = Question
+        fields: tuple[str, ...] = (
+            "id", "source", "event", "market", "question", "category", "options", "exclusive", "status", "closes_at",
+            "first_asked_at", "closed_at", "resolved_at", "outcome",
+        )  # fmt: skip
+
+    @extend_schema_field(QuestionOptionSerializer(many=True))
+    def get_options(self, question: Question) -> Any:
+        # Without a serializer: making one for each row would be most of the page's time.
+        return [
+            {
+                "name": priced.option.name,
+                "market": priced.option.outcome.market_id if priced.option.outcome else None,
+                "price": None if priced.price is None else decimal_text(priced.price),
+                "no_price": None if priced.no_price is None else decimal_text(priced.no_price),
+                "happened": priced.option.happened,
+            }
+            for priced in option_prices(question)
+        ]
+
+    @extend_schema_field(
+        {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]}
+    )
+    def get_outcome(self, question: Question) -> str | list[str] | None:
+        return question_outcome(question)
+
+
+class FrozenPriceSerializer(serializers.Serializer):
+    price = serializers.CharField(allow_null=True, help_text="Mid price.")
+    ask = serializers.CharField(allow_null=True)
+    no_ask = serializers.CharField(allow_null=True)
+    stale = serializers.BooleanField()
+
+
+class QuestionDaySerializer(serializers.Serializer):
+    """A day on which a question was asked, with its prices."""
+
+    day = serializers.DateTimeField(source="question_set.day")
+    methodology = serializers.CharField(source="question_set.methodology")
+    frozen_at = serializers.DateTimeField(source="question_set.frozen_at")
+    reason = serializers.ChoiceField(choices=QuestionEntry.Reason.choices)
+    prices = serializers.DictField(child=FrozenPriceSerializer())
+    duplicate = serializers.IntegerField(
+        source="duplicate_id", allow_null=True, help_text="The same question at the other venue, which is not asked."
+    )
+
+
+class QuestionDetailSerializer(QuestionSerializer):
+    rules = NullableCharField()
+    days_asked = QuestionDaySerializer(source="entries", many=True, read_only=True)
+
+    class Meta(QuestionSerializer.Meta):
+        fields = (*QuestionSerializer.Meta.fields, "rules", "days_asked")
+
+
+class QuestionFilterSet(StrictFilterSet):
+    market = ReferenceFilter(Market, "options__outcome__market", distinct=True)
+
+    class Meta:
+        model = Question
+        fields = (
+            "category",
+            "source",
+            "status",
+            "exclusive",
+            "closes_at",
+            "first_asked_at",
+            "closed_at",
+            "resolved_at",
+        )
+
+
+class QuestionViewSet(ReadOnlyViewSet):
+    """Questions, newest first; the detail has each day's prices. `scoring` adds forecasts and difficulties to it."""
+
+    queryset = Question.objects.defer("rules")
+    serializer_class = QuestionSerializer
+    detail_serializer_class = QuestionDetailSerializer
+    filterset_class = QuestionFilterSet
+    orderings = ("id", "closes_at", "first_asked_at", "resolved_at")
+    ordering = ("-pk",)
+
+    def get_queryset(self) -> QuerySet[Question]:
+        questions = super().get_queryset()
+        if self.is_requested("options", "outcome"):
+            questions = questions.prefetch_related(Prefetch("options", priced_options()))
+        if self.detail:
+            questions = questions.defer(None)
+        if self.is_requested("days_asked"):
+            entries = QuestionEntry.objects.select_related("question_set")
+            questions = questions.prefetch_related(Prefetch("entries", entries.order_by("question_set__day", "pk")))
+        return questions

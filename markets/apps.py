@@ -12,16 +12,25 @@ class MarketsConfig(AppConfig):
     def ready(self) -> None:
         pre_migrate.connect(self.remove_triggers, sender=self)
         post_migrate.connect(self.install_triggers, sender=self)
+        post_migrate.connect(self.renew_cache_versions, sender=self)
 
     def remove_triggers(self, *, using: str, plan: Any, **kwargs: Any) -> None:
-        """Lets migrations change tables, and rows that are closed to everybody else."""
+        """Lets migrations change protected tables and rows."""
         if plan:
-            from markets import guards
+            from markets.foundation import guards
 
             guards.remove(connections[using], guards.declared())
 
     def install_triggers(self, *, using: str, **kwargs: Any) -> None:
-        """Guards the tables of every app: all are there by the time the first app is told that migrations are done."""
-        from markets import guards
+        """Protects the tables of every app, all of which exist by the time the first app hears of the migrate."""
+        from markets.foundation import guards
 
         guards.install(connections[using])
+
+    def renew_cache_versions(self, *, using: str, **kwargs: Any) -> None:
+        """Gives every scope a version, and responses cached by older code no chance: they may have another form."""
+        from markets.models import CacheVersion
+        from markets.services.cache_versions import Scope, renew_versions
+
+        if CacheVersion._meta.db_table in connections[using].introspection.table_names():
+            renew_versions(*Scope)

@@ -1,14 +1,16 @@
-"""The price rule: which of the prices on offer the arena believes. Pure functions, no database."""
+"""The price rule: which of a venue's prices the arena accepts. Pure functions, no database."""
 
 from dataclasses import dataclass
 from decimal import Decimal
 
 MIDPOINT, GAMMA, TRADE, LAST = "midpoint", "gamma", "trade", "last"
+CERTAIN = "refused: a certain price of an open market"
+NOT_NEW = "refused: not read again since the last accepted price"
 
 
 @dataclass(frozen=True, slots=True)
 class PriceRule:
-    """The tolerances of a methodology (SPEC of marking): absolute differences between prices."""
+    """A methodology's tolerances, as absolute differences between prices."""
 
     midpoint_tolerance: Decimal
     maximum_spread: Decimal
@@ -16,8 +18,8 @@ class PriceRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The price the rule arrived at, where it came from, and why. `price` is None where there never was one."""
+class PriceDecision:
+    """An accepted or retained price, its source and the reason. `price` is None if none was ever accepted."""
 
     price: Decimal | None
     source: str
@@ -25,87 +27,88 @@ class Verdict:
     reason: str
 
     @property
-    def complement(self) -> "Verdict":
-        """The verdict on the other side of a binary market."""
-        return self if self.price is None else Verdict(1 - self.price, self.source, self.stale, self.reason)
+    def complement(self) -> "PriceDecision":
+        """The decision on the other side of a binary market."""
+        return self if self.price is None else PriceDecision(1 - self.price, self.source, self.stale, self.reason)
 
 
 def needs_book(rule: PriceRule, *, midpoint: Decimal | None, gamma: Decimal | None) -> bool:
-    """Is the order book needed to judge this midpoint?"""
+    """True if the midpoint can only be accepted with the order book's spread."""
     return midpoint is not None and (gamma is None or abs(midpoint - gamma) > rule.midpoint_tolerance)
 
 
-def judge(
+def decide_price(
     rule: PriceRule,
     *,
     midpoint: Decimal | None,
     gamma: Decimal | None,
     spread: Decimal | None,
     last: Decimal | None,
-    gamma_is_news: bool = True,
-) -> Verdict:
-    """Applies the rule to one side of an open market.
+    gamma_is_new: bool = True,
+) -> PriceDecision:
+    """The price of one side of an open market at Polymarket.
 
-    `spread` is that of an order book with both sides, None where the book is one-sided or unknown. Exactly 0
-    or 1 is no price of an open market once a better one is known: an empty book looks like that. A Gamma price
-    seen before the last one was accepted (`gamma_is_news` is False) may confirm a midpoint but replaces nothing.
+    `spread` is None if the book is one-sided or unknown. A price of exactly 0 or 1, as of an empty book, is refused
+    once another price is known. A Gamma price that was read before the last price was accepted (`gamma_is_new` is
+    False) can confirm a midpoint but is not accepted itself.
     """
-    refused = []
-    if _usable(midpoint, last):
-        assert midpoint is not None
-        if gamma is not None and abs(midpoint - gamma) <= rule.midpoint_tolerance:
-            return Verdict(midpoint, MIDPOINT, False, "midpoint agrees with Gamma")
-        if spread is not None and 0 <= spread <= rule.maximum_spread:
-            return Verdict(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, spread {spread:f}")
-        refused.append(f"midpoint {midpoint:f} refused: far from Gamma, no tight two-sided book")
+    if midpoint is None:
+        reason = "no midpoint"
+    elif _is_certain(midpoint, last):
+        reason = f"midpoint {midpoint:f} {CERTAIN}"
+    elif gamma is not None and abs(midpoint - gamma) <= rule.midpoint_tolerance:
+        return PriceDecision(midpoint, MIDPOINT, False, "midpoint agrees with Gamma")
+    elif spread is not None and 0 <= spread <= rule.maximum_spread:
+        return PriceDecision(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, spread {spread:f}")
     else:
-        refused.append(
-            "no midpoint" if midpoint is None else f"midpoint {midpoint:f} refused: no price of an open market"
-        )
-    if _usable(gamma, last):
-        assert gamma is not None
-        if last is None:
-            return Verdict(gamma, GAMMA, False, "; ".join([*refused, "Gamma's, the first price"]))
-        if not gamma_is_news:
-            refused.append(f"Gamma's {gamma:f} refused: not seen again since the last accepted price")
-        elif abs(gamma - last) <= rule.gamma_tolerance:
-            return Verdict(gamma, GAMMA, False, "; ".join([*refused, "Gamma's is near the last accepted price"]))
-        else:
-            refused.append(f"Gamma's {gamma:f} refused: far from the last accepted price")
-    else:
-        refused.append("no Gamma price" if gamma is None else f"Gamma's {gamma:f} refused: no price of an open market")
-    return Verdict(last, LAST if last is not None else "", True, "; ".join(refused))
+        reason = f"midpoint {midpoint:f} refused: far from Gamma, no tight two-sided book"
+    if gamma is None:
+        return _last_price(last, f"{reason}; no Gamma price")
+    if _is_certain(gamma, last):
+        return _last_price(last, f"{reason}; Gamma's {gamma:f} {CERTAIN}")
+    if last is None:
+        return PriceDecision(gamma, GAMMA, False, f"{reason}; Gamma's, the first price")
+    if not gamma_is_new:
+        return _last_price(last, f"{reason}; Gamma's {gamma:f} {NOT_NEW}")
+    if abs(gamma - last) <= rule.gamma_tolerance:
+        return PriceDecision(gamma, GAMMA, False, f"{reason}; Gamma's is near the last accepted price")
+    return _last_price(last, f"{reason}; Gamma's {gamma:f} refused: far from the last accepted price")
 
 
-def judge_quote(
+def decide_quoted_price(
     rule: PriceRule,
     *,
     quote: Decimal | None,
     bid: Decimal | None,
     ask: Decimal | None,
     last: Decimal | None,
-    is_news: bool = True,
-) -> Verdict:
-    """Applies the rule to one side of an open market at a venue that states its own book beside the quote.
+    is_new: bool = True,
+) -> PriceDecision:
+    """The price of one side of an open market at a venue whose catalogue states best bid and ask with the quote.
 
-    Its quote is the midpoint of that book where the book is tight, else the last trade, which a jump puts in doubt.
+    The quote is the midpoint of a tight book, else the last trade, which is refused if it is far from the last price.
     """
-    if quote is None or not _usable(quote, last):
-        why = "no quote" if quote is None else f"quote {quote:f} refused: no price of an open market"
-        return Verdict(last, LAST if last is not None else "", True, why)
-    if not is_news:
-        why = f"quote {quote:f} refused: not seen again since the last accepted price"
-        return Verdict(last, LAST if last is not None else "", True, why)
+    if quote is None:
+        return _last_price(last, "no quote")
+    if _is_certain(quote, last):
+        return _last_price(last, f"quote {quote:f} {CERTAIN}")
+    if not is_new:
+        return _last_price(last, f"quote {quote:f} {NOT_NEW}")
     spread = None if bid is None or ask is None else ask - bid
     if spread is not None and bid is not None and 2 * (quote - bid) == spread and 0 <= spread <= rule.maximum_spread:
-        return Verdict(quote, MIDPOINT, False, f"midpoint of a two-sided book, spread {spread:f}")
+        return PriceDecision(quote, MIDPOINT, False, f"midpoint of a two-sided book, spread {spread:f}")
     if last is None:
-        return Verdict(quote, TRADE, False, "last trade, no tight two-sided book; the first price")
+        return PriceDecision(quote, TRADE, False, "last trade, no tight two-sided book; the first price")
     if abs(quote - last) <= rule.gamma_tolerance:
-        return Verdict(quote, TRADE, False, "last trade, no tight two-sided book; near the last accepted price")
+        return PriceDecision(quote, TRADE, False, "last trade, no tight two-sided book; near the last accepted price")
     why = f"last trade {quote:f} refused: no tight two-sided book, and far from the last accepted price"
-    return Verdict(last, LAST, True, why)
+    return _last_price(last, why)
 
 
-def _usable(price: Decimal | None, last: Decimal | None) -> bool:
-    return price is not None and (last is None or last in (0, 1) or 0 < price < 1)
+def _last_price(last: Decimal | None, why: str) -> PriceDecision:
+    return PriceDecision(last, LAST if last is not None else "", True, why)
+
+
+def _is_certain(price: Decimal, last: Decimal | None) -> bool:
+    """True for a price of 0 or 1 where the last accepted price lay between them."""
+    return not (0 < price < 1) and last is not None and last not in (0, 1)

@@ -1,33 +1,33 @@
-"""What of this floor is on record: what was frozen, asked and observed."""
+"""Guards of universes, questions and observed prices."""
 
 from collections.abc import Iterator
 
-from markets.guards import Trigger, fixed, for_ever, kept
+from markets.foundation.guards import Trigger, append_only, fixed, protected
 from markets.models import (
     PriceObservation,
     Question,
+    QuestionBatch,
     QuestionEntry,
     QuestionOption,
     QuestionSet,
-    QuestionSheet,
     Universe,
     UniverseEntry,
 )
 
 
 def triggers() -> Iterator[Trigger]:
-    yield from for_ever(Universe, UniverseEntry, QuestionSet, QuestionSheet, QuestionEntry)
-    # How a question ended is learned later.
+    yield from append_only(Universe, UniverseEntry, QuestionSet, QuestionBatch, QuestionEntry)
+    # The outcome of a question is stored later.
     yield fixed(Question, "source", "event_key", "market", "options_sha256", "text", "rules", "exclusive")
     yield fixed(QuestionOption, "question", "index", "name", "outcome")
     for model in (Question, QuestionOption):
-        yield from kept(model)
+        yield from protected(model)
     yield fixed(PriceObservation)
-    yield from kept(PriceObservation, *_last_of_its_day())
+    yield from protected(PriceObservation, *_last_of_its_day())
 
 
 def _last_of_its_day() -> tuple[str, str]:
-    """What no pruning takes: an outcome's last price of a day; for PostgreSQL and for SQLite."""
+    """The condition of an outcome's last price of a day, which is never pruned; for PostgreSQL and for SQLite."""
     table = PriceObservation._meta.db_table
     later = (
         f"NOT EXISTS (SELECT 1 FROM {table} later WHERE later.outcome_id = OLD.outcome_id "  # noqa: S608 - our own names

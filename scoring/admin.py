@@ -1,4 +1,4 @@
-"""Snapshots, Brier scores and leaderboards, for the operator."""
+"""Admin pages of scores, values, leaderboards, imports and exports."""
 
 from typing import Any
 
@@ -8,13 +8,17 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from agents.models import Agent
-from markets.list_filters import Look, NewestRelated, days, looks
-from markets.models import QuestionSheet
-from markets.quick_lists import QuickAdmin, values_of
-from markets.readonly import ReadOnlyAdmin, verbatim_json
+from markets.foundation.admin.filters import (
+    FilterPreset,
+    NewestRelatedFilter,
+    preset_filter,
+    recent_days_filter,
+    related_values_filter,
+)
+from markets.foundation.admin.readonly import ReadOnlyAdmin, verbatim_json
+from markets.models import QuestionBatch
 from scoring.models import (
     BrierScore,
-    Contrast,
     Export,
     FamilyTotal,
     ForecastImport,
@@ -24,13 +28,11 @@ from scoring.models import (
     ImportedForecast,
     ImportedQuestion,
     Leaderboard,
-    PastBoard,
+    LeaderboardHistory,
     QuestionDifficulty,
     RejectedRow,
-    Revision,
     Snapshot,
-    SnapshotSpan,
-    UniverseCost,
+    StoredDisagreement,
 )
 
 
@@ -38,22 +40,23 @@ from scoring.models import (
 class SnapshotAdmin(ReadOnlyAdmin):
     list_display = ("taken_at", "agent", "cash", "positions_value", "total_value", "pnl", "brier", "stale_positions")
     list_filter = (
-        looks(Look("stale", "with positions at a stale price", lambda rows, now: rows.filter(stale_positions__gt=0))),
-        days("taken_at"), "agent__family", ("agent__cohort", NewestRelated),
+        preset_filter(FilterPreset("stale", "with positions at a stale price", lambda rows, now: rows.filter(
+            stale_positions__gt=0))),
+        recent_days_filter("taken_at"), "agent__family", ("agent__cohort", NewestRelatedFilter),
     )  # fmt: skip
     list_select_related = ("agent",)
     search_fields = ("display_name",)
-    search_help_text = "An agent's name. Once a day is chosen, every column can be sorted by."
+    search_help_text = "An agent's name. Choose a day to sort by any column."
     ordering = ("-taken_at", "agent_id")
 
     def get_sortable_by(self, request: HttpRequest) -> Any:
-        # Of all days together, the database would sort the whole table by a column that no index holds.
+        # Without a day, sorting by a column without an index would read the whole table.
         return self.list_display if "day" in request.GET else ("taken_at", "agent")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Snapshot], search_term: str
     ) -> tuple[QuerySet[Snapshot], bool]:
-        """Those of the agents that are found: there are few of these, and snapshots are read by agent."""
+        """Snapshots of the agents whose name matches: agents are few, and snapshots are indexed by agent."""
         if not search_term:
             return queryset, False
         agents, _ = super().get_search_results(request, Agent.objects.all(), search_term)
@@ -63,32 +66,16 @@ class SnapshotAdmin(ReadOnlyAdmin):
 @admin.register(FamilyTotal)
 class FamilyTotalAdmin(ReadOnlyAdmin):
     list_display = ("taken_at", "family", "agents", "total")
-    list_filter = (days("taken_at"), "family")
+    list_filter = (recent_days_filter("taken_at"), "family")
     list_select_related = ("family",)
     search_fields = ("family__slug",)
     ordering = ("-taken_at", "family_id")
 
 
-@admin.register(SnapshotSpan)
-class SnapshotSpanAdmin(ReadOnlyAdmin):
-    list_display = ("agent", "oldest", "newest")
-    list_select_related = ("agent",)
-    search_fields = ("agent__display_name",)
-
-
-@admin.register(UniverseCost)
-class UniverseCostAdmin(ReadOnlyAdmin):
-    list_display = ("universe", "family", "cost_usd")
-    list_filter = ("family",)
-    list_select_related = ("universe", "family")
-    list_defer = ("universe__market_block",)
-    search_fields = ("family__slug",)
-
-
 @admin.register(BrierScore)
-class BrierScoreAdmin(QuickAdmin):
+class BrierScoreAdmin(ReadOnlyAdmin):
     list_display = ("id", "agent", "market", "probability", "outcome", "score", "market_score", "resolved_at")
-    list_filter = ("outcome", "agent__family", ("agent__cohort", NewestRelated))
+    list_filter = ("outcome", "agent__family", ("agent__cohort", NewestRelatedFilter))
     list_select_related = ("agent", "market")
     list_defer = ("market__description",)
     search_fields = ("=trade__id", "market__question", "agent__display_name")
@@ -110,39 +97,43 @@ class LeaderboardAdmin(ReadOnlyAdmin):
         return verbatim_json(leaderboard.entries)
 
 
-@admin.register(PastBoard)
-class PastBoardAdmin(ReadOnlyAdmin):
+@admin.register(LeaderboardHistory)
+class LeaderboardHistoryAdmin(ReadOnlyAdmin):
     list_display = ("since", "until", "protocol", "methodology", "arm", "category")
-    list_filter = (days("since"), "protocol", "arm")
+    list_filter = (recent_days_filter("since"), "protocol", "arm")
     list_defer = ("entries",)
     search_fields = ("protocol", "methodology", "category")
     ordering = ("-since", "protocol", "methodology", "arm", "category")
     fields = ("protocol", "methodology", "arm", "category", "since", "until", "board")
 
     @admin.display(description="entries")
-    def board(self, past: PastBoard) -> SafeString:
-        return verbatim_json(past.entries)
+    def board(self, leaderboard: LeaderboardHistory) -> SafeString:
+        return verbatim_json(leaderboard.entries)
 
 
-@admin.register(Contrast)
-class ContrastAdmin(ReadOnlyAdmin):
+@admin.register(StoredDisagreement)
+class StoredDisagreementAdmin(ReadOnlyAdmin):
     list_display = ("kind", "first", "second")
     list_filter = ("kind", "first", "second")
     list_select_related = ("first", "second")
     list_defer = ("content",)
     search_fields = ("kind", "first__display_name", "second__display_name")
     ordering = ("kind", "first", "second")
-    fields = ("kind", "first", "second", "come", "what")
+    fields = ("kind", "first", "second", "inputs_version", "markets_or_questions")
 
     @admin.display(description="content")
-    def what(self, contrast: Contrast) -> SafeString:
-        return verbatim_json(contrast.content)
+    def markets_or_questions(self, disagreement: StoredDisagreement) -> SafeString:
+        return verbatim_json(disagreement.content)
 
 
 @admin.register(ForecastScore)
 class ForecastScoreAdmin(ReadOnlyAdmin):
     list_display = ("id", "family", "question", "arm", "brier", "log", "accuracy", "market_brier", "resolved_at")
-    list_filter = (("forecast__arm", values_of(QuestionSheet, "arm")), "forecast__family", days("resolved_at"))
+    list_filter = (
+        ("forecast__arm", related_values_filter(QuestionBatch, "arm")),
+        "forecast__family",
+        recent_days_filter("resolved_at"),
+    )
     list_select_related = ("forecast__family", "forecast__question")
     list_defer = ("forecast__rationale", "forecast__stated", "forecast__question__rules")
     search_fields = ("=forecast__id", "forecast__question__text")
@@ -178,7 +169,7 @@ class ImportCollectionAdmin(ReadOnlyAdmin):
 @admin.register(ForecastImport)
 class ForecastImportAdmin(ReadOnlyAdmin):
     list_display = ("name", "collection", "format", "imported_at", "completed", "rows", "rejected", "forecasts")
-    list_filter = ("format", "completed", ("collection", NewestRelated))
+    list_filter = ("format", "completed", ("collection", NewestRelatedFilter))
     list_select_related = ("collection",)
     search_fields = ("sha256", "collection__name")
     ordering = ("-pk",)
@@ -186,18 +177,18 @@ class ForecastImportAdmin(ReadOnlyAdmin):
 
 @admin.register(RejectedRow)
 class RejectedRowAdmin(ReadOnlyAdmin):
-    list_display = ("imported", "row", "why")
-    list_filter = (("imported__collection", NewestRelated),)
-    list_select_related = ("imported__collection",)
-    search_fields = ("why",)
-    ordering = ("imported_id", "row")
+    list_display = ("forecast_import", "row", "reason")
+    list_filter = (("forecast_import__collection", NewestRelatedFilter),)
+    list_select_related = ("forecast_import__collection",)
+    search_fields = ("reason",)
+    ordering = ("forecast_import_id", "row")
 
 
 @admin.register(ImportedForecast)
 class ImportedForecastAdmin(ReadOnlyAdmin):
-    list_display = ("forecaster", "question", "option", "probability", "outcome", "odds", "made_at", "imported")
-    list_filter = (("collection", NewestRelated),)
-    list_select_related = ("imported__collection",)
+    list_display = ("forecaster", "question", "option", "probability", "outcome", "odds", "made_at", "forecast_import")
+    list_filter = (("collection", NewestRelatedFilter),)
+    list_select_related = ("forecast_import__collection",)
     search_fields = ("=question", "=forecaster")
     ordering = ("-pk",)
 
@@ -205,17 +196,10 @@ class ImportedForecastAdmin(ReadOnlyAdmin):
 @admin.register(ImportedQuestion)
 class ImportedQuestionAdmin(ReadOnlyAdmin):
     list_display = ("question", "title", "collection", "category", "happened", "closed_at")
-    list_filter = (("collection", NewestRelated),)
+    list_filter = (("collection", NewestRelatedFilter),)
     list_select_related = ("collection",)
     search_fields = ("=question", "title")
     ordering = ("question",)
-
-
-@admin.register(Revision)
-class RevisionAdmin(ReadOnlyAdmin):
-    list_display = ("thing", "token")
-    search_fields = ("thing",)
-    ordering = ("thing",)
 
 
 @admin.register(ImportBoard)
@@ -233,7 +217,7 @@ class ImportBoardAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Export)
-class ExportAdmin(QuickAdmin):
+class ExportAdmin(ReadOnlyAdmin):
     list_display = ("id", "selection", "status", "requested_by", "requested_at", "rows", "bytes", "error")
     list_filter = ("status", "formats")
     search_fields = ("selection", "requested_by", "=sha256")

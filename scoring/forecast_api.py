@@ -1,35 +1,28 @@
 """Forecasts and the boards of the forecast protocol, for readers."""
 
-from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
-from agents.api import CallRow
-from agents.models import Elicitation, Family, Forecast, ModelCall
-from cohorts.forecasting import BLIND, PRICED
-from cohorts.models import Methodology
-from markets.blocks import decimal_text
-from markets.models import Question
-from markets.rest import (
-    Cursor,
-    Documented,
-    Filters,
-    OneOfFilter,
-    OptionalText,
-    PresentFilter,
+from agents.api.tasks import ModelCallSerializer
+from agents.models import Family, Forecast, ModelCall
+from markets.foundation.rest import (
+    KnownChoiceFilter,
+    NullableCharField,
+    ReadOnlySchema,
+    ReadOnlyViewSet,
+    ReadSerializer,
     ReferenceFilter,
-    Row,
-    Rows,
+    StrictCursorPagination,
+    StrictFilterSet,
     field_names,
 )
+from markets.models import Question
+from scoring.constants import FORECAST
 from scoring.models import ForecastScore, Leaderboard
-from scoring.services.forecast_boards import FORECAST
-
-NOTHING = Decimal(0)
 
 # --- boards ----------------------------------------------------------------------------------------------
 
@@ -91,12 +84,12 @@ class ForecastBoardEntry(serializers.Serializer):
     bt_se = _number()
     pool_weight = _number(help_text="In the linear pool of the families that fits best.")
     cost_usd = serializers.CharField(allow_null=True, help_text="Of all that was asked; null by category.")
-    asked = serializers.IntegerField(allow_null=True, help_text="Sheets of questions put to it.")
-    declined = serializers.IntegerField(allow_null=True, help_text="Sheets to which it gave no readable answer.")
+    asked = serializers.IntegerField(allow_null=True, help_text="Batches of questions put to it.")
+    declined = serializers.IntegerField(allow_null=True, help_text="Batches to which it gave no readable answer.")
     refused = serializers.IntegerField(allow_null=True, help_text="Forecasts stated that broke the rules.")
 
 
-class OfProtocols(Documented):
+class OfProtocols(ReadOnlySchema):
     """Schema of an endpoint whose rows are those of the protocol that is asked for, each with its own fields."""
 
     def rows(self) -> tuple[Any, ...]:
@@ -112,9 +105,9 @@ class OfProtocols(Documented):
         return super().get_response_serializers() | {200: rows}
 
 
-class ForecastBoardRow(Row):
-    methodology = OptionalText(help_text="Null: over all.")
-    category = OptionalText(help_text="Null: over all.")
+class ForecastBoardRow(ReadSerializer):
+    methodology = NullableCharField(help_text="Null: over all.")
+    category = NullableCharField(help_text="Null: over all.")
 
     class Meta:
         model = Leaderboard
@@ -135,24 +128,14 @@ class ForecastBoardDetail(ForecastBoardRow):
         return board.report
 
 
-class ForecastBoardFilters(Filters):
-    methodology = PresentFilter()
-    arm = PresentFilter()
-    category = PresentFilter()
-
-    class Meta:
-        model = Leaderboard
-        fields = {"computed_at": ["gte", "lt"]}
-
-
-class ForecastBoards(Rows):
+class ForecastBoards(ReadOnlyViewSet):
     """The boards of the forecast protocol; one of them with its entries and all that stands beside them."""
 
     queryset = Leaderboard.objects.filter(protocol=FORECAST)
     serializer_class = ForecastBoardRow
     detail_serializer_class = ForecastBoardDetail
-    filterset_class = ForecastBoardFilters
-    orderings = {"id": "pk", "computed_at": "computed_at"}
+    filterset_fields = ("methodology", "arm", "category", "computed_at")
+    orderings = ("id", "computed_at")
 
     def get_queryset(self) -> QuerySet[Leaderboard]:
         boards = super().get_queryset()
@@ -162,7 +145,7 @@ class ForecastBoards(Rows):
 # --- forecasts -------------------------------------------------------------------------------------------
 
 
-class ForecastRow(Row):
+class ForecastRow(ReadSerializer):
     forecaster = serializers.CharField(source="family.slug", read_only=True, help_text="Its name on the boards.")
     family = serializers.CharField(source="family.slug", read_only=True)
     probabilities = serializers.DictField(child=serializers.FloatField(), read_only=True)
@@ -203,111 +186,42 @@ class ForecastDetail(ForecastRow):
     stated = serializers.DictField(child=serializers.CharField(), read_only=True, help_text="As it was written.")
     system_prompt = serializers.CharField(source="call.system_prompt", read_only=True)
     user_prompt = serializers.CharField(source="call.user_prompt", read_only=True, help_text="Byte for byte.")
-    calls = CallRow(source="elicitation.calls", many=True, read_only=True, help_text="Of its whole sheet.")
+    calls = ModelCallSerializer(source="elicitation.calls", many=True, read_only=True, help_text="Of its whole batch.")
 
     class Meta(ForecastRow.Meta):
         fields = (*ForecastRow.Meta.fields, "stated", "system_prompt", "user_prompt", "calls")
 
 
-class ForecastFilters(Filters):
+class ForecastFilters(StrictFilterSet):
     family = ReferenceFilter(Family, by="slug")
-    arm = PresentFilter()
-    methodology = PresentFilter()
-    status = OneOfFilter(Question.Status.choices, field_name="question__status")
+    status = KnownChoiceFilter(Question.Status.choices, field_name="question__status")
 
     class Meta:
         model = Forecast
-        fields = {
-            "question": ["exact"],
-            "elicitation": ["exact"],
-            "release": ["exact"],
-            "normalised": ["exact"],
-            "made_at": ["gte", "lt"],
-        }
-
-
-class ElicitationRow(Row):
-    family = serializers.CharField(source="family.slug", read_only=True)
-    methodology = serializers.CharField(source="sheet.question_set.methodology", read_only=True)
-    arm = serializers.CharField(source="sheet.arm", read_only=True)
-    day = serializers.DateTimeField(source="sheet.question_set.day", read_only=True)
-    tokens_input = serializers.SerializerMethodField(help_text="Summed over every call; 0 where none stated any.")
-    tokens_output = serializers.SerializerMethodField(help_text="Summed over every call; 0 where none stated any.")
-    cost_usd = serializers.SerializerMethodField(help_text="Summed over every call, failed ones too.")
-
-    class Meta:
-        model = Elicitation
-        fields: tuple[str, ...] = (
-            "id", "family", "release", "methodology", "arm", "day", "status", "declined", "error", "tokens_input",
-            "tokens_output", "cost_usd", "made_at",
-        )  # fmt: skip
-
-    def get_tokens_input(self, elicitation: Any) -> int:
-        return elicitation.tokens_input or 0
-
-    def get_tokens_output(self, elicitation: Any) -> int:
-        return elicitation.tokens_output or 0
-
-    def get_cost_usd(self, elicitation: Any) -> str:
-        return decimal_text(elicitation.cost_usd or NOTHING)
-
-
-class ElicitationDetail(ElicitationRow):
-    calls = CallRow(many=True, read_only=True)
-
-    class Meta(ElicitationRow.Meta):
-        fields = (*ElicitationRow.Meta.fields, "calls")
-
-
-class ElicitationFilters(Filters):
-    family = ReferenceFilter(Family, by="slug")
-    methodology = ReferenceFilter(Methodology, by="version")
-    arm = OneOfFilter([(arm, arm) for arm in (PRICED, BLIND)], field_name="sheet__arm")
-
-    class Meta:
-        model = Elicitation
-        fields = {"release": ["exact"], "status": ["exact"], "declined": ["exact"], "made_at": ["gte", "lt"]}
-
-
-class Elicitations(Rows):
-    """What a decision is to the trading protocol: one release asked one sheet of questions, with what that cost."""
-
-    queryset = Elicitation.objects.select_related("family", "sheet__question_set").defer("sheet__block")
-    serializer_class = ElicitationRow
-    detail_serializer_class = ElicitationDetail
-    filterset_class = ElicitationFilters
-    orderings = {"id": "pk", "made_at": "made_at"}
-
-    def get_queryset(self) -> QuerySet[Elicitation]:
-        elicitations: Any = super().get_queryset()
-        if self.shows("tokens_input", "tokens_output", "cost_usd"):
-            elicitations = elicitations.with_costs()
-        if self.detail and self.shows("calls"):
-            elicitations = elicitations.prefetch_related(Prefetch("calls", ModelCall.objects.order_by("sequence")))
-        return cast(QuerySet[Elicitation], elicitations)
+        fields = ("arm", "methodology", "question", "elicitation", "release", "normalised", "made_at")
 
 
 SCORES = ("brier", "log", "spherical", "accuracy", "market_brier")
 
 
-class Forecasts(Rows):
+class Forecasts(ReadOnlyViewSet):
     """What was stated, newest first, with what it came to; one of them with its prompt and every call."""
 
     queryset = Forecast.objects.select_related("family")
     serializer_class = ForecastRow
     detail_serializer_class = ForecastDetail
     filterset_class = ForecastFilters
-    orderings = {"made_at": "made_at"}
+    orderings = ("made_at",)
     ordering = ("-made_at",)
-    pagination_class = Cursor
+    pagination_class = StrictCursorPagination
 
     def get_queryset(self) -> QuerySet[Forecast]:
         forecasts = super().get_queryset()
-        if self.shows(*SCORES):
+        if self.is_requested(*SCORES):
             forecasts = forecasts.select_related("score")
         if self.detail:
             forecasts = forecasts.select_related(
-                "elicitation__methodology", "elicitation__sheet__question_set", "call__elicitation__methodology",
-                "call__elicitation__sheet__question_set",
+                "elicitation__methodology", "elicitation__batch__question_set", "call__elicitation__methodology",
+                "call__elicitation__batch__question_set",
             ).prefetch_related(Prefetch("elicitation__calls", ModelCall.objects.order_by("sequence")))  # fmt: skip
-        return forecasts if self.shows("rationale") else forecasts.defer("rationale")
+        return forecasts if self.is_requested("rationale") else forecasts.defer("rationale")

@@ -1,4 +1,4 @@
-"""What families were worth over time: one function for the page's chart and the API's curves."""
+"""Performance curves: mean values of families over time, for charts and the API."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from agents.models import Agent
-from scoring.histories import Values, family_values, lives
-from scoring.roster import Player
+from scoring.competition import AgentSummary
+from scoring.histories import Values, family_values, snapshot_ranges
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-MOST_BUCKETS = 168
-"""A week of hours: as many points as a chart can show apart."""
+MAX_BUCKETS = 168
+"""The most points of a curve: a week of hours."""
 BUCKETS = (10 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 7 * DAY, 28 * DAY, 364 * DAY)
 """Bucket widths, the snapshots' own grid first. Wider ones begin where narrower ones do."""
 RANGES: Mapping[str, timedelta | None] = {
@@ -32,7 +32,7 @@ EPOCH = datetime(1970, 1, 4, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ReleaseChange:
-    """A family's agent of one cohort is another model than its agent before."""
+    """The change of a family's model from one cohort to the next."""
 
     family: str
     cohort: int
@@ -52,27 +52,27 @@ class Performance:
     release_changes: Sequence[ReleaseChange]
 
 
-def performance(agents: Iterable[Agent | Player], *, span: timedelta | None, at: datetime) -> Performance:
+def performance(agents: Iterable[Agent | AgentSummary], *, span: timedelta | None, at: datetime) -> Performance:
     """The curves of the agents' families over the `span` that ends with the newest snapshot by `at`."""
     return performances(agents, spans={span}, at=at)[span]
 
 
 def performances(
-    agents: Iterable[Agent | Player], *, spans: Collection[timedelta | None], at: datetime
+    agents: Iterable[Agent | AgentSummary], *, spans: Collection[timedelta | None], at: datetime
 ) -> dict[timedelta | None, Performance]:
-    """The curves over each of several spans that end with the newest snapshot by `at`: all read at once."""
-    played = [agent for agent in agents if agent.cohort.started_at <= at]
-    known = lives({agent.family.pk for agent in played}, at)
-    own = [life for agent in played if (life := known[agent.family.pk].get(agent.pk))]
+    """The curves over each of several spans that end with the newest snapshot by `at`, read together."""
+    started = [agent for agent in agents if agent.cohort.started_at <= at]
+    ranges = snapshot_ranges({agent.family.pk for agent in started}, at)
+    own = [first_last for agent in started if (first_last := ranges[agent.family.pk].get(agent.pk))]
     if not own:
         return {span: Performance(None, BUCKETS[0] if span is None else _bucket(span), [], {}, []) for span in spans}
     last = max(newest for _, newest in own)
     begins = {span: min(oldest for oldest, _ in own) if span is None else last - span for span in spans}
     grids = {span: bucket_ends(first, last) for span, first in begins.items()}
     instants = sorted({instant for grid in grids.values() for instant in grid})
-    values = [(family.slug, means) for family, means in family_values(played, instants, known)]
+    values = [(family.slug, means) for family, means in family_values(started, instants, ranges)]
     places = {span: [bisect_left(instants, instant) for instant in grid] for span, grid in grids.items()}
-    changes = release_changes(played)
+    changes = release_changes(started)
     return {
         span: Performance(
             last,
@@ -85,29 +85,29 @@ def performances(
     }
 
 
-def release_changes(agents: Iterable[Agent | Player]) -> list[ReleaseChange]:
-    """Where a family's agent is another model than its agent in the cohort before (family and cohort loaded)."""
-    by_family: dict[int, list[Agent | Player]] = defaultdict(list)
+def release_changes(agents: Iterable[Agent | AgentSummary]) -> list[ReleaseChange]:
+    """The changes of families' models between cohorts, of agents with family and cohort loaded."""
+    by_family: dict[int, list[Agent | AgentSummary]] = defaultdict(list)
     for agent in sorted(agents, key=lambda agent: agent.cohort.number):
         by_family[agent.family.pk].append(agent)
     return [
         ReleaseChange(now.family.slug, now.cohort.number, now.cohort.started_at, before.model_id, now.model_id)
-        for played in by_family.values()
-        for before, now in pairwise(played)
+        for successive in by_family.values()
+        for before, now in pairwise(successive)
         if before.model_id != now.model_id
     ]
 
 
 def _bucket(span: timedelta) -> timedelta:
-    return next((width for width in BUCKETS if span <= MOST_BUCKETS * width), BUCKETS[-1])
+    return next((width for width in BUCKETS if span <= MAX_BUCKETS * width), BUCKETS[-1])
 
 
 def bucket_ends(first: datetime, last: datetime) -> list[datetime]:
-    """The ends of buckets that thin the time between two instants to what a chart can show; the last is `last`."""
+    """The ends of at most `MAX_BUCKETS` buckets between two instants; the last end is `last`."""
     return [*_ends(first, last, _bucket(last - first)), last]
 
 
 def _ends(first: datetime, last: datetime, bucket: timedelta) -> list[datetime]:
-    """The ends of buckets from `first` to before `last`; with the first one's, that is where a curve begins."""
+    """The ends of whole buckets from `first` to before `last`."""
     steps = range(-((EPOCH - first) // bucket), -((EPOCH - last) // bucket))
     return [EPOCH + step * bucket for step in steps]

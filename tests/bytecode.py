@@ -1,4 +1,4 @@
-"""What Python makes of the sources, kept for one run: its workers and the processes of its tests are some hundred."""
+"""A bytecode cache for one run where PYTHONDONTWRITEBYTECODE is set: the tests start hundreds of processes."""
 
 import atexit
 import os
@@ -7,8 +7,8 @@ import sys
 import tempfile
 
 
-def keep() -> None:
-    """Where none may lie beside the sources, it goes to a folder that goes with this process; its children read it."""
+def cache() -> None:
+    """Points this process and its children at a temporary cache, removed when this process ends."""
     if not sys.dont_write_bytecode:
         return
     folder = tempfile.mkdtemp(prefix="arena-bytecode-")

@@ -1,4 +1,4 @@
-"""Fixtures that many floors share, and Hypothesis made repeatable."""
+"""Fixtures that many test packages share, and the order in which tests run."""
 
 import os
 import subprocess
@@ -8,24 +8,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from hypothesis import HealthCheck, settings
 from pytest_django.plugin import blocking_manager_key
 from pytest_httpserver import HTTPServer
 
-from tests.databases import copied, tables
-from tests.first_rows import put_back
-from tests.kills import NOBODY, ON_POSTGRES, ROOT, Arena, database_in
-from tests.live import own_site, played, site  # noqa: F401 - fixtures
-from tests.scanned import leave_alone, look_once
-from tests.seasons import shares
-from tests.tampering import lift
+from scoring import competition
+from tests import selection
+from tests.databases import (
+    ON_POSTGRES,
+    PROJECT,
+    copy_test_database,
+    database_copies,
+    restore_initial_rows,
+    table_names,
+)
+from tests.faults.processes import NO_SANDBOX, CommandRunner
+from tests.guards import remove_guards
+from tests.season.running_site import own_site, season_database, site  # noqa: F401 - fixtures
+from tests.shared_rows import uses_shared_rows
 from tests.venue import Venue
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
-look_once()
+
+
+@pytest.fixture(autouse=True)
+def _empty_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cached row or response is left to the next test, whose rows differ under the same versions."""
+    cache.clear()
+    monkeypatch.setattr(competition, "_cached", None)
 
 
 @pytest.fixture(scope="session")
@@ -48,12 +62,12 @@ def venue(venue_server: HTTPServer, settings: Any, db: None) -> Iterator[Venue]:
 
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any) -> Path:
-    """An SQLite file in which nothing has happened yet, for copies to be made of. Not to be written to."""
+    """A freshly migrated SQLite file, to make copies of. Read only."""
     file: Path = tmp_path_factory.mktemp("migrated") / "arena.sqlite3"
     with django_db_blocker.unblock():
-        if not copied(file):
+        if not copy_test_database(file):
             env = os.environ | {"DATABASE_URL": f"sqlite:///{file}", "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
-            subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=env, check=True)
+            subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=env, check=True)
     return file
 
 
@@ -61,81 +75,68 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory, django_db_setup: Non
 def migrated(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, django_db_blocker: Any
 ) -> Iterator[str]:
-    """The name of such a database of the kind that the suite runs on."""
+    """The name of a freshly migrated database of the kind that the suite runs on."""
     if not ON_POSTGRES:
         yield str(request.getfixturevalue("migrated_file"))
         return
-    with database_in(tmp_path_factory.mktemp("server")) as database:
-        yield Arena(NOBODY, database, django_db_blocker.unblock).migrated()
+    with database_copies(tmp_path_factory.mktemp("server")) as database:
+        yield CommandRunner(NO_SANDBOX, database, django_db_blocker.unblock).migrated()
 
 
-def given_database(config: pytest.Config) -> str | None:
-    """The address of the PostgreSQL that was given, in the process that no worker is."""
-    postgres = os.environ.get("ARENA_TESTS_ON") == "postgres" and not hasattr(config, "workerinput")
-    return os.environ["DATABASE_URL"] if postgres else None
+def postgres_server(config: pytest.Config) -> str | None:
+    """The address of the PostgreSQL server in pytest-xdist's controller, None in its workers and on SQLite."""
+    return os.environ["DATABASE_URL"] if ON_POSTGRES and not hasattr(config, "workerinput") else None
 
 
-TABLES = pytest.StashKey[frozenset[str]]()
+TABLES_AT_START = pytest.StashKey[frozenset[str]]()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    if url := given_database(session.config):
-        session.config.stash[TABLES] = tables(url)
+    if url := postgres_server(session.config):
+        session.config.stash[TABLES_AT_START] = table_names(url)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tests live in databases of their own: one that made tables in the given one would find them the next time."""
-    url = given_database(session.config)
-    if url and (made := tables(url) - session.config.stash[TABLES]):
+    """Fails the run if a test left tables in the server's own database instead of one of its own."""
+    url = postgres_server(session.config)
+    if url and (left := table_names(url) - session.config.stash[TABLES_AT_START]):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        print(f"\nA test made tables in the database that was given: {', '.join(sorted(made)[:5])} …")
+        print(f"\nA test left tables in the database at DATABASE_URL: {', '.join(sorted(left)[:5])} …")
 
 
-LONGEST = (
-    "season/test_demo.py",
-    "faults/test_kills.py",
-    "faults/test_clock.py",
-    "browser/test_desk.py",
-    "faults/test_queue.py",
-    "browser/test_pages.py",
-    "browser/test_accessibility.py",
-    "faults/test_together.py",
-    "browser/test_admin.py",
-    "arena_site/test_settings.py",
-    "arena_site/test_schemathesis.py",
-    "arena_site/test_backup.py",
-    "faults/test_upstream.py",
-)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    selection.mark(item)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest go first, so that no worker waits for the last one of another.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Runs the slow files first, so that no worker waits for another's last file.
 
-    Within a file the tests that share rows come last: the others find none of them.
+    Within a file the tests with shared rows run last, because the others expect a database without them.
     """
-    longest = [Path(__file__).parent / name for name in LONGEST]
-    place = {path: place for place, path in enumerate(dict.fromkeys([*longest, *(item.path for item in items)]))}
-    items.sort(key=lambda item: (place[item.path], shares(item)))
+    selection.deselect(config, items)
+    slow = [Path(__file__).parent / name for name in selection.SLOW]
+    place = {path: place for place, path in enumerate(dict.fromkeys([*slow, *(item.path for item in items)]))}
+    items.sort(key=lambda item: (place[item.path], uses_shared_rows(item)))
 
 
-def pytest_collection_finish() -> None:
-    leave_alone()
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(selection.Summary(config))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """A test that is no transaction leaves an empty database: the next one finds what the migrations put there.
+    """Restores the migrations' rows after a transactional test, whose teardown empties every table.
 
-    What is on record can not be emptied: its triggers are lifted before, and the flush brings them back as a migrate.
+    Protected tables refuse to be emptied, so their guards go first; the flush's migrate signal installs them again.
     """
     marker = item.get_closest_marker("django_db")
-    emptied = marker is not None and marker.kwargs.get("transaction")
-    if emptied:
+    transactional = marker is not None and marker.kwargs.get("transaction")
+    if transactional:
         with item.config.stash[blocking_manager_key].unblock():
-            lift()
+            remove_guards()
     yield
-    if emptied and nextitem is not None:  # after the last one the test's database is gone
+    if transactional and nextitem is not None:  # after the last test its database is gone
         with item.config.stash[blocking_manager_key].unblock():
-            put_back()
+            restore_initial_rows()

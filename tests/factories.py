@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Max
 from factory.django import DjangoModelFactory
 
-from agents.forecast_answers import Stated
+from agents.forecast_answers import StatedForecast
 from agents.models import (
     Agent,
     Decision,
@@ -32,32 +32,37 @@ from agents.models import (
     Submission,
     Trade,
 )
+from agents.models.task import PromptParts
 from agents.services import ledger
-from agents.services.chain import chain_append
-from agents.services.lineups import lineup_approve, lineup_propose
-from agents.services.reversals import settlement_reverse
-from agents.services.settlement import Cancelled, Won, market_settle
+from agents.services.chain import append_to_chain
+from agents.services.lineups import approve_lineup, propose_lineup
+from agents.services.resolutions import Resolution
+from agents.services.reversals import reverse_settlement
+from agents.services.settlement import settle_market
+from agents.services.universe_costs import add_call_cost
 from cohorts.models import Cohort, Methodology
-from markets.blocks import MARKET_COLUMNS, json_line, json_number
+from markets.foundation.json_lines import json_line, json_number
 from markets.models import (
     Market,
     Outcome,
     PriceObservation,
     Question,
+    QuestionBatch,
     QuestionEntry,
     QuestionOption,
     QuestionSet,
-    QuestionSheet,
     Run,
     Universe,
     UniverseEntry,
 )
 from markets.models.question import NONE_OF_THESE, day_of
-from markets.services.endings import questions_resolve
+from markets.services.cache_versions import Scope, renew_versions, renewing
+from markets.services.question_resolution import mark_if_resolved, resolve_questions
 from markets.services.questions import fingerprint as questions_fingerprint
 from markets.services.questions import question_block
-from markets.services.universes import fingerprint
-from scoring.exports.selection import Selection as ExportSelection
+from markets.services.universes import MARKET_COLUMNS, fingerprint
+from scoring.constants import FORECAST
+from scoring.exports.selection import ExportSelection
 from scoring.models import (
     ForecastImport,
     ImportBoard,
@@ -69,11 +74,12 @@ from scoring.models import (
     RejectedRow,
     Snapshot,
 )
-from scoring.services.exports import export_request
-from scoring.services.forecast_boards import FORECAST, refresh_forecast_boards
+from scoring.services.exports import request_export
+from scoring.services.forecast_boards import refresh_forecast_boards
 from scoring.services.forecast_scores import score_forecasts
-from scoring.services.imports import collection_of
+from scoring.services.imports import get_or_create_collection
 from scoring.services.scores import compute_scores
+from scoring.services.snapshots import record_snapshots
 
 WEEK = datetime(2026, 3, 8, tzinfo=UTC)
 """A Sunday: the start of cohort 1."""
@@ -93,6 +99,11 @@ class FamilyFactory(DjangoModelFactory[Family]):
     provider = "Acme"
     color = "#123456"
     release = factory.RelatedFactory("tests.factories.ReleaseFactory", factory_related_name="family")
+
+    @classmethod
+    def _create(cls, model_class: type[Family], *args: Any, **fields: Any) -> Family:
+        with renewing(Scope.COMPETITION):
+            return super()._create(model_class, *args, **fields)
 
 
 class ReleaseFactory(DjangoModelFactory[Release]):
@@ -118,6 +129,11 @@ class CohortFactory(DjangoModelFactory[Cohort]):
     methodology = factory.LazyFunction(Methodology.objects.current)
     started_at = factory.SelfAttribute("week_start")
 
+    @classmethod
+    def _create(cls, model_class: type[Cohort], *args: Any, **fields: Any) -> Cohort:
+        with renewing(Scope.COMPETITION):
+            return super()._create(model_class, *args, **fields)
+
 
 class AgentFactory(DjangoModelFactory[Agent]):
     """An agent of the first family that has none in the cohort, its starting balance deposited."""
@@ -140,6 +156,7 @@ class AgentFactory(DjangoModelFactory[Agent]):
         with transaction.atomic():
             agent = super()._create(model_class, *args, **fields)
             ledger.deposit(agent, agent.cohort.methodology.starting_balance, at=agent.cohort.started_at)
+            renew_versions(Scope.COMPETITION)
         return agent
 
 
@@ -307,7 +324,9 @@ class ModelCallFactory(DjangoModelFactory[ModelCall]):
         if "prompt_sha256" not in fields:
             unsaved = model_class(**fields)
             fields["prompt_sha256"] = ModelCall.fingerprint(unsaved.system_prompt, unsaved.user_prompt)
-        return super()._create(model_class, *args, **fields)
+        call = super()._create(model_class, *args, **fields)
+        add_call_cost(call, Decimal(call.cost_usd))
+        return call
 
 
 class InstructionFactory(DjangoModelFactory[Instruction]):
@@ -349,7 +368,7 @@ class SubmissionFactory(DjangoModelFactory[Submission]):
         lambda o: ModelCallFactory(decision=DecisionFactory(agent=AgentFactory(family=o.registration.family)))
     )
     status = 201
-    answer = {"protocol": "trading", "action": "HOLD"}
+    response = {"protocol": "trading", "action": "HOLD"}
     received_at = WEEK + DECIDED
 
 
@@ -371,6 +390,11 @@ class SnapshotFactory(DjangoModelFactory[Snapshot]):
     resolved_bets = 0
     open_positions = 0
     stale_positions = 0
+
+    @classmethod
+    def _create(cls, model_class: type[Snapshot], *args: Any, **fields: Any) -> Snapshot:
+        record_snapshots([model_class(*args, **fields)])
+        return model_class._default_manager.get(agent=fields["agent"], taken_at=fields["taken_at"])
 
 
 class RunFactory(DjangoModelFactory[Run]):
@@ -427,7 +451,7 @@ def asked(
     methodology: str = "v2",
     cost: str = "0.01",
 ) -> QuestionEntry:
-    """The question on a sheet of its own among the day's, with what families (by slug) said in one arm.
+    """The question on a batch of its own among the day's, with what families (by slug) said in one arm.
 
     Mid prices are those of the outcomes, rest for none of these; `asks` gives options an ask and a NO ask.
     """
@@ -436,7 +460,7 @@ def asked(
     if entry is None:
         # A part of its own: what is frozen takes no more questions.
         entry = QuestionEntry(
-            question=question, position=1, sheet=1, reason=QuestionEntry.Reason.CHOSEN,
+            question=question, position=1, batch=1, reason=QuestionEntry.Reason.SELECTED,
             prices=_question_prices(question, asks or {}),
         )  # fmt: skip
         entry.question_set = parts.create(
@@ -446,10 +470,10 @@ def asked(
         entry.save()
         for name in ("priced", "blind"):
             block = question_block([entry], priced=name == "priced")
-            QuestionSheet.objects.create(question_set=entry.question_set, arm=name, number=1, block=block)
-    sheet = QuestionSheet.objects.get(question_set=entry.question_set, arm=arm)
+            QuestionBatch.objects.create(question_set=entry.question_set, arm=name, number=1, block=block)
+    batch = QuestionBatch.objects.get(question_set=entry.question_set, arm=arm)
     for slug, vector in (said or {}).items():
-        _answer(entry, sheet, Family.objects.get(slug=slug), vector, at=day + DECIDED, cost=cost)
+        _answer(entry, batch, Family.objects.get(slug=slug), vector, at=day + DECIDED, cost=cost)
     return entry
 
 
@@ -466,32 +490,35 @@ def _question_prices(question: Question, asks: Mapping[str, tuple[str | None, st
 
 
 def _answer(
-    entry: QuestionEntry, sheet: QuestionSheet, family: Family, vector: Sequence[float], *, at: datetime, cost: str
+    entry: QuestionEntry, batch: QuestionBatch, family: Family, vector: Sequence[float], *, at: datetime, cost: str
 ) -> Forecast:
     methodology = Methodology.objects.get(version=entry.question_set.methodology)
     release = family.release_at(at)
     assert release is not None
     task = Elicitation.objects.create(
-        sheet=sheet, methodology=methodology, release=release, family=family,
+        batch=batch, methodology=methodology, release=release, family=family,
         status=Elicitation.Status.COMPLETED, made_at=at,
     )  # fmt: skip
     probabilities = dict(zip((option.name for option in entry.question.options.all()), vector, strict=True))
     rationale = f"{family.display_name} has its reasons."
-    stated = Stated(
+    stated = StatedForecast(
         str(entry.question_id), tuple((name, Decimal(str(value))) for name, value in probabilities.items()), rationale
     )
     call = ModelCall.objects.create(
         parsed=[stated.as_json()],
         elicitation=task, sequence=1, attempt=1, idempotency_key=f"{task.pk:064x}", model=release.model_id,
-        prompt_sha256=ModelCall.fingerprint(task.system_prompt, task.prompt_text()), result=ModelCall.Result.ANSWERED,
+        prompt_sha256=ModelCall.fingerprint(task.system_prompt, task.user_prompt(PromptParts())),
+        result=ModelCall.Result.ANSWERED,
         tokens_input=1000, tokens_output=200, cost_usd=Decimal(cost), sent_at=at,
     )  # fmt: skip
-    return Forecast.objects.create(
+    forecast = Forecast.objects.create(
         elicitation=task, call=call, entry=entry, question=entry.question, family=family, release=release,
-        methodology=methodology.version, arm=sheet.arm, probabilities=probabilities,
+        methodology=methodology.version, arm=batch.arm, probabilities=probabilities,
         stated={name: str(value) for name, value in probabilities.items()},
         rationale=rationale, made_at=at,
     )  # fmt: skip
+    mark_if_resolved([entry.question_id])
+    return forecast
 
 
 def ended(question: Question, *winners: str, at: datetime = WEEK + timedelta(days=30)) -> Question:
@@ -502,7 +529,7 @@ def ended(question: Question, *winners: str, at: datetime = WEEK + timedelta(day
             by_market[option.outcome.market] = option.outcome.side if option.name in winners else ""
     for market, side in by_market.items():
         resolve(market, (side or "NO") if winners else None, at=at)
-    questions_resolve(at=at)
+    resolve_questions(at=at)
     question.refresh_from_db()
     return question
 
@@ -521,7 +548,7 @@ def bet(
     decision = _decision(agent, week, Decision.Action.BET)
     with transaction.atomic():
         trade = ledger.buy(
-            ledger.agent_lock(agent.pk),
+            ledger.lock_agent(agent.pk),
             outcome,
             amount=Decimal(amount),
             price=outcome.price if price is None else Decimal(price),
@@ -544,7 +571,7 @@ def sale(
     decision = _decision(position.agent, week, Decision.Action.SELL)
     with transaction.atomic():
         trade = ledger.sell(
-            ledger.agent_lock(position.agent_id),
+            ledger.lock_agent(position.agent_id),
             position,
             percentage=Decimal(percentage),
             price=position.outcome.price if price is None else Decimal(price),
@@ -558,8 +585,8 @@ def sale(
 
 def resolve(market: Market, side: str | None, *, at: datetime = WEEK + timedelta(days=30)) -> Market:
     """The market at its end, its positions settled: `side` won, or with None it was cancelled."""
-    end = Cancelled() if side is None else Won(market.outcomes.get(side=side))
-    if market_settle(market, end, at=at) is None:
+    resolution = Resolution(None if side is None else market.outcomes.get(side=side))
+    if settle_market(market, resolution, at=at) is None:
         raise ValueError(f"market {market.pk} was final already")
     market.refresh_from_db()
     return market
@@ -567,8 +594,8 @@ def resolve(market: Market, side: str | None, *, at: datetime = WEEK + timedelta
 
 def reversed_to(market: Market, side: str | None, *, at: datetime = WEEK + timedelta(days=30)) -> Market:
     """A final market with another end, its positions made good."""
-    end = Cancelled() if side is None else Won(market.outcomes.get(side=side))
-    if settlement_reverse(market, end, by="operator", reason="a slip", at=at) is None:
+    resolution = Resolution(None if side is None else market.outcomes.get(side=side))
+    if reverse_settlement(market, resolution, by="operator", reason="a slip", at=at) is None:
         raise ValueError(f"market {market.pk} has that end already")
     market.refresh_from_db()
     return market
@@ -576,17 +603,17 @@ def reversed_to(market: Market, side: str | None, *, at: datetime = WEEK + timed
 
 def imported_collection(name: str) -> ImportCollection:
     """Somebody's forecast of one resolved question, with a row that was rejected; nothing is ranked."""
-    collection = collection_of(name=name, at=WEEK)
+    collection = get_or_create_collection(name=name, at=WEEK)
     made = ForecastImport.objects.create(
         collection=collection, format="long", sha256=hashlib.sha256(name.encode()).hexdigest(), imported_at=WEEK,
         files=[{"name": f"{name}.csv", "sha256": "0" * 64, "bytes": 1}], rows=2, rejected=1, forecasts=1,
         completed=True,
     )  # fmt: skip
-    RejectedRow.objects.create(imported=made, row=3, why="probability 2.0 is outside [0, 1]")
+    RejectedRow.objects.create(forecast_import=made, row=3, reason="probability 2.0 is outside [0, 1]")
     ImportedQuestion.objects.create(collection=collection, question="rain", title="Will it rain?")
     ImportedForecast.objects.create(
-        collection=collection, imported=made, row=2, forecaster="Ann", question="rain", option="YES", probability=0.75,
-        outcome=1.0, exclusive=False,
+        collection=collection, forecast_import=made, row=2, forecaster="Ann", question="rain", option="YES",
+        probability=0.75, outcome=1.0, exclusive=False,
     )  # fmt: skip
     ImportBoard.objects.create(
         collection=collection, computed_at=WEEK, forecasters=1, questions=1, open_questions=0, probabilities=1
@@ -613,7 +640,7 @@ def play_week() -> Cohort:
     _forecast_week(cohort)
     compute_scores(at=WEEK + timedelta(days=31), forecast_boards=False)
     chained()
-    export_request(selection=ExportSelection(cohort.number), formats=("csv",), by="operator", at=WEEK)
+    request_export(selection=ExportSelection(cohort.number), formats=("csv",), by="operator", at=WEEK)
     return cohort
 
 
@@ -645,9 +672,9 @@ def approved(*releases: Release, at: datetime, from_: datetime | None = None) ->
     wanted = {entry.family_id: entry.release for entry in entries} | {
         release.family_id: release for release in releases
     }
-    line_up = lineup_propose(releases=list(wanted.values()), by="ann", reason="a test", at=at)
+    line_up = propose_lineup(releases=list(wanted.values()), by="ann", reason="a test", at=at)
     if from_ is None:
-        lineup_approve(line_up, by="ann", reason="a test", at=at)
+        approve_lineup(line_up, by="ann", reason="a test", at=at)
     else:
         LineUp.objects.filter(pk=line_up.pk).update(status="approved", decided_at=at, effective_from=from_)
     return line_up
@@ -658,4 +685,4 @@ def chained() -> None:
     for task in (Decision, Elicitation):
         for completed in task.objects.filter(status=task.Status.COMPLETED, link=None).order_by("pk"):
             with transaction.atomic():
-                chain_append(completed)
+                append_to_chain(completed)

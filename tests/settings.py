@@ -1,4 +1,4 @@
-"""The arena's settings, for tests: quick hashing, and never the real services.
+"""The arena's settings for tests: quick password hashing, and addresses at which no real service answers.
 
 The suite runs on SQLite, or on PostgreSQL with ARENA_TESTS_ON=postgres.
 """
@@ -8,14 +8,14 @@ import os
 from tests import bytecode
 from tests.databases import postgres_url
 
-# Before most is imported, and before xdist starts its workers: they inherit it.
-bytecode.keep()
-# Before the settings are read: a test that forgets to name a server must reach nobody.
+# Before most imports, and before pytest-xdist starts its workers, which inherit it.
+bytecode.cache()
+# Before the settings are read: a test that names no server must reach none.
 for name in ("OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL", "KALSHI_BASE_URL"):
     os.environ[name] = "http://127.0.0.1:9"
 os.environ["OPENROUTER_API_KEY"] = ""
 os.environ.setdefault("SECRET_KEY", "only-for-tests")
-# Before xdist starts its workers, so that they inherit the one server that was found or started.
+# Before pytest-xdist starts its workers, so that they inherit the server that was found or started.
 if os.environ.get("ARENA_TESTS_ON") == "postgres":
     os.environ["DATABASE_URL"] = postgres_url()
 
@@ -23,3 +23,4 @@ from arena_site.settings import *  # noqa: E402, F403
 
 ARENA_API_RATE = 0
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+WHITENOISE_AUTOREFRESH = True  # files are found when requested; each test client would list them all

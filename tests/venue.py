@@ -12,10 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from io import StringIO
 from typing import Any
 
-from django.core.management import CommandError, call_command
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -29,7 +27,7 @@ KIMI, QWEN = "moonshotai/kimi-k2-thinking", "qwen/qwen3-235b-a22b-2507"
 
 @dataclass(frozen=True)
 class Failure:
-    """An answer of the gateway that is none."""
+    """An HTTP error of the gateway."""
 
     status: int
     body: Any = None
@@ -37,8 +35,8 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Said:
-    """A completion with more than its text."""
+class ModelAnswer:
+    """A completion with fields besides its text."""
 
     content: Any
     returned_model: str | None = None
@@ -47,7 +45,7 @@ class Said:
     usage: Any = None
 
 
-Script = Mapping[str, Any] | str | Failure | Said | Callable[["Prompt"], Any]
+Script = Mapping[str, Any] | str | Failure | ModelAnswer | Callable[["Prompt"], Any]
 
 
 @dataclass(frozen=True)
@@ -315,8 +313,8 @@ class Venue:
         if isinstance(said, Failure):
             body = said.body or {"error": {"code": said.status, "message": f"scripted {said.status}"}}
             return _json(body, said.status, said.headers)
-        if not isinstance(said, Said):
-            said = Said(said if isinstance(said, str) else json.dumps(said))
+        if not isinstance(said, ModelAnswer):
+            said = ModelAnswer(said if isinstance(said, str) else json.dumps(said))
         message = {"role": "assistant", "content": said.content, "refusal": said.refusal}
         return _json(
             {
@@ -331,28 +329,3 @@ class Venue:
 
 def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(json.dumps(body), status, headers, content_type="application/json")
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command came to: its exit code, its summary, what it said on stderr."""
-
-    code: int
-    summary: dict[str, Any]
-    complaint: str
-
-    def __getitem__(self, key: str) -> Any:
-        return self.summary[key]
-
-
-def run(command: str, at: datetime, **options: Any) -> Ran:
-    """Runs a management command for an instant the way an operator does."""
-    said, complained = StringIO(), StringIO()
-    code = 0
-    try:
-        call_command(command, at=at, json=True, stdout=said, stderr=complained, **options)
-    except SystemExit as end:
-        code = int(end.code or 0)
-    except CommandError as error:
-        return Ran(error.returncode, {}, str(error))
-    return Ran(code, json.loads(said.getvalue().strip().splitlines()[-1]), complained.getvalue())

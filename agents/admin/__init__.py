@@ -1,3 +1,3 @@
-"""Agents, what they said and what it came to, for the operator."""
+"""Admin of families, tasks, the ledger and external agents."""
 
-from agents.admin import families, ledger, registrations, tasks  # noqa: F401 - each registers what it holds
+from agents.admin import families, ledger, registrations, tasks

@@ -1,4 +1,4 @@
-"""Who plays: families, releases, line-ups, agents; for the operator."""
+"""Admin of families, releases, line-ups and agents."""
 
 from typing import Any
 
@@ -21,12 +21,12 @@ from agents.models import (
     Settlement,
     Trade,
 )
-from agents.services.lineups import lineup_preview
-from markets import clock
-from markets.blocks import json_number
-from markets.list_filters import Look, NewestRelated, looks
-from markets.quick_lists import QuickAdmin
-from markets.readonly import ReadOnlyAdmin, ReadOnlyTable, list_link, verbatim
+from agents.services.families import delete_family, save_family
+from agents.services.lineups import preview_lineup
+from markets.foundation import clock
+from markets.foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter
+from markets.foundation.admin.readonly import ReadOnlyAdmin, ReadOnlyTabularInline, changelist_link, verbatim
+from markets.foundation.json_lines import json_number
 
 
 @admin.register(Family)
@@ -41,16 +41,22 @@ class FamilyAdmin(admin.ModelAdmin):
         return Family.objects.with_release(timezone.now())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Family | None = None) -> tuple[str, ...]:
-        # A slug joins results over years; whose agent it is is settled by its registration.
+        # A slug joins results over years; `external` follows from a registration.
         return ("slug", "external") if obj else ("external",)
 
     def release(self, family: Any) -> str | None:
         return family.release
 
+    def save_model(self, request: HttpRequest, obj: Family, form: Any, change: bool) -> None:
+        save_family(obj)
+
+    def delete_model(self, request: HttpRequest, obj: Family) -> None:
+        delete_family(obj)
+
 
 @admin.register(Release)
 class ReleaseAdmin(admin.ModelAdmin):
-    """A release can be corrected until an agent plays with it or a line-up names it. It plays by a line-up alone."""
+    """A release can be changed until an agent or a line-up refers to it."""
 
     list_display = ("model_id", "family", "display_name", "effective_from", "price_prompt", "price_completion")
     list_filter = ("family",)
@@ -72,7 +78,7 @@ def _in_use(release: Release | None) -> bool:
     return release is not None and (release.agents.exists() or release.line_up_entries.exists())
 
 
-class LineUpTable(ReadOnlyTable):
+class LineUpEntryInline(ReadOnlyTabularInline):
     model = LineUpEntry
     fields = ("position", "family", "release", "price_prompt", "price_completion")
     readonly_fields = ("price_prompt", "price_completion")
@@ -90,36 +96,36 @@ class LineUpTable(ReadOnlyTable):
 
 
 @admin.register(LineUp)
-class LineUpAdmin(QuickAdmin):
-    """Proposals and what became of them; the desk's acts propose, approve and reject."""
+class LineUpAdmin(ReadOnlyAdmin):
+    """Proposed and decided line-ups; the operator dashboard proposes, approves and rejects them."""
 
     list_display = ("id", "status", "proposed_at", "proposed_by", "reason", "decided_by", "effective_from")
     list_filter = ("status",)
     search_fields = ("=id", "proposed_by", "reason", "decided_by")
     date_hierarchy = "proposed_at"
     ordering = ("-pk",)
-    inlines = (LineUpTable,)
+    inlines = (LineUpEntryInline,)
     fields = (
         "status", ("proposed_at", "proposed_by"), "reason", "catalogue", "changes",
-        ("decided_at", "decided_by"), "decided_because", "effective_from",
+        ("decided_at", "decided_by"), "decision_reason", "effective_from",
     )  # fmt: skip
 
-    @admin.display(description="what the catalogue said")
+    @admin.display(description="findings in the catalogue")
     def catalogue(self, line_up: LineUp) -> SafeString:
-        return verbatim("\n".join(map(str, line_up.findings)) or "it was not asked")
+        return verbatim("\n".join(map(str, line_up.findings)) or "none")
 
     def changes(self, line_up: LineUp) -> SafeString:
-        """What approving it now would change."""
+        """The changes that an approval would make now."""
         if line_up.status != LineUp.Status.PROPOSED:
-            return verbatim("it was decided on")
-        seen = lineup_preview(line_up, at=clock.now())
-        return verbatim("\n".join(change.says for change in seen.changes) or "nothing")
+            return verbatim("already decided")
+        preview = preview_lineup(line_up, at=clock.now())
+        return verbatim("\n".join(str(change) for change in preview.changes) or "nothing")
 
 
 @admin.register(LineUpEntry)
 class LineUpEntryAdmin(ReadOnlyAdmin):
     list_display = ("line_up", "position", "family", "release")
-    list_filter = ("family", ("line_up", NewestRelated))
+    list_filter = ("family", ("line_up", NewestRelatedFilter))
     list_select_related = ("line_up", "family", "release")
     list_defer = ("line_up__findings",)
     search_fields = ("=line_up__id", "family__slug", "release__model_id")
@@ -130,12 +136,12 @@ class LineUpEntryAdmin(ReadOnlyAdmin):
 class AgentAdmin(ReadOnlyAdmin):
     list_display = ("display_name", "cohort", "family", "model_id", "status", "cash", "records")
     list_filter = (
-        looks(
-            Look("lagging", "below their starting balance", lambda rows, now: rows.filter(
+        preset_filter(
+            FilterPreset("lagging", "below their starting balance", lambda rows, now: rows.filter(
                 cash__lt=F("cohort__methodology__starting_balance"), cohort__status="completed")),
-            Look("playing", "playing now", lambda rows, now: rows.playing()),
+            FilterPreset("playing", "playing now", lambda rows, now: rows.playing()),
         ),
-        "status", "family", ("cohort", NewestRelated),
+        "status", "family", ("cohort", NewestRelatedFilter),
     )  # fmt: skip
     list_select_related = ("cohort", "family")
     search_fields = ("display_name", "model_id", "family__slug", "=cohort__number")
@@ -145,6 +151,7 @@ class AgentAdmin(ReadOnlyAdmin):
     def records(self, agent: Agent) -> SafeString:
         models = (Decision, Position, Trade, Settlement, JournalEntry)
         links = (
-            (list_link(model, str(model._meta.verbose_name_plural), agent__id__exact=agent.pk),) for model in models
+            (changelist_link(model, str(model._meta.verbose_name_plural), agent__id__exact=agent.pk),)
+            for model in models
         )
         return format_html_join(" · ", "{}", links)

@@ -1,64 +1,62 @@
-"""The money: positions, trades, settlements and the journal; for the operator."""
+"""Admin of positions, trades, settlements, reversals and the cash journal."""
+
+from typing import ClassVar
 
 from django.contrib import admin
 
-from agents.models import (
-    JournalEntry,
-    Position,
-    Reversal,
-    Settlement,
-    Trade,
-)
-from markets.list_filters import Look, NewestRelated, days, looks
+from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
+from markets.foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter, recent_days_filter
+from markets.foundation.admin.readonly import ReadOnlyAdmin
 from markets.models import Market
-from markets.quick_lists import QuickAdmin
-from markets.readonly import ReadOnlyAdmin
+
+
+class AgentMarketAdmin(ReadOnlyAdmin):
+    """Base for records of an agent on a market."""
+
+    list_select_related: ClassVar[tuple[str, ...]] = ("agent", "market")
+    list_defer = ("market__description",)
+    search_fields: ClassVar[tuple[str, ...]] = ("=id", "market__question", "agent__display_name")
 
 
 @admin.register(Position)
-class PositionAdmin(QuickAdmin):
+class PositionAdmin(AgentMarketAdmin):
     list_display = ("id", "agent", "market", "outcome", "status", "shares", "cost_basis", "realized_pnl", "opened_at")
     list_filter = (
-        looks(
-            Look("waiting", "open on a closed market", lambda rows, now: rows.open().filter(market__status="closed")),
-            Look("stale", "open at a stale price", lambda rows, now: rows.open().filter(outcome__price_stale=True)),
+        preset_filter(
+            FilterPreset("waiting", "open on a closed market", lambda rows, now: rows.open().filter(
+                market__status="closed")),
+            FilterPreset("stale", "open at a stale price", lambda rows, now: rows.open().filter(
+                outcome__price_stale=True)),
         ),
-        "status", "agent__family", ("agent__cohort", NewestRelated),
+        "status", "agent__family", ("agent__cohort", NewestRelatedFilter),
     )  # fmt: skip
     list_select_related = ("agent", "market", "outcome")
-    list_defer = ("market__description",)
-    search_fields = ("=id", "market__question", "agent__display_name")
     date_hierarchy = "opened_at"
     ordering = ("-pk",)
 
 
 @admin.register(Trade)
-class TradeAdmin(ReadOnlyAdmin):
+class TradeAdmin(AgentMarketAdmin):
     list_display = ("id", "agent", "kind", "market", "outcome", "shares", "price", "amount", "executed_at")
-    list_filter = ("kind", days("executed_at"), "agent__family", ("agent__cohort", NewestRelated))
+    list_filter = ("kind", recent_days_filter("executed_at"), "agent__family", ("agent__cohort", NewestRelatedFilter))
     list_select_related = ("agent", "market", "outcome")
-    list_defer = ("market__description",)
-    search_fields = ("=id", "market__question", "agent__display_name")
     ordering = ("-pk",)
 
 
 @admin.register(Settlement)
-class SettlementAdmin(QuickAdmin):
+class SettlementAdmin(AgentMarketAdmin):
     list_display = ("id", "agent", "market", "kind", "shares", "cost_basis", "payout", "realized_pnl", "settled_at")
-    list_filter = ("kind", "agent__family", ("agent__cohort", NewestRelated))
-    list_select_related = ("agent", "market")
-    list_defer = ("market__description",)
-    search_fields = ("=id", "market__question", "agent__display_name")
+    list_filter = ("kind", "agent__family", ("agent__cohort", NewestRelatedFilter))
     date_hierarchy = "settled_at"
     ordering = ("-settled_at", "-pk")
 
 
 @admin.register(Reversal)
-class ReversalAdmin(QuickAdmin):
-    list_display = ("id", "agent", "market", "kind", "taken_back", "payout", "reversed_by", "reversed_at", "reason")
+class ReversalAdmin(AgentMarketAdmin):
+    list_display = (
+        "id", "agent", "market", "kind", "previous_payout", "payout", "reversed_by", "reversed_at", "reason",
+    )  # fmt: skip
     list_filter = ("kind", "agent__family", "agent__cohort")
-    list_select_related = ("agent", "market")
-    list_defer = ("market__description",)
     search_fields = ("=id", "market__question", "agent__display_name", "reason")
     date_hierarchy = "reversed_at"
     ordering = ("-reversed_at", "-pk")
@@ -67,7 +65,7 @@ class ReversalAdmin(QuickAdmin):
 @admin.register(JournalEntry)
 class JournalEntryAdmin(ReadOnlyAdmin):
     list_display = ("id", "agent", "sequence", "kind", "amount", "balance", "market", "occurred_at")
-    list_filter = ("kind", days("occurred_at"), "agent__family", ("agent__cohort", NewestRelated))
+    list_filter = ("kind", recent_days_filter("occurred_at"), "agent__family", ("agent__cohort", NewestRelatedFilter))
     list_select_related = ("agent", "trade__market", "settlement__market")
     search_fields = ("=id", "agent__display_name")
     ordering = ("-pk",)

@@ -1,4 +1,4 @@
-"""External agents for the operator: who was let in, the token shown once, the leave revoked."""
+"""Admin of external agents: registration, with the token shown once, and revocation."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from agents.models import Registration, Submission
-from agents.services.registrations import agent_register, check_name, registration_revoke
-from markets.readonly import ReadOnlyAdmin
+from agents.services.registrations import check_name, register_external_agent, revoke_registration
+from markets.foundation.admin.readonly import ReadOnlyAdmin
 
 
 class RegistrationForm(forms.ModelForm):
-    name = forms.CharField(max_length=60, help_text="As it is shown on the boards.")
+    name = forms.CharField(max_length=60, help_text="The name on the leaderboards.")
 
     class Meta:
         model = Registration
@@ -26,14 +26,14 @@ class RegistrationForm(forms.ModelForm):
         name: str = self.cleaned_data["name"]
         try:
             check_name(name)
-        except forms.ValidationError as wrong:
-            raise forms.ValidationError(wrong.messages) from wrong
+        except forms.ValidationError as error:
+            raise forms.ValidationError(error.messages) from error
         return name
 
 
 @admin.register(Registration)
 class RegistrationAdmin(ReadOnlyAdmin):
-    """Registering shows the token on the next page and never again; to revoke asks once more, by POST."""
+    """Registrations. A new one shows its token once, on the next page; revoking needs a confirmation by POST."""
 
     list_display = ("family", "protocol", "registered_at", "last_used_at", "revoked_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "protocol")
@@ -55,8 +55,8 @@ class RegistrationAdmin(ReadOnlyAdmin):
         return super().get_form(request, obj, change, **({"form": RegistrationForm} if obj is None else {}), **options)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        made = agent_register(name=form.cleaned_data["name"], protocol=obj.protocol, at=timezone.now())
-        obj.pk, obj.token = made.registration.pk, made.token
+        new = register_external_agent(name=form.cleaned_data["name"], protocol=obj.protocol, at=timezone.now())
+        obj.pk, obj.token = new.registration.pk, new.token
         obj.refresh_from_db()
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
@@ -65,7 +65,7 @@ class RegistrationAdmin(ReadOnlyAdmin):
             request, "admin/agents/registration/token.html", self.admin_site.each_context(request) | context
         )
 
-    @admin.action(description="Revoke the chosen registrations", permissions=["revoke"])
+    @admin.action(description="Revoke the selected registrations", permissions=["revoke"])
     def revoke(self, request: HttpRequest, registrations: QuerySet[Registration]) -> HttpResponse | None:
         live = registrations.filter(revoked_at=None).select_related("family")
         if "confirmed" not in request.POST:
@@ -76,7 +76,7 @@ class RegistrationAdmin(ReadOnlyAdmin):
         revoked = 0
         for registration in live:
             with transaction.atomic():
-                if registration_revoke(registration, at=timezone.now()):
+                if revoke_registration(registration, at=timezone.now()):
                     self.log_change(request, registration, "Revoked.")
                     revoked += 1
         self.message_user(request, f"{revoked} revoked.")
@@ -87,10 +87,8 @@ class RegistrationAdmin(ReadOnlyAdmin):
 class SubmissionAdmin(ReadOnlyAdmin):
     list_display = ("id", "family", "call", "status", "key", "received_at")
     list_filter = ("status", "registration__family")
-    list_select_related = (
-        "registration__family", "call__decision", "call__elicitation",
-    )  # fmt: skip
-    list_defer = ("call__raw_response", "call__content", "call__parsed", "call__portfolio_block", "answer")
+    list_select_related = ("registration__family", "call__decision", "call__elicitation")
+    list_defer = ("call__raw_response", "call__content", "call__parsed", "call__portfolio_block", "response")
     search_fields = ("=key", "registration__family__slug")
     ordering = ("-pk",)
 

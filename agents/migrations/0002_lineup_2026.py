@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from agents.lineup import EFFECTIVE_FROM, LINEUP_2026
+from agents.lineup_2026 import EFFECTIVE_FROM, LINEUP_2026
 
 BY = "the arena"
 

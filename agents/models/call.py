@@ -1,4 +1,4 @@
-"""Every request to a model, of either protocol, and every instruction that an answer gave."""
+"""Model calls: every request to a model, of either protocol; and the instructions of its answer."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from django.db import models
 from django.db.models import Q
 
 from agents.models.decision import Decision
-from agents.models.forecast import Elicitation
-from agents.models.task import Task
-from markets.fields import CostField
+from agents.models.elicitation import Elicitation
+from agents.models.task import PromptParts, Task
+from markets.foundation.fields import CostField
 
-SPENT = ("tokens_input", "tokens_output", "cost_usd", "cost_stated")
+COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_stated")
 
 
 class ModelCall(models.Model):
-    """One request to a model, kept whatever came of it. A retry is a new row."""
+    """One request to a model, stored before it is sent, with its answer or failure. A retry is a new row."""
 
     class Result(models.TextChoices):
         SENT = "sent", "no answer yet"
         ANSWERED = "answered"
         MALFORMED = "malformed"
-        DECLINED = "declined", "the model refused or said nothing"
-        REFUSED = "refused", "nothing of it could be carried out"
+        DECLINED = "declined", "the model refused or answered nothing"
+        REFUSED = "refused", "nothing in it could be executed"
         FAILED = "failed", "the gateway failed"
         LOST = "lost", "the worker died before the answer"
 
@@ -43,7 +43,7 @@ class ModelCall(models.Model):
     retry_note = models.TextField(blank=True)
     prompt_sha256 = models.CharField(max_length=64, help_text="Of the system and the user message.")
     result = models.CharField(max_length=10, choices=Result.choices, default=Result.SENT)
-    late = models.BooleanField(default=False, help_text="Answered after its claim was lost; executed nothing.")
+    late = models.BooleanField(default=False, help_text="Answered after its claim was lost; not executed.")
     raw_response = models.TextField(blank=True)
     content = models.TextField(blank=True)
     refusal = models.TextField(blank=True)
@@ -55,7 +55,7 @@ class ModelCall(models.Model):
     tokens_output = models.PositiveIntegerField(null=True, blank=True)
     tokens_reasoning = models.PositiveIntegerField(null=True, blank=True)
     cost_usd = CostField(default=0)
-    cost_stated = models.BooleanField(default=False, help_text="The gateway named the cost; else tokens x price.")
+    cost_stated = models.BooleanField(default=False, help_text="Stated by the gateway; otherwise tokens times price.")
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
     sent_at = models.DateTimeField(help_text="On the real clock.")
 
@@ -66,24 +66,24 @@ class ModelCall(models.Model):
             models.CheckConstraint(
                 condition=Q(decision__isnull=False, elicitation__isnull=True)
                 | Q(decision__isnull=True, elicitation__isnull=False),
-                name="a_call_belongs_to_one_task",
+                name="call_belongs_to_one_task",
             ),
         ]
         indexes = [
             models.Index(fields=["sent_at"], name="call_by_time"),
-            # Costs are summed from the index alone: the rows hold prompts and answers.
-            models.Index(fields=["decision", *SPENT], name="cost_by_decision"),
-            models.Index(fields=["elicitation", *SPENT], name="cost_by_elicitation"),
+            # Covering indexes for sums of costs: reading the rows would load prompts and answers.
+            models.Index(fields=["decision", *COST_COLUMNS], name="cost_by_decision"),
+            models.Index(fields=["elicitation", *COST_COLUMNS], name="cost_by_elicitation"),
         ]
         ordering = ["decision_id", "elicitation_id", "sequence"]
 
     def __str__(self) -> str:
-        of = f"decision {self.decision_id}" if self.decision_id else f"elicitation {self.elicitation_id}"
-        return f"call {self.sequence} of {of}"
+        task = f"decision {self.decision_id}" if self.decision_id else f"elicitation {self.elicitation_id}"
+        return f"call {self.sequence} of {task}"
 
     @property
     def task(self) -> Task:
-        """What it asked for: a decision or an elicitation."""
+        """The decision or the elicitation that the call belongs to."""
         task: Task | None = self.decision or self.elicitation
         assert task is not None
         return task
@@ -95,22 +95,25 @@ class ModelCall(models.Model):
     @property
     def user_prompt(self) -> str:
         """The user message as it was sent, byte for byte."""
-        return self.task.user_prompt(self)
+        return self.task.user_prompt(
+            PromptParts(self.portfolio_block, self.positions_block, self.awaiting, self.retry_note)
+        )
 
     @staticmethod
     def fingerprint(system_prompt: str, user_prompt: str) -> str:
+        """SHA-256 over a pair of messages."""
         return hashlib.sha256(f"{system_prompt}\0{user_prompt}".encode()).hexdigest()
 
 
 class Instruction(models.Model):
-    """One bet or sale that an answer asked for, and what became of it."""
+    """One bet or sale of an answer: executed, or rejected with a reason."""
 
     call = models.ForeignKey(ModelCall, on_delete=models.PROTECT, related_name="instructions")
     sequence = models.PositiveSmallIntegerField()
     kind = models.CharField(max_length=4, choices=[("BET", "BET"), ("SELL", "SELL")])
-    payload: Any = models.JSONField(help_text="The instruction as it was read.")
+    payload: Any = models.JSONField(help_text="The instruction as parsed.")
     executed = models.BooleanField()
-    reason = models.TextField(blank=True, help_text="Why it was rejected.")
+    reason = models.TextField(blank=True, help_text="The reason of its rejection.")
 
     class Meta:
         constraints = [

@@ -1,4 +1,4 @@
-"""The hash chain over all that models did: whoever knows its head knows whether anything before it was changed."""
+"""Hash chains over completed tasks. A known head proves that no earlier record was changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from agents.models.call import ModelCall
 from agents.models.decision import Decision
-from agents.models.forecast import Elicitation
+from agents.models.elicitation import Elicitation
 from agents.records import GENESIS
 
 
@@ -17,7 +17,7 @@ class Protocol(models.TextChoices):
 
 
 class Chain(models.Model):
-    """One protocol's chain: how long it is and how it ends. Written to whenever a link is added, which locks it."""
+    """The length and head of one protocol's chain. Adding a link updates this row, which locks the chain."""
 
     protocol = models.CharField(max_length=20, choices=Protocol.choices, unique=True)
     length = models.PositiveIntegerField(default=0)
@@ -31,7 +31,7 @@ class Chain(models.Model):
 
 
 class ChainLink(models.Model):
-    """A completed task in its protocol's chain; `sha256` is over the hash before it and that of its record."""
+    """A completed task in its protocol's chain; `sha256` covers the previous hash and the record's hash."""
 
     protocol = models.CharField(max_length=20, choices=Protocol.choices)
     sequence = models.PositiveIntegerField()
@@ -41,7 +41,7 @@ class ChainLink(models.Model):
     )
     call = models.ForeignKey(
         ModelCall, null=True, blank=True, on_delete=models.PROTECT, related_name="links",
-        help_text="The request whose prompt and answer the record holds.",
+        help_text="The call whose prompt and answer the record covers.",
     )  # fmt: skip
     record_sha256 = models.CharField(max_length=64)
     previous = models.CharField(max_length=64)
@@ -50,11 +50,11 @@ class ChainLink(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["protocol", "sequence"], name="one_link_per_protocol_and_sequence"),
-            models.UniqueConstraint(fields=["protocol", "previous"], name="one_link_after_each"),
+            models.UniqueConstraint(fields=["protocol", "previous"], name="one_link_after_each_hash"),
             models.CheckConstraint(
                 condition=Q(protocol="trading", decision__isnull=False, elicitation__isnull=True)
                 | Q(protocol="forecast", decision__isnull=True, elicitation__isnull=False),
-                name="a_link_holds_one_task_of_its_protocol",
+                name="link_holds_one_task_of_its_protocol",
             ),
         ]
         ordering = ["protocol", "sequence"]

@@ -1,26 +1,23 @@
-"""What an agent decided in a week: the trading protocol's task."""
+"""Decisions: the tasks of the trading protocol."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
 
 from agents.answers import parse_answer
 from agents.models.agent import Agent
-from agents.models.task import Retries, Task
+from agents.models.task import PromptParts, RetryPolicy, Task
 from cohorts.models import Cohort, Methodology
 from markets.models import Universe
 
-if TYPE_CHECKING:
-    from agents.models.call import ModelCall
-
 
 class Decision(Task):
-    """What an agent decided in one week. Claimed before the model is asked; final once, for ever."""
+    """One agent's decision of one week: BET, SELL or HOLD."""
 
     PROTOCOL = "trading"
 
@@ -36,7 +33,7 @@ class Decision(Task):
         Universe, null=True, on_delete=models.PROTECT, related_name="decisions", db_index=False
     )  # fmt: skip
     action = models.CharField(max_length=4, choices=Action.choices, null=True, blank=True)
-    fallback = models.BooleanField(default=False)
+    fallback = models.BooleanField(default=False, help_text="A HOLD recorded for want of a usable answer.")
     reasoning = models.TextField(blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
 
@@ -63,7 +60,7 @@ class Decision(Task):
         return f"{self.agent}, week {self.week}"
 
     @classmethod
-    def of_week(cls, week_start: datetime) -> Q:
+    def in_week(cls, week_start: datetime) -> Q:
         return Q(universe__week_start=week_start)
 
     @property
@@ -76,12 +73,12 @@ class Decision(Task):
         return self.cohort.methodology
 
     @property
-    def identity(self) -> str:
+    def stable_key(self) -> str:
         agent = self.agent
         return f"{self.cohort.week_start.isoformat()}:{agent.family_id}:{agent.model_id}:{self.week}"
 
     @property
-    def about(self) -> dict[str, int | str]:
+    def log_context(self) -> dict[str, int | str]:
         agent = self.agent
         return {
             "cohort": agent.cohort.number,
@@ -92,9 +89,9 @@ class Decision(Task):
         }
 
     @property
-    def retries(self) -> Retries:
+    def retry_policy(self) -> RetryPolicy:
         rules = self.methodology
-        return Retries(rules.malformed_retries, rules.refused_retries, rules.malformed_note, rules.refused_note)
+        return RetryPolicy(rules.malformed_retries, rules.refused_retries, rules.malformed_note, rules.refused_note)
 
     @property
     def model_id(self) -> str:
@@ -108,16 +105,14 @@ class Decision(Task):
     def system_prompt(self) -> str:
         return self.methodology.system_prompt
 
-    def user_prompt(self, call: ModelCall) -> str:
-        return (
-            self.methodology.user_prompt.format(
-                portfolio=call.portfolio_block,
-                positions=call.positions_block,
-                awaiting=call.awaiting,
-                markets=self.universe.market_block if self.universe else "",
-            )
-            + call.retry_note
+    def user_prompt(self, parts: PromptParts) -> str:
+        message = self.methodology.user_prompt.format(
+            portfolio=parts.portfolio,
+            positions=parts.positions,
+            awaiting=parts.awaiting,
+            markets=self.universe.market_block if self.universe else "",
         )
+        return message + parts.retry_note
 
-    def read(self, content: str) -> Any:
+    def parse(self, content: str) -> Any:
         return parse_answer(content).as_json()

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from agents.models.agent import Agent
 from agents.models.decision import Decision
-from markets.fields import MoneyField, PriceField, SharesField
+from markets.foundation.fields import MoneyField, PriceField, SharesField
 from markets.models import Market, Outcome
 
 CENT = Decimal("0.01")
@@ -18,7 +18,7 @@ MICROSHARE = Decimal("0.000001")
 
 
 def to_cents(amount: Decimal) -> Decimal:
-    # The mode by its place: to name it takes as long as to round, and a page rounds thousands.
+    # The rounding mode is positional: as a keyword it costs as much as the rounding, and a page rounds thousands.
     return amount.quantize(CENT, ROUND_HALF_EVEN)
 
 
@@ -27,12 +27,12 @@ def to_microshares(shares: Decimal) -> Decimal:
 
 
 def marked_value(shares: Decimal, cost_basis: Decimal, price: Decimal | None) -> Decimal:
-    """What shares are worth at a price, to the cent. Unpriced ones count at cost, never at zero."""
+    """The value of shares at a price, to the cent; at cost where there is no price, never zero."""
     return cost_basis if price is None else to_cents(shares * price)
 
 
 def mean_price(cost_basis: Decimal, shares: Decimal) -> Decimal | None:
-    """The mean price paid for the shares still held; None once there are none."""
+    """The mean price paid for the shares still held; None without shares."""
     return to_microshares(cost_basis / shares) if shares else None
 
 
@@ -46,7 +46,7 @@ class PositionQuerySet(models.QuerySet["Position"]):
 
 
 class Position(models.Model):
-    """Shares of one side of a market. One is open at a time; a bet after a full close opens a new one."""
+    """An agent's shares of one side of a market. A bet after a full close opens a new position."""
 
     class Status(models.TextChoices):
         OPEN = "open"
@@ -76,13 +76,13 @@ class Position(models.Model):
             models.CheckConstraint(
                 condition=Q(status="open", shares__gt=0, cost_basis__gte=0, closed_at__isnull=True)
                 | (~Q(status="open") & Q(shares=0, cost_basis=0, closed_at__isnull=False)),
-                name="open_position_holds_shares_and_a_closed_one_none",
+                name="only_an_open_position_holds_shares",
             ),
         ]
         indexes = [
             models.Index(fields=["status", "market"], name="position_by_status_and_market"),
-            # Holds all that it takes to value a portfolio, so that no row is looked up for it.
-            models.Index(fields=["agent", "status", "outcome", "shares"], name="position_to_be_valued"),
+            # Covering index for the valuation of portfolios.
+            models.Index(fields=["agent", "status", "outcome", "shares"], name="position_valuation"),
         ]
         ordering = ["pk"]
 
@@ -98,7 +98,7 @@ class Position(models.Model):
         return mean_price(self.cost_basis, self.shares)
 
     def value_at(self, price: Decimal | None) -> Decimal:
-        """What the position is worth at a price."""
+        """The position's value at a price."""
         return marked_value(self.shares, self.cost_basis, price)
 
 
@@ -119,7 +119,7 @@ class Trade(models.Model):
     shares = SharesField()
     price = PriceField()
     amount = MoneyField(help_text="Paid for a purchase, received for a sale.")
-    cost_basis = MoneyField(help_text="Added by a purchase, given up by a sale.")
+    cost_basis = MoneyField(help_text="Added by a purchase, removed by a sale.")
     realized_pnl = MoneyField(default=Decimal("0.00"))
     implied_confidence = models.FloatField(null=True, blank=True)
     executed_at = models.DateTimeField()
@@ -139,7 +139,7 @@ class Trade(models.Model):
         ]
         indexes = [
             models.Index(fields=["agent", "executed_at"], name="trade_by_agent_and_time"),
-            # What was staked on each side is summed from the index alone.
+            # Covering index for the sums of stakes by side.
             models.Index(fields=["agent", "kind", "market", "outcome", "amount"], name="stake_by_agent"),
         ]
         ordering = ["pk"]
@@ -153,7 +153,7 @@ class Trade(models.Model):
 
 
 class Settlement(models.Model):
-    """The end of a position whose market came to its end. Exactly one per position."""
+    """The payout of a position whose market was resolved or cancelled. Exactly one per position."""
 
     class Kind(models.TextChoices):
         WON = "won"
@@ -176,7 +176,7 @@ class Settlement(models.Model):
                 condition=Q(shares__gt=0, cost_basis__gte=0, payout__gte=0),
                 name="settlement_amounts_not_negative",
             ),
-            models.CheckConstraint(condition=~Q(kind="lost") | Q(payout=0), name="a_lost_position_pays_nothing"),
+            models.CheckConstraint(condition=~Q(kind="lost") | Q(payout=0), name="lost_position_pays_nothing"),
         ]
         ordering = ["-settled_at", "-pk"]
 
@@ -193,12 +193,12 @@ class JournalEntry(models.Model):
         SELL = "sell"
         PAYOUT = "payout"
         REFUND = "refund"
-        REVERSAL = "reversal", "a settlement made good"
+        REVERSAL = "reversal", "corrected settlement"
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="journal")
     sequence = models.PositiveIntegerField()
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    amount = MoneyField(help_text="Signed: what came in, or went out.")
+    amount = MoneyField(help_text="Positive for money in, negative for money out.")
     balance = MoneyField(help_text="Cash after this entry.")
     trade = models.OneToOneField(Trade, null=True, blank=True, on_delete=models.PROTECT, related_name="journal_entry")
     settlement = models.OneToOneField(
@@ -227,18 +227,18 @@ class JournalEntry(models.Model):
 
 
 class Reversal(models.Model):
-    """A settlement that proved wrong, made good: the end that it should have had, and what that changed.
+    """The correction of a wrong settlement: the right kind and payout, and the journal entry of the difference.
 
-    The settlement stays as it was. Should a reversal prove wrong as well, the next one takes its place.
+    The settlement itself stays unchanged. A wrong reversal is corrected by a further one.
     """
 
     position = models.ForeignKey(Position, on_delete=models.PROTECT, related_name="reversals")
     sequence = models.PositiveSmallIntegerField()
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="reversals")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="reversals")
-    kind = models.CharField(max_length=10, choices=Settlement.Kind.choices, help_text="The end it should have had.")
-    taken_back = MoneyField(help_text="What had been paid.")
-    payout = MoneyField(help_text="What should have been.")
+    kind = models.CharField(max_length=10, choices=Settlement.Kind.choices, help_text="The right kind.")
+    previous_payout = MoneyField(help_text="The payout before the reversal.")
+    payout = MoneyField(help_text="The right payout.")
     entry = models.OneToOneField(JournalEntry, on_delete=models.PROTECT, related_name="reversal")
     reason = models.TextField()
     reversed_by = models.CharField(max_length=150)
@@ -248,12 +248,12 @@ class Reversal(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["position", "sequence"], name="one_reversal_per_position_and_sequence"),
             models.CheckConstraint(
-                condition=Q(taken_back__gte=0, payout__gte=0) & (~Q(kind="lost") | Q(payout=0)),
+                condition=Q(previous_payout__gte=0, payout__gte=0) & (~Q(kind="lost") | Q(payout=0)),
                 name="reversal_amounts_not_negative",
             ),
-            models.CheckConstraint(condition=~Q(reason=""), name="a_reversal_has_a_reason"),
+            models.CheckConstraint(condition=~Q(reason=""), name="reversal_has_a_reason"),
         ]
         ordering = ["pk"]
 
     def __str__(self) -> str:
-        return f"{self.position}: {self.kind} {self.payout} instead of {self.taken_back}"
+        return f"{self.position}: {self.kind} {self.payout} instead of {self.previous_payout}"

@@ -1,4 +1,4 @@
-"""Agents that are not ours: the token by which one is known, and what it submitted."""
+"""External agents: their registrations, with the tokens, and the answers that they submitted."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from agents.models.agent import Family
 from agents.models.call import ModelCall
+from agents.models.family import Family
 
 
 class RegistrationQuerySet(models.QuerySet["Registration"]):
     def live(self, at: datetime) -> RegistrationQuerySet:
-        """Those that were registered and not revoked at an instant."""
+        """Registrations in force at an instant."""
         return self.filter(registered_at__lte=at).filter(Q(revoked_at=None) | Q(revoked_at__gt=at))
 
     def covering(self, protocol: str) -> RegistrationQuerySet:
@@ -22,7 +22,7 @@ class RegistrationQuerySet(models.QuerySet["Registration"]):
 
 
 class Registration(models.Model):
-    """Leave for an external family to take part in a protocol. Its token is kept as a hash alone."""
+    """Permission of an external family to take part in a protocol. Of its token only the hash is stored."""
 
     class Protocol(models.TextChoices):
         TRADING = "trading"
@@ -54,15 +54,15 @@ class Registration(models.Model):
 
 
 class Submission(models.Model):
-    """An answer that an external agent submitted, and what it was told. Under the same key it is told so again."""
+    """An answer that an external agent submitted, with our response; the same key gets the same response again."""
 
     registration = models.ForeignKey(Registration, on_delete=models.PROTECT, related_name="submissions")
-    key = models.CharField(max_length=255, help_text="The Idempotency-Key it came with.")
-    request_sha256 = models.CharField(max_length=64, help_text="Of what it answered and the body.")
+    key = models.CharField(max_length=255, help_text="The request's Idempotency-Key.")
+    request_sha256 = models.CharField(max_length=64, help_text="Over the task's identity and the body.")
     call = models.OneToOneField(ModelCall, on_delete=models.PROTECT, related_name="submission")
-    status = models.PositiveSmallIntegerField(help_text="The HTTP status of the answer.")
-    answer: Any = models.JSONField()
-    received_at = models.DateTimeField(help_text="On the clock that deadlines are judged by.")
+    status = models.PositiveSmallIntegerField(help_text="HTTP status of the response.")
+    response: Any = models.JSONField()
+    received_at = models.DateTimeField(help_text="On the clock of the deadlines.")
 
     class Meta:
         constraints = [

@@ -1,29 +1,39 @@
-"""What a model is asked to do, whatever the protocol: claimed before it is asked, final once, for ever."""
+"""The task: one request for an answer of one model, claimed before the model is asked and final once completed.
+
+`Decision` is the task of the trading protocol, `Elicitation` that of the forecast protocol.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery, Sum
 
 from cohorts.models import Methodology
 
-if TYPE_CHECKING:
-    from agents.models.call import ModelCall
-
 
 @dataclass(frozen=True, slots=True)
-class Retries:
-    """How often an answer may be malformed, or refused as a whole, after the first; and what the model is told."""
+class RetryPolicy:
+    """How many further malformed or refused answers a task allows, and the notes that precede the next answer."""
 
     malformed: int
     refused: int
     malformed_note: str
     refused_note: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptParts:
+    """The parts of a user message that differ from call to call."""
+
+    portfolio: str = ""
+    positions: str = ""
+    awaiting: str = ""
+    retry_note: str = ""
 
 
 class Status(models.TextChoices):
@@ -41,17 +51,15 @@ class TaskQuerySet(models.QuerySet[T]):
         return self.filter(status__in=(Status.COMPLETED, Status.MISSED))
 
     def claimable(self, now: datetime) -> Self:
-        """Failed ones, and claims whose lease is over."""
+        """Failed tasks, and claimed ones whose lease has expired."""
         return self.filter(Q(status=Status.FAILED) | Q(status=Status.CLAIMED, lease_until__lte=now))
 
     def with_costs(self) -> Self:
-        """Adds `tokens_input`, `tokens_output` and `cost_usd`, summed over every call.
-
-        Each in a query of its own: joined and grouped, a page of tasks would sum the calls of all of them first.
-        """
-        of: Any = self.model._meta.get_field("calls")
-        calls = of.related_model._default_manager.filter(**{of.field.name: OuterRef("pk")})
-        grouped = calls.order_by().values(of.field.name)
+        """Adds `tokens_input`, `tokens_output` and `cost_usd`, summed over every call."""
+        relation: Any = self.model._meta.get_field("calls")
+        calls = relation.related_model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
+        grouped = calls.order_by().values(relation.field.name)
+        # A subquery each: joined and grouped, a page of tasks would first sum the calls of all tasks.
         return self.annotate(
             **{
                 column: Subquery(grouped.annotate(total=Sum(column)).values("total"))
@@ -61,36 +69,34 @@ class TaskQuerySet(models.QuerySet[T]):
 
 
 class Task(models.Model):
-    """One thing that one model is asked. A protocol says what: its prompt, how its answer is read, who pays."""
+    """The claim, the status and the calls of one task. A protocol adds its prompt, its parser and its records."""
 
     Status = Status
     PROTOCOL: ClassVar[str]
 
     status = models.CharField(max_length=10, choices=Status.choices)
-    claim_token = models.UUIDField(null=True, blank=True)
+    lease_id = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True, help_text="On the real clock.")
-    refusals = models.PositiveSmallIntegerField(
-        default=0, help_text="How often a well-formed answer was refused as a whole."
-    )
+    refusals = models.PositiveSmallIntegerField(default=0, help_text="Well-formed answers that were refused whole.")
     error = models.TextField(blank=True)
 
-    calls: Any  # the model calls that asked for it
+    calls: Any  # the reverse relation of ModelCall's foreign key
     objects: ClassVar[Any] = TaskQuerySet.as_manager()
 
     class Meta:
         abstract = True
         constraints = [
             models.CheckConstraint(
-                condition=Q(status="claimed", claim_token__isnull=False, lease_until__isnull=False)
-                | (~Q(status="claimed") & Q(claim_token__isnull=True, lease_until__isnull=True)),
+                condition=Q(status="claimed", lease_id__isnull=False, lease_until__isnull=False)
+                | (~Q(status="claimed") & Q(lease_id__isnull=True, lease_until__isnull=True)),
                 name="only_a_claimed_%(class)s_has_a_lease",
             )
         ]
         indexes = [models.Index(fields=["status", "lease_until"], name="%(class)s_by_lease")]
 
     @classmethod
-    def of_week(cls, week_start: datetime) -> Q:
-        """The tasks whose calls count towards a week's spend cap."""
+    def in_week(cls, week_start: datetime) -> Q:
+        """The filter for tasks whose calls count towards a week's spend limit."""
         raise NotImplementedError
 
     @property
@@ -102,17 +108,17 @@ class Task(models.Model):
         raise NotImplementedError
 
     @property
-    def identity(self) -> str:
-        """What it is, whatever its row's id: requests of one attempt share a key made of it."""
+    def stable_key(self) -> str:
+        """A key that is the same in every database; idempotency keys are derived from it."""
         raise NotImplementedError
 
     @property
-    def about(self) -> dict[str, int | str]:
-        """What a log line says of it."""
+    def log_context(self) -> dict[str, int | str]:
+        """The fields that identify the task in a log event."""
         raise NotImplementedError
 
     @property
-    def retries(self) -> Retries:
+    def retry_policy(self) -> RetryPolicy:
         raise NotImplementedError
 
     @property
@@ -128,10 +134,10 @@ class Task(models.Model):
     def system_prompt(self) -> str:
         raise NotImplementedError
 
-    def user_prompt(self, call: ModelCall) -> str:
-        """The user message of one of its calls as it was sent, byte for byte."""
+    def user_prompt(self, parts: PromptParts) -> str:
+        """The user message, byte for byte as it is sent."""
         raise NotImplementedError
 
-    def read(self, content: str) -> Any:
-        """An answer as JSON that can be stored and carried out. Raises Malformed."""
+    def parse(self, content: str) -> Any:
+        """An answer as JSON that can be stored and executed. Raises Malformed."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The proof of the ledger: recomputes every balance, position and payout from the rows they rest on."""
+"""Verification of the ledger: every balance, position and payout recomputed from the rows that it follows from."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
-from agents.services.ledger import payout_of
+from agents.services.ledger import settlement_payout
 from markets.models import Market
 
 ZERO = Decimal("0.00")
@@ -21,8 +21,8 @@ class Audit:
 
 
 @dataclass(slots=True)
-class _Books:
-    """One agent's rows."""
+class _AgentLedger:
+    """An agent with its journal, trades, positions and settlements."""
 
     agent: Agent
     journal: list[JournalEntry]
@@ -40,20 +40,20 @@ def verify_ledger(progress: Callable[[int, int], None] = lambda done, of: None) 
     of = agents.count()
     for done, agent in enumerate(agents.iterator(chunk_size=200)):
         progress(done, of)
-        books = _books(agent)
+        ledger = _ledger_of(agent)
         audit.agents += 1
-        audit.journal_rows += len(books.journal)
+        audit.journal_rows += len(ledger.journal)
         name = f"{agent.family.slug} in cohort {agent.cohort.number} (agent {agent.pk})"
-        for check in (_journal, _trades, _positions, _whole):
-            audit.violations += [f"{name}: {violation}" for violation in check(books)]
+        for check in (_journal, _trades, _positions, _totals):
+            audit.violations += [f"{name}: {violation}" for violation in check(ledger)]
     return audit
 
 
-def _books(agent: Agent) -> _Books:
+def _ledger_of(agent: Agent) -> _AgentLedger:
     reversals: dict[int, list[Reversal]] = defaultdict(list)
     for reversal in agent.reversals.order_by("position_id", "sequence"):
         reversals[reversal.position_id].append(reversal)
-    return _Books(
+    return _AgentLedger(
         agent=agent,
         journal=list(agent.journal.order_by("sequence").select_related("trade", "settlement")),
         trades=list(agent.trades.order_by("pk").select_related("decision")),
@@ -63,12 +63,12 @@ def _books(agent: Agent) -> _Books:
     )
 
 
-def _journal(books: _Books) -> Iterator[str]:
-    """Balances follow from amounts, amounts from what caused them, cash from the last balance."""
-    opening = books.agent.cohort.methodology.starting_balance
+def _journal(ledger: _AgentLedger) -> Iterator[str]:
+    """Violations of the journal: balances follow from amounts, amounts from causes, cash from the last balance."""
+    opening = ledger.agent.cohort.methodology.starting_balance
     balance = ZERO
-    reversed_by_entry = {r.entry_id: r for rows in books.reversals.values() for r in rows}
-    for expected, entry in enumerate(books.journal, start=1):
+    reversed_by_entry = {r.entry_id: r for rows in ledger.reversals.values() for r in rows}
+    for expected, entry in enumerate(ledger.journal, start=1):
         row = f"journal row {entry.pk} (no. {entry.sequence})"
         if entry.sequence != expected:
             yield f"{row} should be no. {expected}: a row is missing or doubled"
@@ -78,26 +78,26 @@ def _journal(books: _Books) -> Iterator[str]:
         if entry.balance != balance + entry.amount:
             yield f"{row} has the balance {entry.balance}, {balance} and {entry.amount} make {balance + entry.amount}"
         balance = entry.balance
-    if not books.journal:
-        yield f"no journal: cash of {books.agent.cash} comes from nowhere"
-    elif books.journal[0].kind != JournalEntry.Kind.DEPOSIT:
-        yield f"journal row {books.journal[0].pk} is a {books.journal[0].kind}, the first must be the deposit"
-    if books.agent.cash != balance:
-        yield f"cash is {books.agent.cash}, the last journal balance {balance}"
-    booked = {entry.trade_id for entry in books.journal}
-    for trade in books.trades:
+    if not ledger.journal:
+        yield f"no journal: cash of {ledger.agent.cash} comes from nowhere"
+    elif ledger.journal[0].kind != JournalEntry.Kind.DEPOSIT:
+        yield f"journal row {ledger.journal[0].pk} is a {ledger.journal[0].kind}, the first must be the deposit"
+    if ledger.agent.cash != balance:
+        yield f"cash is {ledger.agent.cash}, the last journal balance {balance}"
+    booked = {entry.trade_id for entry in ledger.journal}
+    for trade in ledger.trades:
         if trade.pk not in booked:
             yield f"trade {trade.pk} over {trade.amount} is not in the journal"
-    paid = {entry.settlement_id for entry in books.journal}
-    for settlement in books.settlements.values():
+    paid = {entry.settlement_id for entry in ledger.journal}
+    for settlement in ledger.settlements.values():
         if settlement.pk not in paid:
             yield f"settlement {settlement.pk} over {settlement.payout} is not in the journal"
 
 
 def _cause(entry: JournalEntry, opening: Decimal, reversal: Reversal | None) -> Decimal | None:
-    """The amount that an entry's cause calls for."""
+    """The amount that follows from an entry's cause."""
     if entry.kind == JournalEntry.Kind.REVERSAL:
-        return reversal.payout - reversal.taken_back if reversal else None
+        return reversal.payout - reversal.previous_payout if reversal else None
     if entry.trade is not None:
         return -entry.trade.amount if entry.trade.kind == Trade.Kind.BUY else entry.trade.amount
     if entry.settlement is not None:
@@ -105,11 +105,11 @@ def _cause(entry: JournalEntry, opening: Decimal, reversal: Reversal | None) -> 
     return opening if entry.sequence == 1 else None
 
 
-def _trades(books: _Books) -> Iterator[str]:
-    """Shares, proceeds, cost and confidence of each trade by the formulas of the methodology."""
-    rules = books.agent.cohort.methodology
-    before = {entry.trade_id: entry.balance - entry.amount for entry in books.journal if entry.trade_id}
-    for trade in books.trades:
+def _trades(ledger: _AgentLedger) -> Iterator[str]:
+    """Violations of trades: shares, proceeds, cost and confidence follow from the methodology's formulas."""
+    rules = ledger.agent.cohort.methodology
+    before = {entry.trade_id: entry.balance - entry.amount for entry in ledger.journal if entry.trade_id}
+    for trade in ledger.trades:
         row = f"trade {trade.pk} ({trade.kind} at {trade.price:f})"
         if trade.kind == Trade.Kind.BUY:
             if trade.cost_basis != trade.amount:
@@ -132,22 +132,22 @@ def _trades(books: _Books) -> Iterator[str]:
                 yield f"{row} realized {trade.realized_pnl}, proceeds less cost make {gain}"
 
 
-def _positions(books: _Books) -> Iterator[str]:
-    """What each position holds is what its trades and its settlement leave."""
+def _positions(ledger: _AgentLedger) -> Iterator[str]:
+    """Violations of positions: shares and cost follow from trades and settlement."""
     trades: dict[int, list[Trade]] = defaultdict(list)
-    for trade in books.trades:
+    for trade in ledger.trades:
         trades[trade.position_id].append(trade)
-    for position in books.positions:
+    for position in ledger.positions:
         shares = cost = realized = Decimal(0)
         for trade in trades[position.pk]:
             sign = 1 if trade.kind == Trade.Kind.BUY else -1
             shares, cost = shares + sign * trade.shares, cost + sign * trade.cost_basis
             realized += trade.realized_pnl
-        settlement = books.settlements.get(position.pk)
+        settlement = ledger.settlements.get(position.pk)
         if settlement is not None:
-            reversals = books.reversals.get(position.pk, [])
+            reversals = ledger.reversals.get(position.pk, [])
             yield from _settlement(settlement, shares, cost, reversals)
-            realized += settlement.realized_pnl + sum((r.payout - r.taken_back for r in reversals), ZERO)
+            realized += settlement.realized_pnl + sum((r.payout - r.previous_payout for r in reversals), ZERO)
             shares = cost = Decimal(0)
         row = f"position {position.pk} ({position.status})"
         for name, have, due in (
@@ -167,11 +167,11 @@ def _settlement(settlement: Settlement, shares: Decimal, cost: Decimal, reversal
     ended, cost_ended = settlement.shares, settlement.cost_basis
     if (ended, cost_ended) != (shares, cost):
         yield f"{row} ends {ended} shares at cost {cost_ended}, the trades left {shares} at {cost}"
-    end = _end(settlement)
+    end = _settlement_kind(settlement)
     stands = reversals[-1].kind if reversals else settlement.kind
     if stands != end:
         yield f"{row} over {settlement.payout} should be {end}: its market is {settlement.market.status}"
-    due = payout_of(settlement.kind, shares, cost)
+    due = settlement_payout(settlement.kind, shares, cost)
     if settlement.payout != due:
         yield f"{row} paid {settlement.payout}, due was {due}"
     gain = settlement.payout - cost_ended
@@ -182,16 +182,16 @@ def _settlement(settlement: Settlement, shares: Decimal, cost: Decimal, reversal
         row = f"reversal {reversal.pk} (no. {reversal.sequence} of settlement {settlement.pk})"
         if reversal.sequence != expected:
             yield f"{row} should be no. {expected}: a row is missing"
-        if reversal.taken_back != paid:
-            yield f"{row} takes back {reversal.taken_back}, {paid} had been paid"
-        due = payout_of(reversal.kind, shares, cost)
+        if reversal.previous_payout != paid:
+            yield f"{row} takes back {reversal.previous_payout}, {paid} had been paid"
+        due = settlement_payout(reversal.kind, shares, cost)
         if reversal.payout != due:
             yield f"{row} paid {reversal.payout}, due was {due}"
         paid = reversal.payout
 
 
-def _end(settlement: Settlement) -> Settlement.Kind | None:
-    """How the market's own end says the position ended; None while the market is not final."""
+def _settlement_kind(settlement: Settlement) -> Settlement.Kind | None:
+    """The kind of settlement that follows from the market's outcome; None while the market is not final."""
     if settlement.market.status == Market.Status.CANCELLED:
         return Settlement.Kind.REFUNDED
     if settlement.market.status != Market.Status.RESOLVED:
@@ -200,15 +200,15 @@ def _end(settlement: Settlement) -> Settlement.Kind | None:
     return Settlement.Kind.WON if won else Settlement.Kind.LOST
 
 
-def _whole(books: _Books) -> Iterator[str]:
-    """Sum of P/L = value - starting balance, with open positions at cost on both sides."""
-    opening = books.agent.cohort.methodology.starting_balance
-    realized = sum((position.realized_pnl for position in books.positions), ZERO)
-    held = sum((p.cost_basis for p in books.positions if p.status == Position.Status.OPEN), ZERO)
-    if books.agent.cash + held - opening != realized:
+def _totals(ledger: _AgentLedger) -> Iterator[str]:
+    """Violations of the total: realized P/L = value - starting balance, with open positions at cost on both sides."""
+    opening = ledger.agent.cohort.methodology.starting_balance
+    realized = sum((position.realized_pnl for position in ledger.positions), ZERO)
+    held = sum((p.cost_basis for p in ledger.positions if p.status == Position.Status.OPEN), ZERO)
+    if ledger.agent.cash + held - opening != realized:
         yield (
-            f"cash {books.agent.cash} and positions at cost {held} less {opening} make "
-            f"{books.agent.cash + held - opening}, realized P/L is {realized}"
+            f"cash {ledger.agent.cash} and positions at cost {held} less {opening} make "
+            f"{ledger.agent.cash + held - opening}, realized P/L is {realized}"
         )
-    if books.agent.cash < 0:
-        yield f"cash is negative: {books.agent.cash}"
+    if ledger.agent.cash < 0:
+        yield f"cash is negative: {ledger.agent.cash}"

@@ -1,4 +1,4 @@
-"""Adding what was completed to its chain, and the proof of the chain."""
+"""The chains of completed decisions and elicitations: appending a link, and verification."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,14 +16,14 @@ from agents.records import (
     sha256,
     trading_record,
 )
-from markets.blocks import json_number
+from markets.foundation.json_lines import json_number
 
 ENDED_IN = (ModelCall.Result.ANSWERED, ModelCall.Result.MALFORMED, ModelCall.Result.DECLINED)
 """What the last call of a completed task came to."""
 CHUNK = 200
 
 
-def chain_append(task: Task) -> ChainLink:
+def append_to_chain(task: Task) -> ChainLink:
     """The link of a task that has just been completed, in the transaction that completes it.
 
     Nothing else is locked after the chain, so that two workers queue here and never wait for each other.
@@ -31,7 +31,7 @@ def chain_append(task: Task) -> ChainLink:
     ended = task.calls.filter(late=False, result__in=ENDED_IN).only("prompt_sha256", "raw_response")
     call = ended.order_by("-sequence").first()
     record = record_sha256(task_record(task, call))
-    chain = chain_lock(task.PROTOCOL)
+    chain = lock_chain(task.PROTOCOL)
     link = ChainLink.objects.create(
         protocol=task.PROTOCOL,
         sequence=chain.length + 1,
@@ -45,8 +45,8 @@ def chain_append(task: Task) -> ChainLink:
     return link
 
 
-def chain_lock(protocol: str) -> Chain:
-    """The chain, locked until the transaction ends: by a write, as `agents.services.ledger.agent_lock` does."""
+def lock_chain(protocol: str) -> Chain:
+    """The chain, locked until the transaction ends: by a write, as `agents.services.ledger.lock_agent` does."""
     chains = Chain.objects.filter(protocol=protocol)
     if not chains.update(length=F("length")):
         Chain.objects.bulk_create([Chain(protocol=protocol)], ignore_conflicts=True)
@@ -100,13 +100,13 @@ def _decision_record(decision: Decision, asked: dict[str, Any]) -> dict[str, Any
 
 def _elicitation_record(task: Elicitation, asked: dict[str, Any]) -> dict[str, Any]:
     assert task.made_at is not None
-    sheet, questions = task.sheet, task.sheet.question_set
+    batch, questions = task.batch, task.batch.question_set
     forecasts = task.forecasts.order_by("entry__position").values_list("question__options_sha256", "probabilities")
     return forecast_record(
         day=instant_text(questions.day),
         part=questions.part,
-        sheet=sheet.number,
-        arm=sheet.arm,
+        batch=batch.number,
+        arm=batch.arm,
         family=task.family.slug,
         model=task.model_id,
         methodology=task.methodology.version,
@@ -157,9 +157,9 @@ def _links(protocol: str, length: int) -> Iterator[ChainLink]:
         links = links.defer("decision__universe__market_block")
     else:
         links = links.select_related(
-            "call", "elicitation__sheet__question_set", "elicitation__family", "elicitation__release"
+            "call", "elicitation__batch__question_set", "elicitation__family", "elicitation__release"
         ).prefetch_related("elicitation__methodology")
-        links = links.defer("elicitation__sheet__block")
+        links = links.defer("elicitation__batch__block")
     return links.iterator(chunk_size=CHUNK)
 
 
@@ -174,7 +174,7 @@ def _whose(link: ChainLink) -> str:
     if isinstance(task, Decision):
         return f"{task.agent.family.slug} in cohort {task.cohort.number} (agent {task.agent_id})"
     assert isinstance(task, Elicitation)
-    return f"{task.family.slug}, {task.sheet} (elicitation {task.pk})"
+    return f"{task.family.slug}, {task.batch} (elicitation {task.pk})"
 
 
 def _link(link: ChainLink, sequence: int, previous: str) -> Iterator[str]:

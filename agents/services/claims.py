@@ -1,4 +1,4 @@
-"""Claiming a task: who holds a live token may ask the model and write the result; nobody else."""
+"""Claims on tasks: only the holder of a live lease may ask the model and write the result."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -11,105 +11,103 @@ from django.db.models import Exists
 from django.utils import timezone
 
 from agents.models import ModelCall, Task
-from agents.services.chain import chain_append
+from agents.services.chain import append_to_chain
 from markets.models import Universe
 
 T = TypeVar("T", bound=Task)
 
 
 class ClaimLost(Exception):
-    """Another worker took the task over; what this one still learns is recorded and executes nothing."""
+    """Another worker holds the task now. An answer that still arrives is stored, but not executed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim(Generic[T]):
-    """A live hold on a task. Leases run on the real clock, never on the instant of the run.
+    """A lease on a task. Leases run on the real clock, never on the instant of the run.
 
-    `spent` holds what each answer heard under it cost, in US dollars, those that came too late included.
+    `spent` holds the cost in US dollars of each answer received under the claim, late ones included.
     """
 
     task: T
-    token: uuid.UUID
+    lease_id: uuid.UUID
     lease: timedelta
     spent: list[Decimal] = field(default_factory=list)
 
     def renew(self) -> None:
-        """Extends the lease. Raises ClaimLost if the task is no longer ours."""
-        self._write(lease_until=timezone.now() + self.lease)
+        """Extends the lease. Raises ClaimLost."""
+        self._update(lease_until=timezone.now() + self.lease)
 
     def finish(self, **fields: object) -> T:
-        """Writes the task's result, gives up the claim, and returns it as it now stands.
+        """Writes the task's result, ends the claim, and returns the task. Raises ClaimLost.
 
-        What is completed joins its chain in the same transaction. Raises ClaimLost if it is no longer ours.
+        A completed task joins its chain in the same transaction.
         """
         with transaction.atomic():
-            self._write(claim_token=None, lease_until=None, **fields)
+            self._update(lease_id=None, lease_until=None, **fields)
             if self.task.status == Task.Status.COMPLETED:
-                chain_append(self.task)
+                append_to_chain(self.task)
         return self.task
 
-    def _write(self, **fields: object) -> None:
-        """Writes to the row and to `task`, if it is still ours: nobody else may write to what we hold."""
-        held = type(self.task).objects.filter(pk=self.task.pk, claim_token=self.token, status=Task.Status.CLAIMED)
-        if not held.update(**fields):
+    def _update(self, **fields: object) -> None:
+        """Updates the row and `task`, on condition that the claim is still ours."""
+        claimed = type(self.task).objects.filter(pk=self.task.pk, lease_id=self.lease_id, status=Task.Status.CLAIMED)
+        if not claimed.update(**fields):
             raise ClaimLost(f"{self.task._meta.verbose_name} {self.task.pk} was taken over by another worker")
         for name, value in fields.items():
             setattr(self.task, name, value)
 
 
-def task_claim(
+def claim_task(
     model: type[T],
     *,
     identity: dict[str, Any],
     refused_retries: int,
     lease: timedelta,
-    began: datetime | None = None,
-    **details: Any,
+    run_started: datetime | None = None,
+    **defaults: Any,
 ) -> Claim[T] | None:
-    """Claims the task of `model` that `identity` names, made with `details` if it is new.
+    """A claim on the task of `model` with the unique fields `identity`; a new task gets `defaults` as well.
 
-    None where it is final, claimed elsewhere, or out of tries. One that failed since `began` (on the real clock) is
-    left alone: a run beside this one has just tried it, and overlapping runs must not use up its tries, or knock at a
-    gateway that is down, once each.
+    None if the task is final, claimed by a live worker, or out of tries; and if it failed since `run_started` (on the
+    real clock): a concurrent run has just tried it, and together they would use up its tries too fast.
     """
-    now, token = timezone.now(), uuid.uuid4()
-    held = {"status": Task.Status.CLAIMED, "claim_token": token, "lease_until": now + lease, **details}
+    now, lease_id = timezone.now(), uuid.uuid4()
+    fields = {"status": Task.Status.CLAIMED, "lease_id": lease_id, "lease_until": now + lease, **defaults}
     try:
         with transaction.atomic():
-            task = cast(T, model.objects.create(**identity, **held))
+            task = cast(T, model.objects.create(**identity, **fields))
     except IntegrityError:
         task = cast(T, model.objects.get(**identity))
-        just_tried = task.calls.filter(sent_at__gt=began or now)
+        recent_calls = task.calls.filter(sent_at__gt=run_started or now)
         claimed = (
             model.objects.claimable(now)
             .filter(pk=task.pk, refusals__lte=refused_retries)
-            .exclude(Exists(just_tried), status=Task.Status.FAILED)
-            .update(error="", **held)
+            .exclude(Exists(recent_calls), status=Task.Status.FAILED)
+            .update(error="", **fields)
         )
         if not claimed:
             return None
         task.refresh_from_db()
-        # Whoever asked before us is dead or a zombie: its unanswered calls are lost, its answers still count.
-        task.calls.filter(result=ModelCall.Result.SENT).update(
-            result=ModelCall.Result.LOST, error="the worker was gone before the answer came"
-        )
-    return Claim(task, token, lease)
+        _mark_unanswered_calls_lost(task)
+    return Claim(task, lease_id, lease)
 
 
-def claim_release(task: Task, *, now: datetime, why: str) -> bool:
-    """Takes a claim off a task whose lease is over, so that it counts as failed; False where it lives or is none.
-
-    Nothing that a worker may still be doing is touched: while its lease runs, the claim stays.
-    """
+def release_expired_claim(task: Task, *, now: datetime, reason: str) -> bool:
+    """Marks a task failed whose lease has expired; False if the lease is live or there is none."""
     with transaction.atomic():
-        dead = type(task).objects.filter(pk=task.pk, status=Task.Status.CLAIMED, lease_until__lte=now)
-        if not dead.update(status=Task.Status.FAILED, claim_token=None, lease_until=None, error=why):
+        expired = type(task).objects.filter(pk=task.pk, status=Task.Status.CLAIMED, lease_until__lte=now)
+        if not expired.update(status=Task.Status.FAILED, lease_id=None, lease_until=None, error=reason):
             return False
-        task.calls.filter(result=ModelCall.Result.SENT).update(
-            result=ModelCall.Result.LOST, error="the worker was gone before the answer came"
-        )
+        _mark_unanswered_calls_lost(task)
     return True
 
 
-def retry_window_ends(universe: Universe, retry_window: timedelta) -> datetime:
+def _mark_unanswered_calls_lost(task: Task) -> None:
+    """Marks calls of a dead worker as lost. Should it be alive after all, its answers are still stored."""
+    task.calls.filter(result=ModelCall.Result.SENT).update(
+        result=ModelCall.Result.LOST, error="the worker was gone before the answer came"
+    )
+
+
+def retry_window_end(universe: Universe, retry_window: timedelta) -> datetime:
     return universe.frozen_at + retry_window

@@ -1,81 +1,75 @@
-"""A conversation with a model about a task: asked until there is an answer that counts, whatever the protocol."""
+"""The conversation with a model about one task: prompt, answer, retry notes, until the task ends. For any protocol."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from agents.models import ModelCall, Task
-from agents.models.task import Retries
+from agents.models.task import RetryPolicy
 from agents.prompts import Prompt
-from agents.services.asking import Asking, Unanswered, ask
 from agents.services.claims import Claim
+from agents.services.model_calls import CallSettings, NoAnswer, request_answer
 
 T = TypeVar("T", bound=Task)
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation(Generic[T]):
-    """What a protocol brings to it: the prompt after a note on what was wrong, what is done with an answer that can
-    be read, and what is recorded when the model declines or can not be understood."""
+    """The steps that a protocol defines.
+
+    `prompt` takes a retry note, `execute_answer` a call whose answer was parsed, `give_up` the reason why there is no
+    usable answer; the latter two end the task.
+    """
 
     prompt: Callable[[str], Prompt]
-    carry_out: Callable[[ModelCall], T]
+    execute_answer: Callable[[ModelCall], T]
     give_up: Callable[[str], T]
 
 
-def converse(claim: Claim[T], conversation: Conversation[T], *, asking: Asking) -> T:
-    """The task at its end, or failed for now. Raises ClaimLost if it is no longer ours."""
+def converse(claim: Claim[T], conversation: Conversation[T], *, settings: CallSettings) -> T:
+    """The task, completed or failed for now. Continues after the calls on record. Raises ClaimLost."""
+    calls = valid_calls(claim.task)
     try:
-        return _converse(claim, conversation, asking)
-    except Unanswered as reason:
+        while (task := end_task(calls, claim, conversation)) is None:
+            prompt, attempt = next_prompt(calls, claim.task, conversation.prompt)
+            calls.append(request_answer(settings, claim, prompt, attempt))
+    except NoAnswer as reason:
         return claim.finish(status=Task.Status.FAILED, error=str(reason))
-
-
-def _converse(claim: Claim[T], conversation: Conversation[T], asking: Asking) -> T:
-    """Goes on from whatever calls are stored already."""
-    calls = heard(claim.task)
-    while (task := concluded(calls, claim, conversation)) is None:
-        # A request in between that the gateway failed is on record as well, and changes nothing of what is due.
-        calls.append(ask(asking, claim, *what_next(calls, claim.task, conversation.prompt)))
     return task
 
 
-def concluded(calls: list[ModelCall], claim: Claim[T], conversation: Conversation[T]) -> T | None:
-    """The task at its end, or failed for now, by the calls that are stored; None where another answer is due."""
+def end_task(calls: list[ModelCall], claim: Claim[T], conversation: Conversation[T]) -> T | None:
+    """Ends the task if its last call allows that; None if the model has to be asked (again)."""
     last = calls[-1] if calls else None
     if last is not None and last.result == ModelCall.Result.ANSWERED:
-        return conversation.carry_out(last)
+        return conversation.execute_answer(last)
     if last is not None and last.result == ModelCall.Result.DECLINED:
         return conversation.give_up(last.error)
-    malformed = _malformed_in_a_row(calls)
-    if malformed > claim.task.retries.malformed:
-        return conversation.give_up(f"malformed {malformed} times, at last: {_last_reason(calls)}")
+    malformed = _consecutive_malformed(calls)
+    if malformed > claim.task.retry_policy.malformed:
+        last_error = next(call.error for call in reversed(calls) if call.result == ModelCall.Result.MALFORMED)
+        return conversation.give_up(f"malformed {malformed} times, at last: {last_error}")
     return None
 
 
-def what_next(calls: list[ModelCall], task: Task, prompt: Callable[[str], Prompt]) -> tuple[Prompt, int]:
-    """The prompt for the next answer, with a note on what was wrong with the last one, and which attempt it is."""
-    judged = _judged(calls)
-    return prompt(_retry_note(judged, task.retries)), len(judged) + 1
+def next_prompt(calls: list[ModelCall], task: Task, prompt: Callable[[str], Prompt]) -> tuple[Prompt, int]:
+    """The prompt for the next answer, with a note on the fault of the last one, and the number of the attempt."""
+    faulty = [call for call in calls if call.result in (ModelCall.Result.MALFORMED, ModelCall.Result.REFUSED)]
+    return prompt(_retry_note(faulty[-1], task.retry_policy) if faulty else ""), len(faulty) + 1
 
 
 def malformed_tries_left(task: Task) -> int:
-    """How many more answers may be malformed before the task is given up."""
-    return max(0, task.retries.malformed + 1 - _malformed_in_a_row(heard(task)))
+    """The number of further answers that may be malformed before the task is given up."""
+    return max(0, task.retry_policy.malformed + 1 - _consecutive_malformed(valid_calls(task)))
 
 
-def heard(task: Task) -> list[ModelCall]:
-    """The calls that count, oldest first; none of a task that is not stored."""
+def valid_calls(task: Task) -> list[ModelCall]:
+    """The task's calls, oldest first, without those answered after their claim was lost."""
     return list(task.calls.filter(late=False)) if task.pk else []
 
 
-def _judged(calls: list[ModelCall]) -> list[ModelCall]:
-    """Calls whose answer was heard and did not do."""
-    return [call for call in calls if call.result in (ModelCall.Result.MALFORMED, ModelCall.Result.REFUSED)]
-
-
-def _malformed_in_a_row(calls: list[ModelCall]) -> int:
-    """Malformed answers since the last well-formed one; a failed transport in between changes nothing."""
+def _consecutive_malformed(calls: list[ModelCall]) -> int:
+    """The number of malformed answers since the last well-formed one; failed requests do not count."""
     count = 0
     for call in calls:
         if call.result == ModelCall.Result.MALFORMED:
@@ -85,19 +79,8 @@ def _malformed_in_a_row(calls: list[ModelCall]) -> int:
     return count
 
 
-def _retry_note(judged: list[ModelCall], retries: Retries) -> str:
-    if not judged:
-        return ""
-    last = judged[-1]
-    note = retries.malformed_note if last.result == ModelCall.Result.MALFORMED else retries.refused_note
-    reason = _quoted(last.error)
+def _retry_note(call: ModelCall, policy: RetryPolicy) -> str:
+    note = policy.malformed_note if call.result == ModelCall.Result.MALFORMED else policy.refused_note
+    # Each line is marked as a quotation: the error may repeat the answer, which must not break the prompt's frame.
+    reason = "\n".join(f"> {line}" for line in call.error.splitlines())
     return note.format(reason=reason, reasons=reason)
-
-
-def _quoted(reason: str) -> str:
-    """A reason with every line marked as quotation, so that an echoed answer can not pose as the frame."""
-    return "\n".join(f"> {line}" for line in reason.splitlines())
-
-
-def _last_reason(calls: list[ModelCall]) -> str:
-    return next(call.error for call in reversed(calls) if call.result == ModelCall.Result.MALFORMED)

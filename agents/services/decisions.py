@@ -1,4 +1,4 @@
-"""A decision run: every agent of the active cohorts is asked once for its week, exactly once."""
+"""Decision runs: each agent of the active cohorts is asked for its decision of the week, exactly once."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -10,19 +10,19 @@ from django.utils import timezone
 
 from agents.answers import Answer
 from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
-from agents.prompts import Prompt, prompt_for
+from agents.prompts import Prompt, build_prompt, portfolio_parts
 from agents.services import ledger
-from agents.services.asking import Asking
-from agents.services.claims import Claim, retry_window_ends, task_claim
+from agents.services.claims import Claim, claim_task, retry_window_end
 from agents.services.conversation import Conversation
-from agents.services.execution import carry_out
-from agents.services.missed import record_missed
-from agents.services.runs import RunReport, see_through
+from agents.services.execution import execute_answer
+from agents.services.missed import record_missed_decisions
+from agents.services.model_calls import CallSettings
+from agents.services.runs import RunReport, run_task
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
-from markets.failpoints import reached
+from markets.foundation.failpoints import failpoint
 from markets.models import Universe, UniverseEntry
-from markets.services.universes import NoMarkets, universe_freeze
+from markets.services.universes import NoMarkets, freeze_universe
 from markets.sources.polymarket import Clob
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class DecisionReport(RunReport):
-    """What a decision run did besides."""
+    """The counts of a decision run."""
 
     universe: int | None = None
     fallback_holds: int = 0
@@ -40,69 +40,72 @@ class DecisionReport(RunReport):
 def run_decisions(
     *,
     at: datetime,
-    asking: Asking,
+    settings: CallSettings,
     clob: Clob | None,
     cohort: Cohort | None = None,
     family: str | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, of, what: None,
+    progress: Callable[[int, int, str], None] = lambda done, total, caption: None,
 ) -> DecisionReport:
     """Asks every agent that is due in the week of `at` and has no final decision yet.
 
-    `cohort` and `family` narrow the run. An agent whose decision is final or claimed elsewhere is skipped.
+    `cohort` and `family` narrow the run. An agent whose decision is final or claimed by another worker is skipped.
     """
     report = DecisionReport()
-    began = timezone.now()
+    run_started = timezone.now()
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
         cohorts = cohorts.filter(pk=cohort.pk)
-    report.missed = record_missed(cohorts, at=at, family=family)
-    due = [c for c in cohorts if c.is_deciding(at)]
-    universes = _universes(due, at=at, clob=clob, report=report)
-    agents = [agent for c in due if c.methodology_id in universes for agent in _agents(c, family)]
-    ahead = ahead_of(agents, at)
+    report.missed = record_missed_decisions(cohorts, at=at, family=family)
+    deciding = [cohort for cohort in cohorts if cohort.is_deciding(at)]
+    universes = _open_universes(deciding, at=at, clob=clob, report=report)
+    agents = [agent for cohort in deciding if cohort.methodology_id in universes for agent in _agents(cohort, family)]
+    ahead = agents_with_later_entries(agents, at)
     for done, agent in enumerate(agents):
         progress(done, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
         if agent.pk in ahead:
             report.skipped += 1
             report.log.append(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}")
             continue
-        _decide(agent, universes[agent.cohort.methodology_id], asking=asking, at=at, began=began, report=report)
+        universe = universes[agent.cohort.methodology_id]
+        _ask_agent(agent, universe, settings=settings, at=at, run_started=run_started, report=report)
     progress(len(agents), len(agents), "")
     return report
 
 
-def _universes(
-    due: Iterable[Cohort], *, at: datetime, clob: Clob | None, report: DecisionReport
+def _open_universes(
+    cohorts: Iterable[Cohort], *, at: datetime, clob: Clob | None, report: DecisionReport
 ) -> dict[int, Universe]:
-    """The universe of the week for each methodology in play, frozen now where it is not yet."""
+    """The week's universe by methodology id, frozen now if need be; without those outside their retry window."""
     universes: dict[int, Universe] = {}
-    for methodology in {cohort.methodology_id: cohort.methodology for cohort in due}.values():
-        universe = _universe(methodology, at=at, clob=clob, report=report)
+    for methodology in {cohort.methodology_id: cohort.methodology for cohort in cohorts}.values():
+        universe = _freeze_universe(methodology, at=at, clob=clob, report=report)
         if universe is None:
             continue
         report.universe = universe.pk
         if at < universe.frozen_at:
             report.log.append(f"universe {universe.pk} was frozen after {at:%Y-%m-%d %H:%M}: nobody is asked")
-        elif at >= retry_window_ends(universe, methodology.retry_window):
-            report.log.append(f"the window of universe {universe.pk} is over: nobody is asked")
+        elif at >= retry_window_end(universe, methodology.retry_window):
+            report.log.append(f"the retry window of universe {universe.pk} has ended: nobody is asked")
         else:
             universes[methodology.pk] = universe
     return universes
 
 
-def _universe(methodology: Methodology, *, at: datetime, clob: Clob | None, report: DecisionReport) -> Universe | None:
-    # Of every cohort of the methodology, not of this run's alone: the universe is shared by all invocations.
-    held = Position.objects.open().filter(agent__cohort__methodology=methodology)
+def _freeze_universe(
+    methodology: Methodology, *, at: datetime, clob: Clob | None, report: DecisionReport
+) -> Universe | None:
+    # The positions of all cohorts of the methodology, not of this run's alone: every run shares the universe.
+    positions = Position.objects.open().filter(agent__cohort__methodology=methodology)
     try:
-        return universe_freeze(
+        return freeze_universe(
             week_start=week_start(at),
             methodology=methodology.version,
             size=methodology.universe_size,
             rule=methodology.price_rule,
-            held=held.values_list("market_id", flat=True).distinct(),
+            held=positions.values_list("market_id", flat=True).distinct(),
             at=at,
             clob=clob,
-            priced_with=report.note_prices,
+            on_priced=report.add_price_failures,
         )
     except NoMarkets as error:
         report.failures.append(str(error))
@@ -119,78 +122,81 @@ def _agents(cohort: Cohort, family: str | None) -> list[Agent]:
     return list(agents.filter(family__slug=family) if family else agents)
 
 
-def ahead_of(agents: Iterable[Agent], at: datetime) -> set[int]:
-    """Agents whose ledger holds entries after `at`: a decision of that instant can no longer be told to them."""
+def agents_with_later_entries(agents: Iterable[Agent], at: datetime) -> set[int]:
+    """The ids of agents whose journal has entries after `at`: a decision of that instant would rewrite history."""
     entries = JournalEntry.objects.filter(agent__in=[agent.pk for agent in agents], occurred_at__gt=at)
     return set(entries.values_list("agent_id", flat=True).distinct())
 
 
-def _decide(
-    agent: Agent, universe: Universe, *, asking: Asking, at: datetime, began: datetime, report: DecisionReport
+def _ask_agent(
+    agent: Agent,
+    universe: Universe,
+    *,
+    settings: CallSettings,
+    at: datetime,
+    run_started: datetime,
+    report: DecisionReport,
 ) -> None:
-    """One agent's decision from the claim to its end, counted in `report`."""
-    methodology = agent.cohort.methodology
-    claim = task_claim(
+    """Claims one agent's decision, asks the model, executes the answer, and counts the result in `report`."""
+    claim = claim_task(
         Decision,
         identity={"agent": agent, "cohort": agent.cohort, "week": agent.cohort.decision_week(at)},
         universe=universe,
-        refused_retries=methodology.refused_retries,
-        lease=asking.lease,
-        began=began,
+        refused_retries=agent.cohort.methodology.refused_retries,
+        lease=settings.lease,
+        run_started=run_started,
     )
-    decision = see_through(claim, lambda held: conversation(held, at), name=str(agent), asking=asking, report=report)
+    decision = run_task(
+        claim, lambda claim: decision_conversation(claim, at), label=str(agent), settings=settings, report=report
+    )
     if claim is None or decision is None:
         return
-    log.info("executed", extra=claim.task.about | {"action": decision.action, "fallback": decision.fallback})
+    log.info("executed", extra=claim.task.log_context | {"action": decision.action, "fallback": decision.fallback})
     report.fallback_holds += decision.fallback
     report.trades += decision.trades.count()
     if decision.fallback:
         report.log.append(f"{agent}: held by fallback: {decision.error}")
 
 
-def conversation(claim: Claim[Decision], at: datetime) -> Conversation[Decision]:
-    """How a decision is asked for and carried out at `at`."""
+def decision_conversation(claim: Claim[Decision], at: datetime) -> Conversation[Decision]:
+    """The conversation about a decision, whose answer is executed at `at`."""
     return Conversation(
-        prompt=lambda note: prompt_of(claim.task, note),
-        carry_out=lambda call: _execute(claim, call, at=at),
-        give_up=lambda why: _hold(claim, why, at=at),
+        prompt=lambda retry_note: decision_prompt(claim.task, retry_note),
+        execute_answer=lambda call: _execute_answer(claim, call, at=at),
+        give_up=lambda reason: _hold_by_fallback(claim, reason, at=at),
     )
 
 
-def prompt_of(decision: Decision, retry_note: str = "") -> Prompt:
-    """What the decision's agent is sent, at its portfolio as it stands."""
-    universe = decision.universe
-    assert universe is not None
+def decision_prompt(decision: Decision, retry_note: str = "") -> Prompt:
+    """The decision's prompt with the agent's portfolio as it is now."""
     agent = Agent.objects.get(pk=decision.agent_id)
     positions = list(Position.objects.open().filter(agent=agent).select_related("market", "outcome").order_by("pk"))
-    held = UniverseEntry.objects.filter(universe=universe, market__in=[p.market_id for p in positions])
-    return prompt_for(
-        agent,
-        methodology=decision.cohort.methodology,
-        universe=universe,
-        positions=positions,
-        entries={entry.market_id: entry for entry in held},
-        week=decision.week,
-        retry_note=retry_note,
-    )
+    market_ids = [position.market_id for position in positions]
+    entries = UniverseEntry.objects.filter(universe=decision.universe, market__in=market_ids)
+    by_market = {entry.market_id: entry for entry in entries}
+    parts = portfolio_parts(decision, agent, positions=positions, entries=by_market, retry_note=retry_note)
+    return build_prompt(decision, parts)
 
 
-def _execute(claim: Claim[Decision], call: ModelCall, *, at: datetime) -> Decision:
-    """Trades and the decision's end in one transaction, or nothing of either."""
+def _execute_answer(claim: Claim[Decision], call: ModelCall, *, at: datetime) -> Decision:
+    """Makes the trades and completes the decision in one transaction.
+
+    If every instruction is rejected, the decision fails and the model may answer again.
+    """
     answer = Answer.from_json(call.parsed)
     with transaction.atomic():
         claim.renew()
-        agent = ledger.agent_lock(claim.task.agent_id)
-        instructions = carry_out(answer, agent=agent, decision=claim.task, call=call, at=at)
-        reached("decision.traded")
-        rejected = [instruction.reason for instruction in instructions if not instruction.executed]
-        if instructions and len(rejected) == len(instructions):
-            call.result, call.error = ModelCall.Result.REFUSED, "\n".join(rejected)
+        agent = ledger.lock_agent(claim.task.agent_id)
+        instructions = execute_answer(answer, agent=agent, decision=claim.task, call=call, at=at)
+        failpoint("decision.traded")
+        reasons = [instruction.reason for instruction in instructions if not instruction.executed]
+        if instructions and len(reasons) == len(instructions):
+            call.result, call.error = ModelCall.Result.REFUSED, "\n".join(reasons)
             call.save(update_fields=["result", "error"])
             return claim.finish(
                 status=Decision.Status.FAILED,
                 refusals=claim.task.refusals + 1,
-                error=f"no instruction could be carried out: {'; '.join(rejected)}",
+                error=f"no instruction could be carried out: {'; '.join(reasons)}",
             )
         return claim.finish(
             status=Decision.Status.COMPLETED,
@@ -201,11 +207,11 @@ def _execute(claim: Claim[Decision], call: ModelCall, *, at: datetime) -> Decisi
         )
 
 
-def _hold(claim: Claim[Decision], why: str, *, at: datetime) -> Decision:
+def _hold_by_fallback(claim: Claim[Decision], reason: str, *, at: datetime) -> Decision:
     return claim.finish(
         status=Decision.Status.COMPLETED,
         action=Decision.Action.HOLD,
         fallback=True,
-        error=why,
+        error=reason,
         decided_at=at,
     )

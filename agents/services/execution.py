@@ -1,4 +1,8 @@
-"""Carrying out an answer: each instruction in order, executed at the run's frozen price or rejected with a reason."""
+"""Checks and executes the instructions of an answer, one by one, at the frozen prices of its universe.
+
+`_check_bet` and `_check_sale` hold every rule that a bet or a sale must keep; a broken one raises
+`InstructionRejected` with the reason that the model reads.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +16,18 @@ from agents.services import ledger
 from cohorts.models import Methodology
 from markets.models import Market, Outcome, Universe, UniverseEntry
 
-MOST_SHARES = Decimal(10) ** 11
-"""A bet on a price so small that it buys more is refused: the ledger keeps 12 digits before the point."""
+MAX_SHARES = Decimal(10) ** 11
+"""The ledger stores 12 digits before the point."""
 
 
-class Rejected(Exception):
-    """An instruction that can not be carried out; the message names the field and says why."""
+class InstructionRejected(Exception):
+    """An instruction breaks a rule; the message names the field and the reason."""
 
 
 @dataclass(slots=True)
-class _Run:
+class _Execution:
+    """One answer being executed: the locked agent, the entries it may trade, the trades made so far."""
+
     agent: Agent
     decision: Decision
     methodology: Methodology
@@ -30,135 +36,166 @@ class _Run:
     trades: int = 0
 
 
-def carry_out(answer: Answer, *, agent: Agent, decision: Decision, call: ModelCall, at: datetime) -> list[Instruction]:
-    """Executes the instructions of `answer` for a locked `agent`; every one is returned and stored with its fate."""
+def execute_answer(
+    answer: Answer, *, agent: Agent, decision: Decision, call: ModelCall, at: datetime
+) -> list[Instruction]:
+    """Executes an answer's instructions in order for a locked `agent`; stores and returns each with its result."""
     universe = decision.universe
     assert universe is not None
-    run = _Run(agent, decision, agent.cohort.methodology, _entries(universe, answer, agent), at)
+    execution = _Execution(agent, decision, agent.cohort.methodology, _reachable_entries(universe, answer, agent), at)
+    requests: tuple[Bet | Sell, ...] = (*answer.bets, *answer.sells)
     instructions = []
-    wishes: tuple[Bet | Sell, ...] = (*answer.bets, *answer.sells)
-    for index, wanted in enumerate(wishes):
+    for index, request in enumerate(requests):
         reason = ""
         try:
-            if isinstance(wanted, Bet):
-                _bet(run, wanted, f"bets[{index}]")
+            if isinstance(request, Bet):
+                _execute_bet(execution, request, f"bets[{index}]")
             else:
-                _sell(run, wanted, f"sells[{index}]")
-        except Rejected as rejection:
+                _execute_sale(execution, request, f"sells[{index}]")
+        except InstructionRejected as rejection:
             reason = str(rejection)
         instructions.append(
             Instruction(
                 call=call,
                 sequence=index + 1,
-                kind="BET" if isinstance(wanted, Bet) else "SELL",
-                payload=wanted.as_json(),
+                kind="BET" if isinstance(request, Bet) else "SELL",
+                payload=request.as_json(),
                 executed=not reason,
                 reason=reason,
             )
         )
     Instruction.objects.bulk_create(instructions)
-    if run.trades:
-        ledger.declare_bankrupt_if_so(agent, run.methodology)
+    if execution.trades:
+        ledger.declare_bankruptcy_if_due(agent, execution.methodology)
     return instructions
 
 
-def _entries(universe: Universe, answer: Answer, agent: Agent) -> dict[str, UniverseEntry]:
-    """The universe's entries that the answer can reach, by market id as text."""
-    named = {int(bet.market_id) for bet in answer.bets if _is_id(bet.market_id)}
+def _execute_bet(execution: _Execution, bet: Bet, path: str) -> None:
+    outcome, price, amount = _check_bet(execution, bet, path)
+    execution.trades += 1
+    ledger.buy(
+        execution.agent,
+        outcome,
+        amount=amount,
+        price=price,
+        decision=execution.decision,
+        sequence=execution.trades,
+        at=execution.at,
+    )
+
+
+def _execute_sale(execution: _Execution, sale: Sell, path: str) -> None:
+    position, price = _check_sale(execution, sale, path)
+    execution.trades += 1
+    ledger.sell(
+        execution.agent,
+        position,
+        percentage=sale.percentage,
+        price=price,
+        decision=execution.decision,
+        sequence=execution.trades,
+        at=execution.at,
+    )
+
+
+def _check_bet(execution: _Execution, bet: Bet, path: str) -> tuple[Outcome, Decimal, Decimal]:
+    """The outcome to buy, its price, and the amount in whole cents. Raises InstructionRejected."""
+    entry = execution.entries.get(bet.market_id)
+    if entry is None or not entry.bettable:
+        raise InstructionRejected(f"{path}.market_id: {bet.market_id!r} is not in the list of markets")
+    _check_open(entry, f"{path}.market_id")
+    outcomes = list(entry.market.outcomes.all())
+    outcome = match_side(outcomes, bet.side)
+    if outcome is None:
+        sides = ", ".join(outcome.side for outcome in outcomes)
+        raise InstructionRejected(
+            f"{path}.side: {bet.side!r} is no side of market {bet.market_id}; its sides are {sides}"
+        )
+    price = _frozen_price(entry, outcome.side, path)
+    amount = _check_amount(bet.amount, execution.methodology, execution.agent.cash, f"{path}.amount")
+    if amount / price >= MAX_SHARES:
+        raise InstructionRejected(f"{path}.amount: buys more shares at {price:f} than the ledger can hold")
+    return outcome, price, amount
+
+
+def _check_amount(stated: Decimal, methodology: Methodology, cash: Decimal, path: str) -> Decimal:
+    """The amount in whole cents, rounded down, between the methodology's minimum and its share of `cash`."""
+    shown = _format_number(stated)
+    minimum, maximum = methodology.minimum_bet, methodology.maximum_bet(cash)
+    if stated < 0:
+        raise InstructionRejected(f"{path}: {shown} is negative")
+    if maximum < minimum:
+        raise InstructionRejected(f"{path}: with cash of {cash:.2f} no bet is legal")
+    # Compared before rounding: quantize fails on numbers with more digits than the decimal context.
+    if stated >= maximum + CENT or (amount := stated.quantize(CENT, rounding=ROUND_DOWN)) > maximum:
+        percent = (methodology.maximum_bet_fraction * 100).normalize()
+        raise InstructionRejected(
+            f"{path}: {shown} is above the maximum of {methodology.maximum_bet_shown(cash):.2f} "
+            f"({percent:f} % of the cash of {cash:.2f} at that moment)"
+        )
+    if amount < minimum:
+        raise InstructionRejected(f"{path}: {shown} is below the minimum of {minimum:.2f}")
+    return amount
+
+
+def _check_sale(execution: _Execution, sale: Sell, path: str) -> tuple[Position, Decimal]:
+    """The position to sell from and its price. Raises InstructionRejected."""
+    position = None
+    if _is_id(sale.position_id):
+        positions = Position.objects.open().filter(agent=execution.agent, pk=int(sale.position_id))
+        position = positions.select_related("outcome").first()
+    if position is None:
+        raise InstructionRejected(f"{path}.position_id: {sale.position_id!r} is none of your open positions")
+    shown = _format_number(sale.percentage)
+    if not 1 <= sale.percentage <= 100:
+        raise InstructionRejected(f"{path}.percentage: {shown} is outside 1 to 100")
+    if not to_microshares(position.shares * sale.percentage / 100):
+        raise InstructionRejected(f"{path}.percentage: {shown} of this position is less than a millionth share")
+    entry = execution.entries.get(str(position.market_id))
+    if entry is None:
+        raise InstructionRejected(f"{path}.position_id: the market of {sale.position_id} has no price in this run")
+    _check_open(entry, f"{path}.position_id")
+    return position, _frozen_price(entry, position.side, path)
+
+
+def _check_open(entry: UniverseEntry, path: str) -> None:
+    if not (entry.open and entry.market.is_open):
+        awaits = " and awaits its resolution" if entry.market.status == Market.Status.CLOSED else ""
+        raise InstructionRejected(f"{path}: market {entry.market_id} is closed{awaits}")
+
+
+def _frozen_price(entry: UniverseEntry, side: str, path: str) -> Decimal:
+    """The universe's price of a side, strictly between 0 and 1. Raises InstructionRejected."""
+    price = entry.price(side)
+    if price is None or not 0 < price < 1:
+        fault = "has no price" if price is None else f"stands at {price:f}, outside (0, 1)"
+        raise InstructionRejected(f"{path}: side {side} of market {entry.market_id} {fault} in this run")
+    return price
+
+
+def _reachable_entries(universe: Universe, answer: Answer, agent: Agent) -> dict[str, UniverseEntry]:
+    """The universe's entries for the markets that the answer names or the agent holds, by market id as text."""
+    market_ids = {int(bet.market_id) for bet in answer.bets if _is_id(bet.market_id)}
     if answer.sells:
-        named |= set(Position.objects.open().filter(agent=agent).values_list("market_id", flat=True))
-    entries = universe.entries.filter(market__in=named).select_related("market").prefetch_related("market__outcomes")
+        market_ids |= set(Position.objects.open().filter(agent=agent).values_list("market_id", flat=True))
+    entries = universe.entries.filter(market__in=market_ids)
+    entries = entries.select_related("market").prefetch_related("market__outcomes")
     return {str(entry.market_id): entry for entry in entries}
+
+
+def match_side(outcomes: Sequence[Outcome], side: str) -> Outcome | None:
+    """The outcome with this side: an exact match, else the only one that matches by casefold."""
+    for outcome in outcomes:
+        if outcome.side == side:
+            return outcome
+    folded = [outcome for outcome in outcomes if outcome.side.casefold() == side.casefold()]
+    return folded[0] if len(folded) == 1 else None
 
 
 def _is_id(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 18
 
 
-def _bet(run: _Run, bet: Bet, where: str) -> None:
-    entry = run.entries.get(bet.market_id)
-    if entry is None or not entry.bettable:
-        raise Rejected(f"{where}.market_id: {bet.market_id!r} is not in the list of markets")
-    _check_open(entry, f"{where}.market_id")
-    outcome = match_side(list(entry.market.outcomes.all()), bet.side)
-    if outcome is None:
-        sides = ", ".join(o.side for o in entry.market.outcomes.all())
-        raise Rejected(f"{where}.side: {bet.side!r} is no side of market {bet.market_id}; its sides are {sides}")
-    price = _tradable_price(entry, outcome.side, where)
-    rules, cash = run.methodology, run.agent.cash
-    maximum = rules.maximum_bet(cash)
-    if bet.amount < 0:
-        raise Rejected(f"{where}.amount: {_shown(bet.amount)} is negative")
-    if maximum < rules.minimum_bet:
-        raise Rejected(f"{where}.amount: with cash of {cash:.2f} no bet is legal")
-    # Compared before rounding: an absurdly large number could not even be rounded.
-    if bet.amount >= maximum + CENT or (amount := bet.amount.quantize(CENT, rounding=ROUND_DOWN)) > maximum:
-        raise Rejected(
-            f"{where}.amount: {_shown(bet.amount)} is above the maximum of {rules.maximum_bet_shown(cash):.2f} "
-            f"(25 % of the cash of {cash:.2f} at that moment)"
-        )
-    if amount < rules.minimum_bet:
-        raise Rejected(f"{where}.amount: {_shown(bet.amount)} is below the minimum of {rules.minimum_bet:.2f}")
-    if amount / price >= MOST_SHARES:
-        raise Rejected(f"{where}.amount: buys more shares at {price:f} than the ledger can hold")
-    run.trades += 1
-    ledger.buy(run.agent, outcome, amount=amount, price=price, decision=run.decision, sequence=run.trades, at=run.at)
-
-
-def _sell(run: _Run, sale: Sell, where: str) -> None:
-    position = None
-    if _is_id(sale.position_id):
-        position = (
-            Position.objects.open().filter(agent=run.agent, pk=int(sale.position_id)).select_related("outcome").first()
-        )
-    if position is None:
-        raise Rejected(f"{where}.position_id: {sale.position_id!r} is none of your open positions")
-    if not 1 <= sale.percentage <= 100:
-        raise Rejected(f"{where}.percentage: {_shown(sale.percentage)} is outside 1 to 100")
-    if not to_microshares(position.shares * sale.percentage / 100):
-        raise Rejected(f"{where}.percentage: {_shown(sale.percentage)} of this position is less than a millionth share")
-    entry = run.entries.get(str(position.market_id))
-    if entry is None:
-        raise Rejected(f"{where}.position_id: the market of {sale.position_id} has no price in this run")
-    _check_open(entry, f"{where}.position_id")
-    price = _tradable_price(entry, position.side, where)
-    run.trades += 1
-    ledger.sell(
-        run.agent,
-        position,
-        percentage=sale.percentage,
-        price=price,
-        decision=run.decision,
-        sequence=run.trades,
-        at=run.at,
-    )
-
-
-def _check_open(entry: UniverseEntry, where: str) -> None:
-    if not (entry.open and entry.market.is_open):
-        awaiting = entry.market.status == Market.Status.CLOSED
-        raise Rejected(
-            f"{where}: market {entry.market_id} is closed" + (" and awaits its resolution" if awaiting else "")
-        )
-
-
-def _tradable_price(entry: UniverseEntry, side: str, where: str) -> Decimal:
-    price = entry.price(side)
-    if price is None or not 0 < price < 1:
-        said = "has no price" if price is None else f"stands at {price:f}, outside (0, 1)"
-        raise Rejected(f"{where}: side {side} of market {entry.market_id} {said} in this run")
-    return price
-
-
-def match_side(outcomes: Sequence[Outcome], side: str) -> Outcome | None:
-    """The outcome that `side` names: exactly, else by a casefold that only one outcome has."""
-    exact = [outcome for outcome in outcomes if outcome.side == side]
-    if exact:
-        return exact[0]
-    folded = [outcome for outcome in outcomes if outcome.side.casefold() == side.casefold()]
-    return folded[0] if len(folded) == 1 else None
-
-
-def _shown(number: Decimal) -> str:
+def _format_number(number: Decimal) -> str:
     text = f"{number:f}" if -30 < number.adjusted() < 30 else str(number)
     return text if len(text) <= 40 else f"{text[:40]}…"

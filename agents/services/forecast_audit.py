@@ -1,13 +1,13 @@
-"""The proof of the forecasts: what is on record follows from the frozen questions and the stored answers."""
+"""Verification of forecasts: each follows from the frozen questions and the stored answers."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from agents.forecast_answers import Judged, Stated, judge
+from agents.forecast_answers import CheckedForecast, StatedForecast, check_forecasts
 from agents.models import Elicitation, Forecast, ModelCall
-from agents.models.forecast import asked_of
+from agents.models.forecast import prompt_question
 from markets.models import Question, QuestionEntry, QuestionSet
-from markets.services.endings import what_happened
+from markets.services.question_resolution import happened_options
 from markets.services.questions import WITHOUT_PRICES, fingerprint, question_block
 
 
@@ -15,26 +15,26 @@ def verify_forecasts() -> tuple[int, list[str]]:
     """How many forecasts were checked, and a line for each violation that names its row."""
     violations = [*_sets(), *_endings()]
     checked = 0
-    for task in Elicitation.objects.select_related("sheet__question_set", "family", "methodology").order_by("pk"):
+    for task in Elicitation.objects.select_related("batch__question_set", "family", "methodology").order_by("pk"):
         made = {forecast.entry_id: forecast for forecast in task.forecasts.all()}
         checked += len(made)
-        name = f"{task.family.slug}, {task.sheet} (elicitation {task.pk})"
+        name = f"{task.family.slug}, {task.batch} (elicitation {task.pk})"
         violations += [f"{name}: {violation}" for violation in _elicitation(task, made)]
     return checked, violations
 
 
 def _sets() -> Iterator[str]:
-    """Each set and its sheets are what their entries make."""
-    for asked in QuestionSet.objects.prefetch_related("sheets").order_by("pk"):
+    """Each set and its batches are what their entries make."""
+    for asked in QuestionSet.objects.prefetch_related("batches").order_by("pk"):
         entries = list(asked.entries.prefetch_related("question__options").order_by("position"))
         if asked.sha256 != fingerprint(entries):
             yield f"questions of {asked} (set {asked.pk}): the fingerprint is not that of its entries"
-        of_sheet: dict[int, list[QuestionEntry]] = defaultdict(list)
+        of_batch: dict[int, list[QuestionEntry]] = defaultdict(list)
         for entry in entries:
-            of_sheet[entry.sheet].append(entry)
-        for sheet in asked.sheets.all():
-            if sheet.block != question_block(of_sheet[sheet.number], priced=sheet.arm != WITHOUT_PRICES):
-                yield f"{sheet} (sheet {sheet.pk}): its block is not what its entries make"
+            of_batch[entry.batch].append(entry)
+        for batch in asked.batches.all():
+            if batch.block != question_block(of_batch[batch.number], priced=batch.arm != WITHOUT_PRICES):
+                yield f"{batch} (batch {batch.pk}): its block is not what its entries make"
 
 
 def _endings() -> Iterator[str]:
@@ -42,7 +42,7 @@ def _endings() -> Iterator[str]:
     resolved = Question.objects.filter(status=Question.Status.RESOLVED).prefetch_related("options__outcome__market")
     for question in resolved.order_by("pk"):
         options = list(question.options.all())
-        happened = what_happened(question, options)
+        happened = happened_options(question, options)
         if happened != {option.pk: option.happened for option in options}:
             yield f"question {question.pk}: its options' ends are not those of its markets"
 
@@ -56,8 +56,10 @@ def _elicitation(task: Elicitation, made: dict[int, Forecast]) -> Iterator[str]:
     if len(answered) != 1 or answered[0].parsed is None:
         yield f"rests on {len(answered)} answers that were read, not one"
         return
-    entries = list(task.sheet.entries.prefetch_related("question__options"))
-    verdicts = judge([Stated.from_json(said) for said in answered[0].parsed], [asked_of(entry) for entry in entries])
+    entries = list(task.batch.entries.prefetch_related("question__options"))
+    verdicts = check_forecasts(
+        [StatedForecast.from_json(said) for said in answered[0].parsed], [prompt_question(entry) for entry in entries]
+    )
     for entry, verdict in zip(entries, verdicts, strict=True):
         forecast = made.pop(entry.pk, None)
         if (forecast is None) != (verdict.probabilities is None):
@@ -68,12 +70,12 @@ def _elicitation(task: Elicitation, made: dict[int, Forecast]) -> Iterator[str]:
         yield f"has forecasts of questions that it was not asked: {sorted(made)}"
 
 
-def _forecast(task: Elicitation, forecast: Forecast, verdict: Judged) -> Iterator[str]:
+def _forecast(task: Elicitation, forecast: Forecast, verdict: CheckedForecast) -> Iterator[str]:
     row = f"forecast {forecast.pk} on question {forecast.question_id}"
     if forecast.probabilities != verdict.probabilities or forecast.stated != verdict.stated:
         vectors = (forecast.probabilities, verdict.probabilities or {})
         said, meant = (dict(sorted(vector.items())) for vector in vectors)
         yield f"{row} says {said}, its answer {meant}"
-    frozen = (task.family_id, task.release_id, task.sheet.arm, task.methodology.version, task.made_at)
+    frozen = (task.family_id, task.release_id, task.batch.arm, task.methodology.version, task.made_at)
     if (forecast.family_id, forecast.release_id, forecast.arm, forecast.methodology, forecast.made_at) != frozen:
         yield f"{row} names another family, release, arm, methodology or time than what it belongs to"

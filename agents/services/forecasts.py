@@ -1,4 +1,4 @@
-"""A forecast run: every active family is asked the day's questions in every arm, each sheet exactly once."""
+"""Forecast runs: each release of the line-up is asked the day's batches of questions, each exactly once."""
 
 import logging
 from collections.abc import Callable
@@ -10,33 +10,35 @@ from django.db import transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from agents.forecast_answers import Stated, judge
+from agents.forecast_answers import StatedForecast, check_forecasts
 from agents.models import Agent, Elicitation, Forecast, ModelCall, Position, RefusedForecast, Release, Trade
-from agents.models.forecast import asked_of
-from agents.prompts import Prompt
-from agents.services.asking import Asking
-from agents.services.claims import Claim, task_claim
+from agents.models.forecast import prompt_question
+from agents.models.task import PromptParts
+from agents.prompts import Prompt, build_prompt
+from agents.services.claims import Claim, claim_task
+from agents.services.cohort_start import lineup_releases
 from agents.services.conversation import Conversation
-from agents.services.enrolment import releases_playing
-from agents.services.missed import record_unsubmitted
-from agents.services.runs import RunReport, see_through
-from cohorts.forecasting import ForecastRules
+from agents.services.missed import record_missed_elicitations, record_unsubmitted_elicitations
+from agents.services.model_calls import CallSettings
+from agents.services.runs import RunReport, run_task
+from cohorts.forecast_rules import ForecastRules
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
-from markets.failpoints import reached
-from markets.models import QuestionEntry, QuestionSet, QuestionSheet, Universe
+from markets.foundation.failpoints import failpoint
+from markets.models import QuestionBatch, QuestionEntry, QuestionSet, Universe
 from markets.models.question import day_of
-from markets.services.questions import Freeze, NoQuestions, question_set_extend, question_set_freeze
+from markets.services.question_resolution import mark_if_resolved
+from markets.services.questions import FreezeParameters, NoQuestions, extend_question_set, freeze_question_set
 from markets.sources.polymarket import Clob
 
-Entries = Callable[[QuestionSheet], list[QuestionEntry]]
+EntryLoader = Callable[[QuestionBatch], list[QuestionEntry]]
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class ForecastReport(RunReport):
-    """What a forecast run did besides."""
+    """The counts of a forecast run."""
 
     questions: int = 0
     recorded: int = 0
@@ -47,35 +49,44 @@ class ForecastReport(RunReport):
 def run_forecasts(
     *,
     at: datetime,
-    asking: Asking,
+    settings: CallSettings,
     clob: Clob | None,
     questions: int | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, of, what: None,
+    progress: Callable[[int, int, str], None] = lambda done, total, caption: None,
 ) -> ForecastReport:
-    """Freezes the day's questions unless they are, and asks every family that has no final answer to them yet.
+    """Freezes the day's questions if need be, and asks each release without a final answer to them.
 
-    `questions` may lower the day's number of chosen questions where they are frozen now.
+    `questions` may lower the number of questions to choose, if they are frozen by this run.
     """
-    report, began = ForecastReport(), timezone.now()
+    report, run_started = ForecastReport(), timezone.now()
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
         report.failures.append("no published methodology has a forecast protocol")
         return report
     rules = methodology.forecast_rules
-    report.missed = record_missed_forecasts(at=at) + record_unsubmitted(at=at)
-    sets = _sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
-    report.questions = sum(asked.entries.count() for asked in sets)
-    open_sets = [asked for asked in sets if asked.frozen_at <= at < asked.frozen_at + rules.retry_window]
+    report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
+    sets = _freeze_question_sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
+    report.questions = sum(question_set.entries.count() for question_set in sets)
+    open_sets = [s for s in sets if s.frozen_at <= at < s.frozen_at + rules.retry_window]
     if len(open_sets) < len(sets):
         report.log.append(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
-    releases = releases_asked(methodology, at)
-    sheets = {asked.pk: list(asked.sheets.select_related("question_set")) for asked in open_sets}
-    work = [(sheet, release) for asked in open_sets for release in releases for sheet in sheets[asked.pk]]
-    entries = cache(entries_of)
+    releases = releases_to_ask(methodology, at)
+    batches = {s.pk: list(s.batches.select_related("question_set")) for s in open_sets}
+    work = [(batch, release) for s in open_sets for release in releases for batch in batches[s.pk]]
+    load_entries = cache(batch_entries)
     completed: list[int] = []
-    for done, (sheet, release) in enumerate(work):
-        progress(done, len(work), f"{release.display_name}, {sheet.arm}, sheet {sheet.number}")
-        task = _elicit(sheet, release, methodology, entries=entries, asking=asking, at=at, began=began, report=report)
+    for done, (batch, release) in enumerate(work):
+        progress(done, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
+        task = _elicit(
+            batch,
+            release,
+            methodology,
+            load_entries=load_entries,
+            settings=settings,
+            at=at,
+            run_started=run_started,
+            report=report,
+        )
         completed += [task.pk] if task else []
     report.recorded = Forecast.objects.filter(elicitation__in=completed).count()
     refused = RefusedForecast.objects.filter(call__elicitation__in=completed, call__result=ModelCall.Result.ANSWERED)
@@ -84,20 +95,7 @@ def run_forecasts(
     return report
 
 
-def record_missed_forecasts(*, at: datetime) -> int:
-    """Marks what failed and can no longer be tried at `at` as missed; returns how many."""
-    over = [
-        task.pk
-        for task in Elicitation.objects.claimable(timezone.now()).select_related(
-            "sheet__question_set", "methodology", "family"
-        )
-        if at >= task.window_ends_at
-    ]
-    tasks = Elicitation.objects.claimable(timezone.now()).filter(pk__in=over)
-    return tasks.update(status=Elicitation.Status.MISSED, claim_token=None, lease_until=None)
-
-
-def _sets(
+def _freeze_question_sets(
     methodology: Methodology,
     rules: ForecastRules,
     *,
@@ -106,127 +104,141 @@ def _sets(
     questions: int | None,
     report: ForecastReport,
 ) -> list[QuestionSet]:
-    """The day's sets of questions, frozen now where they are not yet."""
-    universe = _universe_of_the_day(methodology, at)
-    played = _played(universe, at) if universe else set()
-    freeze = Freeze(
+    """The day's sets of questions, frozen now if need be."""
+    universe = _todays_universe(methodology, at)
+    traded = _traded_markets(universe, at) if universe else set()
+    freeze = FreezeParameters(
         day=day_of(at),
         methodology=methodology.version,
-        rule=rules.choice(questions),
+        rule=rules.selection_rule(questions),
         price_rule=methodology.price_rule,
         universe=universe,
         at=at,
         clob=clob,
-        priced_with=report.note_prices,
+        on_priced=report.add_price_failures,
     )
     try:
-        question_set_freeze(freeze, played=played)
-        question_set_extend(freeze, played=played)
+        freeze_question_set(freeze, traded=traded)
+        extend_question_set(freeze, traded=traded)
     except NoQuestions as error:
         report.failures.append(str(error))
     return list(QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology).order_by("part"))
 
 
-def _universe_of_the_day(methodology: Methodology, at: datetime) -> Universe | None:
-    """The week's universe on the day it was frozen: what is asked then is asked at its prices."""
+def _todays_universe(methodology: Methodology, at: datetime) -> Universe | None:
+    """The week's universe if it was frozen on the day of `at`: that day's questions use its prices."""
     universe = Universe.objects.filter(week_start=week_start(at), methodology=methodology.version).first()
     if universe is None or day_of(universe.frozen_at) != day_of(at) or universe.frozen_at > at:
         return None
     return universe
 
 
-def _played(universe: Universe, at: datetime) -> set[int]:
-    """Markets that an agent bet on in the run of this universe, or held then."""
+def _traded_markets(universe: Universe, at: datetime) -> set[int]:
+    """The ids of markets that an agent bet on in the run of this universe, or held then."""
     bets = Trade.objects.filter(decision__universe=universe, kind=Trade.Kind.BUY, executed_at__lte=at)
     held = Position.objects.filter(agent__cohort__methodology__version=universe.methodology, opened_at__lte=at)
     held = held.exclude(closed_at__lte=universe.frozen_at)
     return set(bets.values_list("market", flat=True)) | set(held.values_list("market", flat=True))
 
 
-def releases_asked(methodology: Methodology, at: datetime) -> list[Release]:
-    """Who is asked: the line-up in force, and on the day of decisions those that decide as well."""
-    releases = {release.pk: release for release in releases_playing(at)}
+def releases_to_ask(methodology: Methodology, at: datetime) -> list[Release]:
+    """The releases of the line-up in force, and on the day of decisions those of the deciding agents too."""
+    releases = {release.pk: release for release in lineup_releases(at)}
     if day_of(at) == week_start(at):
         cohorts = Cohort.objects.active(at).filter(methodology=methodology, week_start__lte=at)
         deciding = [cohort.pk for cohort in cohorts.select_related("methodology") if cohort.is_deciding(at)]
         for agent in Agent.objects.filter(cohort__in=deciding, family__external=False).select_related("release"):
             releases[agent.release_id] = agent.release
-    asked = [releases[pk] for pk in sorted(releases)]
-    prefetch_related_objects(asked, "family")
-    return asked
+    ordered = [releases[pk] for pk in sorted(releases)]
+    prefetch_related_objects(ordered, "family")
+    return ordered
 
 
 def _elicit(
-    sheet: QuestionSheet,
+    batch: QuestionBatch,
     release: Release,
     methodology: Methodology,
     *,
-    entries: Entries,
-    asking: Asking,
+    load_entries: EntryLoader,
+    settings: CallSettings,
     at: datetime,
-    began: datetime,
+    run_started: datetime,
     report: ForecastReport,
 ) -> Elicitation | None:
-    """One release's answer to one sheet, from the claim to its end, counted in `report`; None unless it completed."""
-    claim = task_claim(
+    """Claims one release's elicitation and asks the model; None unless it completed. Counted in `report`."""
+    claim = claim_task(
         Elicitation,
-        identity={"sheet": sheet, "release": release},
+        identity={"batch": batch, "release": release},
         refused_retries=methodology.refused_retries,
-        lease=asking.lease,
-        began=began,
+        lease=settings.lease,
+        run_started=run_started,
         methodology=methodology,
         family=release.family,
     )
-    name = f"{release}, {sheet}"
-    task = see_through(claim, lambda held: conversation(held, at, entries), name=name, asking=asking, report=report)
+    label = f"{release}, {batch}"
+    task = run_task(
+        claim,
+        lambda claim: elicitation_conversation(claim, at, load_entries),
+        label=label,
+        settings=settings,
+        report=report,
+    )
     if claim is None or task is None:
         return None
-    log.info("recorded", extra=claim.task.about | {"declined": task.declined})
+    log.info("recorded", extra=claim.task.log_context | {"declined": task.declined})
     if task.declined:
         report.declined += 1
-        report.log.append(f"{name}: no forecast: {task.error}")
+        report.log.append(f"{label}: no forecast: {task.error}")
     return task
 
 
-def entries_of(sheet: QuestionSheet) -> list[QuestionEntry]:
-    """The questions that answers to a sheet are judged by. They are frozen with it: a run may read them once."""
-    return list(sheet.entries.prefetch_related("question__options"))
+def batch_entries(batch: QuestionBatch) -> list[QuestionEntry]:
+    """The entries of a batch with their questions and options. Frozen with the batch, so a run may cache them."""
+    return list(batch.entries.prefetch_related("question__options"))
 
 
-def conversation(claim: Claim[Elicitation], at: datetime, entries: Entries = entries_of) -> Conversation[Elicitation]:
-    """How a sheet is put and what is recorded of the answer at `at`; `entries` gives the questions of the sheet."""
+def elicitation_conversation(
+    claim: Claim[Elicitation], at: datetime, load_entries: EntryLoader = batch_entries
+) -> Conversation[Elicitation]:
+    """The conversation about a batch of questions, whose answer is recorded at `at`."""
     return Conversation(
-        prompt=lambda note: prompt_of(claim.task, note),
-        carry_out=lambda call: _record(claim, call, entries(claim.task.sheet), at=at),
-        give_up=lambda why: claim.finish(status=Elicitation.Status.COMPLETED, declined=True, error=why, made_at=at),
+        prompt=lambda retry_note: elicitation_prompt(claim.task, retry_note),
+        execute_answer=lambda call: _record_forecasts(claim, call, load_entries(claim.task.batch), at=at),
+        give_up=lambda reason: claim.finish(
+            status=Elicitation.Status.COMPLETED, declined=True, error=reason, made_at=at
+        ),
     )
 
 
-def prompt_of(task: Elicitation, note: str = "") -> Prompt:
-    """What the sheet's release is sent."""
-    return Prompt(system=task.system_prompt, retry_note=note, user=task.prompt_text() + note)
+def elicitation_prompt(task: Elicitation, retry_note: str = "") -> Prompt:
+    return build_prompt(task, PromptParts(retry_note=retry_note))
 
 
-def _record(claim: Claim[Elicitation], call: ModelCall, entries: list[QuestionEntry], *, at: datetime) -> Elicitation:
-    """Every forecast that can be taken and the task's end in one transaction, or nothing of either."""
+def _record_forecasts(
+    claim: Claim[Elicitation], call: ModelCall, entries: list[QuestionEntry], *, at: datetime
+) -> Elicitation:
+    """Records the valid forecasts of an answer and completes the elicitation in one transaction.
+
+    If every forecast is invalid, the elicitation fails and the model may answer again.
+    """
     task = claim.task
-    stated = [Stated.from_json(said) for said in call.parsed]
-    judged = judge(stated, [asked_of(entry) for entry in entries])
+    stated = [StatedForecast.from_json(forecast) for forecast in call.parsed]
+    checked = check_forecasts(stated, [prompt_question(entry) for entry in entries])
     with transaction.atomic():
         claim.renew()
-        refused = [verdict.reason for verdict in judged if verdict.probabilities is None]
+        reasons = [forecast.reason for forecast in checked if forecast.probabilities is None]
         RefusedForecast.objects.bulk_create(
-            RefusedForecast(call=call, entry=entry, stated=verdict.stated, reason=verdict.reason)
-            for entry, verdict in zip(entries, judged, strict=True)
-            if verdict.probabilities is None
+            RefusedForecast(call=call, entry=entry, stated=forecast.stated, reason=forecast.reason)
+            for entry, forecast in zip(entries, checked, strict=True)
+            if forecast.probabilities is None
         )
-        if len(refused) == len(judged):
-            call.result, call.error = ModelCall.Result.REFUSED, "\n".join(refused)
+        if len(reasons) == len(checked):
+            call.result, call.error = ModelCall.Result.REFUSED, "\n".join(reasons)
             call.save(update_fields=["result", "error"])
             return claim.finish(
                 status=Elicitation.Status.FAILED,
                 refusals=task.refusals + 1,
-                error=f"no forecast could be taken: {'; '.join(refused)}",
+                error=f"no forecast could be taken: {'; '.join(reasons)}",
             )
         Forecast.objects.bulk_create(
             Forecast(
@@ -237,15 +249,16 @@ def _record(claim: Claim[Elicitation], call: ModelCall, entries: list[QuestionEn
                 family_id=task.family_id,
                 release_id=task.release_id,
                 methodology=task.methodology.version,
-                arm=task.sheet.arm,
-                probabilities=verdict.probabilities,
-                stated=verdict.stated,
-                normalised=verdict.normalised,
-                rationale=verdict.rationale,
+                arm=task.batch.arm,
+                probabilities=forecast.probabilities,
+                stated=forecast.stated,
+                normalised=forecast.normalised,
+                rationale=forecast.rationale,
                 made_at=at,
             )
-            for entry, verdict in zip(entries, judged, strict=True)
-            if verdict.probabilities is not None
+            for entry, forecast in zip(entries, checked, strict=True)
+            if forecast.probabilities is not None
         )
-        reached("elicitation.recorded")
+        mark_if_resolved({entry.question_id for entry in entries})
+        failpoint("elicitation.recorded")
         return claim.finish(status=Elicitation.Status.COMPLETED, error="", made_at=at)

@@ -1,4 +1,7 @@
-"""The ledger: the only code that moves cash, shares and cost basis. Always inside a transaction."""
+"""The ledger: the only code that changes cash, shares and cost basis.
+
+Callers open the transaction and hold the agent's lock.
+"""
 
 from datetime import datetime
 from decimal import Decimal
@@ -9,22 +12,18 @@ from agents.models import Agent, Decision, JournalEntry, Position, Reversal, Set
 from agents.models.ledger import to_cents, to_microshares
 from cohorts.models import Methodology
 from markets.models import Market, Outcome
+from markets.services.cache_versions import Scope, renew_versions
 
-WHOLE = Decimal(100)
 
-
-def agent_lock(agent_id: int) -> Agent:
-    """The agent, locked until the transaction ends.
-
-    Locks by writing: an UPDATE takes the row's lock on PostgreSQL and the database's on SQLite, where
-    `select_for_update` would silently do nothing.
-    """
+def lock_agent(agent_id: int) -> Agent:
+    """The agent, locked until the transaction ends."""
+    # An UPDATE locks the row on PostgreSQL and the database on SQLite, which ignores select_for_update silently.
     Agent.objects.filter(pk=agent_id).update(journal_length=F("journal_length"))
     return Agent.objects.select_related("cohort__methodology").get(pk=agent_id)
 
 
 def deposit(agent: Agent, amount: Decimal, *, at: datetime) -> JournalEntry:
-    """Opens an agent's account with its starting balance."""
+    """Credits an agent's starting balance."""
     return _post(agent, JournalEntry.Kind.DEPOSIT, amount, at=at)
 
 
@@ -38,7 +37,7 @@ def buy(
     sequence: int,
     at: datetime,
 ) -> Trade:
-    """Buys shares of `outcome` for `amount` whole cents; averages into the open position if there is one."""
+    """Buys shares of `outcome` for `amount` in whole cents; adds to the open position if there is one."""
     maximum = agent.cohort.methodology.maximum_bet(agent.cash)
     shares = to_microshares(amount / price)
     position = Position.objects.open().filter(agent=agent, outcome=outcome).first()
@@ -70,7 +69,7 @@ def buy(
         implied_confidence=min(float(amount / maximum), 1.0),
         executed_at=at,
     )
-    Market.objects.filter(pk=outcome.market_id, followed=False).update(followed=True)
+    Market.objects.filter(pk=outcome.market_id, traded=False).update(traded=True)
     _post(agent, JournalEntry.Kind.BUY, -amount, trade=trade, at=at)
     return trade
 
@@ -85,13 +84,13 @@ def sell(
     sequence: int,
     at: datetime,
 ) -> Trade:
-    """Sells a percentage (0 to 100] of an open position; what would round to nothing left is sold whole."""
-    share = percentage / WHOLE
-    shares = min(to_microshares(position.shares * share), position.shares)
+    """Sells a percentage in (0, 100] of an open position; all of it if nothing would remain after rounding."""
+    fraction = percentage / 100
+    shares = min(to_microshares(position.shares * fraction), position.shares)
     if shares == position.shares:
         cost_basis = position.cost_basis
     else:
-        cost_basis = min(to_cents(position.cost_basis * share), position.cost_basis)
+        cost_basis = min(to_cents(position.cost_basis * fraction), position.cost_basis)
     proceeds = to_cents(shares * price)
     position.shares -= shares
     position.cost_basis -= cost_basis
@@ -119,8 +118,8 @@ def sell(
 
 
 def settle(agent: Agent, position: Position, *, kind: Settlement.Kind, at: datetime) -> Settlement:
-    """Ends an open position: a winner's shares pay 1, a loser's nothing, a refund returns the cost basis."""
-    payout = payout_of(kind, position.shares, position.cost_basis)
+    """Closes an open position with its payout."""
+    payout = settlement_payout(kind, position.shares, position.cost_basis)
     settlement = Settlement.objects.create(
         position=position,
         agent=agent,
@@ -143,8 +142,8 @@ def settle(agent: Agent, position: Position, *, kind: Settlement.Kind, at: datet
     return settlement
 
 
-def payout_of(kind: str, shares: Decimal, cost_basis: Decimal) -> Decimal:
-    """What shares of a market pay at its end: a winner's 1 each, a loser's nothing, a refund what they cost."""
+def settlement_payout(kind: str, shares: Decimal, cost_basis: Decimal) -> Decimal:
+    """The payout of a position: a dollar a share if won, nothing if lost, its cost basis if refunded."""
     return {
         Settlement.Kind.WON: to_cents(shares),
         Settlement.Kind.LOST: Decimal("0.00"),
@@ -153,32 +152,32 @@ def payout_of(kind: str, shares: Decimal, cost_basis: Decimal) -> Decimal:
 
 
 def reverse(agent: Agent, settlement: Settlement, *, kind: str, by: str, reason: str, at: datetime) -> Reversal:
-    """Makes a settlement good: one entry over what it, or the last reversal, should have paid instead."""
+    """Corrects a settlement by one journal entry over the difference to what was paid so far."""
     position = settlement.position
-    before = position.reversals.order_by("sequence").last()
-    taken_back = before.payout if before else settlement.payout
-    payout = payout_of(kind, settlement.shares, settlement.cost_basis)
-    position.realized_pnl += payout - taken_back
+    last = position.reversals.order_by("sequence").last()
+    previous_payout = last.payout if last else settlement.payout
+    payout = settlement_payout(kind, settlement.shares, settlement.cost_basis)
+    position.realized_pnl += payout - previous_payout
     refunded = kind == Settlement.Kind.REFUNDED
     position.status = Position.Status.CANCELLED if refunded else Position.Status.SETTLED
     position.save(update_fields=["realized_pnl", "status"])
     return Reversal.objects.create(
         position=position,
-        sequence=before.sequence + 1 if before else 1,
+        sequence=last.sequence + 1 if last else 1,
         agent=agent,
         market_id=settlement.market_id,
         kind=kind,
-        taken_back=taken_back,
+        previous_payout=previous_payout,
         payout=payout,
-        entry=_post(agent, JournalEntry.Kind.REVERSAL, payout - taken_back, at=at),
+        entry=_post(agent, JournalEntry.Kind.REVERSAL, payout - previous_payout, at=at),
         reason=reason,
         reversed_by=by,
         reversed_at=at,
     )
 
 
-def declare_bankrupt_if_so(agent: Agent, methodology: Methodology) -> bool:
-    """Marks an agent that can neither bet nor hope: too little cash and no open position. Final."""
+def declare_bankruptcy_if_due(agent: Agent, methodology: Methodology) -> bool:
+    """Marks an agent bankrupt, for good, if it has too little cash for a bet and no open position."""
     if agent.cash >= methodology.bankruptcy_cash or Position.objects.open().filter(agent=agent).exists():
         return False
     agent.status = Agent.Status.BANKRUPT
@@ -198,6 +197,10 @@ def _post(
     agent.cash += amount
     agent.journal_length += 1
     agent.save(update_fields=["cash", "journal_length"])
+    if (
+        agent.cohort.completed_at is not None
+    ):  # the cash of a completed cohort's agents is part of the competition index
+        renew_versions(Scope.COMPETITION)
     return JournalEntry.objects.create(
         agent=agent,
         sequence=agent.journal_length,

@@ -1,4 +1,4 @@
-"""Line-ups: proposed by a person or by the catalogue's check, previewed, then approved for cohorts to come."""
+"""Line-ups: proposed by a person or the catalogue check, previewed, then approved for later cohorts or rejected."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,46 +13,41 @@ from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from markets.models import Alert
 
-ALERT = "line-up-proposed"
+PROPOSED_ALERT = "line-up-proposed"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a line-up does to one family: `before` is None where it comes in, `after` where it leaves."""
+class LineUpChange:
+    """The change of one family's release; `before` is None for a new family, `after` for a removed one."""
 
     family: str
     before: Release | None
     after: Release | None
 
-    @property
-    def says(self) -> str:
+    def __str__(self) -> str:
         if self.before is None or self.after is None:
             release = self.after or self.before
-            return f"{self.family} {'comes in' if self.after else 'leaves'}: {_told(release)}"
+            return f"{self.family} {'comes in' if self.after else 'leaves'}: {_describe(release)}"
         if self.before.model_id == self.after.model_id:
-            return (
-                f"{self.family} stays with {self.after.model_id}: {_prices(self.before)} becomes {_prices(self.after)}"
-            )
-        return f"{self.family}: {_told(self.before)} becomes {_told(self.after)}"
+            prices = f"{_format_prices(self.before)} becomes {_format_prices(self.after)}"
+            return f"{self.family} stays with {self.after.model_id}: {prices}"
+        return f"{self.family}: {_describe(self.before)} becomes {_describe(self.after)}"
 
 
 @dataclass(frozen=True, slots=True)
 class LineUpPreview:
-    """From when on a line-up would count, and what it would change."""
+    """The effect of approving a line-up: its start and the changes."""
 
     effective_from: datetime
-    changes: tuple[Change, ...]
+    changes: tuple[LineUpChange, ...]
     withdrawn: tuple[str, ...]
-    """Families that it lists and that are withdrawn: they do not play all the same."""
+    """Families in the list that are not active: they do not compete."""
 
 
-def lineup_propose(
+def propose_lineup(
     *, releases: Sequence[Release], by: str, reason: str, at: datetime, findings: Iterable[str] = ()
 ) -> LineUp:
-    """A proposal of these releases, in their order. Nothing plays by it until it is approved.
-
-    Raises ValidationError for a list that can not be one.
-    """
+    """A proposed line-up of these releases, in their order. Raises ValidationError for an invalid list."""
     check_releases(releases, at=at)
     with transaction.atomic():
         line_up = LineUp.objects.create(proposed_at=at, proposed_by=by, reason=reason, findings=list(findings))
@@ -60,12 +55,14 @@ def lineup_propose(
             LineUpEntry(line_up=line_up, family_id=release.family_id, release=release, position=position)
             for position, release in enumerate(releases, start=1)
         )
-        Alert.objects.raise_once(ALERT, str(line_up.pk), f"Line-up {line_up.pk} is proposed by {by}: {reason}", at)
+        Alert.objects.raise_once(
+            PROPOSED_ALERT, str(line_up.pk), f"Line-up {line_up.pk} is proposed by {by}: {reason}", at
+        )
     return line_up
 
 
 def check_releases(releases: Sequence[Release], *, at: datetime) -> None:
-    """Raises ValidationError where these releases can not make a line-up that would be approved at `at`."""
+    """Raises ValidationError if these releases are no valid line-up for approval at `at`."""
     if not releases:
         raise ValidationError({"releases": "a line-up needs at least one release"})
     seen: set[int] = set()
@@ -81,12 +78,12 @@ def check_releases(releases: Sequence[Release], *, at: datetime) -> None:
         seen.add(release.family_id)
 
 
-def lineup_preview(line_up: LineUp, *, at: datetime) -> LineUpPreview:
-    """What approving a line-up at `at` would come to."""
-    before = _releases(upcoming())
-    after = _releases(line_up)
+def preview_lineup(line_up: LineUp, *, at: datetime) -> LineUpPreview:
+    """The effect of approving a line-up at `at`."""
+    before = _releases_by_family(latest_approved())
+    after = _releases_by_family(line_up)
     changes = tuple(
-        Change((after.get(family) or before[family]).family.slug, before.get(family), after.get(family))
+        LineUpChange((after.get(family) or before[family]).family.slug, before.get(family), after.get(family))
         for family in dict.fromkeys([*after, *before])
         if before.get(family) != after.get(family)
     )
@@ -94,26 +91,23 @@ def lineup_preview(line_up: LineUp, *, at: datetime) -> LineUpPreview:
     return LineUpPreview(effective_from(at=at), changes, withdrawn)
 
 
-def lineup_approve(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
-    """Lets cohorts play by a line-up, from the next week on; those that have started keep what they froze.
-
-    False where it was decided on before.
-    """
+def approve_lineup(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
+    """Approves a line-up for the cohorts from the next week on. False if it was decided on before."""
     check_releases([entry.release for entry in _entries(line_up)], at=at)
     return _decide(line_up, LineUp.Status.APPROVED, by, reason, at, effective_from(at=at))
 
 
-def lineup_reject(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
-    """Ends a proposal. False where it was decided on before."""
+def reject_lineup(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
+    """Rejects a proposed line-up. False if it was decided on before."""
     return _decide(line_up, LineUp.Status.REJECTED, by, reason, at, None)
 
 
-def _decide(line_up: LineUp, status: str, by: str, reason: str, at: datetime, from_: datetime | None) -> bool:
+def _decide(line_up: LineUp, status: str, by: str, reason: str, at: datetime, start: datetime | None) -> bool:
     with transaction.atomic():
-        Alert.objects.clear(ALERT, str(line_up.pk), at)
-        still_open = LineUp.objects.filter(pk=line_up.pk, status=LineUp.Status.PROPOSED)
-        decided = {"decided_at": at, "decided_by": by, "decided_because": reason}
-        return bool(still_open.update(status=status, effective_from=from_, **decided))
+        Alert.objects.clear(PROPOSED_ALERT, str(line_up.pk), at)
+        proposed = LineUp.objects.filter(pk=line_up.pk, status=LineUp.Status.PROPOSED)
+        decision = {"decided_at": at, "decided_by": by, "decision_reason": reason}
+        return bool(proposed.update(status=status, effective_from=start, **decision))
 
 
 def effective_from(*, at: datetime) -> datetime:
@@ -123,8 +117,8 @@ def effective_from(*, at: datetime) -> datetime:
     return week_start(after) + WEEK
 
 
-def upcoming() -> LineUp | None:
-    """The line-up that was approved last, in force already or from the next week on."""
+def latest_approved() -> LineUp | None:
+    """The line-up that was approved last; it may take effect only next week."""
     return LineUp.objects.approved().first()
 
 
@@ -132,13 +126,13 @@ def _entries(line_up: LineUp) -> list[LineUpEntry]:
     return list(line_up.entries.select_related("release__family").order_by("position"))
 
 
-def _releases(line_up: LineUp | None) -> dict[int, Release]:
+def _releases_by_family(line_up: LineUp | None) -> dict[int, Release]:
     return {entry.family_id: entry.release for entry in _entries(line_up)} if line_up else {}
 
 
-def _told(release: Release | None) -> str:
-    return f"{release} at {_prices(release)}" if release else "nothing"
+def _describe(release: Release | None) -> str:
+    return f"{release} at {_format_prices(release)}" if release else "nothing"
 
 
-def _prices(release: Release) -> str:
+def _format_prices(release: Release) -> str:
     return f"${release.price_prompt * 10**6:.6g} and ${release.price_completion * 10**6:.6g} per million tokens"

@@ -1,4 +1,4 @@
-"""What was not answered within its window: recorded as missed, once and for ever."""
+"""Missed tasks: decisions and elicitations without an answer at the end of their window."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -6,45 +6,55 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agents.models import Agent, Decision, Elicitation, Registration
-from agents.models.agent import EXTERNAL_WINDOW
+from agents.models import Agent, Decision, Elicitation, Registration, Task
+from agents.models.family import EXTERNAL_WINDOW
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import WEEK
-from markets.models import QuestionSheet, Universe
+from markets.models import QuestionBatch, Universe
 from markets.models.question import day_of
 
+NEVER_ASKED = "never asked within the window"
 NOT_SUBMITTED = "nothing was submitted in time"
 DAY = timedelta(days=1)
+MISSED = {"status": Task.Status.MISSED, "lease_id": None, "lease_until": None}
 
 
-def record_missed(cohorts: Iterable[Cohort], *, at: datetime, family: str | None = None) -> int:
-    """Marks every decision of `cohorts` that can no longer be made at `at`; returns how many."""
-    return sum(_record(cohort, at, family) for cohort in cohorts)
+def record_missed_decisions(cohorts: Iterable[Cohort], *, at: datetime, family: str | None = None) -> int:
+    """Marks every decision of `cohorts` whose window has ended by `at` as missed; returns their number."""
+    return sum(_record_cohort(cohort, at, family) for cohort in cohorts)
 
 
-def record_unsubmitted(*, at: datetime) -> int:
-    """Marks the sheets that external agents left unanswered until their deadline; returns how many.
+def record_missed_elicitations(*, at: datetime) -> int:
+    """Marks failed elicitations whose window has ended by `at` as missed; returns their number."""
+    claimable = Elicitation.objects.claimable(timezone.now())
+    tasks = claimable.select_related("batch__question_set", "methodology", "family")
+    expired = [task.pk for task in tasks if at >= task.window_ends_at]
+    return claimable.filter(pk__in=expired).update(**MISSED)
 
-    Those of yesterday and today: whoever was registered when a sheet was frozen had it to answer.
+
+def record_unsubmitted_elicitations(*, at: datetime) -> int:
+    """Records a missed elicitation for each batch of yesterday and today without an external agent's answer.
+
+    An agent had to answer the batches that were frozen while it was registered.
     """
-    over = QuestionSheet.objects.filter(
+    batches = QuestionBatch.objects.filter(
         question_set__day__gte=day_of(at) - DAY, question_set__frozen_at__lte=at - EXTERNAL_WINDOW
     )
-    missed = [task for sheet in over.select_related("question_set") for task in _unsubmitted(sheet)]
+    missed = [task for batch in batches.select_related("question_set") for task in _unsubmitted_elicitations(batch)]
     Elicitation.objects.bulk_create(missed, ignore_conflicts=True)
     return len(missed)
 
 
-def _unsubmitted(sheet: QuestionSheet) -> Iterator[Elicitation]:
-    asked = sheet.question_set
-    known = set(sheet.elicitations.values_list("family", flat=True))
-    registered = Registration.objects.live(asked.frozen_at).covering(Elicitation.PROTOCOL)
-    for registration in registered.exclude(family__in=known).select_related("family"):
-        release = registration.family.release_at(asked.frozen_at)
+def _unsubmitted_elicitations(batch: QuestionBatch) -> Iterator[Elicitation]:
+    questions = batch.question_set
+    answered = set(batch.elicitations.values_list("family", flat=True))
+    registrations = Registration.objects.live(questions.frozen_at).covering(Elicitation.PROTOCOL)
+    for registration in registrations.exclude(family__in=answered).select_related("family"):
+        release = registration.family.release_at(questions.frozen_at)
         if release is not None:
             yield Elicitation(
-                sheet=sheet,
-                methodology=Methodology.objects.get(version=asked.methodology),
+                batch=batch,
+                methodology=Methodology.objects.get(version=questions.methodology),
                 release=release,
                 family_id=release.family_id,
                 status=Elicitation.Status.MISSED,
@@ -52,60 +62,60 @@ def _unsubmitted(sheet: QuestionSheet) -> Iterator[Elicitation]:
             )
 
 
-def _record(cohort: Cohort, at: datetime, family: str | None) -> int:
+def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
     agents = Agent.objects.filter(cohort=cohort, status=Agent.Status.ACTIVE)
     if family:
         agents = agents.filter(family__slug=family)
     windows = (
-        (False, cohort.methodology.retry_window, "never asked within the window"),
+        (False, cohort.methodology.retry_window, NEVER_ASKED),
         (True, EXTERNAL_WINDOW, NOT_SUBMITTED),
     )
     weeks = _weeks_so_far(cohort, at)
     return sum(
-        _record_those(cohort, agents.filter(family__external=external), _weeks_over(weeks, at, window), why)
-        for external, window, why in windows
+        _record_agents(cohort, agents.filter(family__external=external), _expired_weeks(weeks, at, window), error)
+        for external, window, error in windows
     )
 
 
-def _record_those(cohort: Cohort, agents: QuerySet[Agent], over: dict[int, Universe | None], why: str) -> int:
-    ids = list(agents.values_list("pk", flat=True)) if over else []
-    if not ids:
+def _record_agents(cohort: Cohort, agents: QuerySet[Agent], weeks: dict[int, Universe | None], error: str) -> int:
+    agent_ids = list(agents.values_list("pk", flat=True)) if weeks else []
+    if not agent_ids:
         return 0
-    decided = Decision.objects.filter(agent__in=ids, week__in=over)
-    unsuccessful = Decision.objects.claimable(timezone.now()).filter(agent__in=ids, week__in=over)
-    missed = unsuccessful.update(status=Decision.Status.MISSED, claim_token=None, lease_until=None)
-    known = set(decided.values_list("agent_id", "week"))
-    never_asked = [
+    decisions = Decision.objects.filter(agent__in=agent_ids, week__in=weeks)
+    failed = Decision.objects.claimable(timezone.now()).filter(agent__in=agent_ids, week__in=weeks)
+    missed = failed.update(**MISSED)
+    existing = set(decisions.values_list("agent_id", "week"))
+    new = [
         Decision(
-            agent_id=agent,
+            agent_id=agent_id,
             cohort=cohort,
             week=week,
             universe=universe,
             status=Decision.Status.MISSED,
-            error=why,
+            error=error,
         )
-        for week, universe in over.items()
-        for agent in ids
-        if (agent, week) not in known
+        for week, universe in weeks.items()
+        for agent_id in agent_ids
+        if (agent_id, week) not in existing
     ]
-    Decision.objects.bulk_create(never_asked, ignore_conflicts=True)
-    return missed + len(never_asked)
+    Decision.objects.bulk_create(new, ignore_conflicts=True)
+    return missed + len(new)
 
 
 def _weeks_so_far(cohort: Cohort, at: datetime) -> list[tuple[int, datetime, Universe | None]]:
-    """The cohort's decision weeks that have begun by `at`: their number, start, and universe if one was frozen."""
+    """The cohort's decision weeks that have begun by `at`: number, start, and universe if one was frozen."""
     methodology = cohort.methodology
-    asked_so_far = min(cohort.decision_week(at), methodology.decision_weeks)
-    starts = {cohort.week_start + (week - 1) * WEEK: week for week in range(1, asked_so_far + 1)}
+    last = min(cohort.decision_week(at), methodology.decision_weeks)
+    starts = {cohort.week_start + (week - 1) * WEEK: week for week in range(1, last + 1)}
     frozen = Universe.objects.filter(methodology=methodology.version, week_start__in=starts).defer("market_block")
     universes = {universe.week_start: universe for universe in frozen}
     return [(week, start, universes.get(start)) for start, week in starts.items()]
 
 
-def _weeks_over(
+def _expired_weeks(
     weeks: Iterable[tuple[int, datetime, Universe | None]], at: datetime, window: timedelta
 ) -> dict[int, Universe | None]:
-    """Of these weeks those whose window has passed by `at`, with their universes."""
+    """The universes, by week, of the weeks whose window has ended by `at`."""
     return {
         week: universe
         for week, start, universe in weeks

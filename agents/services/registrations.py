@@ -1,4 +1,4 @@
-"""Letting somebody else's agent take part, and no more: a token, shown once, kept as a hash."""
+"""Registrations of external agents and their tokens, which are shown once and stored as hashes."""
 
 import hashlib
 import re
@@ -11,52 +11,50 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from agents.lineup import EFFECTIVE_FROM
+from agents.lineup_2026 import EFFECTIVE_FROM
 from agents.models import Family, Registration, Release
+from agents.services.families import save_family
 
 PREFIX = "arena_"
-"""Lets scanners for leaked secrets know one."""
+"""Recognisable to scanners for leaked secrets."""
 TOKEN_BYTES = 32
-USE_NOTED = timedelta(minutes=1)
-"""How exactly a token's last use is known: most that is asked with one stays a read."""
+LAST_USE_PRECISION = timedelta(minutes=1)
+"""Precision of a token's last use, so that most requests need no write."""
 COLOR = "#64748b"
 VENDOR = "external"
 RESERVED = ("market", "uniform", "ensemble")
-"""Forecasters of every board that are nobody's."""
+"""The reference forecasters."""
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class NewRegistration:
+    """A registration with its token, which is stored nowhere else."""
+
     registration: Registration
     token: str
-    """Nowhere on record: whoever does not keep it needs another."""
 
 
-def agent_register(*, name: str, protocol: str, at: datetime) -> Registered:
-    """Leave for the external agent of this name to take part from `at` on, with its token.
+def register_external_agent(*, name: str, protocol: str, at: datetime) -> NewRegistration:
+    """Registers the external agent of this name from `at` on.
 
-    A name that was known, and whose leave was revoked, is the same agent again. Raises ValidationError as
-    `check_name` does.
+    The name of a revoked registration means the same agent again. Raises ValidationError as `check_name` does.
     """
-    token = token_new()
+    token = generate_token()
     with transaction.atomic():
         slug = check_name(name)
         registration = Registration(
-            family=Family.objects.filter(slug=slug).first() or _family(slug, _tidy(name)),
+            family=Family.objects.filter(slug=slug).first() or _create_family(slug, " ".join(name.split())),
             protocol=protocol,
-            token_sha256=fingerprint(token),
+            token_sha256=hash_token(token),
             registered_at=at,
         )
         registration.full_clean()
         registration.save()
-    return Registered(registration, token)
+    return NewRegistration(registration, token)
 
 
 def check_name(name: str) -> str:
-    """The slug of an agent that may be registered under this name.
-
-    Raises ValidationError for a name that can not be one, that a model has, or whose leave is live.
-    """
+    """The slug for a new registration's name. Raises ValidationError if it is invalid, taken or registered."""
     slug = re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.")
     if not slug:
         raise ValidationError({"name": f"{name!r} holds no letter or digit"})
@@ -67,14 +65,10 @@ def check_name(name: str) -> str:
     return slug
 
 
-def _tidy(name: str) -> str:
-    return " ".join(name.split())
-
-
-def _family(slug: str, name: str) -> Family:
+def _create_family(slug: str, name: str) -> Family:
     family = Family(slug=slug, display_name=name, provider="External", color=COLOR, active=False, external=True)
     family.full_clean()
-    family.save()
+    save_family(family)
     Release.objects.create(
         family=family,
         model_id=f"{VENDOR}/{slug}",
@@ -86,31 +80,31 @@ def _family(slug: str, name: str) -> Family:
     return family
 
 
-def registration_revoke(registration: Registration, *, at: datetime) -> bool:
-    """Ends a registration; True if it was live. Its token opens nothing from now on, what it did stays."""
+def revoke_registration(registration: Registration, *, at: datetime) -> bool:
+    """Revokes a registration and its token; True if it was in force. The agent's records stay."""
     return bool(Registration.objects.filter(pk=registration.pk, revoked_at=None).update(revoked_at=at))
 
 
-def registration_of(token: str, *, now: datetime) -> Registration | None:
-    """The live registration that a token belongs to, its use noted; None for any other text."""
-    live = Registration.objects.filter(token_sha256=fingerprint(token), revoked_at=None)
+def find_registration(token: str, *, now: datetime) -> Registration | None:
+    """The registration in force with this token, its last use recorded; None for an unknown token."""
+    live = Registration.objects.filter(token_sha256=hash_token(token), revoked_at=None)
     registration = live.select_related("family").first()
     if registration is not None:
-        note_use(registration, now=now)
+        record_token_use(registration, now=now)
     return registration
 
 
-def token_new() -> str:
+def generate_token() -> str:
     return PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
 
 
-def note_use(row: Any, *, now: datetime) -> None:
-    """Dates the last use of a token's row, which the row may be up to a minute behind."""
+def record_token_use(row: Any, *, now: datetime) -> None:
+    """Updates `last_used_at`, at most once a minute."""
     last = row.last_used_at
-    if last is None or not last <= now < last + USE_NOTED:
+    if last is None or not last <= now < last + LAST_USE_PRECISION:
         type(row).objects.filter(pk=row.pk).update(last_used_at=now)
 
 
-def fingerprint(token: str) -> str:
-    """What is kept of a token. It holds 256 random bits, so that nothing slower than a plain hash is called for."""
+def hash_token(token: str) -> str:
+    """SHA-256 of a token. With 256 random bits a token needs no slow password hash."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What runs of either protocol share: what they report, and how one claimed task is seen through to its end."""
+"""Parts that decision and forecast runs share: the report, and the processing of one claimed task."""
 
 import logging
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import TypeVar
 
 from agents.models import Task
-from agents.services.asking import Asking
 from agents.services.claims import Claim, ClaimLost
 from agents.services.conversation import Conversation, converse
-from markets.failpoints import reached
-from markets.services.marks import Marks
+from agents.services.model_calls import CallSettings
+from markets.foundation.failpoints import failpoint
+from markets.services.prices import PricingResult
 
 log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Task)
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Task)
 
 @dataclass(slots=True)
 class RunReport:
-    """What a run did. `failures` holds a line for each task that failed and each upstream that gave nothing."""
+    """Counts of a run. `failures` has a line for each failed task and each upstream that gave nothing."""
 
     asked: int = 0
     completed: int = 0
@@ -30,42 +30,42 @@ class RunReport:
     log: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
-    def note_prices(self, marks: Marks) -> None:
-        """Takes up what could not be had when prices were frozen."""
-        self.log += marks.failures
-        self.failures += filter(None, [marks.trouble])
+    def add_price_failures(self, pricing: PricingResult) -> None:
+        """Adds the prices that could not be had for a freeze."""
+        self.log += pricing.failures
+        self.failures += filter(None, [pricing.total_failure])
 
 
-def see_through(
+def run_task(
     claim: Claim[T] | None,
     conversation: Callable[[Claim[T]], Conversation[T]],
     *,
-    name: str,
-    asking: Asking,
+    label: str,
+    settings: CallSettings,
     report: RunReport,
 ) -> T | None:
-    """The completed task, counted in `report` under `name`; None where it failed, or could not be claimed or held."""
+    """The completed task, counted in `report`; None if it failed, or could not be claimed or kept."""
     if claim is None:
         report.skipped += 1
         return None
     kind = claim.task._meta.model_name
-    log.info("claimed", extra=claim.task.about)
-    reached(f"{kind}.claimed")
+    log.info("claimed", extra=claim.task.log_context)
+    failpoint(f"{kind}.claimed")
     try:
-        task = converse(claim, conversation(claim), asking=asking)
+        task = converse(claim, conversation(claim), settings=settings)
     except ClaimLost as lost:
         report.skipped += 1
-        report.log.append(f"{name}: {lost}")
-        log.info("lost", extra=claim.task.about | {"reason": str(lost)})
+        report.log.append(f"{label}: {lost}")
+        log.info("lost", extra=claim.task.log_context | {"reason": str(lost)})
         return None
     finally:
         report.cost_usd += sum(claim.spent)
     report.asked += 1
-    reached(f"{kind}.finished")
+    failpoint(f"{kind}.finished")
     if task.status == Task.Status.FAILED:
         report.failed += 1
-        report.failures.append(f"{name}: {task.error}")
-        log.info("failed", extra=claim.task.about | {"reason": task.error})
+        report.failures.append(f"{label}: {task.error}")
+        log.info("failed", extra=claim.task.log_context | {"reason": task.error})
         return None
     report.completed += 1
     return task

@@ -1,8 +1,8 @@
-"""Answers that external agents submit: to the very prompts that models get, through the same mechanism.
+"""Submissions of external agents: answers to the models' own prompts, executed by the same services.
 
-An agent that is not ours could wait for news while the frozen prices stand still: its answer counts for a quarter of
-an hour after the freeze alone. One transaction holds the claim, the call, what it led to and what the agent is told,
-so that whoever got no answer may send the same again, and nothing is ever done twice.
+An external agent could wait for news while the frozen prices stand still: its answer counts only within
+`EXTERNAL_WINDOW` of the freeze. The claim, the call, its effects and our response are written in one transaction, so
+that a client without a response can send the same request again.
 """
 
 import hashlib
@@ -28,38 +28,39 @@ from agents.models import (
     Submission,
     Task,
 )
-from agents.models.agent import EXTERNAL_WINDOW
+from agents.models.family import EXTERNAL_WINDOW
 from agents.prompts import Prompt
-from agents.services import decisions, forecasts
-from agents.services.asking import hear
-from agents.services.claims import Claim, task_claim
-from agents.services.conversation import Conversation, concluded, heard, malformed_tries_left, what_next
+from agents.services.claims import Claim, claim_task
+from agents.services.conversation import Conversation, end_task, malformed_tries_left, next_prompt, valid_calls
+from agents.services.decisions import agents_with_later_entries, decision_conversation, decision_prompt
+from agents.services.forecasts import elicitation_conversation, elicitation_prompt
+from agents.services.model_calls import store_submitted_answer
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
-from markets.models import QuestionSheet, Run, Universe
+from markets.models import QuestionBatch, Run, Universe
 
 LEASE = timedelta(seconds=30)
-"""Nobody is waited for while the claim is held."""
-RUN = "submission"
+"""The claim spans one transaction and no network call."""
+RUN_KIND = "submission"
 
 T = TypeVar("T", bound=Task)
 
 
-class Closed(Exception):
-    """Nothing can be submitted to it: not yet, or no more. The message says why."""
+class SubmissionRefused(Exception):
+    """The task takes no answer, not yet or no more; the message says why."""
 
 
-class TooLate(Closed):
-    """The deadline is over."""
+class DeadlinePassed(SubmissionRefused):
+    """The deadline of the task has passed."""
 
 
-class KeyUsed(Exception):
-    """The key came with another answer before."""
+class KeyReused(Exception):
+    """The idempotency key belongs to a submission with another answer."""
 
 
 @dataclass(frozen=True)
-class Opening(ABC, Generic[T]):
-    """A task of an external agent, claimed or not, as it may be answered from its freeze to its deadline."""
+class SubmissionTarget(ABC, Generic[T]):
+    """A task, stored or not, that an external agent may answer between its freeze and its deadline."""
 
     task: T
     frozen_at: datetime
@@ -71,48 +72,48 @@ class Opening(ABC, Generic[T]):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it is, in a sentence."""
+        """The task's name in messages."""
 
     @property
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """What its row is unique by."""
+        """The unique fields of the task."""
 
     @property
     @abstractmethod
-    def details(self) -> dict[str, Any]:
-        """What else a new row of it holds."""
+    def defaults(self) -> dict[str, Any]:
+        """The other fields of a new task."""
 
     @abstractmethod
-    def prompt(self, note: str = "") -> Prompt:
-        """What a model would be sent."""
+    def prompt(self, retry_note: str = "") -> Prompt: ...
 
     @abstractmethod
     def conversation(self, claim: Claim[T], at: datetime) -> Conversation[T]: ...
 
     @abstractmethod
-    def outcome(self, task: T, call: ModelCall) -> dict[str, Any]:
-        """What came of an answer that counts."""
+    def result(self, task: T, call: ModelCall) -> dict[str, Any]:
+        """The response to a valid answer."""
 
-    @property
-    def next_prompt(self) -> Prompt:
-        """The prompt with a note on what was wrong with the last answer, if any was."""
-        return what_next(heard(self.task), self.task, self.prompt)[0]
+    def next_prompt(self) -> tuple[Prompt, int]:
+        """The prompt for the next answer, with a note on the fault of the last one, and the number of the attempt."""
+        return next_prompt(valid_calls(self.task), self.task, self.prompt)
 
-    def check(self, at: datetime) -> None:
-        """Raises Closed, saying why, unless it may be answered at `at`."""
+    def check_open(self, at: datetime) -> None:
+        """Raises SubmissionRefused unless the task takes an answer at `at`."""
         if at < self.frozen_at:
-            raise Closed(f"{self.name} does not open before {self.frozen_at:%Y-%m-%dT%H:%M:%SZ}")
+            raise SubmissionRefused(f"{self.name} does not open before {self.frozen_at:%Y-%m-%dT%H:%M:%SZ}")
         if self.task.status in (Task.Status.COMPLETED, Task.Status.MISSED):
-            raise Closed(f"{self.name} is {self.task.status} already")
+            raise SubmissionRefused(f"{self.name} is {self.task.status} already")
         if at >= self.deadline:
-            raise TooLate(f"{self.name} was to be answered before {self.deadline:%Y-%m-%dT%H:%M:%SZ}")
+            raise DeadlinePassed(f"{self.name} was to be answered before {self.deadline:%Y-%m-%dT%H:%M:%SZ}")
         if self.task.refusals > self.task.methodology.refused_retries:
-            raise Closed(f"{self.name} was answered {self.task.refusals} times with nothing that could be carried out")
+            raise SubmissionRefused(
+                f"{self.name} was answered {self.task.refusals} times with nothing that could be carried out"
+            )
 
 
 @dataclass(frozen=True)
-class DecisionOpening(Opening[Decision]):
+class DecisionTarget(SubmissionTarget[Decision]):
     @property
     def name(self) -> str:
         return f"week {self.task.week} of cohort {self.task.cohort.number}"
@@ -122,25 +123,25 @@ class DecisionOpening(Opening[Decision]):
         return {"agent": self.task.agent, "cohort": self.task.cohort, "week": self.task.week}
 
     @property
-    def details(self) -> dict[str, Any]:
+    def defaults(self) -> dict[str, Any]:
         return {"universe": self.task.universe}
 
-    def prompt(self, note: str = "") -> Prompt:
-        return decisions.prompt_of(self.task, note)
+    def prompt(self, retry_note: str = "") -> Prompt:
+        return decision_prompt(self.task, retry_note)
 
     def conversation(self, claim: Claim[Decision], at: datetime) -> Conversation[Decision]:
-        return decisions.conversation(claim, at)
+        return decision_conversation(claim, at)
 
-    def check(self, at: datetime) -> None:
-        super().check(at)
+    def check_open(self, at: datetime) -> None:
+        super().check_open(at)
         agent = self.task.agent
         if agent.status == Agent.Status.BANKRUPT:
-            raise Closed(f"{agent} is bankrupt")
-        if decisions.ahead_of([agent], at):
-            raise Closed(f"the ledger of {agent} is already past {at:%Y-%m-%dT%H:%M:%SZ}")
+            raise SubmissionRefused(f"{agent} is bankrupt")
+        if agents_with_later_entries([agent], at):
+            raise SubmissionRefused(f"the ledger of {agent} is already past {at:%Y-%m-%dT%H:%M:%SZ}")
 
-    def outcome(self, task: Decision, call: ModelCall) -> dict[str, Any]:
-        asked = Instruction.objects.filter(call=call).order_by("sequence")
+    def result(self, task: Decision, call: ModelCall) -> dict[str, Any]:
+        instructions = Instruction.objects.filter(call=call).order_by("sequence")
         columns = ("sequence", "kind", "payload", "executed")
         return {
             "protocol": Decision.PROTOCOL,
@@ -148,153 +149,157 @@ class DecisionOpening(Opening[Decision]):
             "action": task.action,
             "instructions": [
                 {"call": call.sequence, **{name: getattr(row, name) for name in columns}, "reason": row.reason or None}
-                for row in asked
+                for row in instructions
             ],
             "trades": list(task.trades.order_by("sequence").values_list("pk", flat=True)),
         }
 
 
 @dataclass(frozen=True)
-class SheetOpening(Opening[Elicitation]):
+class BatchTarget(SubmissionTarget[Elicitation]):
     @property
     def name(self) -> str:
-        return f"sheet {self.task.sheet_id}"
+        return f"batch {self.task.batch_id}"
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"sheet": self.task.sheet, "release": self.task.release}
+        return {"batch": self.task.batch, "release": self.task.release}
 
     @property
-    def details(self) -> dict[str, Any]:
+    def defaults(self) -> dict[str, Any]:
         return {"methodology": self.task.methodology, "family_id": self.task.family_id}
 
-    def prompt(self, note: str = "") -> Prompt:
-        return forecasts.prompt_of(self.task, note)
+    def prompt(self, retry_note: str = "") -> Prompt:
+        return elicitation_prompt(self.task, retry_note)
 
     def conversation(self, claim: Claim[Elicitation], at: datetime) -> Conversation[Elicitation]:
-        return forecasts.conversation(claim, at)
+        return elicitation_conversation(claim, at)
 
-    def outcome(self, task: Elicitation, call: ModelCall) -> dict[str, Any]:
+    def result(self, task: Elicitation, call: ModelCall) -> dict[str, Any]:
         refused = RefusedForecast.objects.filter(call=call).select_related("entry").order_by("entry__position")
-        taken = task.forecasts.order_by("entry__position").values("pk", "question", "probabilities")
+        forecasts = task.forecasts.order_by("entry__position").values("pk", "question", "probabilities")
         return {
             "protocol": Elicitation.PROTOCOL,
             "elicitation": task.pk,
             "forecasts": [
-                {"id": row["pk"], "question": row["question"], "probabilities": row["probabilities"]} for row in taken
+                {"id": row["pk"], "question": row["question"], "probabilities": row["probabilities"]}
+                for row in forecasts
             ],
             "refused": [{"question": row.entry.question_id, "reason": row.reason} for row in refused],
         }
 
 
-def openings(registration: Registration, *, at: datetime) -> list[Opening[Any]]:
-    """All that the agent may answer at `at`, of the protocols that its registration covers."""
-    return [opening for opening in _all(registration, at) if _is_open(opening, at)]
+def open_targets(registration: Registration, *, at: datetime) -> list[SubmissionTarget[Any]]:
+    """The tasks that the agent may answer at `at`, of the protocols that its registration covers."""
+    return [target for target in _current_targets(registration, at) if _is_open(target, at)]
 
 
-def decision_opening(agent: Agent, universe: Universe) -> DecisionOpening | None:
-    """The decision of an external agent at a universe's prices; None where it has none to make there."""
+def decision_target(agent: Agent, universe: Universe) -> DecisionTarget | None:
+    """The decision of an external agent at a universe's prices; None if it makes none there."""
     cohort, week = agent.cohort, agent.cohort.decision_week(universe.week_start)
     if universe.methodology != cohort.methodology.version or not cohort.is_deciding(universe.week_start):
         return None
-    known = Decision.objects.filter(agent=agent, cohort=cohort, week=week).first()
-    task = known or Decision(agent=agent, cohort=cohort, week=week, universe=universe)
-    return DecisionOpening(task, universe.frozen_at)
+    stored = Decision.objects.filter(agent=agent, cohort=cohort, week=week).first()
+    task = stored or Decision(agent=agent, cohort=cohort, week=week, universe=universe)
+    return DecisionTarget(task, universe.frozen_at)
 
 
-def sheet_opening(release: Release, sheet: QuestionSheet) -> SheetOpening:
-    """A sheet of questions as it is put to an external agent's release."""
-    known = Elicitation.objects.filter(sheet=sheet, release=release).first()
-    methodology = Methodology.objects.get(version=sheet.question_set.methodology)
-    new = Elicitation(sheet=sheet, release=release, methodology=methodology, family_id=release.family_id)
-    return SheetOpening(known or new, sheet.question_set.frozen_at)
+def batch_target(release: Release, batch: QuestionBatch) -> BatchTarget:
+    """The elicitation of an external agent's release for a batch of questions."""
+    stored = Elicitation.objects.filter(batch=batch, release=release).first()
+    methodology = Methodology.objects.get(version=batch.question_set.methodology)
+    new = Elicitation(batch=batch, release=release, methodology=methodology, family_id=release.family_id)
+    return BatchTarget(stored or new, batch.question_set.frozen_at)
 
 
-def _all(registration: Registration, at: datetime) -> Iterator[Opening[Any]]:
+def _current_targets(registration: Registration, at: datetime) -> Iterator[SubmissionTarget[Any]]:
     family = registration.family
     if registration.covers(Decision.PROTOCOL):
         universes = list(Universe.objects.filter(week_start=week_start(at)))
-        playing = Agent.objects.playing().filter(family=family).order_by("cohort__number")
-        for agent in playing.select_related("cohort__methodology", "family"):
-            yield from filter(None, (decision_opening(agent, universe) for universe in universes))
+        agents = Agent.objects.playing().filter(family=family).order_by("cohort__number")
+        for agent in agents.select_related("cohort__methodology", "family"):
+            yield from filter(None, (decision_target(agent, universe) for universe in universes))
     release = family.release_at(at)
     if registration.covers(Elicitation.PROTOCOL) and release is not None:
-        frozen = QuestionSheet.objects.filter(
+        batches = QuestionBatch.objects.filter(
             question_set__frozen_at__gt=at - EXTERNAL_WINDOW, question_set__frozen_at__lte=at
         )
-        for sheet in frozen.select_related("question_set").order_by("question_set", "number", "arm"):
-            yield sheet_opening(release, sheet)
+        for batch in batches.select_related("question_set").order_by("question_set", "number", "arm"):
+            yield batch_target(release, batch)
 
 
-def _is_open(opening: Opening[Any], at: datetime) -> bool:
+def _is_open(target: SubmissionTarget[Any], at: datetime) -> bool:
     try:
-        opening.check(at)
-    except Closed:
+        target.check_open(at)
+    except SubmissionRefused:
         return False
     return True
 
 
-def submission_make(
-    opening: Opening[Any], *, registration: Registration, key: str, body: str, at: datetime
+def record_submission(
+    target: SubmissionTarget[Any], *, registration: Registration, key: str, body: str, at: datetime
 ) -> Submission:
-    """The submission under this key: the one on record, else made now and carried out as a model's answer would be.
+    """The submission with this key: the stored one, or a new one whose answer is executed now.
 
-    Raises KeyUsed where the key stands for another answer, Closed or TooLate where none can be taken; then nothing is
-    recorded, and the key is free.
+    Raises KeyReused, SubmissionRefused or DeadlinePassed; nothing is recorded then and the key stays free.
     """
-    of = sorted((name, value.pk if hasattr(value, "pk") else value) for name, value in opening.identity.items())
-    request = hashlib.sha256(f"{of}\0{body}".encode()).hexdigest()
+    identity = sorted((name, value.pk if hasattr(value, "pk") else value) for name, value in target.identity.items())
+    request_sha256 = hashlib.sha256(f"{identity}\0{body}".encode()).hexdigest()
     with transaction.atomic():
-        # One at a time: a write locks the row on PostgreSQL and the database on SQLite.
+        # One submission at a time: an UPDATE locks the row on PostgreSQL and the database on SQLite.
         Registration.objects.filter(pk=registration.pk).update(last_used_at=F("last_used_at"))
-        known = Submission.objects.filter(registration=registration, key=key).first()
-        if known is not None:
-            if known.request_sha256 != request:
-                raise KeyUsed("this Idempotency-Key came with another answer before")
-            return known
-        opening.check(at)
-        return _judged(opening, registration, key, request, body, at)
+        stored = Submission.objects.filter(registration=registration, key=key).first()
+        if stored is not None:
+            if stored.request_sha256 != request_sha256:
+                raise KeyReused("this Idempotency-Key came with another answer before")
+            return stored
+        target.check_open(at)
+        task, call = _execute_submission(target, body, at)
+        status, response = _response(target, task, call)
+        submission = Submission.objects.create(
+            registration=registration,
+            key=key,
+            request_sha256=request_sha256,
+            call=call,
+            status=status,
+            response=response,
+            received_at=at,
+        )
+        summary = {"family": registration.family.slug, "status": int(status), "task": target.name}
+        Run(kind=RUN_KIND, at=at, summary=summary).finish(failed=False)
+        return submission
 
 
-def _judged(
-    opening: Opening[Any], registration: Registration, key: str, request: str, body: str, at: datetime
-) -> Submission:
-    claim: Claim[Any] | None = task_claim(
-        type(opening.task),
-        identity=opening.identity,
-        refused_retries=opening.task.methodology.refused_retries,
+def _execute_submission(target: SubmissionTarget[Any], body: str, at: datetime) -> tuple[Task, ModelCall]:
+    """Stores the answer as a call of the task and goes as far as that call allows."""
+    claim: Claim[Any] | None = claim_task(
+        type(target.task),
+        identity=target.identity,
+        refused_retries=target.task.methodology.refused_retries,
         lease=LEASE,
-        **opening.details,
+        **target.defaults,
     )
     if claim is None:
-        raise Closed(f"{opening.name} takes no answer now")
-    call = hear(claim, *what_next(heard(claim.task), claim.task, opening.prompt), body)
-    task = concluded(heard(claim.task), claim, opening.conversation(claim, at))
+        raise SubmissionRefused(f"{target.name} takes no answer now")
+    prompt, attempt = next_prompt(valid_calls(claim.task), claim.task, target.prompt)
+    call = store_submitted_answer(claim, prompt, attempt, body)
+    task = end_task(valid_calls(claim.task), claim, target.conversation(claim, at))
     if task is None:
         task = claim.finish(status=Task.Status.FAILED, error=call.error)
     call.refresh_from_db()
-    status, answer = _told(opening, task, call)
-    submission = Submission.objects.create(
-        registration=registration, key=key, request_sha256=request, call=call, status=status, answer=answer,
-        received_at=at,
-    )  # fmt: skip
-    said = {"family": registration.family.slug, "status": int(status)} | {"what": opening.name}
-    Run(kind=RUN, at=at, summary=said).finish(failed=False)
-    return submission
+    return task, call
 
 
-def _told(opening: Opening[Any], task: Any, call: ModelCall) -> tuple[HTTPStatus, dict[str, Any]]:
+def _response(target: SubmissionTarget[Any], task: Task, call: ModelCall) -> tuple[HTTPStatus, dict[str, Any]]:
     if task.status == Task.Status.COMPLETED and call.result == ModelCall.Result.ANSWERED:
-        return HTTPStatus.CREATED, opening.outcome(task, call)
+        return HTTPStatus.CREATED, target.result(task, call)
     if task.status == Task.Status.COMPLETED:
-        return _refusal(task.error, "no try is left, and it counts as if nothing had been said")
-    if call.result == ModelCall.Result.REFUSED:
-        return _refusal(task.error, _tries(task.methodology.refused_retries + 1 - task.refusals))
-    return _refusal(task.error, _tries(malformed_tries_left(task)))
-
-
-def _refusal(why: str, what_is_left: str) -> tuple[HTTPStatus, dict[str, Any]]:
-    return HTTPStatus.UNPROCESSABLE_ENTITY, {"detail": f"{why} ({what_is_left})"}
+        consequence = "no try is left, and it counts as if nothing had been said"
+    elif call.result == ModelCall.Result.REFUSED:
+        consequence = _tries(task.methodology.refused_retries + 1 - task.refusals)
+    else:
+        consequence = _tries(malformed_tries_left(task))
+    return HTTPStatus.UNPROCESSABLE_ENTITY, {"detail": f"{task.error} ({consequence})"}
 
 
 def _tries(left: int) -> str:

@@ -23,8 +23,8 @@ Days = Annotated[float, Field(allow_inf_nan=False)]
 Window = tuple[Days, Days | None]
 
 
-class Fate(StrEnum):
-    """How a market ends; anything but PLAIN is something that happened on the real exchange."""
+class ResolutionKind(StrEnum):
+    """How a market resolves; all but PLAIN are special cases seen on the real exchange."""
 
     PLAIN = "plain"
     EVEN = "even"
@@ -34,7 +34,7 @@ class Fate(StrEnum):
     SILENT = "silent"
     """The oracle's status never appears; only the CLOB's winner flags tell."""
     RESIDUE = "residue"
-    """Closed for good with the odd crumbs of a price, and nobody says who won."""
+    """Closed with a residual price and without a winner, for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class Market:
     runner: int | None = None
     label: str = ""
     tick: Decimal = Decimal("0.01")
-    fate: Fate = Fate.PLAIN
+    resolution: ResolutionKind = ResolutionKind.PLAIN
     absent: tuple[datetime, datetime] | None = None
-    """When the whole exchange has never heard of it."""
+    """A period in which no endpoint knows it."""
     one_sided: tuple[datetime, datetime] | None = None
-    """When nobody bids for its first outcome."""
+    """A period without bids for its first outcome."""
     undated: bool = False
     kind: str | None = None
     """The venue's `sportsMarketType`."""
@@ -111,19 +111,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Season:
-    """All that is listed from first to last, in the order of its ids."""
+    """All events of a season, in the order of their ids."""
 
     starts: datetime
     events: tuple[Event, ...]
     recurs: timedelta | None = None
-    """After so long it begins anew, with markets of its own; None where it is played once."""
+    """The period after which it repeats with new markets; None where it is played once."""
 
     @property
     def markets(self) -> tuple[Market, ...]:
         return tuple(market for event in self.events for market in event.markets)
 
     def since(self, at: datetime) -> timedelta:
-        """How far into the season an instant is, counted anew each time that it recurs."""
+        """The time since the start of the season or its current repetition."""
         return (at - self.starts) % self.recurs if self.recurs else at - self.starts
 
 
@@ -165,7 +165,7 @@ class _Single(_Entry):
     lists: Days = ALREADY_LISTED
     outcomes: tuple[str, ...] = YES_NO
     tick: Decimal = Decimal("0.01")
-    fate: Fate = Fate.PLAIN
+    resolution: ResolutionKind = ResolutionKind.PLAIN
     absent: Window | None = None
     one_sided: Window | None = None
     undated: bool = False
@@ -240,7 +240,7 @@ def _events(script: _Script) -> Iterator[Event]:
             entry.outcomes,
             race(entry.ask, len(entry.outcomes), entry.lists, entry.closes),
             tick=entry.tick,
-            fate=entry.fate,
+            resolution=entry.resolution,
             absent=script.span(entry.absent),
             one_sided=script.span(entry.one_sided),
             undated=entry.undated,

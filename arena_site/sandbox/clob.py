@@ -5,9 +5,9 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from arena_site.sandbox.catalogue import Fate
+from arena_site.sandbox.catalogue import ResolutionKind
 from arena_site.sandbox.exchange import Book, Exchange, Stage
-from arena_site.sandbox.wire import Refusal, Reply, Request, plain
+from arena_site.sandbox.http_messages import Refusal, Reply, Request, plain
 
 BATCH_CAP = 500
 NO_BOOK = Reply(404, {"error": "No orderbook exists for the requested token id"})
@@ -33,19 +33,19 @@ class Clob:
 
     def market(self, request: Request, condition_id: str) -> Reply:
         market = self.exchange.by_condition.get(condition_id)
-        if market is None or not self.exchange.knows(market, request.at):
+        if market is None or not self.exchange.is_listed(market, request.at):
             return Reply(404, {"error": "market not found"})
-        look = self.exchange.look(market, request.at)
+        state = self.exchange.market_state(market, request.at)
         tokens = [
-            {"token_id": token, "outcome": outcome, "price": price, "winner": look.winner == i}
-            for i, (token, outcome, price) in enumerate(zip(market.tokens, market.outcomes, look.prices, strict=True))
+            {"token_id": token, "outcome": outcome, "price": price, "winner": state.winner == i}
+            for i, (token, outcome, price) in enumerate(zip(market.tokens, market.outcomes, state.prices, strict=True))
         ]
         body = {
-            "enable_order_book": look.open,
+            "enable_order_book": state.open,
             "active": True,
-            "closed": not look.open,
+            "closed": not state.open,
             "archived": False,
-            "accepting_orders": look.open,
+            "accepting_orders": state.open,
             "minimum_order_size": 5,
             "minimum_tick_size": market.tick,
             "condition_id": market.condition_id,
@@ -56,7 +56,7 @@ class Clob:
             "game_start_time": None,
             "seconds_delay": 0,
             "neg_risk": market.runner is not None,
-            "is_50_50_outcome": market.fate is Fate.EVEN and look.stage is Stage.RESOLVED,
+            "is_50_50_outcome": market.resolution is ResolutionKind.EVEN and state.stage is Stage.RESOLVED,
             "tokens": tokens,
         }
         return Reply(200, body)

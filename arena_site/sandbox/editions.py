@@ -13,11 +13,11 @@ EDITION = timedelta(weeks=6)
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
-def lengthened(season: Season, weeks: int) -> Season:
+def extend_season(season: Season, weeks: int) -> Season:
     """A season with open markets in each of so many weeks; the same one as far as it lasts by itself.
 
-    Each edition has ids, questions, tokens and races of its own, so that it turns out otherwise; its fates, and the
-    weeks in which a model is down, come again. A pure function of its arguments: chance enters with the seed of the
+    Each edition has ids, questions, tokens and races of its own, so that its outcomes differ; special resolutions
+    and the weeks in which a model is down recur. A pure function of its arguments: chance enters with the seed of the
     exchange.
     """
     if weeks <= FIXTURE_WEEKS:

@@ -1,4 +1,4 @@
-"""The exchange behind Gamma and the CLOB: what every market looks like at an instant, for a seed."""
+"""The simulated exchange behind Gamma and the CLOB: the state of every market at an instant, for a seed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from functools import cached_property
 from statistics import NormalDist
 
 from arena_site.sandbox import races
-from arena_site.sandbox.catalogue import Event, Fate, Market, Season
-from arena_site.sandbox.chance import dice
+from arena_site.sandbox.catalogue import Event, Market, ResolutionKind, Season
+from arena_site.sandbox.seeded_random import seeded_random
 
 HOUR = timedelta(hours=1)
 DISPUTE = timedelta(days=4)
@@ -34,8 +34,8 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A market as it stands at an instant."""
+class MarketState:
+    """A market at an instant."""
 
     market: Market
     at: datetime
@@ -46,7 +46,7 @@ class Look:
     winner: int | None
     """The outcome that was paid in full, once that is final."""
     oracle: tuple[str, ...]
-    """What the oracle has said so far, oldest first."""
+    """The oracle's statuses so far, oldest first."""
     volume: Decimal
     volume_24h: Decimal
     liquidity: Decimal
@@ -76,8 +76,8 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True)
-class Temper:
-    """What chance gave a market for its whole life."""
+class MarketTraits:
+    """Random characteristics of a market, fixed for its lifetime."""
 
     proposed: datetime
     resolved: datetime
@@ -90,7 +90,7 @@ class Temper:
 
 @dataclass(frozen=True)
 class Exchange:
-    """All markets of a season under one seed; everything it says is a pure function of the instant."""
+    """All markets of a season under one seed; every result is a pure function of the instant."""
 
     season: Season
     seed: int = 0
@@ -116,11 +116,11 @@ class Exchange:
         return {token: (m, i) for m in self.season.markets for i, token in enumerate(m.tokens)}
 
     @cached_property
-    def tempers(self) -> dict[str, Temper]:
-        return {market.id: self._temper(market) for market in self.season.markets}
+    def traits(self) -> dict[str, MarketTraits]:
+        return {market.id: self._market_traits(market) for market in self.season.markets}
 
-    def knows(self, market: Market, at: datetime) -> bool:
-        """Whether the market is listed then, and not one of those that went missing."""
+    def is_listed(self, market: Market, at: datetime) -> bool:
+        """Whether the market is listed then and not absent."""
         return at >= market.lists and not _within(market.absent, at)
 
     def truth(self, market: Market, at: datetime) -> tuple[float, ...]:
@@ -135,16 +135,16 @@ class Exchange:
         """The outcome that happens in the end."""
         return self.truth(market, market.closes).index(1.0)
 
-    def looks(self, at: datetime) -> Iterator[Look]:
-        """Every market known at that instant."""
-        return (self.look(market, at) for market in self.season.markets if self.knows(market, at))
+    def market_states(self, at: datetime) -> Iterator[MarketState]:
+        """Every market listed at that instant."""
+        return (self.market_state(market, at) for market in self.season.markets if self.is_listed(market, at))
 
-    def look(self, market: Market, at: datetime) -> Look:
-        """The market at an instant at which it is known."""
+    def market_state(self, market: Market, at: datetime) -> MarketState:
+        """The market at an instant at which it is listed."""
         stage = self._stage(market, at)
-        final = stage is Stage.RESOLVED and market.fate is not Fate.EVEN
+        final = stage is Stage.RESOLVED and market.resolution is not ResolutionKind.EVEN
         volume = self._volume(market, at)
-        return Look(
+        return MarketState(
             market=market,
             at=at,
             stage=stage,
@@ -154,13 +154,13 @@ class Exchange:
             oracle=_oracle(market, stage),
             volume=volume,
             volume_24h=volume - self._volume(market, at - 24 * HOUR),
-            liquidity=_money(float(volume) * self.tempers[market.id].depth),
+            liquidity=_money(float(volume) * self.traits[market.id].depth),
         )
 
     def book(self, token: str, at: datetime) -> Book | None:
         """The order book of a token, None where there is none."""
         market, outcome = self.by_token.get(token, (None, 0))
-        if market is None or not self.knows(market, at) or self._stage(market, at) is not Stage.OPEN:
+        if market is None or not self.is_listed(market, at) or self._stage(market, at) is not Stage.OPEN:
             return None
         price = self.quotes(market, at)[outcome]
         tick, half = _tick(price, market), self._spread(market, at) / 2
@@ -185,55 +185,55 @@ class Exchange:
         n = len(market.outcomes)
         if stage is Stage.OPEN:
             return self.quotes(market, at)
-        if market.fate is Fate.RESIDUE and at >= market.closes + HOUR:
+        if market.resolution is ResolutionKind.RESIDUE and at >= market.closes + HOUR:
             return (RESIDUE, *[Decimal(0)] * (n - 2), 1 - RESIDUE)
         if stage is Stage.CLOSED:
             return self.quotes(market, market.closes - races.STEP)
-        if market.fate is Fate.EVEN:
+        if market.resolution is ResolutionKind.EVEN:
             return (Decimal(1) / n,) * n
         full = Decimal(1) if stage is Stage.RESOLVED else DECIDED
         rest = ((1 - full) / (n - 1)).quantize(Decimal("0.000001"))
         return tuple(full if i == self.winner(market) else rest for i in range(n))
 
-    def _temper(self, market: Market) -> Temper:
-        roll = dice(self.seed, "temper", market.id)
-        proposed = market.closes + HOUR * roll.uniform(1, 4)
-        return Temper(
+    def _market_traits(self, market: Market) -> MarketTraits:
+        rng = seeded_random(self.seed, "temper", market.id)
+        proposed = market.closes + HOUR * rng.uniform(1, 4)
+        return MarketTraits(
             proposed=proposed,
-            resolved=proposed + HOUR * roll.uniform(2, 10) + DISPUTE * (market.fate is Fate.DISPUTED),
-            spread_ticks=roll.choice((2, 2, 4)),
-            appetite=10 ** roll.uniform(3.8, 6.9),
-            depth=roll.uniform(0.02, 0.15),
+            resolved=proposed + HOUR * rng.uniform(2, 10) + DISPUTE * (market.resolution is ResolutionKind.DISPUTED),
+            spread_ticks=rng.choice((2, 2, 4)),
+            appetite=10 ** rng.uniform(3.8, 6.9),
+            depth=rng.uniform(0.02, 0.15),
         )
 
     def _stage(self, market: Market, at: datetime) -> Stage:
-        temper = self.tempers[market.id]
+        traits = self.traits[market.id]
         if at < market.closes:
             return Stage.OPEN
-        if at < temper.proposed or market.fate is Fate.RESIDUE:
+        if at < traits.proposed or market.resolution is ResolutionKind.RESIDUE:
             return Stage.CLOSED
-        if at >= temper.resolved:
+        if at >= traits.resolved:
             return Stage.RESOLVED
-        if market.fate is Fate.SILENT:
+        if market.resolution is ResolutionKind.SILENT:
             return Stage.CLOSED
-        disputed = market.fate is Fate.DISPUTED and at >= temper.proposed + HOUR
+        disputed = market.resolution is ResolutionKind.DISPUTED and at >= traits.proposed + HOUR
         return Stage.DISPUTED if disputed else Stage.PROPOSED
 
     def _spread(self, market: Market, at: datetime) -> Decimal:
         price = self.quotes(market, min(at, market.closes - races.STEP))[0]
-        return _tick(price, market) * self.tempers[market.id].spread_ticks
+        return _tick(price, market) * self.traits[market.id].spread_ticks
 
     def _volume(self, market: Market, at: datetime) -> Decimal:
         """Dollars traded so far, which only ever grow and stop at the close."""
         lived = (min(max(at, market.lists), market.closes) - market.lists) / (market.closes - market.lists)
-        return _money(self.tempers[market.id].appetite * (0.1 + 0.9 * lived**1.3))
+        return _money(self.traits[market.id].appetite * (0.1 + 0.9 * lived**1.3))
 
     def _ladder(
         self, token: str, at: datetime, side: str, best: Decimal, step: Decimal
     ) -> tuple[tuple[Decimal, Decimal], ...]:
-        roll = dice(self.seed, side, token, at)
+        rng = seeded_random(self.seed, side, token, at)
         rungs = (best + step * i for i in reversed(range(LEVELS)))
-        return tuple((price, Decimal(roll.randint(500, 99_999)) / 100) for price in rungs if 0 < price < 1)
+        return tuple((price, Decimal(rng.randint(500, 99_999)) / 100) for price in rungs if 0 < price < 1)
 
 
 def _within(window: tuple[datetime, datetime] | None, at: datetime) -> bool:
@@ -241,7 +241,7 @@ def _within(window: tuple[datetime, datetime] | None, at: datetime) -> bool:
 
 
 def _shade(chance: float) -> float:
-    """What the crowd asks for a chance: longshots a little dear, favourites a little cheap."""
+    """The market price of a probability, with the favourite-longshot bias."""
     return NORMAL.cdf(LONGSHOT_BIAS * NORMAL.inv_cdf(min(max(chance, 1e-6), 1 - 1e-6)))
 
 
@@ -259,12 +259,14 @@ def _money(amount: float) -> Decimal:
 
 
 def _oracle(market: Market, stage: Stage) -> tuple[str, ...]:
-    if market.fate is Fate.SILENT or stage in (Stage.OPEN, Stage.CLOSED):
+    if market.resolution is ResolutionKind.SILENT or stage in (Stage.OPEN, Stage.CLOSED):
         return ()
     if stage is Stage.PROPOSED:
         return ("proposed",)
     if stage is Stage.DISPUTED:
         return ("proposed", "disputed")
     return (
-        ("proposed", "disputed", "proposed", "resolved") if market.fate is Fate.DISPUTED else ("proposed", "resolved")
+        ("proposed", "disputed", "proposed", "resolved")
+        if market.resolution is ResolutionKind.DISPUTED
+        else ("proposed", "resolved")
     )

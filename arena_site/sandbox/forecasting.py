@@ -1,33 +1,32 @@
-"""How the personas state probabilities: what each makes of a sheet of questions, with prices or without."""
+"""The personas' probability forecasts for a batch of questions, with or without prices."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from random import Random
 from statistics import NormalDist
 from typing import Any
 
-from arena_site.sandbox import voices
+from arena_site.sandbox import answer_formats
+from arena_site.sandbox.answer_formats import FormattedAnswer
 from arena_site.sandbox.catalogue import Event, Market
-from arena_site.sandbox.chance import dice
 from arena_site.sandbox.exchange import Exchange
-from arena_site.sandbox.models import Persona
+from arena_site.sandbox.personas import Persona
 from arena_site.sandbox.prompt import block, table
-from arena_site.sandbox.voices import Utterance
+from arena_site.sandbox.seeded_random import seeded_random
 
 HEADING = "QUESTIONS"
-FURTHEST = 0.001
-"""Nobody says that an option is surer than this."""
+MIN_PROBABILITY = 0.001
+"""Probabilities stay this far from 0 and 1."""
 NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
-class Temper:
-    """What a persona is like as a forecaster. `knowing` 1 sees the true chance `ahead` of the crowd, 0 nothing."""
+class ForecastStyle:
+    """How a persona forecasts. With `knowledge` 1 it sees the true probability `ahead` of the crowd, with 0 nothing."""
 
-    knowing: float
+    knowledge: float
     ahead: timedelta
     noise: float
     """Standard deviation of its error, in probits."""
@@ -37,14 +36,14 @@ class Temper:
     """How often a question gets an answer that breaks the rules."""
 
 
-TEMPERS = {
-    "openai/gpt-5.2": Temper(0.7, timedelta(hours=36), 0.15),
-    "google/gemini-3-pro-preview": Temper(0.5, timedelta(hours=18), 0.25, boldness=1.25),
-    "x-ai/grok-4.1-fast": Temper(0.3, timedelta(hours=6), 0.3, boldness=0.6),
-    "anthropic/claude-opus-4.5": Temper(0.7, timedelta(hours=24), 0.1),
-    "deepseek/deepseek-v3.2": Temper(0.2, timedelta(0), 0.5, careless=0.02),
-    "moonshotai/kimi-k2-thinking": Temper(0.5, timedelta(hours=12), 0.3, boldness=1.1),
-    "qwen/qwen3-235b-a22b-2507": Temper(0.1, timedelta(0), 0.7, boldness=1.4, careless=0.06),
+STYLES = {
+    "openai/gpt-5.2": ForecastStyle(0.7, timedelta(hours=36), 0.15),
+    "google/gemini-3-pro-preview": ForecastStyle(0.5, timedelta(hours=18), 0.25, boldness=1.25),
+    "x-ai/grok-4.1-fast": ForecastStyle(0.3, timedelta(hours=6), 0.3, boldness=0.6),
+    "anthropic/claude-opus-4.5": ForecastStyle(0.7, timedelta(hours=24), 0.1),
+    "deepseek/deepseek-v3.2": ForecastStyle(0.2, timedelta(0), 0.5, careless=0.02),
+    "moonshotai/kimi-k2-thinking": ForecastStyle(0.5, timedelta(hours=12), 0.3, boldness=1.1),
+    "qwen/qwen3-235b-a22b-2507": ForecastStyle(0.1, timedelta(0), 0.7, boldness=1.4, careless=0.06),
 }
 
 
@@ -60,22 +59,22 @@ class Question:
 
     @property
     def prior(self) -> tuple[float, ...]:
-        """What somebody thinks who knows only what is shown."""
+        """The probabilities by the shown prices alone, uniform where there is none."""
         even = 1 / len(self.options) if self.exclusive else 0.5
         prices = self.prices or {}
         return tuple(even if prices.get(option) is None else float(prices[option] or 0) for option in self.options)
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """The questions of a message, and the words after them: on a retry these hold the complaint."""
+class Batch:
+    """The questions of a message and the text after them, which on a retry holds the complaint."""
 
     questions: tuple[Question, ...]
-    afterword: str
+    trailing_text: str
 
     @classmethod
-    def read(cls, text: str) -> "Sheet":
-        """The sheet in a user message; a ValueError says what is wrong with it."""
+    def read(cls, text: str) -> "Batch":
+        """Parses a user message. Raises ValueError with the fault."""
         lines = text.split("\n")
         rows, end = block(lines, HEADING)
         try:
@@ -84,53 +83,55 @@ class Sheet:
                 for row in table(rows)
             )
         except (KeyError, TypeError, ValueError) as why:
-            raise ValueError(f"the questions are not as agreed: {why!r}") from why
+            raise ValueError(f"the questions are invalid: {why!r}") from why
         return cls(questions, "\n".join(lines[end:]))
 
 
-def is_sheet(text: str) -> bool:
-    """Is a message one of questions, rather than of a portfolio?"""
+def is_batch(text: str) -> bool:
+    """Whether a message holds questions rather than a portfolio."""
     return HEADING in text.split("\n")
 
 
-def forecast(exchanges: Sequence[Exchange], persona: Persona, text: str, at: datetime) -> Utterance:
-    """What a persona answers to a sheet. The same sheet gets the same answer, a retry with a complaint a fresh one."""
-    sheet, temper = Sheet.read(text), TEMPERS[persona.id]
-    mood = dice(exchanges[0].seed, persona.id, HEADING, at.date(), sheet.afterword)
-    said = [_said(exchanges, temper, question, at, mood, sheet.afterword) for question in sheet.questions]
-    answer: dict[str, Any] = {"forecasts": said}
-    if persona.voice is voices.garbled:
-        return (voices.truncated if mood.random() < 0.15 else voices.terse)(answer, mood)
-    if persona.voice is voices.chatty:
+def forecast(exchanges: Sequence[Exchange], persona: Persona, text: str, at: datetime) -> FormattedAnswer:
+    """A persona's answer to a batch: the same for the same batch, another on a retry with a complaint."""
+    batch, style = Batch.read(text), STYLES[persona.id]
+    rng = seeded_random(exchanges[0].seed, persona.id, HEADING, at.date(), batch.trailing_text)
+    forecasts = [
+        _forecast_question(exchanges, style, question, at, batch.trailing_text) for question in batch.questions
+    ]
+    answer: dict[str, Any] = {"forecasts": forecasts}
+    if persona.answer_format is answer_formats.garbled:
+        return (answer_formats.truncated if rng.random() < 0.15 else answer_formats.terse)(answer, rng)
+    if persona.answer_format is answer_formats.chatty:
         return f"My forecasts:\n\n```json\n{json.dumps(answer, indent=2)}\n```", "stop"
-    return persona.voice(answer, mood)
+    return persona.answer_format(answer, rng)
 
 
-def _said(
-    exchanges: Sequence[Exchange], temper: Temper, question: Question, at: datetime, mood: Random, complaint: str
+def _forecast_question(
+    exchanges: Sequence[Exchange], style: ForecastStyle, question: Question, at: datetime, complaint: str
 ) -> dict[str, Any]:
-    roll = dice(exchanges[0].seed, str(temper), question.text, at.date(), question.prices is None, complaint)
-    known = (_truth(exchange, question, at + temper.ahead) for exchange in exchanges)
-    truth = next((chances for chances in known if chances is not None), None)
+    rng = seeded_random(exchanges[0].seed, astuple(style), question.text, at.date(), question.prices is None, complaint)
+    chances_by_exchange = (_truth(exchange, question, at + style.ahead) for exchange in exchanges)
+    truth = next((chances for chances in chances_by_exchange if chances is not None), None)
     vector = []
     for chance, prior in zip(truth or question.prior, question.prior, strict=True):
-        probit = temper.knowing * _probit(chance) + (1 - temper.knowing) * _probit(prior)
-        vector.append(NORMAL.cdf(temper.boldness * probit + roll.gauss(0, temper.noise)))
+        probit = style.knowledge * _probit(chance) + (1 - style.knowledge) * _probit(prior)
+        vector.append(NORMAL.cdf(style.boldness * probit + rng.gauss(0, style.noise)))
     if question.exclusive:
         vector = [value / sum(vector) for value in vector]
     stated = dict(zip(question.options, _rounded(vector, question.exclusive), strict=True))
-    if roll.random() < temper.careless:
+    if rng.random() < style.careless:
         stated.pop(question.options[-1])
     rationale = "The price looks about right." if truth is None else "Base rates first, then what has changed since."
     return {"question_id": question.id, "probabilities": stated, "rationale": rationale}
 
 
 def _probit(chance: float) -> float:
-    return NORMAL.inv_cdf(min(max(chance, FURTHEST), 1 - FURTHEST))
+    return NORMAL.inv_cdf(min(max(chance, MIN_PROBABILITY), 1 - MIN_PROBABILITY))
 
 
 def _rounded(vector: list[float], exclusive: bool) -> list[float]:
-    """Three digits each, as people write them; the largest takes what is missing to 1."""
+    """Rounded to three digits; the largest absorbs the rounding error of an exclusive question."""
     rounded = [round(value, 3) for value in vector]
     if exclusive:
         top = rounded.index(max(rounded))
@@ -139,21 +140,21 @@ def _rounded(vector: list[float], exclusive: bool) -> list[float]:
 
 
 def _truth(exchange: Exchange, question: Question, at: datetime) -> list[float] | None:
-    """The true chance of each option; None for a question that the exchange does not know by this text."""
+    """The true chance of each option; None where the exchange has no such question."""
     market = exchange.by_question.get(question.text)
     if market is not None:
-        return _of_market(exchange, market, question, at)
+        return _market_truth(exchange, market, question, at)
     event = exchange.by_title.get(question.text)
-    return None if event is None else _of_event(exchange, event, question, at)
+    return None if event is None else _event_truth(exchange, event, question, at)
 
 
-def _of_market(exchange: Exchange, market: Market, question: Question, at: datetime) -> list[float] | None:
+def _market_truth(exchange: Exchange, market: Market, question: Question, at: datetime) -> list[float] | None:
     chances = dict(zip(map(str.casefold, market.outcomes), exchange.truth(market, at), strict=True))
     named = [chances.get(option.casefold()) for option in question.options]
     return None if None in named else [chance for chance in named if chance is not None]
 
 
-def _of_event(exchange: Exchange, event: Event, question: Question, at: datetime) -> list[float]:
+def _event_truth(exchange: Exchange, event: Event, question: Question, at: datetime) -> list[float]:
     chances = {market.label or market.question: exchange.truth(market, at)[0] for market in event.markets}
     rest = max(0.0, 1 - sum(chances.get(option, 0.0) for option in question.options))
     return [chances.get(option, rest) for option in question.options]

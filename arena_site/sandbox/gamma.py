@@ -1,4 +1,4 @@
-"""Polymarket's Gamma as the exchange fills it: rows, keyset pages and refusals, five minutes old."""
+"""Polymarket's Gamma API: the exchange's markets and events as of five minutes ago, in keyset pages."""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -9,21 +9,21 @@ from functools import lru_cache
 from typing import Any
 
 from arena_site.sandbox.catalogue import Event, Market
-from arena_site.sandbox.exchange import Exchange, Look
-from arena_site.sandbox.wire import Refusal, Reply, Request, plain, zulu
+from arena_site.sandbox.exchange import Exchange, MarketState
+from arena_site.sandbox.http_messages import Refusal, Reply, Request, plain, zulu
 
 LAG = timedelta(minutes=5)  # Gamma answers from a cache of that age
 CACHED = {"cache-control": f"public, max-age={LAG.seconds}"}
 MARKETS_CAP, EVENTS_CAP, DEFAULT_LIMIT = 100, 500, 20
 OFFSET_CAP = 2000
-EVENTS_KEPT = 1024  # rendered, each at an instant: a walk through the pages asks for the same ones again and again
-NESTED = ("tags", "markets")  # what an event does not hold where it stands inside a market
+MAX_CACHED_EVENTS = 1024  # rendered rows: each page of a list needs the same ones
+NESTED = ("tags", "markets")  # fields that an event lacks inside a market
 DEPRECATED = {
     "deprecation": "true",
     "sunset": "Fri, 01 May 2026 00:00:00 GMT",
     "warning": '299 - "use /markets/keyset"',
 }
-NOBODY = "0x" + "0" * 40
+ZERO_ADDRESS = "0x" + "0" * 40
 
 Row = dict[str, Any]
 SortKey = Callable[[Row], Any]
@@ -48,13 +48,13 @@ def _sortable(amount: Decimal) -> str:
 
 
 class Gamma:
-    """The catalogue's HTTP face; each method answers one endpoint."""
+    """The endpoints of the catalogue, one method each."""
 
     def __init__(self, exchange: Exchange):
         self.exchange = exchange
         self._by_id = {event.id: event for event in exchange.season.events}
         self._by_slug = {market.slug: market for market in exchange.season.markets}
-        self._event = lru_cache(maxsize=EVENTS_KEPT)(self._event_at)
+        self._event = lru_cache(maxsize=MAX_CACHED_EVENTS)(self._event_at)
 
     def markets_keyset(self, request: Request) -> Reply:
         return self._keyset(request, "markets", self._markets(request), MARKETS_CAP)
@@ -62,14 +62,14 @@ class Gamma:
     def events_keyset(self, request: Request) -> Reply:
         closed = _flag(request, "closed", False)
         rows = [row for row in self._events(request.at - LAG, closed) if row["closed"] is closed]
-        return self._keyset(request, "events", _filtered(request, rows, {"id": "id", "slug": "slug"}), EVENTS_CAP)
+        return self._keyset(request, "events", _filter_rows(request, rows, {"id": "id", "slug": "slug"}), EVENTS_CAP)
 
     def markets(self, request: Request) -> Reply:
         """The legacy list, paged by offset."""
         limit, offset = _count(request, "limit", DEFAULT_LIMIT), _count(request, "offset", 0)
         if offset > OFFSET_CAP:
             raise invalid("offset too large, use /markets/keyset for deeper pagination")
-        rows = _ordered(request, self._markets(request))
+        rows = _sort_rows(request, self._markets(request))
         return Reply(200, rows[offset : offset + min(limit, MARKETS_CAP)], CACHED | DEPRECATED)
 
     def market(self, request: Request, id: str) -> Reply:
@@ -89,44 +89,44 @@ class Gamma:
         return Reply(404, {"type": "not found error", "error": f"{column} not found"})
 
     def _markets(self, request: Request) -> list[Row]:
-        """All rows that the request's filters leave; closed ones only where they are asked for."""
+        """The market rows that match the request's filters, open ones unless it asks for closed ones."""
         closed = _flag(request, "closed", False)
         events = self._events(request.at - LAG, closed)
         rows = (row for event in events for row in self._rows(request, event) if row["closed"] is closed)
         columns = {"id": "id", "slug": "slug", "condition_ids": "conditionId", "question_ids": "questionID"}
-        kept = _filtered(request, rows, columns)
+        markets = _filter_rows(request, rows, columns)
         if tokens := set(request.query.get("clob_token_ids", ())):
-            kept = [row for row in kept if tokens.intersection(json.loads(row["clobTokenIds"]))]
-        return kept
+            markets = [row for row in markets if tokens.intersection(json.loads(row["clobTokenIds"]))]
+        return markets
 
     def _rows(self, request: Request, event: Row) -> Iterator[Row]:
-        """An event's markets, each with the event, and with that event's tags where they are asked for."""
+        """An event's market rows, each with the event and, with include_tag, the event's tags."""
         more: Row = {"events": [{name: value for name, value in event.items() if name not in NESTED}]}
         if _flag(request, "include_tag", False):
             more["tags"] = event["tags"]
         return (market | more for market in event["markets"])
 
-    def _events(self, seen: datetime, closed: bool) -> Iterator[Row]:
-        """Every event that has a market that is closed, or one that is open. Others are not even looked at."""
+    def _events(self, as_of: datetime, closed: bool) -> Iterator[Row]:
+        """The events with a listed market that is closed, or open; the others are not rendered."""
         for event in self.exchange.season.events:
-            if any((seen >= m.closes) is closed and self.exchange.knows(m, seen) for m in event.markets):
-                row = self._event(event.id, seen)
+            if any((as_of >= m.closes) is closed and self.exchange.is_listed(m, as_of) for m in event.markets):
+                row = self._event(event.id, as_of)
                 assert row is not None
                 yield row
 
-    def _event_at(self, event_id: str, seen: datetime) -> Row | None:
+    def _event_at(self, event_id: str, as_of: datetime) -> Row | None:
         event = self._by_id[event_id]
-        looks = [self.exchange.look(m, seen) for m in event.markets if self.exchange.knows(m, seen)]
-        if not looks:
+        states = [self.exchange.market_state(m, as_of) for m in event.markets if self.exchange.is_listed(m, as_of)]
+        if not states:
             return None
-        return _event(event, looks) | {"tags": _tags(event), "markets": [_market(look) for look in looks]}
+        return _event(event, states) | {"tags": _tags(event), "markets": [_market(state) for state in states]}
 
     def _keyset(self, request: Request, name: str, rows: list[Row], cap: int) -> Reply:
         if "offset" in request.query:
             raise invalid("offset is not allowed on keyset endpoints")
         limit = min(_count(request, "limit", DEFAULT_LIMIT), cap)
-        key, descending = _order(request)
-        rows = _ordered(request, rows)
+        key, descending = _sort_key(request)
+        rows = _sort_rows(request, rows)
         if after := request.one("after_cursor"):
             last = _read_cursor(after)
             try:
@@ -140,13 +140,13 @@ class Gamma:
 
 
 def invalid(why: str) -> Refusal:
-    """Gamma's refusal of a request that it can not read."""
+    """Gamma's refusal of an invalid request."""
     return Refusal(Reply(422, {"type": "validation error", "error": why}))
 
 
-def _market(look: Look) -> Row:
-    """A market as Gamma writes it: lists as JSON text in a string, prices as text within it."""
-    market = look.market
+def _market(state: MarketState) -> Row:
+    """A market row: lists are JSON strings, and prices in them are strings."""
+    market = state.market
     ends = _nominal_end(market)
     row: Row = {
         "id": market.id,
@@ -155,22 +155,22 @@ def _market(look: Look) -> Row:
         "slug": market.slug,
         "resolutionSource": "",
         "endDate": zulu(ends),
-        "liquidity": plain(look.liquidity),
+        "liquidity": plain(state.liquidity),
         "startDate": zulu(market.lists),
         "description": _rules(market),
         "outcomes": json.dumps(market.outcomes, ensure_ascii=False),
-        "outcomePrices": json.dumps([plain(price) for price in look.prices]),
-        "volume": plain(look.volume),
+        "outcomePrices": json.dumps([plain(price) for price in state.prices]),
+        "volume": plain(state.volume),
         "active": True,
-        "closed": not look.open,
+        "closed": not state.open,
         "marketMakerAddress": "",
         "createdAt": zulu(market.lists - timedelta(hours=2)),
-        "updatedAt": zulu(look.at),
+        "updatedAt": zulu(state.at),
         "new": False,
         "featured": False,
-        "submitted_by": NOBODY,
+        "submitted_by": ZERO_ADDRESS,
         "archived": False,
-        "resolvedBy": NOBODY,
+        "resolvedBy": ZERO_ADDRESS,
         "restricted": True,
         "groupItemTitle": market.label,
         "groupItemThreshold": str(market.runner or 0),
@@ -178,40 +178,40 @@ def _market(look: Look) -> Row:
         "enableOrderBook": True,
         "orderPriceMinTickSize": market.tick,
         "orderMinSize": 5,
-        "volumeNum": look.volume,
-        "liquidityNum": look.liquidity,
+        "volumeNum": state.volume,
+        "liquidityNum": state.liquidity,
         "endDateIso": f"{ends:%Y-%m-%d}",
         "startDateIso": f"{market.lists:%Y-%m-%d}",
         "hasReviewedDates": True,
-        "volume24hr": look.volume_24h,
+        "volume24hr": state.volume_24h,
         "clobTokenIds": json.dumps(market.tokens),
         "umaBond": "500",
         "umaReward": "5",
-        "volumeClob": look.volume,
-        "liquidityClob": look.liquidity,
-        "acceptingOrders": look.open,
+        "volumeClob": state.volume,
+        "liquidityClob": state.liquidity,
+        "acceptingOrders": state.open,
         "negRisk": market.runner is not None,
         "approved": True,
-        "spread": look.spread,
-        "lastTradePrice": look.prices[0],
-        "umaResolutionStatuses": json.dumps(look.oracle),
+        "spread": state.spread,
+        "lastTradePrice": state.prices[0],
+        "umaResolutionStatuses": json.dumps(state.oracle),
     }
     if market.undated:
         del row["endDate"], row["endDateIso"]
     ended = f"{market.closes:%Y-%m-%d %H:%M:%S}+00"
-    if look.open:
-        row |= {"bestBid": look.prices[0] - look.spread / 2, "bestAsk": look.prices[0] + look.spread / 2}
+    if state.open:
+        row |= {"bestBid": state.prices[0] - state.spread / 2, "bestAsk": state.prices[0] + state.spread / 2}
     else:
         row["closedTime"] = ended
-    if look.oracle:
-        row["umaResolutionStatus"] = look.oracle[-1]
+    if state.oracle:
+        row["umaResolutionStatus"] = state.oracle[-1]
     if market.kind:
         row |= {"sportsMarketType": market.kind, "gameStartTime": ended}
     return row
 
 
-def _event(event: Event, looks: list[Look]) -> Row:
-    """An event without its markets; its volume and liquidity are numbers only."""
+def _event(event: Event, states: list[MarketState]) -> Row:
+    """An event row without its markets; volume and liquidity are numbers."""
     first = event.markets[0]
     return {
         "id": event.id,
@@ -224,17 +224,17 @@ def _event(event: Event, looks: list[Look]) -> Row:
         "creationDate": zulu(first.lists),
         "endDate": zulu(_nominal_end(first)),
         "active": True,
-        "closed": all(not look.open for look in looks),
+        "closed": all(not state.open for state in states),
         "archived": False,
         "new": False,
         "featured": False,
         "restricted": True,
-        "liquidity": sum(look.liquidity for look in looks),
-        "volume": sum(look.volume for look in looks),
+        "liquidity": sum(state.liquidity for state in states),
+        "volume": sum(state.volume for state in states),
         "openInterest": 0,
         "createdAt": zulu(first.lists - timedelta(hours=2)),
-        "updatedAt": zulu(looks[0].at),
-        "volume24hr": sum(look.volume_24h for look in looks),
+        "updatedAt": zulu(states[0].at),
+        "volume24hr": sum(state.volume_24h for state in states),
         "enableOrderBook": True,
         "negRisk": event.exclusive,
         "commentCount": 0,
@@ -247,7 +247,7 @@ def _tags(event: Event) -> list[Row]:
 
 
 def _nominal_end(market: Market) -> datetime:
-    """The deadline that the venue states: the midnight after the real end."""
+    """The stated deadline: the midnight after the real end."""
     return (market.closes + timedelta(days=1)).replace(hour=0, minute=0)
 
 
@@ -261,13 +261,13 @@ def _rules(market: Market) -> str:
     return f"This market asks: {market.question} It will resolve to whichever of {named} is confirmed."
 
 
-def _filtered(request: Request, rows: Iterable[Row], columns: dict[str, str]) -> list[Row]:
+def _filter_rows(request: Request, rows: Iterable[Row], columns: dict[str, str]) -> list[Row]:
     wanted = {column: set(request.query[name]) for name, column in columns.items() if name in request.query}
     return [row for row in rows if all(row[column] in values for column, values in wanted.items())]
 
 
-def _order(request: Request) -> tuple[SortKey, bool]:
-    """The key to sort and page by, made unique by the id, and whether it descends."""
+def _sort_key(request: Request) -> tuple[SortKey, bool]:
+    """The key by which rows are sorted and paged, unique by the id, and whether it descends."""
     name = request.one("order") or "id"
     if name not in ORDERS:
         raise invalid("order fields are not valid")
@@ -275,11 +275,11 @@ def _order(request: Request) -> tuple[SortKey, bool]:
     return (lambda row: [field(row), int(row["id"])]), not _flag(request, "ascending", True)
 
 
-def _ordered(request: Request, rows: list[Row]) -> list[Row]:
-    key, descending = _order(request)
+def _sort_rows(request: Request, rows: list[Row]) -> list[Row]:
+    key, descending = _sort_key(request)
     try:
         return sorted(rows, key=key, reverse=descending)
-    except KeyError:  # a field of markets asked of events
+    except KeyError:  # an event lacks this field of markets
         raise invalid("order fields are not valid") from None
 
 

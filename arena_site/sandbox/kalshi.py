@@ -1,6 +1,6 @@
-"""Kalshi as a second exchange fills it: events with their markets, in dollar strings and here and there in cents too.
+"""Kalshi's API on a second exchange: events with their markets, in dollar strings and partly in cents too.
 
-Some of its questions are the season's own under other words: they stand on the same races, so both venues end alike.
+Some questions duplicate the season's in other words: they use the same races, so that both venues resolve alike.
 """
 
 import re
@@ -15,10 +15,10 @@ from unicodedata import normalize
 
 from pydantic import BaseModel, ConfigDict
 
-from arena_site.sandbox.catalogue import SEASON, YES_NO, Days, Event, Fate, Market, Race, Season
-from arena_site.sandbox.chance import dice
-from arena_site.sandbox.exchange import Exchange, Look, Stage
-from arena_site.sandbox.wire import Refusal, Reply, Request, zulu
+from arena_site.sandbox.catalogue import SEASON, YES_NO, Days, Event, Market, Race, ResolutionKind, Season
+from arena_site.sandbox.exchange import Exchange, MarketState, Stage
+from arena_site.sandbox.http_messages import Refusal, Reply, Request, zulu
+from arena_site.sandbox.seeded_random import seeded_random
 
 LISTING = SEASON.with_name("kalshi.json")
 EDITION = re.compile(r" \(edition (\d+)\)$")
@@ -33,7 +33,7 @@ STATUSES = {
 FILTERS = {"open": ("active",), "closed": ("closed", "determined", "disputed"), "settled": ("finalized",)}
 CENT, HALF = Decimal("0.01"), Decimal("0.5")
 THIN = Decimal("0.17")
-"""How far the sides of a thin book lie from its middle."""
+"""Half of the spread of a thin book."""
 
 Row = dict[str, Any]
 
@@ -42,7 +42,7 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Same(_Entry):
+class _CrossListing(_Entry):
     of: str
     """The title of an event of the season."""
     series: str
@@ -50,7 +50,7 @@ class _Same(_Entry):
     ask: str = ""
 
 
-class _Own(_Entry):
+class _KalshiEvent(_Entry):
     series: str
     title: str
     category: str
@@ -58,19 +58,19 @@ class _Own(_Entry):
     closes: tuple[Days, ...]
     names: tuple[str, ...] = ()
     exclusive: bool = True
-    fate: Fate = Fate.PLAIN
+    resolution: ResolutionKind = ResolutionKind.PLAIN
     thin: tuple[str, ...] = ()
     untraded: tuple[str, ...] = ()
 
 
 class _Script(_Entry):
     about: str
-    same: tuple[_Same, ...]
-    own: tuple[_Own, ...]
+    same: tuple[_CrossListing, ...]
+    own: tuple[_KalshiEvent, ...]
 
 
 class Kalshi:
-    """The venue's HTTP face; each method answers one endpoint."""
+    """The endpoints of the venue, one method each."""
 
     def __init__(self, exchange: Exchange, path: Path = LISTING):
         self.script = _Script.model_validate_json(path.read_bytes())
@@ -105,13 +105,13 @@ class Kalshi:
 
     def market(self, request: Request, ticker: str) -> Reply:
         market = self.exchange.by_id.get(ticker)
-        if market is None or not self.exchange.knows(market, request.at):
+        if market is None or not self.exchange.is_listed(market, request.at):
             raise refused(404, "not_found", "not found")
         return Reply(200, {"market": self._market(market, request.at)})
 
     def _event(self, event: Event, at: datetime, status: str | None) -> Row | None:
         """An event with all of its markets, if it has any in that status."""
-        markets = [self._market(market, at) for market in event.markets if self.exchange.knows(market, at)]
+        markets = [self._market(market, at) for market in event.markets if self.exchange.is_listed(market, at)]
         if not any(status is None or market["status"] in FILTERS[status] for market in markets):
             return None
         return {
@@ -128,8 +128,8 @@ class Kalshi:
         }
 
     def _market(self, market: Market, at: datetime) -> Row:
-        look = self.exchange.look(market, at)
-        opens, closes = market.lists, _close_time(look)
+        state = self.exchange.market_state(market, at)
+        opens, closes = market.lists, _close_time(state)
         row: Row = {
             "ticker": market.id,
             "event_ticker": market.event_id,
@@ -137,7 +137,7 @@ class Kalshi:
             "title": market.question,
             "yes_sub_title": market.label or "Yes",
             "no_sub_title": market.label or "No",
-            "status": STATUSES[look.stage],
+            "status": STATUSES[state.stage],
             "can_close_early": True,
             "created_time": zulu(opens - timedelta(hours=2)),
             "open_time": zulu(opens),
@@ -156,30 +156,30 @@ class Kalshi:
             "price_level_structure": "linear_cent",
             "notional_value_dollars": "1.0000",
             "liquidity_dollars": "0.0000",
-            "volume_fp": _fixed(look.volume, 2),
-            "volume_24h_fp": _fixed(look.volume_24h, 2),
-            "open_interest_fp": _fixed(look.liquidity, 2),
-            **self._quotes(look),
+            "volume_fp": _fixed(state.volume, 2),
+            "volume_24h_fp": _fixed(state.volume_24h, 2),
+            "open_interest_fp": _fixed(state.liquidity, 2),
+            **self._quotes(state),
         }
-        if look.stage in (Stage.PROPOSED, Stage.DISPUTED, Stage.RESOLVED):
-            row |= _result(self.exchange, look)
+        if state.stage in (Stage.PROPOSED, Stage.DISPUTED, Stage.RESOLVED):
+            row |= _result(self.exchange, state)
         return row
 
-    def _quotes(self, look: Look) -> Row:
+    def _quotes(self, state: MarketState) -> Row:
         """Bids, asks and the last trade in dollars, and for some markets in whole cents beside them."""
-        market = look.market
+        market = state.market
         bid = ask = trade = Decimal(0)
-        if look.open and market.id not in self._untraded:
+        if state.open and market.id not in self._untraded:
             # The two venues are never quite of one mind.
-            lean = dice(self.exchange.seed, "lean", market.id).choice((-CENT, Decimal(0), CENT))
-            middle = min(max(look.prices[0].quantize(CENT) + lean, CENT), 1 - CENT)
-            half = THIN if market.id in self._thin else max(look.spread.quantize(CENT) / 2, CENT)
+            lean = seeded_random(self.exchange.seed, "lean", market.id).choice((-CENT, Decimal(0), CENT))
+            middle = min(max(state.prices[0].quantize(CENT) + lean, CENT), 1 - CENT)
+            half = THIN if market.id in self._thin else max(state.spread.quantize(CENT) / 2, CENT)
             bid, ask, trade = max(middle - half, Decimal(0)), min(middle + half, Decimal(1)), middle
         stated = {"yes_bid": bid, "yes_ask": ask, "last_price": trade}
         if ask:
             stated |= {"no_bid": 1 - ask, "no_ask": 1 - bid}
         row: Row = {f"{name}_dollars": _fixed(value, 4) for name, value in stated.items()}
-        in_cents = dice(self.exchange.seed, "cents", market.id).random() < HALF
+        in_cents = seeded_random(self.exchange.seed, "cents", market.id).random() < HALF
         if in_cents and all(value == value.quantize(CENT) for value in stated.values()):
             row |= {name: int(value / CENT) for name, value in stated.items()}
             row["response_price_units"] = "usd_cent"
@@ -191,19 +191,19 @@ def refused(status: int, code: str, why: str) -> Refusal:
     return Refusal(Reply(status, {"error": {"code": code, "message": why, "service": "exchange"}}))
 
 
-def _result(exchange: Exchange, look: Look) -> Row:
-    """What was determined. An even end is settled at a price in between, which is its own kind of result."""
-    if look.market.fate is Fate.EVEN:
+def _result(exchange: Exchange, state: MarketState) -> Row:
+    """The determined result. An even resolution is settled at a price in between, as a scalar."""
+    if state.market.resolution is ResolutionKind.EVEN:
         return {"result": "scalar", "settlement_value_dollars": "0.5000"}
-    won = exchange.winner(look.market) == 0
+    won = exchange.winner(state.market) == 0
     row = {"result": "yes" if won else "no", "expiration_value": "Yes" if won else "No"}
-    return row | ({"settlement_value_dollars": _fixed(Decimal(won), 4)} if look.stage is Stage.RESOLVED else {})
+    return row | ({"settlement_value_dollars": _fixed(Decimal(won), 4)} if state.stage is Stage.RESOLVED else {})
 
 
-def _close_time(look: Look) -> datetime:
-    """The nominal close, shortly before midnight in New York; once it has closed, when it did."""
-    midnight = (look.market.closes + timedelta(days=1)).replace(hour=0, minute=0)
-    return midnight + timedelta(hours=3, minutes=59) if look.open else look.market.closes
+def _close_time(state: MarketState) -> datetime:
+    """The nominal close, shortly before midnight in New York; of a closed market the actual one."""
+    midnight = (state.market.closes + timedelta(days=1)).replace(hour=0, minute=0)
+    return midnight + timedelta(hours=3, minutes=59) if state.open else state.market.closes
 
 
 def _events(script: _Script, season: Season) -> Iterator[Event]:
@@ -215,15 +215,15 @@ def _events(script: _Script, season: Season) -> Iterator[Event]:
         editions.add(edition)
         entry = titles.get(EDITION.sub("", event.title))
         if entry is not None:
-            yield _same(entry, event, edition)
+            yield _cross_listed_event(entry, event, edition)
     for number in sorted(editions):
         later = (season.recurs or timedelta(0)) * (number - 1)
         for own in script.own:
-            yield from (_own(own, season.starts + timedelta(days=day) + later, number) for day in own.closes)
+            yield from (_kalshi_event(own, season.starts + timedelta(days=day) + later, number) for day in own.closes)
 
 
-def _same(entry: _Same, event: Event, edition: int) -> Event:
-    """An event of the season in this venue's words."""
+def _cross_listed_event(entry: _CrossListing, event: Event, edition: int) -> Event:
+    """An event of the season in this venue's wording."""
     ticker = _ticker(entry.series, event.markets[0].closes)
     if event.exclusive:
         names = [market.label.removeprefix("the ") for market in event.markets]
@@ -234,7 +234,7 @@ def _same(entry: _Same, event: Event, edition: int) -> Event:
     return _listed(ticker, _in_edition(entry.title, edition), event.category, names, races, event.exclusive, entry.ask)
 
 
-def _own(own: _Own, closes: datetime, edition: int) -> Event:
+def _kalshi_event(own: _KalshiEvent, closes: datetime, edition: int) -> Event:
     ticker = _ticker(own.series, closes)
     closes = closes.replace(second=0, microsecond=0)
     title = _in_edition(own.title.format(f"{closes:%B} {closes.day}"), edition)
@@ -245,7 +245,7 @@ def _own(own: _Own, closes: datetime, edition: int) -> Event:
     else:
         races = [(Race(f"{ticker}/{name}", 2, opens, closes), 0) for name in own.names or ("",)]
     exclusive = own.exclusive and bool(own.names)
-    return _listed(ticker, title, own.category, own.names or ("",), races, exclusive, fate=own.fate)
+    return _listed(ticker, title, own.category, own.names or ("",), races, exclusive, resolution=own.resolution)
 
 
 def _listed(
@@ -256,7 +256,7 @@ def _listed(
     races: Sequence[tuple[Race, int]],
     exclusive: bool,
     ask: str = "",
-    fate: Fate = Fate.PLAIN,
+    resolution: ResolutionKind = ResolutionKind.PLAIN,
 ) -> Event:
     suffix = EDITION.search(title)
     markets = tuple(
@@ -268,7 +268,7 @@ def _listed(
             race,
             runner=runner,
             label=name,
-            fate=fate,
+            resolution=resolution,
         )
         for place, (name, (race, runner)) in enumerate(zip(names, races, strict=True))
     )
@@ -284,7 +284,7 @@ def _ticker(series: str, closes: datetime) -> str:
 
 
 def _short(name: str, place: int) -> str:
-    """Letters of a name as the venue's tickers end, told apart by their place."""
+    """The suffix of a ticker: letters of a name, made unique by its place."""
     letters = re.sub(r"[^A-Z0-9]", "", normalize("NFKD", name).upper())
     return f"{letters[:3]}{place}"
 

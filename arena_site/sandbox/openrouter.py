@@ -1,4 +1,4 @@
-"""OpenRouter as the personas speak through it: completions, their price, outages and refusals."""
+"""OpenRouter's API in front of the personas: completions with their cost, outages and refusals."""
 
 from collections import OrderedDict
 from datetime import datetime, timedelta
@@ -6,26 +6,26 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any
 
-from arena_site.sandbox.chance import dice
 from arena_site.sandbox.exchange import Exchange
-from arena_site.sandbox.forecasting import forecast, is_sheet
-from arena_site.sandbox.models import PERSONAS, Desk, Persona
+from arena_site.sandbox.forecasting import forecast, is_batch
+from arena_site.sandbox.http_messages import Refusal, Reply, Request, plain
+from arena_site.sandbox.personas import PERSONAS, DecisionContext, Persona
 from arena_site.sandbox.prompt import Prompt
-from arena_site.sandbox.wire import Refusal, Reply, Request, plain
+from arena_site.sandbox.seeded_random import seeded_random
 
-REMEMBERED = 10_000  # answers kept for their idempotency key
+MAX_STORED_ANSWERS = 10_000  # by idempotency key
 CHARACTERS_PER_TOKEN = 4
 OUTAGE = timedelta(hours=3)
-FORESIGHT = timedelta(hours=18)  # how much earlier than the crowd a well-informed forecaster knows
-CREATED = 1_764_547_200  # 2025-12-01, when the listed models came out, more or less
-COMPLAINTS = {
+FORESIGHT = timedelta(hours=18)  # lead of a well-informed forecaster over the crowd
+CREATED = 1_764_547_200  # 2025-12-01, about the release of the listed models
+OUTAGE_MESSAGES = {
     402: "This request requires more credits, or fewer max_tokens. To increase, visit the settings page.",
     503: "Service temporarily unavailable",
 }
 
 
 class OpenRouter:
-    """The gateway's HTTP face; each method answers one endpoint."""
+    """The endpoints of the gateway, one method each."""
 
     def __init__(self, exchange: Exchange, *others: Exchange):
         self.exchange = exchange
@@ -37,14 +37,14 @@ class OpenRouter:
         return Reply(200, {"data": [_listing(persona) for persona in PERSONAS.values()]})
 
     def complete(self, request: Request) -> Reply:
-        """A chat completion; a key that was answered before gets the very same answer, unless the model is down."""
+        """A chat completion; a repeated idempotency key gets the stored one, unless the model is down."""
         body = _body(request)
         persona = PERSONAS.get(body["model"])
         if persona is None:
             raise _refused(404, f"No endpoints found for {body['model']}.")
         if status := self._outage(persona, request.at):
-            # Its clock stands still: an outage does not pass by waiting.
-            raise _refused(status, COMPLAINTS[status], {"Retry-After": "0"})
+            # The sandbox's clock stands still, so that waiting does not end an outage.
+            raise _refused(status, OUTAGE_MESSAGES[status], {"Retry-After": "0"})
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return self._complete(request, persona, body)
@@ -54,39 +54,39 @@ class OpenRouter:
         reply = self._complete(request, persona, body)
         with self._lock:
             reply = self._answers.setdefault(key, reply)
-            if len(self._answers) > REMEMBERED:
+            if len(self._answers) > MAX_STORED_ANSWERS:
                 self._answers.popitem(last=False)
         return reply
 
     def _complete(self, request: Request, persona: Persona, body: dict[str, Any]) -> Reply:
-        text, finish = self._speak(persona, _said_by(body, "user"), request.at)
+        text, finish = self._answer(persona, _message_text(body, "user"), request.at)
         allowance = body.get("max_tokens")
         if allowance is not None and _tokens(text) > allowance:
             text, finish = text[: allowance * CHARACTERS_PER_TOKEN], "length"
-        asked = sum(_tokens(_text(message)) for message in body["messages"])
-        return Reply(200, _completion(persona, request, text, finish, asked))
+        prompt_tokens = sum(_tokens(_text(message)) for message in body["messages"])
+        return Reply(200, _completion(persona, request, text, finish, prompt_tokens))
 
     def _outage(self, persona: Persona, at: datetime) -> int | None:
-        """The status that a persona answers with while it is down."""
+        """The status of a persona's responses while it is down."""
         since = self.exchange.season.since(at)
         week, into = since // timedelta(weeks=1) + 1, since % timedelta(weeks=1)
         return dict(persona.outages).get(week) if into < OUTAGE else None
 
-    def _speak(self, persona: Persona, user: str, at: datetime) -> tuple[str, str]:
+    def _answer(self, persona: Persona, user: str, at: datetime) -> tuple[str, str]:
         try:
-            if is_sheet(user):
+            if is_batch(user):
                 return forecast(self._exchanges, persona, user, at)
             prompt = Prompt.read(user)
         except ValueError as why:
             return f"I can not answer this message: {why}.", "stop"
-        mood = dice(self.exchange.seed, persona.id, prompt.week, prompt.date, prompt.afterword)
+        rng = seeded_random(self.exchange.seed, persona.id, prompt.week, prompt.date, prompt.trailing_text)
 
-        def belief(question: str, side: str) -> float | None:
-            return self._belief(question, side, at + FORESIGHT)
+        def estimate(question: str, side: str) -> float | None:
+            return self._estimate(question, side, at + FORESIGHT)
 
-        return persona.voice(persona.decide(Desk(prompt, mood, belief)), mood)
+        return persona.answer_format(persona.decide(DecisionContext(prompt, rng, estimate)), rng)
 
-    def _belief(self, question: str, side: str, at: datetime) -> float | None:
+    def _estimate(self, question: str, side: str, at: datetime) -> float | None:
         market = self.exchange.by_question.get(question)
         sides = [outcome.casefold() for outcome in market.outcomes] if market else []
         if market is None or side.casefold() not in sides:
@@ -95,7 +95,7 @@ class OpenRouter:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    """The request's body, refused with 400 where it is not one that can be answered."""
+    """The request's body. Raises Refusal with 400 for an invalid one."""
     try:
         body = request.json()
     except ValueError:
@@ -117,7 +117,7 @@ def _refused(status: int, message: str, headers: dict[str, str] | None = None) -
     return Refusal(Reply(status, {"error": {"message": message, "code": status}}, headers or {}))
 
 
-def _said_by(body: dict[str, Any], role: str) -> str:
+def _message_text(body: dict[str, Any], role: str) -> str:
     return "\n".join(_text(message) for message in body["messages"] if message["role"] == role)
 
 
@@ -133,10 +133,10 @@ def _tokens(text: str) -> int:
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
-def _completion(persona: Persona, request: Request, text: str, finish: str, asked: int) -> dict[str, Any]:
-    said = _tokens(text)
+def _completion(persona: Persona, request: Request, text: str, finish: str, prompt_tokens: int) -> dict[str, Any]:
+    completion_tokens = _tokens(text)
     per_read, per_written = persona.prices
-    cost = asked * per_read + said * per_written
+    cost = prompt_tokens * per_read + completion_tokens * per_written
     created = int(request.at.timestamp())
     name = sha256(request.body + request.headers.get("Idempotency-Key", "").encode()).hexdigest()[:20]
     message = {"role": "assistant", "content": text, "refusal": None, "reasoning": None}
@@ -157,9 +157,9 @@ def _completion(persona: Persona, request: Request, text: str, finish: str, aske
         ],
         "system_fingerprint": None,
         "usage": {
-            "prompt_tokens": asked,
-            "completion_tokens": said,
-            "total_tokens": asked + said,
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
             "cost": cost,
             "is_byok": False,
             "prompt_tokens_details": {"cached_tokens": 0},
@@ -177,7 +177,7 @@ def _listing(persona: Persona) -> dict[str, Any]:
         "canonical_slug": persona.returned,
         "name": persona.name,
         "created": CREATED,
-        "description": f"{persona.name}, as the sandbox plays it.",
+        "description": f"{persona.name}, simulated by the sandbox.",
         "context_length": persona.context,
         "architecture": {
             "modality": "text->text",

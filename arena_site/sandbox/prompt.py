@@ -1,4 +1,4 @@
-"""What a model reads: the PORTFOLIO, POSITIONS and MARKETS blocks of the arena's user message."""
+"""The PORTFOLIO, POSITIONS and MARKETS blocks of the arena's user message, parsed."""
 
 import json
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A position that can be sold now, since its market is still on offer."""
+    """A position whose market is on offer, so that it can be sold now."""
 
     position_id: str
     market_id: str
@@ -37,7 +37,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The blocks as values, and the words after the last one: on a retry these hold the complaint."""
+    """The blocks as values, and the text after the last one, which on a retry holds the complaint."""
 
     cash: Decimal
     week: int
@@ -46,31 +46,31 @@ class Prompt:
     held: frozenset[str]
     """Every market held, sellable or not."""
     offers: tuple[Offer, ...]
-    afterword: str
+    trailing_text: str
 
     @classmethod
     def read(cls, text: str) -> "Prompt":
-        """The prompt in a user message; a ValueError names the block that is missing or unreadable."""
+        """Parses a user message. Raises ValueError with the missing or invalid block."""
         lines = text.split("\n")  # not splitlines: a question may hold other breaks
         portfolio, _ = block(lines, "PORTFOLIO")
         positions, _ = block(lines, "POSITIONS")
         markets, end = block(lines, "MARKETS")
         try:
-            (desk,) = portfolio
+            (context,) = portfolio
             offers = tuple(offer for row in table(markets) for offer in _offers(row))
             on_offer = {offer.market_id for offer in offers}
             held = list(table(positions))
             return cls(
-                cash=Decimal(desk["cash"]),
-                week=int(desk["week"]),
-                date=str(desk["date"]),
+                cash=Decimal(context["cash"]),
+                week=int(context["week"]),
+                date=str(context["date"]),
                 holdings=tuple(_holding(row) for row in held if row["market_id"] in on_offer and row["price"]),
                 held=frozenset(row["market_id"] for row in held),
                 offers=offers,
-                afterword="\n".join(lines[end:]),
+                trailing_text="\n".join(lines[end:]),
             )
         except (KeyError, TypeError, ValueError, ArithmeticError) as why:
-            raise ValueError(f"the blocks are not as agreed: {why!r}") from why
+            raise ValueError(f"the blocks are invalid: {why!r}") from why
 
 
 def block(lines: list[str], heading: str) -> tuple[list[Any], int]:

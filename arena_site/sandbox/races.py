@@ -1,4 +1,4 @@
-"""How a race unfolds: a true chance for every runner at every instant, and the one that wins.
+"""The course of a race: each runner's true chance at every instant, and the winner.
 
 Each runner's form is a Brownian motion X over the life of the race, and the winner is who stands highest at
 the end. A runner's true chance at time t is the chance of that given X(t), hence a martingale: no one who
@@ -15,7 +15,7 @@ from math import exp, sqrt
 from statistics import NormalDist
 
 from arena_site.sandbox.catalogue import Race
-from arena_site.sandbox.chance import dice
+from arena_site.sandbox.seeded_random import seeded_random
 
 STEP = timedelta(minutes=10)  # chances move on this grid
 SPREAD = 0.9  # standard deviation of the runners' form at the start: how clear the favourites are
@@ -35,8 +35,8 @@ def winner(race: Race, seed: int) -> int:
     return chances(race, race.ends, seed).index(1.0)
 
 
-def rehearse(races: Iterable[Race], seed: int) -> None:
-    """Works out beforehand how races unfold, which otherwise the first who asks about one waits for."""
+def precompute(races: Iterable[Race], seed: int) -> None:
+    """Computes the races ahead, so that no first request waits for one."""
     for race in races:
         _forms(race, seed)
 
@@ -52,9 +52,9 @@ def _forms(race: Race, seed: int) -> tuple["array[float]", ...]:
     pace = 1 / sqrt(steps)
 
     def form(runner: int) -> "array[float]":
-        roll = dice(seed, "race", race.name, runner).gauss
-        strides = (roll(0, pace) for _ in repeat(None, steps))
-        return array("d", accumulate(chain((roll(0, SPREAD),), strides)))
+        gauss = seeded_random(seed, "race", race.name, runner).gauss
+        strides = (gauss(0, pace) for _ in repeat(None, steps))
+        return array("d", accumulate(chain((gauss(0, SPREAD),), strides)))
 
     return tuple(form(runner) for runner in range(race.runners if race.runners > 2 else 1))
 

@@ -16,12 +16,12 @@ from typing import Any
 from arena_site.sandbox import races
 from arena_site.sandbox.catalogue import load_season
 from arena_site.sandbox.clob import Clob
-from arena_site.sandbox.editions import lengthened
+from arena_site.sandbox.editions import extend_season
 from arena_site.sandbox.exchange import Exchange
 from arena_site.sandbox.gamma import Gamma
+from arena_site.sandbox.http_messages import Refusal, Reply, Request, zulu
 from arena_site.sandbox.kalshi import Kalshi
 from arena_site.sandbox.openrouter import OpenRouter
-from arena_site.sandbox.wire import Refusal, Reply, Request, zulu
 
 HOST = "127.0.0.1"
 
@@ -79,10 +79,10 @@ Endpoint = Callable[..., Reply]
 
 
 class Sandbox:
-    """All services of one seed behind one door: a request in, a reply out."""
+    """All simulated services of one seed: routes a request to its reply."""
 
     def __init__(self, seed: int = 0, weeks: int = 0):
-        exchange = Exchange(lengthened(load_season(), weeks), seed)
+        exchange = Exchange(extend_season(load_season(), weeks), seed)
         gamma, clob, kalshi = Gamma(exchange), Clob(exchange), Kalshi(exchange)
         openrouter = OpenRouter(exchange, kalshi.exchange)
         self._exchanges = (exchange, kalshi.exchange)
@@ -108,10 +108,10 @@ class Sandbox:
         ]
         self._routes = [(method, re.compile(path), endpoint) for method, path, endpoint in table]
 
-    def rehearse(self) -> None:
-        """Works out beforehand what answers at any instant rest on."""
+    def precompute(self) -> None:
+        """Computes the races of all markets in advance, so that requests need not wait for them."""
         for exchange in self._exchanges:
-            races.rehearse(dict.fromkeys(market.race for market in exchange.season.markets), exchange.seed)
+            races.precompute(dict.fromkeys(market.race for market in exchange.season.markets), exchange.seed)
 
     def answer(self, request: Request) -> Reply:
         matches = [
@@ -204,5 +204,5 @@ def serve(*, port: int = 0, seed: int = 0, weeks: int = 0, announce: Callable[[s
     with _served(sandbox, port) as addresses:
         line = json.dumps(asdict(addresses))
         print(line, flush=True) if announce is None else announce(line)
-        Thread(target=sandbox.rehearse, name="rehearsal", daemon=True).start()
+        Thread(target=sandbox.precompute, name="precomputation", daemon=True).start()
         over.wait()

@@ -1,20 +1,8 @@
+"""Markets, questions, prices, universes; runs and alerts."""
+
+from markets.models.cache_version import CacheVersion
 from markets.models.market import Market, Outcome
 from markets.models.operation import Alert, Run
 from markets.models.price import PriceObservation
-from markets.models.question import Question, QuestionEntry, QuestionOption, QuestionSet, QuestionSheet
+from markets.models.question import Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
 from markets.models.universe import Universe, UniverseEntry
-
-__all__ = [
-    "Alert",
-    "Market",
-    "Outcome",
-    "PriceObservation",
-    "Question",
-    "QuestionEntry",
-    "QuestionOption",
-    "QuestionSet",
-    "QuestionSheet",
-    "Run",
-    "Universe",
-    "UniverseEntry",
-]

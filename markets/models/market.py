@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.db import models
 from django.db.models import Max, Q
 
-from markets.fields import MoneyField, PriceField
+from markets.foundation.fields import MoneyField, PriceField
 
 YES, NO = "YES", "NO"
+LISTING_SLACK = timedelta(hours=1)
+"""A market counts as listed if a catalogue walk within this time of the newest one showed it."""
 
 
 class MarketQuerySet(models.QuerySet["Market"]):
     def open(self, at: datetime | None = None) -> MarketQuerySet:
-        """Markets that can be traded: now, or as far as is recorded at the instant `at`."""
+        """Markets that accept orders now, or that were not closed at the instant `at`."""
         if at is None:
             return self.filter(status=Market.Status.ACTIVE, accepts_orders=True)
         return self.filter(Q(closed_at=None) | Q(closed_at__gt=at), first_seen_at__lte=at)
 
-    def followed(self) -> MarketQuerySet:
-        """Markets that somebody's money depends on until they are final."""
-        return self.unsettled().filter(followed=True)
+    def listed(self, source: str, at: datetime | None = None) -> MarketQuerySet:
+        """Open markets that the source's newest catalogue walks showed; at an instant `at`, all that were open."""
+        markets = self.filter(source=source)
+        if at is not None:
+            return markets.open(at)
+        newest = markets.aggregate(newest=Max("listed_at"))["newest"]
+        return markets.open().filter(listed_at__gte=newest - LISTING_SLACK) if newest else self.none()
 
-    def awaited(self) -> MarketQuerySet:
-        """Markets whose end is awaited: money or a question depends on them."""
-        return self.unsettled().filter(Q(followed=True) | Q(asked=True))
+    def traded(self) -> MarketQuerySet:
+        """Unsettled markets that an agent has traded."""
+        return self.unsettled().filter(traded=True)
+
+    def tracked(self) -> MarketQuerySet:
+        """Unsettled markets whose resolution a position or a question depends on."""
+        return self.unsettled().filter(Q(traded=True) | Q(has_questions=True))
 
     def unsettled(self) -> MarketQuerySet:
         return self.filter(status__in=(Market.Status.ACTIVE, Market.Status.CLOSED))
@@ -35,12 +45,12 @@ class MarketQuerySet(models.QuerySet["Market"]):
         return self.filter(status=Market.Status.CLOSED)
 
     def newest_instant(self) -> datetime | None:
-        """The newest instant for which anything was recorded from the network."""
+        """The newest instant at which a source was read."""
         return self.aggregate(newest=Max("refreshed_at"))["newest"]
 
 
 class Market(models.Model):
-    """A question on which shares are traded. Its status only moves forward."""
+    """A yes-or-no or multiple-choice market at a venue. Its status only moves forward."""
 
     class Source(models.TextChoices):
         POLYMARKET = "polymarket"
@@ -66,24 +76,24 @@ class Market(models.Model):
     event_id = models.CharField(max_length=120, blank=True, db_index=True)
     event_title = models.TextField(blank=True)
     event_exclusive = models.BooleanField(
-        null=True, blank=True, help_text="The venue says that at most one market of its event ends in Yes."
+        null=True, blank=True, help_text="The venue states that at most one market of its event resolves to Yes."
     )
-    option = models.TextField(blank=True, default="", help_text="What it is called within its event.")
+    option = models.TextField(blank=True, default="", help_text="The market's name within its event.")
     kind = models.CharField(max_length=10, choices=Kind.choices)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     accepts_orders = models.BooleanField(default=True)
     oracle_status = models.CharField(max_length=40, blank=True)
     volume = MoneyField(default=Decimal(0))
     liquidity = MoneyField(null=True, blank=True)
-    closes_at = models.DateTimeField(null=True, blank=True, help_text="The nominal deadline; decides nothing.")
+    closes_at = models.DateTimeField(null=True, blank=True, help_text="The nominal deadline, for display only.")
     first_seen_at = models.DateTimeField()
-    listed_at = models.DateTimeField(null=True, blank=True, help_text="The last catalogue walk that listed it as open.")
-    refreshed_at = models.DateTimeField(db_index=True, help_text="When its source was last heard about it.")
-    followed = models.BooleanField(
-        default=False, help_text="Someone traded on it: it is refreshed and marked until it is final."
+    listed_at = models.DateTimeField(null=True, blank=True, help_text="The last catalogue walk that showed it as open.")
+    refreshed_at = models.DateTimeField(db_index=True, help_text="When it was last read from its source.")
+    traded = models.BooleanField(
+        default=False, help_text="An agent traded it: it is refreshed, and priced with snapshots, until it is final."
     )
-    asked = models.BooleanField(
-        default=False, help_text="A question stands on it: it is refreshed and resolved, but marked as any other."
+    has_questions = models.BooleanField(
+        default=False, help_text="A question refers to it: it is refreshed until it is final."
     )
     closed_at = models.DateTimeField(null=True, blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
@@ -97,8 +107,7 @@ class Market(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["source", "external_id"], name="one_market_per_source_and_id"),
             models.CheckConstraint(
-                condition=Q(status__in=["active", "closed", "resolved", "cancelled"]),
-                name="market_status_known",
+                condition=Q(status__in=["active", "closed", "resolved", "cancelled"]), name="market_status_known"
             ),
             models.CheckConstraint(
                 condition=(Q(status="resolved") & Q(winning_outcome__isnull=False))
@@ -135,12 +144,12 @@ class Market(models.Model):
 
     @property
     def event_key(self) -> str:
-        """What markets of one event share: the unit by which intervals resample."""
+        """The key shared by the markets of one event, the unit that confidence intervals resample."""
         return f"{self.source}:{self.event_id}" if self.event_id else f"market:{self.pk}"
 
 
 class Outcome(models.Model):
-    """One side of a market: the token behind it, its venue's quote and the price the arena accepts."""
+    """One side of a market: its token, the venue's quote and the last accepted price."""
 
     class PriceSource(models.TextChoices):
         MIDPOINT = "midpoint", "midpoint of the book"
@@ -151,9 +160,9 @@ class Outcome(models.Model):
     market = models.ForeignKey(Market, on_delete=models.CASCADE, related_name="outcomes")
     index = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=300)
-    side = models.CharField(max_length=300, help_text="What a bet calls it: YES, NO, or the outcome's name.")
+    side = models.CharField(max_length=300, help_text="Its name in bets: YES, NO, or the outcome's name.")
     token_id = models.CharField(max_length=120, blank=True)
-    quote = PriceField(null=True, blank=True, help_text="The catalogue's price, as last seen.")
+    quote = PriceField(null=True, blank=True, help_text="The price in the venue's catalogue, as last read.")
     quote_at = models.DateTimeField(null=True, blank=True)
     bid = PriceField(null=True, blank=True)
     ask = PriceField(null=True, blank=True)

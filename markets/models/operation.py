@@ -1,4 +1,4 @@
-"""What ran, what it said, and what needs a person."""
+"""Runs of jobs and commands, and alerts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from django.utils import timezone
 class RunQuerySet(models.QuerySet["Run"]):
     @contextmanager
     def recorded(self, kind: str, at: datetime) -> Iterator[Run]:
-        """A row for one run of `kind` for the instant `at`; the caller fills `summary` and `log`.
+        """Records a run of `kind` for the instant `at`; the caller fills in `summary` and `log`.
 
-        An exception is recorded as a failed run and passed on. Runs of the kind that never ended are failed first.
+        An exception marks the run as failed and propagates. Lost runs of the kind are marked as failed first.
         """
         self.fail_lost(kind, now=timezone.now())
         run = self.create(kind=kind, at=at)
@@ -30,13 +30,15 @@ class RunQuerySet(models.QuerySet["Run"]):
         run.finish(failed=run.status == Run.Status.FAILED, error=run.error)
 
     def fail_lost(self, kind: str, *, now: datetime) -> int:
-        """Fails the runs of `kind` that must have died; one that lives after all still has the last word."""
+        """Marks as failed the runs of `kind` that started longer ago than any run lasts; a live one overwrites that."""
         lost = self.filter(kind=kind, status=Run.Status.RUNNING, started_at__lt=now - Run.LONGEST)
-        return lost.update(status=Run.Status.FAILED, finished_at=now, error="lost: its process never said how it ended")
+        return lost.update(
+            status=Run.Status.FAILED, finished_at=now, error="lost: its process ended without recording a result"
+        )
 
 
 class Run(models.Model):
-    """One invocation of a job or command: its instant, what came of it, and its log."""
+    """One invocation of a job or command: its instant, status, summary and log."""
 
     class Status(models.TextChoices):
         RUNNING = "running"
@@ -45,10 +47,10 @@ class Run(models.Model):
 
     LOG_LINES = 500
     LONGEST = timedelta(hours=6)
-    """No job is let run longer."""
+    """The time limit of every job."""
 
     kind = models.CharField(max_length=40)
-    at = models.DateTimeField(help_text="The instant the run was for.")
+    at = models.DateTimeField(help_text="The instant that the run was for.")
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.RUNNING)
@@ -77,7 +79,7 @@ class Run(models.Model):
 
 class AlertQuerySet(models.QuerySet["Alert"]):
     def raise_once(self, kind: str, subject: str, message: str, at: datetime) -> bool:
-        """Raises an alert unless one of this kind is open for the subject. True if it is new."""
+        """Raises an alert unless one of this kind and subject is open. True if it is new."""
         _, created = self.get_or_create(
             kind=kind, subject=subject, cleared_at=None, defaults={"message": message, "raised_at": at}
         )
@@ -88,7 +90,7 @@ class AlertQuerySet(models.QuerySet["Alert"]):
 
 
 class Alert(models.Model):
-    """Something a person should look at. Open until its cause is gone or it is acknowledged."""
+    """A condition that needs an operator. Open until its cause is gone or it is acknowledged."""
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=200)

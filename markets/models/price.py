@@ -1,4 +1,4 @@
-"""Every price that was looked at, accepted or not, and why."""
+"""Price decisions as they were recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import models
 from django.db.models import Max, Q
 
-from markets.fields import PriceField
+from markets.foundation.fields import PriceField
 from markets.models.market import Outcome
 
 
@@ -17,7 +17,7 @@ class PriceObservationQuerySet(models.QuerySet["PriceObservation"]):
         return self.aggregate(newest=Max("observed_at"))["newest"]
 
     def latest(self, outcomes: Iterable[int], at: datetime) -> dict[int, PriceObservation]:  # type: ignore[override]
-        """The last observation at or before `at` of each outcome id, in one query."""
+        """The last observation at or before `at`, by outcome id."""
         last = (
             self.filter(outcome__in=list(outcomes), observed_at__lte=at)
             .values("outcome")
@@ -30,11 +30,11 @@ class PriceObservationQuerySet(models.QuerySet["PriceObservation"]):
 
 
 class PriceObservation(models.Model):
-    """What the price rule made of an outcome at an instant. Written when the result differs from the last."""
+    """The price decision on an outcome at an instant, recorded if it differs from the one before."""
 
     outcome = models.ForeignKey(Outcome, on_delete=models.CASCADE, related_name="observations")
     observed_at = models.DateTimeField()
-    price = PriceField(null=True, blank=True, help_text="The price the rule arrived at; null if there is none.")
+    price = PriceField(null=True, blank=True, help_text="The decided price; null if there is none.")
     source = models.CharField(max_length=10, choices=Outcome.PriceSource.choices, blank=True)
     stale = models.BooleanField(default=False)
     reason = models.CharField(max_length=300)
@@ -48,8 +48,7 @@ class PriceObservation(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(price__isnull=True) | Q(price__gte=0, price__lte=1),
-                name="observed_price_between_0_and_1",
+                condition=Q(price__isnull=True) | Q(price__gte=0, price__lte=1), name="observed_price_between_0_and_1"
             )
         ]
         indexes = [

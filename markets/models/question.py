@@ -1,4 +1,4 @@
-"""What forecasters are asked: questions with their options, and the sets of them that are frozen day by day."""
+"""Questions with their options, and the daily frozen sets of them that forecasters are asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markets.models.market import Market, Outcome
 from markets.models.universe import Universe
 
 NONE_OF_THESE = "None of these"
-"""The option that makes an exclusive list complete where its venue does not say that it is."""
+"""The option that completes an exclusive list; venues do not state that a list is complete."""
 
 
 class QuestionQuerySet(models.QuerySet["Question"]):
@@ -20,17 +20,17 @@ class QuestionQuerySet(models.QuerySet["Question"]):
         return self.filter(status__in=(Question.Status.OPEN, Question.Status.CLOSED))
 
     def to_resolve(self) -> QuestionQuerySet:
-        """Unresolved ones of which a market has come to its end, or closed."""
-        moved = QuestionOption.objects.filter(question=OuterRef("pk")).exclude(
+        """Unresolved questions with a market that is no longer active."""
+        inactive = QuestionOption.objects.filter(question=OuterRef("pk")).exclude(
             outcome__market__status=Market.Status.ACTIVE
         )
-        return self.unresolved().filter(Exists(moved.filter(outcome__isnull=False)))
+        return self.unresolved().filter(Exists(inactive.filter(outcome__isnull=False)))
 
 
 class Question(models.Model):
-    """One question that reality will answer: a market, or the markets of an event as one list of options.
+    """A question with its options: one market, or the markets of an event as one list.
 
-    The list is part of what it is: an event that gets another market later gives another question.
+    The list identifies the question: when an event gets another market, a new question is made.
     """
 
     class Status(models.TextChoices):
@@ -40,16 +40,20 @@ class Question(models.Model):
         CANCELLED = "cancelled"
 
     source = models.CharField(max_length=20, choices=Market.Source.choices)
-    event_key = models.CharField(max_length=200, db_index=True, help_text="What questions of one event share.")
+    event_key = models.CharField(max_length=200, db_index=True, help_text="Shared by the questions of one event.")
     market = models.ForeignKey(
         Market, null=True, blank=True, on_delete=models.PROTECT, related_name="questions",
-        help_text="The one market it is about; none where it joins the markets of an event.",
+        help_text="Its only market; null where it joins the markets of an event.",
     )  # fmt: skip
-    options_sha256 = models.CharField(max_length=64, help_text="Of the source, the event or market, and the options.")
+    options_sha256 = models.CharField(
+        max_length=64, help_text="Hash of the source, the event or market, and the options."
+    )
     text = models.TextField()
     rules = models.TextField(blank=True)
     category = models.CharField(max_length=120, blank=True, db_index=True)
-    exclusive = models.BooleanField(help_text="Exactly one option happens; else each is a question of its own.")
+    exclusive = models.BooleanField(
+        help_text="Exactly one option happens; otherwise each option happens or not on its own."
+    )
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
     closes_at = models.DateTimeField(null=True, blank=True)
     first_asked_at = models.DateTimeField()
@@ -78,14 +82,14 @@ class Question(models.Model):
 
 
 class QuestionOption(models.Model):
-    """One answer to a question, and the side of a market that pays if it happens."""
+    """A possible answer to a question, and the side of a market that pays if it happens."""
 
     question = models.ForeignKey(Question, on_delete=models.CASCADE, related_name="options")
     index = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=300)
     outcome = models.ForeignKey(
         Outcome, null=True, blank=True, on_delete=models.PROTECT, related_name="question_options",
-        help_text="Nothing where no market stands for it, as for none of these.",
+        help_text="Null where no market stands for it, as for \"None of these\".",
     )  # fmt: skip
     happened = models.BooleanField(null=True, blank=True)
 
@@ -101,14 +105,14 @@ class QuestionOption(models.Model):
 
 
 class QuestionSet(models.Model):
-    """The questions of a day under one methodology, frozen at once. Later parts add what had to be asked besides."""
+    """The questions of a day under one methodology, frozen together. Later parts add markets traded meanwhile."""
 
     day = models.DateTimeField(help_text="00:00 UTC of the day.")
     methodology = models.CharField(max_length=20, help_text="The methodology's version.")
     part = models.PositiveSmallIntegerField(default=0)
     universe = models.ForeignKey(
         Universe, null=True, blank=True, on_delete=models.PROTECT, related_name="question_sets",
-        help_text="The week's, on the day of its decisions: its prices are theirs.",
+        help_text="On the day of the week's decisions, the universe whose prices the set uses.",
     )  # fmt: skip
     frozen_at = models.DateTimeField()
     sha256 = models.CharField(max_length=64)
@@ -125,48 +129,48 @@ class QuestionSet(models.Model):
         return f"{self.day:%Y-%m-%d} {self.methodology}" + (f", part {self.part}" if self.part else "")
 
 
-class QuestionSheet(models.Model):
-    """The questions of one request in one arm: the QUESTIONS block of its prompt, byte for byte."""
+class QuestionBatch(models.Model):
+    """The questions of one request in one arm, with the QUESTIONS block of its prompt, byte for byte."""
 
-    question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="sheets")
+    question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="batches")
     arm = models.CharField(max_length=20)
     number = models.PositiveSmallIntegerField()
     block = models.TextField()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["question_set", "arm", "number"], name="one_sheet_per_set_arm_and_number")
+            models.UniqueConstraint(fields=["question_set", "arm", "number"], name="one_batch_per_set_arm_and_number")
         ]
         ordering = ["question_set_id", "number", "arm"]
 
     def __str__(self) -> str:
-        return f"{self.question_set}, sheet {self.number}, {self.arm}"
+        return f"{self.question_set}, batch {self.number}, {self.arm}"
 
     @property
     def entries(self) -> models.QuerySet[QuestionEntry]:
-        """The questions it holds, in their order."""
-        entries = QuestionEntry.objects.filter(question_set=self.question_set_id, sheet=self.number)
+        """The batch's questions, in order."""
+        entries = QuestionEntry.objects.filter(question_set=self.question_set_id, batch=self.number)
         return entries.select_related("question").order_by("position")
 
 
 class QuestionEntry(models.Model):
-    """A question in a set, with its options' prices at the freeze."""
+    """A question in a set, with the prices of its options at the freeze."""
 
     class Reason(models.TextChoices):
-        CHOSEN = "chosen", "by the rule"
-        PLAYED = "played", "an agent bet on it or holds it"
+        SELECTED = "selected", "selected by the rule"
+        TRADED = "traded", "an agent bet on it or holds it"
 
     question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="entries")
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="entries")
     position = models.PositiveIntegerField()
-    sheet = models.PositiveSmallIntegerField(help_text="The number of the sheets that hold it, one in each arm.")
+    batch = models.PositiveSmallIntegerField(help_text="The number of its batch, the same in each arm.")
     reason = models.CharField(max_length=10, choices=Reason.choices)
     prices: Any = models.JSONField(
-        help_text="Option to its `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`."
+        help_text="Option to `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`."
     )
-    twin = models.ForeignKey(
+    duplicate = models.ForeignKey(
         Question, null=True, blank=True, on_delete=models.PROTECT, related_name="+",
-        help_text="The same question at the other venue, which is not asked besides.",
+        help_text="The same question at the other venue, which is not asked.",
     )  # fmt: skip
 
     class Meta:

@@ -1,4 +1,4 @@
-"""The frozen list of markets and prices that every agent of a run sees."""
+"""Weekly universes: the frozen markets and prices that every agent of a run sees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from markets.models.market import Market
 
 
 class Universe(models.Model):
-    """One week's markets under one methodology, frozen by the week's first run. `sha256` is of its entries."""
+    """The markets of a week under one methodology, frozen by the week's first run. `sha256` is of the entries."""
 
     week_start = models.DateTimeField()
     methodology = models.CharField(max_length=20, help_text="The methodology's version.")
@@ -29,15 +29,15 @@ class Universe(models.Model):
 
 
 class UniverseEntry(models.Model):
-    """A market in a universe with the frozen price of each side; `bettable` tells list one from list two."""
+    """A market in a universe, with the frozen price of each side."""
 
     universe = models.ForeignKey(Universe, on_delete=models.CASCADE, related_name="entries")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="universe_entries")
     position = models.PositiveIntegerField()
-    bettable = models.BooleanField()
+    bettable = models.BooleanField(help_text="False: listed only because an agent of the run holds it.")
     open = models.BooleanField(help_text="False: closed at the freeze, awaiting resolution.")
     prices = models.JSONField(help_text="Side to decimal string.")
-    sources = models.JSONField(help_text="Side to where its price came from, with `stale` where it was.")
+    sources = models.JSONField(help_text="Side to its price's `source` and whether it was `stale`.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["universe", "market"], name="one_entry_per_universe_and_market")]

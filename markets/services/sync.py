@@ -1,4 +1,4 @@
-"""The catalogue's sync: walks each venue, refreshes what money or a question depends on, upserts in bulk."""
+"""Syncing markets: walks each source's catalogue, looks up tracked markets, upserts them and accepts prices."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -8,35 +8,36 @@ from decimal import ROUND_DOWN, Decimal
 
 from django.db import IntegrityError, transaction
 
-from markets.failpoints import reached
-from markets.http import UpstreamError
+from markets.foundation.bulk import FieldValues, field_values, update_changed
+from markets.foundation.failpoints import failpoint
+from markets.foundation.http import UpstreamError
 from markets.models import Alert, Market, Outcome
 from markets.models.market import NO, YES
 from markets.pricing import PriceRule
-from markets.services.marks import as_price, is_replay, mark_markets
-from markets.services.writing import State, state, write_changes
-from markets.sources.base import Catalogue, MarketRow, OutcomeRow, SkippedRow
+from markets.services.prices import as_price, is_replay, update_prices
+from markets.sources.base import Catalogue, SkippedMarket, VenueMarket, VenueOutcome
 from markets.sources.polymarket import Clob
+from markets.sources.registry import TRADED_SOURCE
 
-UNFOLLOWED_PATIENCE = timedelta(days=30)
-"""How long a closed market that nobody traded is asked about before it is left alone."""
-PATIENCE = 3
-"""Failures in a row after which looking up markets singly is in doubt."""
-VANISHED_AT_MOST = 200
-"""How many markets that fell out of the list are looked up singly in one sync."""
-NAMED_AT_MOST = 200
-"""How many rows that are left out for one reason are named by a sync; of more, only how many."""
+MAX_CLOSED_AGE = timedelta(days=30)
+"""How long a closed market that nothing depends on is looked up."""
+MAX_FAILURES = 3
+"""Consecutive failed lookups, after which one more market decides whether the venue is down."""
+MAX_VANISHED = 200
+"""Markets looked up in one sync because the catalogue no longer lists them."""
+MAX_LOGGED_SKIPS = 200
+"""Skipped markets that the log names for each reason; of more it gives the number."""
 
-DESCRIPTIVE = (
+DESCRIPTION_FIELDS = (
     "condition_id", "slug", "question", "description", "category", "event_id", "event_title", "event_exclusive",
     "option", "volume", "liquidity", "closes_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
 )  # fmt: skip
-QUOTED = ("quote", "quote_at", "bid", "ask", "token_id")
+QUOTE_FIELDS = ("quote", "quote_at", "bid", "ask", "token_id")
 
 
 @dataclass(slots=True)
 class SyncReport:
-    """What a sync did. `log` names each row left out and each odd thing; `failures` what could not be had."""
+    """The result of a sync: counts, a log of skipped and unusual markets, and failed requests."""
 
     seen: int = 0
     created: int = 0
@@ -46,33 +47,32 @@ class SyncReport:
     replay: bool = False
     log: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    unnamed: Counter[str] = field(default_factory=Counter)
-    """Rows left out beyond those that are named, by reason."""
-    _named: Counter[str] = field(default_factory=Counter)
+    _skips: Counter[str] = field(default_factory=Counter)
+    """Skipped markets by reason."""
 
-    def skip(self, row: SkippedRow) -> None:
+    def skip(self, row: SkippedMarket) -> None:
         self.skipped += 1
-        if self._named[row.reason] == NAMED_AT_MOST:
-            self.unnamed[row.reason] += 1
-            return
-        self._named[row.reason] += 1
-        self.log.append(f"skipped {row.ref}: {row.reason}")
+        self._skips[row.reason] += 1
+        if self._skips[row.reason] <= MAX_LOGGED_SKIPS:
+            self.log.append(f"skipped {row.ref}: {row.reason}")
 
-    def end(self) -> None:
-        """Says in one line each how many rows were left out besides those named."""
-        self.log += [f"skipped {count} more: {reason}" for reason, count in self.unnamed.items()]
-        self.unnamed.clear()
+    def finish(self) -> None:
+        """Logs how many markets were skipped beyond those that the log names."""
+        for reason, count in self._skips.items():
+            if count > MAX_LOGGED_SKIPS:
+                self.log.append(f"skipped {count - MAX_LOGGED_SKIPS} more: {reason}")
+        self._skips.clear()
 
 
 @dataclass(slots=True)
-class _Heard:
-    """One source's rows by external id; `listed` holds those that the open list named, `unusable` those in vain."""
+class _FetchedMarkets:
+    """What one source returned: markets by external id, ids that its catalogue listed, and ids of unusable ones."""
 
     source: str
-    rows: dict[str, MarketRow] = field(default_factory=dict)
+    by_id: dict[str, VenueMarket] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     unusable: set[str] = field(default_factory=set)
-    whole: bool = True
+    walk_complete: bool = True
 
 
 def sync_markets(
@@ -84,263 +84,253 @@ def sync_markets(
     rule: PriceRule,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> SyncReport:
-    """Brings every source up to `at`: its `target` largest open markets, and all that are followed or asked about.
+    """Syncs each source's `target` largest open markets and all of its tracked markets.
 
-    A source that fails is a failure in the report; the others are stored all the same.
+    A source that fails is a failure in the report; the others are stored.
     """
     report = SyncReport(replay=is_replay(at))
     if report.replay:
-        report.log.append("a replay: newer instants are on record, so nothing is taken from the network")
+        report.log.append("a replay: newer instants are recorded, so no service is asked")
         return report
     for catalogue in catalogues:
-        heard = _walk(catalogue, target, report, progress)
-        _refresh(catalogue, heard, at, report)
-        reached("sync.walked")
-        if heard.rows:
-            _store(heard, at, report)
-            reached("sync.stored")
-            _accept_unfollowed(heard, clob=clob, rule=rule, at=at, report=report)
-            reached("sync.priced")
+        fetched = _walk(catalogue, target, report, progress)
+        _refresh(catalogue, fetched, at, report)
+        failpoint("sync.walked")
+        if fetched.by_id:
+            _store(fetched, at, report)
+            failpoint("sync.stored")
+            _accept_quotes(fetched, clob=clob, rule=rule, at=at, report=report)
+            failpoint("sync.priced")
     if not report.seen and not report.failures:
         services = ", ".join(catalogue.service for catalogue in catalogues)
-        report.failures.append(f"{services}: not a single market was given")
-    report.end()
+        report.failures.append(f"{services}: no market was returned")
+    report.finish()
     return report
 
 
 def refresh_markets(
     *, catalogue: Catalogue, markets: Iterable[Market], at: datetime, report: SyncReport
-) -> dict[str, MarketRow]:
-    """Asks the venue about each of its `markets`, stores what it says, and returns the rows by external id."""
-    heard = _Heard(catalogue.source)
-    _ask_singly(catalogue, markets, heard, at, report)
-    if heard.rows:
-        _store(heard, at, report)
-    report.end()
-    return heard.rows
+) -> dict[str, VenueMarket]:
+    """Looks up and stores each of a venue's `markets`; returns them as the venue describes them, by external id."""
+    fetched = _FetchedMarkets(catalogue.source)
+    _look_up(catalogue, markets, fetched, at, report)
+    if fetched.by_id:
+        _store(fetched, at, report)
+    report.finish()
+    return fetched.by_id
 
 
-def _walk(catalogue: Catalogue, target: int, report: SyncReport, progress: Callable[[int, int], None]) -> _Heard:
-    heard = _Heard(catalogue.source)
+def _walk(
+    catalogue: Catalogue, target: int, report: SyncReport, progress: Callable[[int, int], None]
+) -> _FetchedMarkets:
+    fetched = _FetchedMarkets(catalogue.source)
     try:
         for page in catalogue.catalogue():
-            for left_out in page.skipped:
-                report.skip(left_out)
-                heard.unusable.add(left_out.ref)
+            for skipped in page.skipped:
+                report.skip(skipped)
+                fetched.unusable.add(skipped.ref)
             for row in page.rows:
-                if row.external_id in heard.rows:
-                    continue
-                heard.rows[row.external_id] = row
-                heard.listed.add(row.external_id)
+                fetched.by_id.setdefault(row.external_id, row)
+                fetched.listed.add(row.external_id)
             report.seen += len(page.rows) + len(page.skipped)
-            progress(min(len(heard.rows), target), target)
-            if catalogue.by_volume and len(heard.rows) >= target:
+            progress(min(len(fetched.by_id), target), target)
+            if catalogue.by_volume and len(fetched.by_id) >= target:
                 break
     except UpstreamError as error:
-        heard.whole = False
+        fetched.walk_complete = False
         report.failures.append(str(error))
     if not catalogue.by_volume:
-        _keep_largest(heard, target)
-    return heard
+        _keep_largest(fetched, target)
+    return fetched
 
 
-def _keep_largest(heard: _Heard, target: int) -> None:
-    """Leaves the rows of the largest events, whole, until there are `target`, and of markets already on record."""
-    known = Market.objects.filter(source=heard.source).unsettled().values_list("external_id", flat=True)
-    kept = set(known) & heard.rows.keys()
-    events: defaultdict[str, list[MarketRow]] = defaultdict(list)
-    for row in heard.rows.values():
+def _keep_largest(fetched: _FetchedMarkets, target: int) -> None:
+    """Drops all but stored markets and the largest events, taken whole until they have `target` markets."""
+    stored = Market.objects.filter(source=fetched.source).unsettled().values_list("external_id", flat=True)
+    selected = set(stored) & fetched.by_id.keys()
+    events: defaultdict[str, list[VenueMarket]] = defaultdict(list)
+    for row in fetched.by_id.values():
         if not row.closed:
             events[row.event_id or row.external_id].append(row)
     room = target
-    for _, rows in sorted(events.items(), key=lambda one: (-sum(row.volume for row in one[1]), one[0])):
+    for _, event in sorted(events.items(), key=lambda item: (-sum(row.volume for row in item[1]), item[0])):
         if room <= 0:
             break
-        kept |= {row.external_id for row in rows}
-        room -= len(rows)
-    heard.rows = {external_id: row for external_id, row in heard.rows.items() if external_id in kept}
+        selected |= {row.external_id for row in event}
+        room -= len(event)
+    fetched.by_id = {external_id: row for external_id, row in fetched.by_id.items() if external_id in selected}
 
 
-def _refresh(catalogue: Catalogue, heard: _Heard, at: datetime, report: SyncReport) -> None:
-    """Looks up what the walk did not show: awaited markets, closed ones, those that fell out of the list."""
-    ours = Market.objects.filter(source=heard.source).unsettled()
-    wanted = list(ours.awaited())
-    if heard.whole:
-        others = ours.filter(followed=False, asked=False)
-        wanted += others.filter(status=Market.Status.CLOSED, closed_at__gt=at - UNFOLLOWED_PATIENCE)
-        newest = ours.order_by("-listed_at").exclude(listed_at=None).values_list("listed_at", flat=True).first()
+def _refresh(catalogue: Catalogue, fetched: _FetchedMarkets, at: datetime, report: SyncReport) -> None:
+    """Looks up markets that the walk did not show: tracked, recently closed, and no longer listed ones."""
+    unsettled = Market.objects.filter(source=fetched.source).unsettled()
+    wanted = list(unsettled.tracked())
+    if fetched.walk_complete:
+        others = unsettled.filter(traded=False, has_questions=False)
+        wanted += others.filter(status=Market.Status.CLOSED, closed_at__gt=at - MAX_CLOSED_AGE)
+        newest = unsettled.order_by("-listed_at").exclude(listed_at=None).values_list("listed_at", flat=True).first()
         if newest is not None:
-            were_listed = others.filter(status=Market.Status.ACTIVE, listed_at=newest)
-            wanted += [m for m in were_listed if m.external_id not in heard.listed][:VANISHED_AT_MOST]
-    named = heard.rows.keys() | heard.unusable
-    _ask_singly(catalogue, [m for m in wanted if m.external_id not in named], heard, at, report)
+            last_listed = others.filter(status=Market.Status.ACTIVE, listed_at=newest)
+            wanted += [m for m in last_listed if m.external_id not in fetched.listed][:MAX_VANISHED]
+    returned = fetched.by_id.keys() | fetched.unusable
+    _look_up(catalogue, [m for m in wanted if m.external_id not in returned], fetched, at, report)
 
 
-def _ask_singly(
-    catalogue: Catalogue, markets: Iterable[Market], heard: _Heard, at: datetime, report: SyncReport
+def _look_up(
+    catalogue: Catalogue, markets: Iterable[Market], fetched: _FetchedMarkets, at: datetime, report: SyncReport
 ) -> None:
-    waiting, in_a_row = deque(markets), 0
+    waiting, failures = deque(markets), 0
     gone = set(Alert.objects.filter(kind="market-gone", cleared_at=None).values_list("subject", flat=True))
     while waiting:
-        # So many failures are a venue that is down, or as many broken markets side by side: the last of all tells.
-        market = waiting.pop() if in_a_row == PATIENCE else waiting.popleft()
+        # After so many failures the venue is down, or neighbours are broken: the last market of all distinguishes them.
+        market = waiting.pop() if failures == MAX_FAILURES else waiting.popleft()
         try:
             row = catalogue.market(market.external_id)
         except UpstreamError as error:
-            in_a_row += 1
-            if in_a_row > PATIENCE:  # one line for all, not one for each
-                left = f"{len(waiting)} were not asked"
-                report.failures.append(f"{catalogue.service}: gave up on looking up markets singly, {left}")
+            failures += 1
+            if failures > MAX_FAILURES:
+                report.failures.append(f"{catalogue.service}: gave up looking up markets, {len(waiting)} not requested")
                 return
             report.failures.append(str(error))
             continue
-        in_a_row = 0
+        failures = 0
         report.seen += 1
         if row is None:
-            report.log.append(f"market {market.external_id} is gone from its venue")
-            if market.followed or market.asked:
+            report.log.append(f"market {market.external_id} no longer exists at its venue")
+            if market.traded or market.has_questions:
                 Alert.objects.raise_once(
-                    "market-gone", market.external_id, f"Gone from its venue: {market.question}", at
+                    "market-gone", market.external_id, f"No longer exists at its venue: {market.question}", at
                 )
-        elif isinstance(row, SkippedRow):
+        elif isinstance(row, SkippedMarket):
             report.skip(row)
         else:
             if market.external_id in gone:
                 Alert.objects.clear("market-gone", market.external_id, at)
-            heard.rows[row.external_id] = row
+            fetched.by_id[row.external_id] = row
 
 
-def _store(heard: _Heard, at: datetime, report: SyncReport) -> None:
-    """Upserts everything heard in one transaction; a concurrent sync that created a row first is met halfway."""
-    counted = (report.created, report.updated, report.closed, report.skipped, len(report.log))
+def _store(fetched: _FetchedMarkets, at: datetime, report: SyncReport) -> None:
+    """Upserts a source's markets in one transaction, once more if a concurrent sync created one of them first."""
+    before = (report.created, report.updated, report.closed, report.skipped, len(report.log))
     for last_try in (False, True):
         try:
             with transaction.atomic():
-                _upsert(heard, at, report)
+                _upsert(fetched, at, report)
             return
         except IntegrityError:
             if last_try:
                 raise
-            report.created, report.updated, report.closed, report.skipped, lines = counted
+            report.created, report.updated, report.closed, report.skipped, lines = before
             del report.log[lines:]
 
 
-def _upsert(heard: _Heard, at: datetime, report: SyncReport) -> None:
-    known = {
-        market.external_id: market
-        for market in Market.objects.filter(source=heard.source, external_id__in=heard.rows).prefetch_related(
-            "outcomes"
-        )
-    }
-    new: list[Market] = []
-    met: list[Market] = []
+def _upsert(fetched: _FetchedMarkets, at: datetime, report: SyncReport) -> None:
+    stored = Market.objects.filter(source=fetched.source, external_id__in=fetched.by_id).prefetch_related("outcomes")
+    known = {market.external_id: market for market in stored}
+    created: list[Market] = []
+    updated: list[Market] = []
     closing: list[int] = []
-    new_outcomes: list[Outcome] = []
-    met_outcomes: list[Outcome] = []
-    described: dict[int, State] = {}
-    quoted: dict[int, State] = {}
-    for external_id, row in heard.rows.items():
+    created_outcomes: list[Outcome] = []
+    updated_outcomes: list[Outcome] = []
+    market_values: dict[int, FieldValues] = {}
+    outcome_values: dict[int, FieldValues] = {}
+    for external_id, row in fetched.by_id.items():
         market = known.get(external_id)
         if market is None:
             if row.closed:
-                continue  # never seen open: nothing of ours can depend on it
-            market = Market(source=heard.source, external_id=external_id, first_seen_at=at)
-            matched = list(zip(_new_outcomes(market, row), row.outcomes, strict=True))
-            new.append(market)
-            new_outcomes += [outcome for outcome, _ in matched]
+                continue  # never seen open, so nothing depends on it
+            market = Market(source=fetched.source, external_id=external_id, first_seen_at=at)
+            pairs = list(zip(_new_outcomes(market, row), row.outcomes, strict=True))
+            created.append(market)
+            created_outcomes += [outcome for outcome, _ in pairs]
         else:
             if market.is_final:
-                continue  # nothing upstream reopens or changes a settled market
+                continue  # a final market never changes
             try:
-                matched = match_outcomes(list(market.outcomes.all()), row.outcomes)
+                pairs = match_outcomes(list(market.outcomes.all()), row.outcomes)
             except OutcomesChanged as error:
-                report.skip(SkippedRow(external_id, str(error)))
+                report.skip(SkippedMarket(external_id, str(error)))
                 continue
-            met.append(market)
-            met_outcomes += [outcome for outcome, _ in matched]
-            described[market.pk] = state(market, DESCRIPTIVE)
-            quoted |= {outcome.pk: state(outcome, QUOTED) for outcome, _ in matched}
+            updated.append(market)
+            updated_outcomes += [outcome for outcome, _ in pairs]
+            market_values[market.pk] = field_values(market, DESCRIPTION_FIELDS)
+            outcome_values |= {outcome.pk: field_values(outcome, QUOTE_FIELDS) for outcome, _ in pairs}
             if market.status == Market.Status.CLOSED and not row.closed:
-                report.log.append(f"market {external_id} reads open again upstream; it stays closed here")
+                report.log.append(f"market {external_id} is open again at its venue; it stays closed here")
             if market.status == Market.Status.ACTIVE and row.closed:
                 closing.append(market.pk)
-        for outcome, quote in matched:
-            _quote(outcome, quote, at)
-        _describe(market, row, listed=external_id in heard.listed, at=at)
-    # In one order, whatever the venue's: two syncs at once then queue for rows instead of locking each other out.
-    new.sort(key=lambda market: market.external_id)
-    Market.objects.bulk_create(new, batch_size=200)
-    Outcome.objects.bulk_create(new_outcomes, batch_size=500)
-    write_changes(Market, met, described, DESCRIPTIVE)
-    write_changes(Outcome, met_outcomes, quoted, QUOTED)
-    # By compare-and-swap: a settlement that was quicker must not be undone by what was read before it.
+        for outcome, quote in pairs:
+            _set_quote(outcome, quote, at)
+        _set_description(market, row, listed=external_id in fetched.listed, at=at)
+    # In one order whatever the venue's, so that two syncs wait for each other instead of deadlocking.
+    created.sort(key=lambda market: market.external_id)
+    Market.objects.bulk_create(created, batch_size=200)
+    Outcome.objects.bulk_create(created_outcomes, batch_size=500)
+    update_changed(Market, updated, market_values, DESCRIPTION_FIELDS)
+    update_changed(Outcome, updated_outcomes, outcome_values, QUOTE_FIELDS)
+    # Compare-and-swap: a settlement since the market was read must not be undone.
     report.closed += Market.objects.filter(pk__in=closing, status=Market.Status.ACTIVE).update(
         status=Market.Status.CLOSED, closed_at=at
     )
-    report.created += len(new)
-    report.updated += len(met)
+    report.created += len(created)
+    report.updated += len(updated)
 
 
 class OutcomesChanged(ValueError):
-    """A row's outcomes are not those on record."""
+    """The venue's outcomes of a market do not match the stored ones."""
 
 
-def match_outcomes(known: list[Outcome], rows: tuple[OutcomeRow, ...]) -> list[tuple[Outcome, OutcomeRow]]:
-    """Pairs stored outcomes with a row's: by token where both name them, else by index, never by name.
+def match_outcomes(known: list[Outcome], rows: tuple[VenueOutcome, ...]) -> list[tuple[Outcome, VenueOutcome]]:
+    """Pairs stored outcomes with the venue's: by token if all have one, else by index.
 
-    A row without tokens whose names have changed places is refused: nothing tells whether its prices have too.
+    Raises OutcomesChanged if names have changed places and there are no tokens: prices may have moved with them.
     """
     if len(known) != len(rows):
-        raise OutcomesChanged(f"has {len(rows)} outcomes, {len(known)} are on record")
+        raise OutcomesChanged(f"has {len(rows)} outcomes, {len(known)} are stored")
     tokens = {outcome.token_id: outcome for outcome in known if outcome.token_id}
     if len(tokens) == len(known) and all(row.token_id for row in rows):
         if {row.token_id for row in rows} != set(tokens):
-            raise OutcomesChanged("its tokens are not those on record")
+            raise OutcomesChanged("its tokens differ from the stored ones")
         return [(tokens[row.token_id or ""], row) for row in rows]
-    in_order = sorted(known, key=lambda outcome: outcome.index)
-    places = {outcome.name.casefold(): outcome.index for outcome in in_order}
+    ordered = sorted(known, key=lambda outcome: outcome.index)
+    places = {outcome.name.casefold(): outcome.index for outcome in ordered}
     if any(places.get(row.name.casefold(), row.index) != row.index for row in rows):
-        raise OutcomesChanged("its outcomes have changed places, and no tokens tell which is which")
-    return list(zip(in_order, rows, strict=True))
+        raise OutcomesChanged("its outcomes have changed places and have no tokens to identify them")
+    return list(zip(ordered, rows, strict=True))
 
 
 def side_of(name: str, *, binary: bool) -> str:
-    """What a bet calls an outcome: YES or NO on a binary market, else its name."""
+    """The side of an outcome: YES or NO on a binary market, else its name."""
     return {"yes": YES, "no": NO}[name.casefold()] if binary else name
 
 
-def _new_outcomes(market: Market, row: MarketRow) -> list[Outcome]:
+def _new_outcomes(market: Market, row: VenueMarket) -> list[Outcome]:
     binary = sorted(outcome.name.casefold() for outcome in row.outcomes) == ["no", "yes"]
     market.kind = Market.Kind.BINARY if binary else Market.Kind.MULTI
     return [
         Outcome(
-            market=market,
-            index=o.index,
-            name=o.name,
-            side=side_of(o.name, binary=binary),
-            token_id=o.token_id or "",
+            market=market, index=o.index, name=o.name, side=side_of(o.name, binary=binary), token_id=o.token_id or ""
         )
         for o in row.outcomes
     ]
 
 
-def _quote(outcome: Outcome, row: OutcomeRow, at: datetime) -> None:
+def _set_quote(outcome: Outcome, row: VenueOutcome, at: datetime) -> None:
     if row.price is not None:
         outcome.quote, outcome.quote_at = as_price(row.price), at
-    outcome.bid = None if row.bid is None else as_price(row.bid)
-    outcome.ask = None if row.ask is None else as_price(row.ask)
+    outcome.bid, outcome.ask = as_price(row.bid), as_price(row.ask)
     outcome.token_id = outcome.token_id or row.token_id or ""
 
 
-def _describe(market: Market, row: MarketRow, *, listed: bool, at: datetime) -> None:
-    """Takes over what the row says; what it leaves out stays as it was."""
+def _set_description(market: Market, row: VenueMarket, *, listed: bool, at: datetime) -> None:
+    """Copies the venue's description to the market; missing values stay as they were."""
     market.question = row.question
     for name in ("condition_id", "slug", "description", "category", "event_id", "event_title", "option"):
         setattr(market, name, getattr(row, name) or getattr(market, name))
     if row.event_exclusive is not None:
         market.event_exclusive = row.event_exclusive
     cents = Decimal("0.01")
-    # Volume only grows: zero means that the row leaves it out.
+    # Volume never falls: zero means that the row has no volume.
     market.volume = row.volume.quantize(cents, rounding=ROUND_DOWN) or market.volume
     if row.liquidity is not None:
         market.liquidity = row.liquidity.quantize(cents, rounding=ROUND_DOWN)
@@ -352,26 +342,21 @@ def _describe(market: Market, row: MarketRow, *, listed: bool, at: datetime) -> 
         market.listed_at = at
 
 
-def _accept_unfollowed(heard: _Heard, *, clob: Clob, rule: PriceRule, at: datetime, report: SyncReport) -> None:
-    """Accepts the venue's quotes of markets on which no money stands; a jump at Polymarket is put to the CLOB.
+def _accept_quotes(fetched: _FetchedMarkets, *, clob: Clob, rule: PriceRule, at: datetime, report: SyncReport) -> None:
+    """Accepts the catalogue's quotes of untraded markets; a quote that jumped is checked against the CLOB.
 
-    Followed markets are marked by snapshots and freezes alone, so that an agent's value moves at known instants.
+    Traded markets are priced by snapshots and freezes alone, so that an agent's value moves at known instants.
     """
-    markets = list(
-        Market.objects.open()
-        .filter(source=heard.source, external_id__in=list(heard.rows), followed=False)
-        .prefetch_related("outcomes")
-    )
-    doubtful: list[Market] = []
-    plain: list[Market] = []
-    for market in markets:
-        jumped = market.source == Market.Source.POLYMARKET and any(
+    untraded = Market.objects.open().filter(source=fetched.source, external_id__in=list(fetched.by_id), traded=False)
+    jumped: list[Market] = []
+    others: list[Market] = []
+    for market in untraded.prefetch_related("outcomes"):
+        has_jumped = market.source == TRADED_SOURCE and any(
             o.price is not None and o.quote is not None and abs(o.quote - o.price) > rule.gamma_tolerance
             for o in market.outcomes.all()
         )
-        (doubtful if jumped else plain).append(market)
-    mark_markets(plain, rule=rule, at=at, clob=None)
-    if doubtful:
-        marks = mark_markets(doubtful, rule=rule, at=at, clob=clob)
-        report.failures += marks.failures
-        report.log += [f"market {m.external_id} jumped: its price was put to the CLOB" for m in doubtful]
+        (jumped if has_jumped else others).append(market)
+    update_prices(others, rule=rule, at=at, clob=None)
+    if jumped:
+        report.failures += update_prices(jumped, rule=rule, at=at, clob=clob).failures
+        report.log += [f"market {m.external_id}: price jump, checked against the CLOB" for m in jumped]

@@ -1,1 +1,1 @@
-"""Where markets come from: one module per venue, all speaking the shapes of `base`."""
+"""Market data by venue: one package each behind the interface in `base`, listed in `registry`."""

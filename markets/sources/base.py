@@ -1,42 +1,51 @@
-"""The shapes that every market source speaks: validated rows, and why a row was left out.
+"""The interface between a venue and the rest of the arena. To add a venue:
 
-A source turns a venue's answer into `MarketRow`s or `SkippedRow`s and nothing else; what the arena
-makes of them (matching, pricing, settling) is decided in `markets.services`.
+1. Write a package beside `kalshi` with a parser (raw row to `VenueMarket`, or `SkippedMarket` with a reason) and a
+   client that implements `Catalogue`; subclass `CatalogueClient` for an HTTP service. `markets.sources.field_parsers`
+   reads single values. A parser raises nothing, whatever the venue sends.
+2. Name the source in `Market.Source`, in `SOURCES` and the base addresses of `arena_site.conf` and
+   `arena_site.settings`, and in `CATALOGUES` of `markets.sources.registry`.
+3. State in `read_resolution` of `agents.services.resolutions` when a market of the venue is final.
+
+Sync, prices, questions, duplicates and resolution then work without further code. Agents trade the markets of one
+source only (`TRADED_SOURCE` in the registry): its prices are checked against Polymarket's order books.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
+from markets.foundation.http import HttpService, UpstreamError
+
 
 @dataclass(frozen=True, slots=True)
-class OutcomeRow:
-    """One side of a market, in the venue's own order."""
+class VenueOutcome:
+    """One side of a market, in the venue's order."""
 
     index: int
     name: str
     token_id: str | None
     price: Decimal | None
-    """The venue's price exactly as written, or None where it is missing or outside [0, 1]."""
+    """The venue's price, unrounded; None if it is missing or outside [0, 1]."""
     bid: Decimal | None = None
     ask: Decimal | None = None
     basis: str = ""
-    """What the price is (`midpoint`, `trade`, `settlement`), "" where the venue states it and nothing more."""
+    """The kind of price (`midpoint`, `trade`, `settlement`); "" if the venue does not state it."""
 
 
 @dataclass(frozen=True, slots=True)
-class MarketRow:
-    """One market as its venue describes it now. Everything but the first block may be missing."""
+class VenueMarket:
+    """A market as its venue describes it now. Only the first four fields are required."""
 
     external_id: str
     question: str
-    outcomes: tuple[OutcomeRow, ...]
+    outcomes: tuple[VenueOutcome, ...]
     closed: bool
 
     accepts_orders: bool = True
-    """False only where the venue says that orders are refused."""
+    """False only if the venue states that it refuses orders."""
     condition_id: str | None = None
     slug: str = ""
     description: str = ""
@@ -44,18 +53,18 @@ class MarketRow:
     event_id: str | None = None
     event_title: str = ""
     event_exclusive: bool | None = None
-    """The venue says that at most one market of its event ends in Yes; None where it says nothing."""
+    """At most one market of the event resolves to Yes; None if the venue does not state it."""
     option: str = ""
-    """What the market is called within its event (`Argentina`), "" where it stands alone."""
+    """The market's name within its event (`Argentina`); "" if it stands alone."""
     volume: Decimal = Decimal(0)
     liquidity: Decimal | None = None
     closes_at: datetime | None = None
-    """The nominal deadline, which decides nothing."""
+    """The nominal deadline, for display only."""
     closed_at: datetime | None = None
     oracle_status: str | None = None
-    """The word of the oracle or venue on how far the end has come, in lower case, None where it is silent."""
+    """The oracle's or venue's status of the resolution, in lower case; None if there is none."""
     result: str = ""
-    """The venue's own word for how the market ended (`yes`, `no`, `scalar`), "" where it has none or no end yet."""
+    """The venue's result (`yes`, `no`, `scalar`); "" if there is none yet."""
 
     @property
     def is_open(self) -> bool:
@@ -63,42 +72,73 @@ class MarketRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SkippedRow:
-    """A row that could not be used: which one (its id, or its place in the page) and why."""
+class SkippedMarket:
+    """A market that can not be used: its id, or its place in the page, and the reason."""
 
     ref: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CataloguePage:
     """One page of a catalogue; `cursor` is None on the last one."""
 
-    rows: tuple[MarketRow, ...]
-    skipped: tuple[SkippedRow, ...]
+    rows: tuple[VenueMarket, ...]
+    skipped: tuple[SkippedMarket, ...]
     cursor: str | None
+
+    @classmethod
+    def of(cls, parsed: Sequence[VenueMarket | SkippedMarket], cursor: str | None) -> "CataloguePage":
+        rows = tuple(row for row in parsed if isinstance(row, VenueMarket))
+        return cls(rows, tuple(row for row in parsed if isinstance(row, SkippedMarket)), cursor)
 
 
 class Catalogue(Protocol):
-    """What every source can be asked: all that is open, and one market however it stands."""
+    """A venue's client: lists the open markets and looks up single ones."""
 
     source: str
-    """Its name among the sources, and in `Market.source`."""
+    """The source's name, as in `Market.source`."""
     service: str
-    """Its name in failures."""
+    """The service's name in error messages."""
     by_volume: bool
-    """Does the walk show the biggest volume first, so that it may stop early?"""
+    """True if the catalogue is ordered by descending volume, so that reading can stop early."""
 
-    def catalogue(self) -> Iterator[Page]:
-        """Every page of what is open. UpstreamError where the walk fails or does not end."""
+    def catalogue(self) -> Iterator[CataloguePage]:
+        """The pages of all open markets. Raises UpstreamError if a request fails or the pages do not end."""
 
-    def market(self, external_id: str) -> MarketRow | SkippedRow | None:
-        """One market however it stands; None where the venue knows no such id."""
+    def market(self, external_id: str) -> VenueMarket | SkippedMarket | None:
+        """A market of any status; None if the venue has none with this id."""
+
+
+class CatalogueClient(HttpService):
+    """Base of a venue's HTTP client: pages that name the cursor of the next, and lookups that check the id."""
+
+    def follow_cursors(
+        self, page_after: Callable[[str | None], CataloguePage], max_pages: int, first: CataloguePage | None = None
+    ) -> Iterator[CataloguePage]:
+        """The pages up to the one without a cursor. Raises UpstreamError if a cursor repeats or they do not end."""
+        page, seen = first or page_after(None), set[str]()
+        for _ in range(max_pages):
+            yield page
+            if page.cursor is None:
+                return
+            if page.cursor in seen:
+                raise UpstreamError(self.service, f"the catalogue repeats its cursor {page.cursor!r}")
+            seen.add(page.cursor)
+            page = page_after(page.cursor)
+        raise UpstreamError(self.service, f"the catalogue did not end within {max_pages} pages")
+
+    @staticmethod
+    def with_id(external_id: str, row: VenueMarket | SkippedMarket) -> VenueMarket | SkippedMarket:
+        """The row if it has this id or is skipped anyway, else a skipped market."""
+        if isinstance(row, VenueMarket) and row.external_id != external_id:
+            return SkippedMarket(external_id, f"answered with another market, {row.external_id}")
+        return row
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
-    """The top of an order book; a missing side is None."""
+class TopOfBook:
+    """The best bid and ask of an order book; None for an empty side."""
 
     token_id: str
     bid: Decimal | None

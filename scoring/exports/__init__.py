@@ -1,1 +1,1 @@
-"""Everything the arena knows as an archive, and the proof of such an archive from its own rows."""
+"""Archives of the arena's data, and their verification from their own rows."""

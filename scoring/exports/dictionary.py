@@ -1,9 +1,10 @@
-"""What a table of an archive is made of, as data: the writer reads paths, the proof kinds, people meanings."""
+"""Declarations of archive tables and columns, and the data dictionary made from them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+CSV, PARQUET = "csv", "parquet"
+FORMATS = (CSV, PARQUET)
 KINDS = {
     "integer": "whole number",
     "number": "floating point number",
@@ -13,11 +14,13 @@ KINDS = {
     "text": "text; empty where there is none",
     "json": "JSON; empty where there is none",
 }
+UNITS = {"usd": "US dollars", "share": "shares", "price": "US dollars a share", "row": "id", "sha": "SHA-256, hex"}
+"""Units by their abbreviation in a table's declaration."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its name, its kind (of KINDS), what it means, in which unit, and where the row's model has it."""
+class ArchiveColumn:
+    """A column: name, kind (one of KINDS), meaning, unit, and the field path from the row's model."""
 
     name: str
     kind: str
@@ -27,52 +30,47 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table: its columns, and the model its rows come from (app.Model); none where they are made otherwise.
+class ArchiveTable:
+    """A table and the model of its rows (app.Model); no model where `table_rows` computes them.
 
-    chunk : rows that are held at a time, few where rows are large
-    where : what narrows the model's rows
+    batch_size : rows that are held in memory at a time; few where rows are large
     """
 
     name: str
     meaning: str
-    columns: tuple[Column, ...]
+    columns: tuple[ArchiveColumn, ...]
     model: str = ""
     order: tuple[str, ...] = ("pk",)
-    chunk: int = 2_000
-    where: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int = 2_000
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
 
-UNITS = {"usd": "US dollars", "share": "shares", "price": "US dollars a share", "row": "id", "sha": "SHA-256, hex"}
-
-
-def columns(text: str) -> tuple[Column, ...]:
-    """The columns of a listing: `name kind [unit] [path] - meaning` on each line.
+def columns(text: str) -> tuple[ArchiveColumn, ...]:
+    """The columns of a declaration with a line `name kind [unit] [path] - meaning` for each.
 
     Examples
     --------
     >>> columns("cash decimal usd - Cash now.")[0]
-    Column(name='cash', kind='decimal', meaning='Cash now.', unit='US dollars', path='cash')
+    ArchiveColumn(name='cash', kind='decimal', meaning='Cash now.', unit='US dollars', path='cash')
     """
-    return tuple(_column(line) for line in text.strip().splitlines())
+    return tuple(_parse_column(line) for line in text.strip().splitlines())
 
 
-def _column(line: str) -> Column:
-    said, _, meaning = line.strip().partition(" - ")
-    name, kind, *rest = said.split()
+def _parse_column(line: str) -> ArchiveColumn:
+    declaration, _, meaning = line.strip().partition(" - ")
+    name, kind, *rest = declaration.split()
     unit = next((UNITS[word] for word in rest if word in UNITS), "")
     path = next((word for word in rest if word not in UNITS), name)
     if kind not in KINDS or not meaning:
-        raise ValueError(f"{line!r} is no column")
-    return Column(name, kind, meaning, unit, path)
+        raise ValueError(f"{line!r} does not declare a column")
+    return ArchiveColumn(name, kind, meaning, unit, path)
 
 
-def as_json(tables: tuple[Table, ...]) -> list[dict[str, Any]]:
-    """The data dictionary as it lies in an archive."""
+def dictionary_json(tables: tuple[ArchiveTable, ...]) -> list[dict[str, Any]]:
+    """The contents of `dictionary.json`."""
     return [
         {
             "table": table.name,

@@ -1,4 +1,4 @@
-"""The manifest: the hash of every file of an archive, what was selected, and how the chains stood."""
+"""The manifest of an archive: the hash of every file, the selection, and the heads of the hash chains."""
 
 import json
 from collections.abc import Mapping
@@ -6,39 +6,39 @@ from pathlib import Path
 from typing import Any
 
 from agents.records import canonical, sha256
-from scoring.exports.files import file_sha256
+from scoring.exports.checksums import file_sha256
 
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT_VERSION = 1
 
 
-class BadManifest(ValueError):
-    """A manifest that is none, or that somebody changed."""
+class InvalidManifest(ValueError):
+    """The manifest is missing, malformed, of another format version, or has been changed."""
 
 
-def written(contents: Mapping[str, Any]) -> str:
-    """The manifest as it lies in the archive, its own hash over the rest included."""
+def manifest_text(contents: Mapping[str, Any]) -> str:
+    """The text of the manifest file, with its own hash over everything else in it."""
     rest = {name: value for name, value in contents.items() if name != "sha256"}
     return json.dumps({**rest, "sha256": sha256(canonical(rest))}, indent=1, sort_keys=True) + "\n"
 
 
-def read(folder: Path) -> dict[str, Any]:
-    """The manifest of an archive. Raises BadManifest unless it is byte for byte what `written` gives."""
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of an archive. Raises InvalidManifest unless it is byte for byte what `manifest_text` gives."""
     try:
         text = (folder / MANIFEST).read_bytes().decode()
         contents = json.loads(text)
-        genuine = isinstance(contents, dict) and written(contents) == text
+        unchanged = isinstance(contents, dict) and manifest_text(contents) == text
     except (OSError, ValueError, RecursionError) as error:
-        raise BadManifest(f"{MANIFEST}: {error}") from error
-    if not genuine:
-        raise BadManifest(f"{MANIFEST}: its own hash is not that of the rest, or it is not written as manifests are")
-    if contents.get("format") != FORMAT:
-        raise BadManifest(f"{MANIFEST}: format {contents.get('format')}, this reads {FORMAT}")
+        raise InvalidManifest(f"{MANIFEST}: {error}") from error
+    if not unchanged:
+        raise InvalidManifest(f"{MANIFEST}: its hash does not match its contents, or it is not in canonical form")
+    if contents.get("format") != FORMAT_VERSION:
+        raise InvalidManifest(f"{MANIFEST}: format {contents.get('format')}, this program reads {FORMAT_VERSION}")
     return contents
 
 
-def listed(folder: Path, rows: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-    """Hash, size and number of rows (of tables) of every file below a folder."""
+def list_files(folder: Path, rows: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """Hash, size and (for tables) number of rows of every file in a folder, by relative path."""
     return {
         path.relative_to(folder).as_posix(): {
             "sha256": file_sha256(path),

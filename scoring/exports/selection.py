@@ -1,4 +1,4 @@
-"""What goes into an archive: everything, one cohort, or what happened in a window of time."""
+"""The rows of an archive: everything, one cohort, or the events in a window of time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from django.db.models import Q, QuerySet
 from agents.models import Decision, Elicitation, Forecast, Position, Reversal, Settlement, Trade
 from agents.records import instant_text
 from markets.models import QuestionEntry, QuestionSet, Universe, UniverseEntry
-from scoring.exports.dictionary import Table
+from scoring.exports.dictionary import ArchiveTable
 from scoring.models import BrierScore
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Everything, unless a cohort's number or a half-open window [start, end) narrows it."""
+class ExportSelection:
+    """Everything, or narrowed to a cohort (by number), a half-open window [start, end), or both."""
 
     cohort: int | None = None
     start: datetime | None = None
@@ -39,26 +39,25 @@ class Selection:
             "to": self.end and instant_text(self.end),
         }
 
-    def within(self, time: str) -> Q:
-        """Rows whose time lies in the window; all where there is none."""
-        inside = Q()
+    def within(self, time_field: str) -> Q:
+        """A filter for rows whose time is in the window; matches all rows if there is no window."""
+        condition = Q()
         if self.start is not None:
-            inside &= Q(**{f"{time}__gte": self.start})
+            condition &= Q(**{f"{time_field}__gte": self.start})
         if self.end is not None:
-            inside &= Q(**{f"{time}__lt": self.end})
-        return inside
+            condition &= Q(**{f"{time_field}__lt": self.end})
+        return condition
 
-    def rows(self, table: Table) -> QuerySet[Any]:
-        """The rows of a table's model that are selected, in the table's order."""
+    def rows(self, table: ArchiveTable) -> QuerySet[Any]:
+        """The selected rows of a table's model, in the table's order."""
         model: Any = apps.get_model(table.model)
-        rows = model.objects.filter(**table.where).order_by(*table.order)
-        return rows if self.is_whole else rows.filter(self._chosen(table.name))
+        rows = model.objects.order_by(*table.order)
+        return rows if self.is_whole else rows.filter(self._filter(table.name))
 
-    def _chosen(self, name: str) -> Q:
-        if name in EVENTS:
-            time, cohort = EVENTS[name]
-            of_cohort = Q() if self.cohort is None else Q(**{cohort: self.cohort})
-            return self.within(time) & of_cohort
+    def _filter(self, name: str) -> Q:
+        if name in EVENT_TABLES:
+            in_cohort = Q() if self.cohort is None else Q(agent__cohort__number=self.cohort)
+            return self.within(EVENT_TABLES[name]) & in_cohort
         return {
             "cohorts": lambda: Q() if self.cohort is None else Q(number=self.cohort),
             "agents": lambda: Q() if self.cohort is None else Q(cohort__number=self.cohort),
@@ -75,10 +74,10 @@ class Selection:
             "universe_entries": lambda: Q(universe__in=self.universes().values("pk")),
             "markets": self._markets,
             "outcomes": lambda: self._markets("market__"),
-            "prices": lambda: self.within("observed_at") & self._held_outcomes(),
+            "prices": lambda: self.within("observed_at") & self._price_outcomes(),
             "question_sets": lambda: Q(pk__in=self.question_sets().values("pk")),
             "question_entries": lambda: Q(question_set__in=self.question_sets().values("pk")),
-            "question_sheets": lambda: Q(question_set__in=self.question_sets().values("pk")),
+            "question_batches": lambda: Q(question_set__in=self.question_sets().values("pk")),
             "questions": lambda: Q(pk__in=self._entries().values("question")),
             "question_options": lambda: Q(question__in=self._entries().values("question")),
             "elicitations": lambda: Q(pk__in=self.elicitations().values("pk")),
@@ -88,7 +87,7 @@ class Selection:
         }[name]()
 
     def decisions(self) -> QuerySet[Decision]:
-        """A cohort's decisions; those of a window by the instant of their run, or of their universe if they failed."""
+        """Decisions of the cohort; in a window by the time of their run, or of the freeze if they failed."""
         decisions: QuerySet[Decision] = Decision.objects.order_by()
         if self.cohort is not None:
             decisions = decisions.filter(cohort__number=self.cohort)
@@ -96,7 +95,7 @@ class Selection:
         return decisions.filter(self.within("decided_at") | undecided) if self.is_window else decisions
 
     def positions(self) -> QuerySet[Position]:
-        """A cohort's positions; those held at some time of a window."""
+        """Positions of the cohort; of a window those that were open at some time in it."""
         positions = Position.objects.order_by()
         if self.cohort is not None:
             positions = positions.filter(agent__cohort__number=self.cohort)
@@ -107,12 +106,14 @@ class Selection:
         return positions
 
     def universes(self) -> QuerySet[Universe]:
-        """Those that selected decisions saw, and those frozen in a window."""
-        chosen = Q(pk__in=self.decisions().exclude(universe=None).values("universe"))
-        return Universe.objects.order_by().filter(chosen | self.within("frozen_at") if self.is_window else chosen)
+        """Universes of selected decisions, and those frozen in the window."""
+        decided_on = Q(pk__in=self.decisions().exclude(universe=None).values("universe"))
+        return Universe.objects.order_by().filter(
+            decided_on | self.within("frozen_at") if self.is_window else decided_on
+        )
 
     def question_sets(self) -> QuerySet[QuestionSet]:
-        """Those at a cohort's own universes; those frozen or answered in a window, or scored in it."""
+        """Question sets of the cohort's universes; of a window those that were frozen, answered or scored in it."""
         sets = QuestionSet.objects.order_by()
         if self.cohort is not None:
             return sets.filter(universe__in=self.universes().values("pk"))
@@ -120,55 +121,55 @@ class Selection:
         return sets.filter(self.within("frozen_at") | Q(pk__in=answered.values("entry__question_set")))
 
     def elicitations(self) -> QuerySet[Elicitation]:
-        """A cohort's own families at its universes; those of a window by the instant of their run."""
-        tasks: QuerySet[Elicitation] = Elicitation.objects.order_by()
+        """Elicitations of the question sets; in a window by the time of their run, or of the freeze if they failed."""
+        elicitations: QuerySet[Elicitation] = Elicitation.objects.order_by()
         if self.is_whole:
-            return tasks
-        tasks = tasks.filter(sheet__question_set__in=self.question_sets().values("pk"))
-        unmade = Q(made_at=None) & self.within("sheet__question_set__frozen_at")
-        return tasks.filter(self.within("made_at") | unmade) if self.is_window else tasks
+            return elicitations
+        elicitations = elicitations.filter(batch__question_set__in=self.question_sets().values("pk"))
+        unanswered = Q(made_at=None) & self.within("batch__question_set__frozen_at")
+        return elicitations.filter(self.within("made_at") | unanswered) if self.is_window else elicitations
 
     def forecasts(self) -> QuerySet[Forecast]:
-        """Those of selected elicitations, and those whose scores are selected."""
+        """Forecasts of selected elicitations, and those whose scores are selected."""
         scored = Q(pk__in=Forecast.objects.filter(self.within("score__resolved_at")).order_by().values("pk"))
         own = Q(elicitation__in=self.elicitations().values("pk"))
         return Forecast.objects.order_by().filter(own | scored if self.is_window and self.cohort is None else own)
 
     def _forecast_scores(self) -> Q:
-        own = Q(forecast__in=self.forecasts().values("pk"))
-        return own & self.within("resolved_at")
+        return Q(forecast__in=self.forecasts().values("pk")) & self.within("resolved_at")
 
     def _entries(self) -> QuerySet[QuestionEntry]:
         return QuestionEntry.objects.filter(question_set__in=self.question_sets().values("pk")).order_by()
 
     def _markets(self, prefix: str = "") -> Q:
-        """Every market that a selected row speaks of."""
-        named = Q(**{f"{prefix}pk__in": self.positions().values("market")})
+        """Markets that a selected row refers to."""
+        referenced = Q(**{f"{prefix}pk__in": self.positions().values("market")})
         for rows in (
             UniverseEntry.objects.filter(universe__in=self.universes().values("pk")),
-            *(model.objects.filter(self._chosen(name)) for name, model in OF_MARKETS.items()),
+            *(model.objects.filter(self._filter(name)) for name, model in MARKET_EVENT_MODELS.items()),
         ):
-            named |= Q(**{f"{prefix}pk__in": rows.order_by().values("market")})
-        asked = self._entries().values("question__options__outcome__market")
-        return named | Q(**{f"{prefix}pk__in": asked.exclude(question__options__outcome=None)})
+            referenced |= Q(**{f"{prefix}pk__in": rows.order_by().values("market")})
+        of_options = self._entries().exclude(question__options__outcome=None)
+        return referenced | Q(**{f"{prefix}pk__in": of_options.values("question__options__outcome__market")})
 
-    def _held_outcomes(self) -> Q:
-        """Of a cohort, prices of what it held; of a window, all."""
+    def _price_outcomes(self) -> Q:
+        """Prices of the outcomes that the cohort held; of all outcomes if there is no cohort."""
         return Q() if self.cohort is None else Q(outcome__in=self.positions().values("outcome"))
 
 
-EVENTS = {
-    "trades": ("executed_at", "agent__cohort__number"),
-    "settlements": ("settled_at", "agent__cohort__number"),
-    "reversals": ("reversed_at", "agent__cohort__number"),
-    "journal": ("occurred_at", "agent__cohort__number"),
-    "snapshots": ("taken_at", "agent__cohort__number"),
-    "brier_scores": ("resolved_at", "agent__cohort__number"),
+EVENT_TABLES = {
+    "trades": "executed_at",
+    "settlements": "settled_at",
+    "reversals": "reversed_at",
+    "journal": "occurred_at",
+    "snapshots": "taken_at",
+    "brier_scores": "resolved_at",
 }
-"""Tables of what happened at an instant to an agent: the time that places a row, and where its cohort is."""
-OF_MARKETS: dict[str, Any] = {
+"""The time of a row, in the tables of events that concern one agent."""
+MARKET_EVENT_MODELS: dict[str, Any] = {
     "trades": Trade,
     "settlements": Settlement,
     "reversals": Reversal,
     "brier_scores": BrierScore,
 }
+"""The event tables whose rows refer to a market."""

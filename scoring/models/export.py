@@ -1,4 +1,4 @@
-"""Archives that were asked for over the API, and where they are."""
+"""Exports: requested archives, their state and their files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class Export(models.Model):
-    """One archive, asked for by an operator and built by a worker."""
+    """An archive, requested by an operator and built by a worker."""
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -15,8 +15,8 @@ class Export(models.Model):
         COMPLETED = "completed"
         FAILED = "failed"
 
-    selection = models.CharField(max_length=200, help_text="What was asked for, written the one way it can be written.")
-    cohort = models.PositiveIntegerField(null=True, blank=True, help_text="The cohort's number; none for all.")
+    selection = models.CharField(max_length=200, help_text="Canonical text of cohort, window and formats.")
+    cohort = models.PositiveIntegerField(null=True, blank=True, help_text="The cohort's number; null for all cohorts.")
     start = models.DateTimeField(null=True, blank=True)
     end = models.DateTimeField(null=True, blank=True)
     formats = models.CharField(max_length=40, help_text="csv, parquet or both with a comma.")
@@ -39,7 +39,7 @@ class Export(models.Model):
             ),
             models.CheckConstraint(
                 condition=~Q(status="completed") | (Q(rows__isnull=False, bytes__isnull=False) & ~Q(sha256="")),
-                name="a_completed_export_has_a_file",
+                name="completed_export_has_file",
             ),
         ]
         ordering = ["-pk"]

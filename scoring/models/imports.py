@@ -1,4 +1,4 @@
-"""Other people's forecasts: collections of files, what was taken from each, and what was not and why."""
+"""Imported forecasts of others: collections, imported files, their forecasts and rejected rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ImportCollection(models.Model):
     slug = models.SlugField(max_length=100, unique=True)
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField()
-    changed_at = models.DateTimeField(help_text="When forecasts were last added; written to while they are.")
+    changed_at = models.DateTimeField(help_text="Time of the last added forecast; its update locks the collection.")
 
     class Meta:
         ordering = ["slug"]
@@ -28,7 +28,7 @@ class ImportCollection(models.Model):
 
 
 class ForecastImport(models.Model):
-    """One reading of one file of forecasts, with the files that explain it."""
+    """The import of one file of forecasts, with the files that explain it."""
 
     collection = models.ForeignKey(ImportCollection, on_delete=models.PROTECT, related_name="imports")
     format = models.CharField(max_length=20)
@@ -36,9 +36,9 @@ class ForecastImport(models.Model):
     sha256 = models.CharField(max_length=64, help_text="Of the file, or of the digests of all files in order.")
     imported_at = models.DateTimeField()
     rows = models.PositiveIntegerField(default=0, help_text="Records in the file.")
-    rejected = models.PositiveIntegerField(default=0, help_text="Records that could not be used.")
-    forecasts = models.PositiveIntegerField(default=0, help_text="Probabilities that were added.")
-    completed = models.BooleanField(default=False, help_text="False while it is under way, or broke off.")
+    rejected = models.PositiveIntegerField(default=0, help_text="Rejected records.")
+    forecasts = models.PositiveIntegerField(default=0, help_text="Probabilities added.")
+    completed = models.BooleanField(default=False, help_text="False while the import runs or after it was interrupted.")
 
     class Meta:
         constraints = [
@@ -57,28 +57,28 @@ class ForecastImport(models.Model):
 
 
 class RejectedRow(models.Model):
-    """A record of an imported file that was not used, and why."""
+    """A record of an imported file that was not used, and the reason."""
 
-    imported = models.ForeignKey(ForecastImport, on_delete=models.PROTECT, related_name="rejections")
-    row = models.PositiveIntegerField(help_text="Its line in the file; in a JSON list its place, from 1.")
-    why = models.TextField()
+    forecast_import = models.ForeignKey(ForecastImport, on_delete=models.PROTECT, related_name="rejections")
+    row = models.PositiveIntegerField(help_text="Line in the file, or place in a JSON list, from 1.")
+    reason = models.TextField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["imported", "row"], name="one_reason_per_rejected_row")]
-        ordering = ["imported_id", "row"]
+        constraints = [models.UniqueConstraint(fields=["forecast_import", "row"], name="one_reason_per_rejected_row")]
+        ordering = ["forecast_import_id", "row"]
 
     def __str__(self) -> str:
-        return f"row {self.row}: {self.why}"
+        return f"row {self.row}: {self.reason}"
 
 
 class ImportedQuestion(models.Model):
-    """What the files say of a question besides forecasts."""
+    """The description of a question in the imported files."""
 
     collection = models.ForeignKey(ImportCollection, on_delete=models.PROTECT, related_name="questions")
     question = models.CharField(max_length=QUESTION_LENGTH)
     title = models.TextField(blank=True)
     options: Any = models.JSONField(default=list, blank=True)
-    happened: Any = models.JSONField(null=True, blank=True, help_text="Options that came true; empty while it is open.")
+    happened: Any = models.JSONField(null=True, blank=True, help_text="Options that happened; null while it is open.")
     category = models.CharField(max_length=200, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
 
@@ -93,16 +93,16 @@ class ImportedQuestion(models.Model):
 
 
 class ImportedForecast(models.Model):
-    """One forecaster's probability of one option of one question, as the file said it."""
+    """One forecaster's probability of one option of one question, as in the file."""
 
     collection = models.ForeignKey(ImportCollection, on_delete=models.PROTECT, related_name="forecasts")
-    imported = models.ForeignKey(ForecastImport, on_delete=models.PROTECT, related_name="probabilities")
+    forecast_import = models.ForeignKey(ForecastImport, on_delete=models.PROTECT, related_name="probabilities")
     row = models.PositiveIntegerField()
     forecaster = models.CharField(max_length=FORECASTER_LENGTH)
     question = models.CharField(max_length=QUESTION_LENGTH)
     option = models.CharField(max_length=OPTION_LENGTH)
     probability = models.FloatField()
-    outcome = models.FloatField(null=True, blank=True, help_text="Empty while the question is open.")
+    outcome = models.FloatField(null=True, blank=True, help_text="Null while the question is open.")
     odds = models.FloatField(null=True, blank=True)
     no_odds = models.FloatField(null=True, blank=True)
     event = models.CharField(max_length=QUESTION_LENGTH, blank=True)
@@ -145,14 +145,14 @@ class ImportedForecast(models.Model):
 
 
 class ImportBoard(models.Model):
-    """What a collection holds and how it ranks, as last computed; no `report` while no question is resolved."""
+    """The leaderboard of a collection as last computed; no `report` while no question is resolved."""
 
     collection = models.OneToOneField(ImportCollection, on_delete=models.PROTECT, related_name="board")
     computed_at = models.DateTimeField()
     report: Any = models.JSONField(null=True, blank=True, encoder=DjangoJSONEncoder)
     forecasters = models.PositiveIntegerField()
-    questions = models.PositiveIntegerField(help_text="With forecasts or described.")
-    open_questions = models.PositiveIntegerField(help_text="With forecasts and without an outcome.")
+    questions = models.PositiveIntegerField(help_text="Questions with forecasts or a description.")
+    open_questions = models.PositiveIntegerField(help_text="Questions with forecasts and without an outcome.")
     probabilities = models.PositiveIntegerField()
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What reality made of portfolios: Brier rows and snapshots."""
+"""Portfolios over time: Brier scores of bets, snapshots, and the totals by family that are derived from them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from agents.models import Agent, Family, Trade
-from markets.fields import CostField, MoneyField
-from markets.models import Market, Universe
+from markets.foundation.fields import MoneyField
+from markets.models import Market
 
 
 class BrierScore(models.Model):
@@ -68,8 +68,8 @@ class Snapshot(models.Model):
 class FamilyTotal(models.Model):
     """What the agents of a family that have a snapshot of an instant are worth together.
 
-    The database itself keeps these with every snapshot that is written (`scoring.rollups`): curves read one row an
-    instant, however many cohorts there are.
+    Derived from snapshots, in the transaction that writes them (`scoring.services.family_totals`): a curve reads one
+    row for an instant, however many cohorts there are.
     """
 
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="totals")
@@ -85,42 +85,3 @@ class FamilyTotal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.family} at {self.taken_at:%Y-%m-%d %H:%M}: {self.total} of {self.agents}"
-
-
-class SnapshotSpan(models.Model):
-    """Since when and until when an agent has snapshots.
-
-    The database itself keeps these with every snapshot that is written (`scoring.rollups`): to look both ends up for
-    every agent there was would take as long as the curves themselves.
-    """
-
-    agent = models.OneToOneField(Agent, on_delete=models.PROTECT, related_name="span", primary_key=True)
-    oldest = models.DateTimeField()
-    newest = models.DateTimeField()
-
-    class Meta:
-        ordering = ["agent_id"]
-
-    def __str__(self) -> str:
-        return f"{self.agent} from {self.oldest:%Y-%m-%d %H:%M} to {self.newest:%Y-%m-%d %H:%M}"
-
-
-class UniverseCost(models.Model):
-    """What the calls of a family took that decided on a universe's markets, all of its agents together.
-
-    The database itself keeps these with every call (`scoring.rollups`): boards of past instants need not add up all the
-    calls there ever were.
-    """
-
-    universe = models.ForeignKey(Universe, on_delete=models.PROTECT, related_name="costs")
-    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="costs")
-    cost_usd = CostField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["universe", "family"], name="one_cost_per_universe_and_family"),
-        ]
-        ordering = ["-universe_id", "family_id"]
-
-    def __str__(self) -> str:
-        return f"{self.family} on universe {self.universe_id}: {self.cost_usd}"

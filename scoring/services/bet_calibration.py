@@ -1,22 +1,21 @@
-"""Are bets calibrated? Of stakes that imply a confidence of 70 %, did 70 % win?"""
+"""Calibration of bets: how often the side won, by the confidence that the stake implies."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from forecast_rank.metrics.calibration import ece, ece_noise_floor, murphy_decomposition, reliability_curve
+from forecast_rank.metrics.panel import from_arrays
 
-from scoring.metrics.calibration import ece, ece_noise_floor, murphy, reliability
-from scoring.metrics.panel import Floats, Panel, from_arrays
+from scoring.constants import MARKET
 from scoring.models import BrierScore
-
-MARKET = "market"
-"""The reference: the prices that the same bets were made at, all families' together."""
 
 
 def bet_calibration(methodology: str = "", known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """By family (and `market`): how many bets resolved, the reliability of confidence in bins, its error, and the
-    parts of the Brier score. `known` is given back while it counts as many bets as there are: scores are written once.
+    """The number of resolved bets, and by family (and `market`) the reliability diagram, its error and Brier parts.
+
+    Returns `known` if it has as many bets: scores never change.
     """
     scores = BrierScore.objects.order_by("pk")
     if methodology:
@@ -36,14 +35,14 @@ def bet_calibration(methodology: str = "", known: Mapping[str, Any] | None = Non
 
 
 def _calibrated(pairs: list[tuple[float, bool]]) -> dict[str, Any]:
-    said, won = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
-    panel = _panel(said, won)
-    curve = reliability(panel)
+    confidence, won = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
+    panel = from_arrays([[[each] for each in confidence]], [[each] for each in won], exclusive=False)
+    curve = reliability_curve(panel)
     return {
         "n": len(pairs),
         "ece": float(ece(panel)[0]),
         "ece_noise_floor": float(ece_noise_floor(panel)[0]),
-        "murphy": {name: float(part[0]) for name, part in murphy(panel)._asdict().items()},
+        "murphy": {name: float(part[0]) for name, part in murphy_decomposition(panel)._asdict().items()},
         "bins": [
             {
                 "from": float(curve.edges[0, place]),
@@ -59,8 +58,3 @@ def _calibrated(pairs: list[tuple[float, bool]]) -> dict[str, Any]:
             if curve.pairs[0, place]
         ],
     }
-
-
-def _panel(said: Floats, won: Floats) -> Panel:
-    """One forecaster who stated each probability of a question of its own."""
-    return from_arrays([[[each] for each in said]], [[each] for each in won], exclusive=False)

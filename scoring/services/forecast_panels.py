@@ -1,7 +1,7 @@
-"""Stored forecasts as panels, the one shape that every metric takes: the families', and the references' beside them.
+"""Panels of stored forecasts, the input of every metric: one of the families, one of the reference forecasters.
 
 A question of a panel is one entry: a question on the day it was asked, at that day's prices. A question asked on
-several days counts once: each of a forecaster's k forecasts of it weighs 1/k. What resamples together is the event.
+several days counts once: each of a forecaster's k forecasts of it weighs 1/k. Resampling is by event.
 """
 
 from collections import Counter, defaultdict
@@ -12,39 +12,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions
 
 from agents.models import Elicitation, Family, Forecast
-from markets.models import Question, QuestionEntry, QuestionOption, QuestionSheet
-from scoring.metrics.panel import ENSEMBLE, MARKET, UNIFORM, Codes, Floats, Panel, Questions
-
-ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED = "ensemble_median", "ensemble_extremised"
-REFERENCES = (MARKET, UNIFORM, ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED)
-EXTREMISING = 1.5
-"""By how much the log odds of the mean are multiplied: what each forecaster knows alone, the mean has watered down."""
+from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption
+from scoring.constants import EXTREMISING, REFERENCES
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which forecasts: of one arm, under a methodology (empty: all), resolved by an instant (none: all)."""
+    """Forecasts of one arm, under a methodology (empty: all), resolved by an instant (None: all)."""
 
     arm: str
     methodology: str = ""
     until: datetime | None = None
 
 
-class Said(NamedTuple):
-    """What one family said on an entry: the forecast's id and a probability for each option, in their order."""
+class FamilyForecast(NamedTuple):
+    """A family's forecast on an entry: its id, and a probability for each option in their order."""
 
     forecast: int
     vector: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class AskedEntry:
-    """A resolved question on the day it was asked: its options, what happened, the prices, and who said what.
+class ResolvedEntry:
+    """A resolved question on the day it was asked, with its prices and forecasts by family.
 
+    happened : 1 for each option that happened, else 0
     quote, odds, no_odds : per option, NaN where there is no such price, or none at which a dollar could be bet
-    apart : what external agents said, which no ensemble takes up
+    external_forecasts : those of external agents, which no ensemble includes
     """
 
     entry: int
@@ -58,12 +55,12 @@ class AskedEntry:
     quote: Floats
     odds: Floats
     no_odds: Floats
-    said: dict[str, Said] = field(default_factory=dict)
-    apart: dict[str, Said] = field(default_factory=dict)
+    forecasts: dict[str, FamilyForecast] = field(default_factory=dict)
+    external_forecasts: dict[str, FamilyForecast] = field(default_factory=dict)
 
 
 class Panels(NamedTuple):
-    """The families' forecasts, the references' on the very same questions, and what the rows are.
+    """The forecasts of families and of references on the same questions, with their primary keys.
 
     forecasts : (F,), ids of the forecasts in `families`
     entries : (Q,), ids of the entries
@@ -76,97 +73,97 @@ class Panels(NamedTuple):
 
 
 def family_slugs(selection: Selection, *, external: bool = False) -> list[str]:
-    """Who stands on the boards of a selection: every active family, and whoever was asked; or those from outside."""
-    return list(on_board(selection).filter(external=external).order_by("pk").values_list("slug", flat=True))
+    """The families on the boards of a selection, by id: external agents or all others."""
+    return list(board_families(selection).filter(external=external).order_by("pk").values_list("slug", flat=True))
 
 
-def on_board(selection: Selection) -> QuerySet[Family]:
-    """Everybody who stands on the boards of a selection."""
-    asked = Elicitation.objects.filter(sheet__arm=selection.arm, family=OuterRef("pk"))
+def board_families(selection: Selection) -> QuerySet[Family]:
+    """Active families, and those that were asked in the selection."""
+    asked = Elicitation.objects.filter(batch__arm=selection.arm, family=OuterRef("pk"))
     if selection.methodology:
         asked = asked.filter(methodology__version=selection.methodology)
     return Family.objects.filter(Q(active=True) | Exists(asked.order_by()))
 
 
-def asked_entries(selection: Selection) -> list[AskedEntry]:
-    """Every resolved question of the selection on each day it was asked in the arm, with what families said."""
-    sheets = QuestionSheet.objects.filter(
-        question_set=OuterRef("question_set"), number=OuterRef("sheet"), arm=selection.arm
+def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
+    """Every resolved question of the selection on each day it was asked in the arm, with its forecasts."""
+    batches = QuestionBatch.objects.filter(
+        question_set=OuterRef("question_set"), number=OuterRef("batch"), arm=selection.arm
     )
-    entries = QuestionEntry.objects.filter(Exists(sheets), question__status=Question.Status.RESOLVED)
+    entries = QuestionEntry.objects.filter(Exists(batches), question__status=Question.Status.RESOLVED)
     if selection.methodology:
         entries = entries.filter(question_set__methodology=selection.methodology)
     if selection.until is not None:
         entries = entries.filter(question__resolved_at__lte=selection.until)
     options = _options(entries.order_by().values("question"))
-    asked = {
-        pk: asked_entry(pk, question, options[question], prices, **about)
+    by_id = {
+        pk: resolved_entry(pk, question, options[question], prices, **about)
         for pk, question, prices, about in _columns(entries)
     }
-    said = Forecast.objects.filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
-    # Where two releases of a family answered the same sheet, the newer one speaks for it.
-    rows = said.order_by("release__effective_from", "release", "pk")
+    forecasts = Forecast.objects.filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
+    # Where two releases of a family answered the same batch, the newer one counts.
+    rows = forecasts.order_by("release__effective_from", "release", "pk")
     columns = ("pk", "entry", "family__slug", "family__external", "probabilities")
     for pk, entry, slug, external, probabilities in rows.values_list(*columns):
-        where = asked[entry].apart if external else asked[entry].said
-        where[slug] = Said(pk, _vector(probabilities, asked[entry].options))
-    return list(asked.values())
+        found = by_id[entry]
+        of_entry = found.external_forecasts if external else found.forecasts
+        of_entry[slug] = FamilyForecast(pk, _vector(probabilities, found.options))
+    return list(by_id.values())
 
 
-def last_words(asked: Iterable[AskedEntry]) -> list[AskedEntry]:
-    """Each question once, with the last that each family said of it: what is fitted takes a question for one item."""
-    last: dict[int, AskedEntry] = {}
-    for entry in asked:
+def last_forecasts(entries: Iterable[ResolvedEntry]) -> list[ResolvedEntry]:
+    """Each question once, with the last forecast of each family: fitted models take a question as one item."""
+    last: dict[int, ResolvedEntry] = {}
+    for entry in entries:
         before = last.get(entry.question)
-        said = (before.said if before else {}) | entry.said
-        apart = (before.apart if before else {}) | entry.apart
-        last[entry.question] = replace(entry, entry=entry.question, said=said, apart=apart)
+        forecasts = (before.forecasts if before else {}) | entry.forecasts
+        external = (before.external_forecasts if before else {}) | entry.external_forecasts
+        last[entry.question] = replace(entry, entry=entry.question, forecasts=forecasts, external_forecasts=external)
     return list(last.values())
 
 
-def panels(asked: Sequence[AskedEntry], families: Sequence[str]) -> Panels:
-    """The panels of these entries; a family that said nothing is in them all the same."""
-    questions = _questions(asked)
-    times = Counter((slug, entry.question) for entry in asked for slug in entry.said)
-    place = {slug: who for who, slug in enumerate(families)}
+def panels(entries: Sequence[ResolvedEntry], families: Sequence[str]) -> Panels:
+    """The panels of these entries, with a row of each family even if it has no forecast."""
+    questions = _questions(entries)
+    times = Counter((slug, entry.question) for entry in entries for slug in entry.forecasts)
+    place = {slug: i for i, slug in enumerate(families)}
     own = [
-        _Row(place[slug], j, said.vector, 1 / times[slug, entry.question], said.forecast)
-        for j, entry in enumerate(asked)
-        for slug, said in sorted(entry.said.items(), key=lambda item: place.get(item[0], -1))
+        _Row(place[slug], j, stated.vector, 1 / times[slug, entry.question], stated.forecast)
+        for j, entry in enumerate(entries)
+        for slug, stated in sorted(entry.forecasts.items(), key=lambda item: place.get(item[0], -1))
         if slug in place
     ]
-    spoken = [(who, j, vector) for j, entry in enumerate(asked) for who, vector in _reference_vectors(entry)]
-    often = Counter((who, asked[j].question) for who, j, _ in spoken)
-    guests = [_Row(who, j, vector, 1 / often[who, asked[j].question]) for who, j, vector in spoken]
+    vectors = [(i, j, vector) for j, entry in enumerate(entries) for i, vector in _reference_vectors(entry)]
+    counts = Counter((i, entries[j].question) for i, j, _ in vectors)
+    references = [_Row(i, j, vector, 1 / counts[i, entries[j].question]) for i, j, vector in vectors]
     return Panels(
-        _panel(families, own, asked, questions),
-        _panel(REFERENCES, guests, asked, questions),
+        _panel(families, own, entries, questions),
+        _panel(REFERENCES, references, entries, questions),
         [row.forecast for row in own],
-        [entry.entry for entry in asked],
+        [entry.entry for entry in entries],
     )
 
 
-def external_panel(asked: Sequence[AskedEntry], externals: Sequence[str]) -> Panel:
-    """What external agents said of the same entries."""
-    outside = [replace(entry, said=entry.apart) for entry in asked]
-    return panels(outside, externals).families
+def external_panel(entries: Sequence[ResolvedEntry], externals: Sequence[str]) -> Panel:
+    """The panel of external agents on the same entries."""
+    return panels([replace(entry, forecasts=entry.external_forecasts) for entry in entries], externals).families
 
 
-def one_by_one(rows: Sequence[tuple[AskedEntry, Floats]]) -> Panel:
-    """A panel of one nameless forecaster with a question of its own for each row: to score forecasts one by one."""
-    asked = [entry for entry, _ in rows]
-    return _panel([""], [_Row(0, j, vector) for j, (_, vector) in enumerate(rows)], asked, _questions(asked))
+def single_forecasts_panel(rows: Sequence[tuple[ResolvedEntry, Floats]]) -> Panel:
+    """A panel of one nameless forecaster with one question per row, for scores of single forecasts."""
+    entries = [entry for entry, _ in rows]
+    return _panel([""], [_Row(0, j, vector) for j, (_, vector) in enumerate(rows)], entries, _questions(entries))
 
 
-def combined(vectors: Sequence[Floats], *, exclusive: bool) -> tuple[Floats, Floats, Floats]:
-    """What a crowd of vectors says: their mean, the median per option, and the mean extremised.
+def ensemble_vectors(vectors: Sequence[Floats], *, exclusive: bool) -> tuple[Floats, Floats, Floats]:
+    """The mean of vectors, their median per option, and the extremised mean.
 
-    The last two are brought to a sum of 1 where options are exclusive; a median of nothing but zeros gives the mean.
+    Where options are exclusive, the last two are divided by their sums; a median of zeros gives the mean.
 
     Examples
     --------
     >>> crowd = [np.array([0.9, 0.1]), np.array([0.6, 0.4]), np.array([0.6, 0.4])]
-    >>> [vector.round(4).tolist() for vector in combined(crowd, exclusive=True)]
+    >>> [vector.round(4).tolist() for vector in ensemble_vectors(crowd, exclusive=True)]
     [[0.7, 0.3], [0.6, 0.4], [0.7809, 0.2191]]
     """
     table = np.stack(vectors)
@@ -189,7 +186,7 @@ class _Row(NamedTuple):
     forecast: int = 0
 
 
-def asked_entry(
+def resolved_entry(
     entry: int,
     question: int,
     options: Sequence[tuple[str, bool | None]],
@@ -199,7 +196,7 @@ def asked_entry(
     category: str = "",
     exclusive: bool = True,
     closed_at: datetime | None = None,
-) -> AskedEntry:
+) -> ResolvedEntry:
     """An entry with its prices in columns: the ask where there is one, else the mid; NaN where no bet can be made."""
     names = [name for name, _ in options]
     quote, ask, no_ask = (
@@ -211,7 +208,7 @@ def asked_entry(
     )
     if exclusive and not np.nansum(quote) > 0:
         quote = np.full(len(names), np.nan)  # nothing can be brought to a sum of 1
-    return AskedEntry(
+    return ResolvedEntry(
         entry=entry,
         question=question,
         event=event,
@@ -256,14 +253,16 @@ def _vector(probabilities: Mapping[str, float], options: Sequence[str]) -> Float
     return np.array([probabilities[name] for name in options], dtype=np.float64)
 
 
-def _reference_vectors(entry: AskedEntry) -> Iterable[tuple[int, Floats]]:
-    """What each reference that has something to say, says, by its place."""
+def _reference_vectors(entry: ResolvedEntry) -> Iterable[tuple[int, Floats]]:
+    """The position in `REFERENCES` and the vector of each reference with a forecast on the entry."""
     if not np.isnan(entry.quote).any():
         yield 0, entry.quote / entry.quote.sum() if entry.exclusive else entry.quote
     size = len(entry.options)
     yield 1, np.full(size, 1 / size if entry.exclusive else 0.5)
-    if entry.said:
-        yield from enumerate(combined([s.vector for s in entry.said.values()], exclusive=entry.exclusive), start=2)
+    if entry.forecasts:
+        yield from enumerate(
+            ensemble_vectors([stated.vector for stated in entry.forecasts.values()], exclusive=entry.exclusive), start=2
+        )
 
 
 def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
@@ -272,28 +271,28 @@ def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
     return np.array(codes, dtype=np.int64), list(place)
 
 
-def _questions(asked: Sequence[AskedEntry]) -> Questions:
-    event, event_names = _codes(entry.event for entry in asked)
-    category, category_names = _codes(entry.category for entry in asked)
+def _questions(entries: Sequence[ResolvedEntry]) -> Questions:
+    event, event_names = _codes(entry.event for entry in entries)
+    category, category_names = _codes(entry.category for entry in entries)
     return Questions(
-        offsets=_offsets([len(entry.options) for entry in asked]),
-        outcome=_joined(entry.happened for entry in asked),
-        exclusive=np.array([entry.exclusive for entry in asked], dtype=bool),
+        offsets=_offsets([len(entry.options) for entry in entries]),
+        outcome=_joined(entry.happened for entry in entries),
+        exclusive=np.array([entry.exclusive for entry in entries], dtype=bool),
         event=event,
         category=category,
-        closed_at=np.array([entry.closed_at for entry in asked], dtype=np.float64),
-        names=[str(entry.entry) for entry in asked],
-        option_names=[name for entry in asked for name in entry.options],
+        closed_at=np.array([entry.closed_at for entry in entries], dtype=np.float64),
+        names=[str(entry.entry) for entry in entries],
+        option_names=[name for entry in entries for name in entry.options],
         event_names=event_names,
         category_names=category_names,
     )
 
 
-def _panel(names: Sequence[str], rows: Sequence[_Row], asked: Sequence[AskedEntry], questions: Questions) -> Panel:
+def _panel(names: Sequence[str], rows: Sequence[_Row], entries: Sequence[ResolvedEntry], questions: Questions) -> Panel:
     """The panel of rows that are in the order of their questions, then their forecasters."""
 
-    def seen(column: Callable[[AskedEntry], Floats]) -> Floats:
-        return _joined(column(asked[row.question]) for row in rows)
+    def seen(column: Callable[[ResolvedEntry], Floats]) -> Floats:
+        return _joined(column(entries[row.question]) for row in rows)
 
     return Panel(
         questions=questions,

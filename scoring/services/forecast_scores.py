@@ -1,28 +1,29 @@
-"""Scoring stated probabilities on questions that resolved: a row for each forecast, once."""
+"""Scores of forecasts on resolved questions, one row each."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 import numpy as np
+from django.db.models import QuerySet
+from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
+from forecast_rank.metrics.skill import market_brier
 
 from agents.models import Forecast
 from markets.models import Question
-from scoring.metrics.panel import Floats
-from scoring.metrics.proper import accuracy, brier, log_score, spherical
-from scoring.metrics.skill import market_brier
 from scoring.models import ForecastScore
-from scoring.services.forecast_panels import AskedEntry, asked_entry, one_by_one
+from scoring.services.forecast_panels import ResolvedEntry, resolved_entry, single_forecasts_panel
 
 BATCH = 1_000
-"""Forecasts that are scored at a time: keeps the memory small after an outage."""
+"""Forecasts scored at a time, which bounds the memory after an outage."""
 
 
 def score_forecasts(*, at: datetime) -> int:
     """Scores every forecast on a question resolved by `at` that has no score yet; returns how many.
 
-    What it needs is on record, so a crash between a question's end and its scores loses nothing.
+    A crash between a question's resolution and its scores loses nothing: the next call finds the unscored forecasts.
     """
-    unscored = Forecast.objects.scored().filter(question__resolved_at__lte=at, score=None)
+    unscored = Forecast.objects.resolved().filter(question__resolved_at__lte=at, score=None)
     ids = list(unscored.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(ids), BATCH):
         _score(ids[start : start + BATCH], at)
@@ -30,45 +31,45 @@ def score_forecasts(*, at: datetime) -> int:
 
 
 def _score(ids: Sequence[int], at: datetime) -> None:
-    # Fetched apart: a dozen families in several arms answer the same entry, and every one of them would bring it along.
-    forecasts = (
-        Forecast.objects.filter(pk__in=ids)
-        .defer("stated", "rationale")
-        .prefetch_related("entry", "question__options")
-        .order_by("pk")
-    )
-    asked_by_entry: dict[int, AskedEntry] = {}
-    rows = []
-    for forecast in forecasts:
+    scores = forecast_scores(Forecast.objects.filter(pk__in=ids), at=at)
+    ForecastScore.objects.bulk_create(scores, ignore_conflicts=True)
+
+
+def forecast_scores(forecasts: QuerySet[Forecast], *, at: datetime) -> list[ForecastScore]:
+    """The scores of forecasts on resolved questions, not stored yet."""
+    # Prefetched, since a join would fetch an entry again with each of its dozens of forecasts.
+    rows = forecasts.defer("stated", "rationale").prefetch_related("entry", "question__options").order_by("pk")
+    entries: dict[int, ResolvedEntry] = {}
+    resolved = []
+    for forecast in rows:
         if forecast.question.status == Question.Status.RESOLVED:
-            if forecast.entry_id not in asked_by_entry:
-                asked_by_entry[forecast.entry_id] = _asked(forecast)
-            rows.append((forecast, asked_by_entry[forecast.entry_id]))
-    panel = one_by_one([(asked, _vector(forecast, asked)) for forecast, asked in rows])
+            if forecast.entry_id not in entries:
+                entries[forecast.entry_id] = _entry(forecast)
+            resolved.append((forecast, entries[forecast.entry_id]))
+    if not resolved:
+        return []
+    panel = single_forecasts_panel([(entry, _vector(forecast, entry)) for forecast, entry in resolved])
     columns = [measure(panel).tolist() for measure in (brier, log_score, spherical, accuracy, market_brier)]
-    ForecastScore.objects.bulk_create(
-        [
-            ForecastScore(
-                forecast=forecast,
-                brier=own,
-                log=log,
-                spherical=ball,
-                accuracy=hit,
-                market_brier=None if np.isnan(market) else market,
-                resolved_at=forecast.question.resolved_at or at,
-                scored_at=at,
-            )
-            for (forecast, _), own, log, ball, hit, market in zip(rows, *columns, strict=True)
-        ],
-        ignore_conflicts=True,
-    )
+    return [
+        ForecastScore(
+            forecast=forecast,
+            brier=brier_value,
+            log=log_value,
+            spherical=spherical_value,
+            accuracy=hit,
+            market_brier=None if np.isnan(market) else market,
+            resolved_at=forecast.question.resolved_at or at,
+            scored_at=at,
+        )
+        for (forecast, _), brier_value, log_value, spherical_value, hit, market in zip(resolved, *columns, strict=True)
+    ]
 
 
-def _asked(forecast: Forecast) -> AskedEntry:
+def _entry(forecast: Forecast) -> ResolvedEntry:
     question = forecast.question
     options = [(option.name, option.happened) for option in question.options.all()]
-    return asked_entry(forecast.entry_id, question.pk, options, forecast.entry.prices, exclusive=question.exclusive)
+    return resolved_entry(forecast.entry_id, question.pk, options, forecast.entry.prices, exclusive=question.exclusive)
 
 
-def _vector(forecast: Forecast, asked: AskedEntry) -> Floats:
-    return np.array([forecast.probabilities[name] for name in asked.options], dtype=np.float64)
+def _vector(forecast: Forecast, entry: ResolvedEntry) -> Floats:
+    return np.array([forecast.probabilities[name] for name in entry.options], dtype=np.float64)

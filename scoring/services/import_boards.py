@@ -1,4 +1,4 @@
-"""Boards of imported forecasts: a collection ranked by the metrics of `rank`, never mixed with the arena's own."""
+"""Leaderboards of imported collections, by the metrics of `rank`; the arena's own leaderboards stay apart."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -8,59 +8,59 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from forecast_rank.ranking.forecasts import read_rows
+from forecast_rank.ranking.report import rank_panel
+from forecast_rank.ranking.settings import Settings
+from forecast_rank.ranking.tabular_files import InputTable
+from forecast_rank.readers.records import SCHEMA, input_table
 
-from scoring.imports.rows import SCHEMA, table_of
 from scoring.models import ImportBoard, ImportCollection, ImportedForecast
-from scoring.ranking.files import Table
-from scoring.ranking.reading import read_rows
-from scoring.ranking.report import rank
-from scoring.ranking.settings import Settings
 
 Progress = Callable[[int, int, str], None]
-_ROWS_AT_ONCE = 50_000
-_LEFT_OUT = ("questions",)
-"""Parts of a report that grow with the questions and that nobody reads off a board."""
+_CHUNK_SIZE = 50_000
+_OMITTED_PARTS = ("questions",)
+"""Parts of a report that grow with the number of questions and are not shown."""
 
 
-def import_board_compute(
+def compute_import_board(
     *, collection: ImportCollection, at: datetime, progress: Progress = lambda done, of, caption: None
 ) -> ImportBoard:
-    """The collection's board over what is resolved in completed imports; empty while nothing is.
+    """The collection's leaderboard over resolved questions of completed imports; no report while there are none.
 
-    Files that contradict each other are settled as rows of one file are: `rejected` counts what lost.
+    Contradictions between files are treated like those between rows of one file, and counted in `rejected`.
     """
-    held = ImportedForecast.objects.filter(collection=collection, imported__completed=True)
-    resolved = held.filter(outcome__isnull=False)
+    forecasts = ImportedForecast.objects.filter(collection=collection, forecast_import__completed=True)
+    resolved = forecasts.filter(outcome__isnull=False)
     report = None
     if resolved.exists():
         settings = Settings()
         reading = read_rows(_table(resolved), fractional_outcomes=True)
-        report = {"settings": asdict(settings), **rank(reading.panel, settings, progress)}
+        report = {"settings": asdict(settings), **rank_panel(reading.panel, settings, progress)}
         report["data"] |= {
             "rows": reading.rows,
             "rejected": len(reading.rejected),
             "superseded": reading.superseded,
         }
-        for part in _LEFT_OUT:
+        for part in _OMITTED_PARTS:
             report.pop(part, None)
-    asked = held.values("question").distinct()
+    questions = forecasts.values("question").distinct()
     values = {
         "computed_at": at,
         "report": report,
-        "forecasters": held.values("forecaster").distinct().count(),
-        "questions": asked.count() + collection.questions.exclude(question__in=asked).count(),
-        "open_questions": asked.filter(outcome__isnull=True).count(),
-        "probabilities": held.count(),
+        "forecasters": forecasts.values("forecaster").distinct().count(),
+        "questions": questions.count() + collection.questions.exclude(question__in=questions).count(),
+        "open_questions": questions.filter(outcome__isnull=True).count(),
+        "probabilities": forecasts.count(),
     }
     return ImportBoard.objects.update_or_create(collection=collection, defaults=values)[0]
 
 
-def _table(forecasts: Any) -> Table:
-    """The rows as columns, read in slices; a row's line is its primary key."""
-    rows = forecasts.order_by("pk").values_list("pk", *SCHEMA).iterator(chunk_size=_ROWS_AT_ONCE)
+def _table(forecasts: Any) -> InputTable:
+    """The forecasts as an input table, whose line numbers are primary keys."""
+    rows = forecasts.order_by("pk").values_list("pk", *SCHEMA).iterator(chunk_size=_CHUNK_SIZE)
     frames: list[pl.DataFrame] = []
     keys: list[np.ndarray] = []
-    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+    while chunk := list(islice(rows, _CHUNK_SIZE)):
         key, *columns = zip(*chunk, strict=True)
         frames.append(
             pl.DataFrame(
@@ -69,11 +69,11 @@ def _table(forecasts: Any) -> Table:
             )
         )
         keys.append(np.array(key, dtype=np.int64))
-    return table_of(frames, np.concatenate(keys))
+    return input_table(frames, np.concatenate(keys))
 
 
 def _cell(value: Any) -> Any:
-    """A value of a column as the long form has it: no empty names, times in seconds, flags as 0 and 1."""
+    """A value as `forecast_rank` takes it: null for empty names, seconds for times, 0 and 1 for booleans."""
     if isinstance(value, datetime):
         return value.timestamp()
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Storing other people's forecasts: each file once, each row checked by the scoring suite, in short transactions."""
+"""Imports of others' forecasts: each file once, each row checked by `forecast_rank`, in short transactions."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 from django.utils.text import slugify
+from forecast_rank.metrics.panel import Codes
+from forecast_rank.ranking.forecasts import usable_rows
+from forecast_rank.ranking.tabular_files import InputTable, UnreadableFile
+from forecast_rank.readers.formats import empty_column_warnings
+from forecast_rank.readers.records import ImportSource, ParsedFile
 
-from scoring.imports.rows import Part, Reading
-from scoring.metrics.panel import Codes
 from scoring.models import (
     ForecastImport,
     ImportCollection,
@@ -22,13 +25,11 @@ from scoring.models import (
     RejectedRow,
 )
 from scoring.models.imports import FORECASTER_LENGTH, OPTION_LENGTH, QUESTION_LENGTH
-from scoring.ranking.files import Table, UnreadableFile
-from scoring.ranking.reading import usable
 
 Progress = Callable[[int, int], None]
 
 BATCH = 2_000
-"""Rows written in one transaction: on SQLite nobody else writes meanwhile."""
+"""Rows written in one transaction, which on SQLite blocks all other writers."""
 _YEAR_1, _YEAR_9999 = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
 _LENGTHS = {
     "forecaster": FORECASTER_LENGTH,
@@ -40,65 +41,67 @@ _LENGTHS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """What an import came to; `unchanged` if its contents were there before."""
+class ImportResult:
+    """An import, whether its contents were in the collection before, and warnings about its file."""
 
-    imported: ForecastImport
+    forecast_import: ForecastImport
     unchanged: bool
+    warnings: tuple[str, ...] = ()
 
 
-def collection_of(*, name: str, at: datetime) -> ImportCollection:
-    """The collection of this name, founded if there is none. Raises ValueError for a name without a letter or digit."""
+def get_or_create_collection(*, name: str, at: datetime) -> ImportCollection:
+    """The collection of this name. Raises ValueError for a name without a letter or digit."""
     slug = slugify(name)[:100].strip("-")
     if not slug:
-        raise ValueError(f"{name!r} holds no letter or digit that could stand in an address")
+        raise ValueError(f"{name!r} has no letter or digit that a URL could use")
     values = {"name": name[:200], "created_at": at, "changed_at": at}
     return ImportCollection.objects.get_or_create(slug=slug, defaults=values)[0]
 
 
-def collection_drop_empty(*, collection: ImportCollection) -> None:
-    """Takes back a collection that nothing was ever imported into."""
+def delete_if_empty(*, collection: ImportCollection) -> None:
+    """Deletes a collection without imports."""
     ImportCollection.objects.filter(pk=collection.pk, imports__isnull=True).delete()
 
 
-def part_import(
+def import_source(
     *,
     collection: ImportCollection,
     format: str,
-    part: Part,
+    source: ImportSource,
     at: datetime,
     fractional_outcomes: bool = False,
     progress: Progress = lambda done, of: None,
-) -> Imported:
-    """Stores what a part holds, unless the same contents are in the collection. One that broke off is completed.
+) -> ImportResult:
+    """Stores the forecasts of a source, unless the collection has them already; completes an interrupted import.
 
-    Raises UnreadableFile where a file as a whole can not be used.
+    Raises UnreadableFile for a file that can not be used at all.
     """
-    files = [_described(file) for file in part.files]
+    files = [_file_record(file) for file in source.files]
     digests = [file["sha256"] for file in files]
     sha256 = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     contents = {"collection": collection, "format": format, "sha256": sha256}
     known = ForecastImport.objects.filter(**contents).first()
     if known is not None and known.completed:
-        return Imported(known, unchanged=True)
-    reading = part.read()
-    _refuse_unstorable(reading.table)
-    fractional = fractional_outcomes or part.fractional_outcomes
-    good, rejected = usable(reading.table, fractional_outcomes=fractional)
-    imported, _ = ForecastImport.objects.get_or_create(**contents, defaults={"files": files, "imported_at": at})
-    _reject(imported, [(item.line, item.why) for item in reading.unread])
-    _reject(imported, [(item.row, item.why) for item in rejected])
-    _describe(collection, reading)
-    _store(imported, reading.table, np.flatnonzero(good), at, progress)
-    imported.rows = reading.records
-    imported.rejected = imported.rejections.count()
-    imported.forecasts = imported.probabilities.count()
-    imported.completed = True
-    imported.save(update_fields=["rows", "rejected", "forecasts", "completed"])
-    return Imported(imported, unchanged=False)
+        return ImportResult(known, unchanged=True)
+    reading = source.read()
+    warnings = empty_column_warnings(format, reading)
+    _reject_unstorable(reading.table)
+    fractional = fractional_outcomes or source.fractional_outcomes
+    good, rejected = usable_rows(reading.table, fractional_outcomes=fractional)
+    forecast_import, _ = ForecastImport.objects.get_or_create(**contents, defaults={"files": files, "imported_at": at})
+    _reject(forecast_import, [(item.line, item.why) for item in reading.unread])
+    _reject(forecast_import, [(item.row, item.why) for item in rejected])
+    _store_questions(collection, reading)
+    _store_forecasts(forecast_import, reading.table, np.flatnonzero(good), at, progress)
+    forecast_import.rows = reading.records
+    forecast_import.rejected = forecast_import.rejections.count()
+    forecast_import.forecasts = forecast_import.probabilities.count()
+    forecast_import.completed = True
+    forecast_import.save(update_fields=["rows", "rejected", "forecasts", "completed"])
+    return ImportResult(forecast_import, unchanged=False, warnings=tuple(warnings))
 
 
-def _described(file: Path) -> dict[str, Any]:
+def _file_record(file: Path) -> dict[str, Any]:
     try:
         with file.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -107,8 +110,8 @@ def _described(file: Path) -> dict[str, Any]:
         raise UnreadableFile(f"{file}: {error.strerror or error}") from error
 
 
-def _refuse_unstorable(table: Table) -> None:
-    """Finds fault with the rows whose names or times no column can keep."""
+def _reject_unstorable(table: InputTable) -> None:
+    """Marks rows as faulty whose names or times do not fit the database columns."""
     for column, times in table.times.items():
         for place in np.flatnonzero((times < _YEAR_1) | (times > _YEAR_9999)).tolist():
             table.faults.setdefault(place, f"{column} lies outside the years 1 to 9999")
@@ -121,16 +124,19 @@ def _refuse_unstorable(table: Table) -> None:
                     table.faults.setdefault(place, why)
 
 
-def _reject(imported: ForecastImport, reasons: Iterable[tuple[int, str]]) -> None:
-    """Keeps the first reason of each row."""
-    rows = (RejectedRow(imported=imported, row=row, why=why.replace("\0", "\ufffd")) for row, why in reasons)
+def _reject(forecast_import: ForecastImport, reasons: Iterable[tuple[int, str]]) -> None:
+    """Stores the first reason for each row."""
+    rows = (
+        RejectedRow(forecast_import=forecast_import, row=row, reason=reason.replace("\0", "\ufffd"))
+        for row, reason in reasons
+    )
     while chunk := list(islice(rows, BATCH)):
         RejectedRow.objects.bulk_create(chunk, ignore_conflicts=True)
 
 
-def _describe(collection: ImportCollection, reading: Reading) -> None:
-    """Keeps what is said of questions; what an earlier file left open a later one may answer."""
-    said = iter(
+def _store_questions(collection: ImportCollection, reading: ParsedFile) -> None:
+    """Stores descriptions of questions; outcomes may come with a later file."""
+    questions = iter(
         [
             ImportedQuestion(
                 collection=collection,
@@ -145,77 +151,84 @@ def _describe(collection: ImportCollection, reading: Reading) -> None:
             if len(item.question) <= QUESTION_LENGTH and "\0" not in item.question
         ]
     )
-    while chunk := list(islice(said, BATCH)):
+    while chunk := list(islice(questions, BATCH)):
         with transaction.atomic():
             ImportedQuestion.objects.bulk_create(chunk, ignore_conflicts=True)
-            answered = {item.question: item.happened for item in chunk if item.happened is not None}
-            still_open = collection.questions.filter(question__in=answered, happened__isnull=True)
+            outcomes = {item.question: item.happened for item in chunk if item.happened is not None}
+            still_open = collection.questions.filter(question__in=outcomes, happened__isnull=True)
             for question in still_open:
-                question.happened = answered[question.question]
+                question.happened = outcomes[question.question]
             ImportedQuestion.objects.bulk_update(still_open, ["happened"])
 
 
-def _store(imported: ForecastImport, table: Table, places: Codes, at: datetime, progress: Progress) -> None:
-    """Writes the rows, whole forecasts at a time: one that the collection has already is refused with its source."""
+def _store_forecasts(
+    forecast_import: ForecastImport, table: InputTable, places: Codes, at: datetime, progress: Progress
+) -> None:
+    """Stores whole forecasts; one that the collection has from another file is rejected with that file's name."""
     lines = table.lines()
     done = 0
     progress(0, len(places))
     for batch in _batches(table, places):
-        forecasts = _forecasts(imported, table, batch, lines)
+        forecasts = _forecasts(forecast_import, table, batch, lines)
         with transaction.atomic():
-            # The write locks the collection on both databases, so that what is looked up stays true.
-            ImportCollection.objects.filter(pk=imported.collection_id).update(changed_at=at)
-            stored = _stored(imported, forecasts)
-            new, refused = [], []
+            # Locks the collection on both databases, so that no other import adds a forecast after the lookup.
+            ImportCollection.objects.filter(pk=forecast_import.collection_id).update(changed_at=at)
+            sources = _sources_of(forecast_import, forecasts)
+            new, duplicates = [], []
             for forecast in forecasts:
-                source = stored.get((forecast.question, forecast.forecaster, forecast.made_at))
+                source = sources.get((forecast.question, forecast.forecaster, forecast.made_at))
                 if source is None:
                     new.append(forecast)
-                elif source != imported.pk:
-                    refused.append((forecast.row, source))
+                elif source != forecast_import.pk:
+                    duplicates.append((forecast.row, source))
             ImportedForecast.objects.bulk_create(new)
-            names = ForecastImport.objects.in_bulk({source for _, source in refused})
-            _reject(imported, [(row, f"{names[source].name} has stated it") for row, source in refused])
+            names = ForecastImport.objects.in_bulk({source for _, source in duplicates})
+            _reject(
+                forecast_import,
+                [(row, f"{names[source].name} has this forecast already") for row, source in duplicates],
+            )
         done += len(batch)
         progress(done, len(places))
 
 
-def _stored(imported: ForecastImport, forecasts: list[ImportedForecast]) -> dict[tuple, int]:
-    """Which of these forecasts the collection holds, and the import that brought each."""
+def _sources_of(forecast_import: ForecastImport, forecasts: list[ImportedForecast]) -> dict[tuple, int]:
+    """The import of each of these forecasts that is in the collection."""
     questions = {forecast.question for forecast in forecasts}
-    held = ImportedForecast.objects.filter(collection_id=imported.collection_id, question__in=questions)
-    keys = held.values_list("question", "forecaster", "made_at", "imported").distinct()
+    existing = ImportedForecast.objects.filter(collection_id=forecast_import.collection_id, question__in=questions)
+    keys = existing.values_list("question", "forecaster", "made_at", "forecast_import").distinct()
     return {(question, forecaster, made_at): source for question, forecaster, made_at, source in keys}
 
 
-def _batches(table: Table, places: Codes) -> Iterator[Codes]:
-    """The places in batches that part no forecast; the options of one keep the order of the file."""
+def _batches(table: InputTable, places: Codes) -> Iterator[Codes]:
+    """Row numbers in batches of whole forecasts, whose options keep the order of the file."""
     question, forecaster = (
         table.names[name].to_physical().fill_null(0).to_numpy()[places] for name in ("question", "forecaster")
     )
     made_at = np.nan_to_num(table.times["made_at"][places], nan=-np.inf)
     order = np.lexsort((made_at, forecaster, question))
     keys = [column[order] for column in (question, forecaster, made_at)]
-    begins = np.flatnonzero(np.any([column[1:] != column[:-1] for column in keys], axis=0)) + 1
+    starts = np.flatnonzero(np.any([column[1:] != column[:-1] for column in keys], axis=0)) + 1
     start = 0
     while start < len(order):
         end = len(order)
         if end - start > BATCH:
-            later = begins[begins > start]
+            later = starts[starts > start]
             within = later[later <= start + BATCH]
             end = int(within[-1] if len(within) else later[0] if len(later) else end)
         yield places[order[start:end]]
         start = end
 
 
-def _forecasts(imported: ForecastImport, table: Table, batch: Codes, lines: Codes) -> list[ImportedForecast]:
+def _forecasts(
+    forecast_import: ForecastImport, table: InputTable, batch: Codes, lines: Codes
+) -> list[ImportedForecast]:
     names = {name: column.gather(batch).to_list() for name, column in table.names.items()}
     numbers = {name: column[batch].tolist() for name, column in table.numbers.items()}
     times = {name: column[batch].tolist() for name, column in table.times.items()}
     return [
         ImportedForecast(
-            collection_id=imported.collection_id,
-            imported=imported,
+            collection_id=forecast_import.collection_id,
+            forecast_import=forecast_import,
             row=int(lines[place]),
             forecaster=names["forecaster"][k],
             question=names["question"][k],

@@ -1,4 +1,4 @@
-"""What is kept for how long: fine detail while it is fresh, one row an hour or a day once it is old."""
+"""Retention: all detail while it is new, one row an hour or a day once it is old."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,22 +8,24 @@ from django.db.models import Exists, Model, OuterRef, Q
 from django.db.models.functions import ExtractHour, ExtractMinute
 
 from cohorts.weeks import next_grid_instant
-from markets.batches import in_batches
+from markets.foundation.bulk import in_batches
 from markets.models import PriceObservation, Run
 from scoring.models import Snapshot
-from scoring.services.snapshots import ended_cohorts
+from scoring.services.snapshots import delete_snapshots, ended_cohorts
 
 DAY = timedelta(days=1)
 FINE, HOURLY = 30 * DAY, 180 * DAY
-"""Snapshots keep their ten-minute grid for the one, one an hour until the other, then one a day."""
+"""Ages of snapshots: the whole ten-minute grid up to the first, one an hour up to the second, then one a day."""
 PRICES_FINE = 180 * DAY
-"""Every price observed is kept so long; older ones as the last of each day."""
+"""The age up to which every observed price is retained; of older ones the last of each day is."""
+INSTANTS = 10
+"""Instants of which snapshots are deleted in one transaction: a moment's lock, so that no writer waits long."""
 RUNS, FAILED_RUNS = 90 * DAY, 365 * DAY
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How many rows of each kind were let go."""
+    """The numbers of deleted rows."""
 
     snapshots: int
     prices: int
@@ -31,7 +33,7 @@ class Pruned:
 
 
 def prune(*, at: datetime) -> Pruned:
-    """Rolls up what is old at `at`. What money, scores and prompts rest on is kept for ever: calls, trades, journal."""
+    """Thins what is old at `at`. The inputs of money, scores and prompts are never deleted: calls, trades, journal."""
     return Pruned(snapshots=prune_snapshots(at=at), prices=prune_prices(at=at), runs=prune_runs(at=at))
 
 
@@ -43,14 +45,19 @@ def prune_snapshots(*, at: datetime) -> int:
         Q(taken_at__lt=at - FINE) & ~Q(minute=0) | Q(taken_at__lt=at - HOURLY) & ~Q(hour=0, minute=0)
     ).filter(Exists(newer))
     closing = {cohort.pk: next_grid_instant(cohort.ended_at) for cohort in ended_cohorts()}
-    rows = in_batches(surplus, "agent__cohort", "taken_at")
-    return sum(
-        _delete(Snapshot, [pk for pk, cohort, taken_at in batch if closing.get(cohort) != taken_at]) for batch in rows
-    )
+    # By instant, since the totals of each instant are summed anew.
+    instants = list(surplus.order_by("taken_at").values_list("taken_at", flat=True).distinct())
+    pruned = 0
+    for start in range(0, len(instants), INSTANTS):
+        rows = surplus.filter(taken_at__in=instants[start : start + INSTANTS])
+        columns = rows.order_by("pk").values_list("pk", "agent__cohort", "taken_at")
+        keys = [pk for pk, cohort, taken_at in columns if closing.get(cohort) != taken_at]
+        pruned += delete_snapshots(keys) if keys else 0
+    return pruned
 
 
 def prune_prices(*, at: datetime) -> int:
-    """Keeps of each outcome and day the last observation, a day at a time; the newest of an outcome is one of them."""
+    """Deletes old prices but the last of each outcome and day, a day at a time."""
     end = (at - PRICES_FINE).replace(hour=0, minute=0, second=0, microsecond=0)
     pruned = 0
     for day in _days_with_prices(until=end):
@@ -65,7 +72,7 @@ def prune_prices(*, at: datetime) -> int:
 
 
 def prune_runs(*, at: datetime) -> int:
-    """Forgets runs of long ago, those that failed later; the newest of each kind and status is always remembered."""
+    """Deletes old runs, failed ones later; the newest of each kind and status stays."""
     newer = Run.objects.filter(kind=OuterRef("kind"), status=OuterRef("status"), pk__gt=OuterRef("pk"))
     failed = Q(status=Run.Status.FAILED)
     old = Run.objects.filter(

@@ -1,13 +1,17 @@
-"""Scoring bets on markets that resolved, and refreshing the boards that show it."""
+"""Scores of bets on resolved markets, and the refresh of the leaderboards that show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.db import transaction
+from django.db.models import Min, QuerySet
+from forecast_rank.metrics.brier import brier_score
+
 from agents.models import Trade
-from markets.failpoints import reached
+from markets.foundation.failpoints import failpoint
 from markets.models import Market
-from scoring.metrics.brier import brier_score
+from markets.services.cache_versions import Scope, mark_history_stale
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.boards import refresh_boards
 from scoring.services.forecast_boards import refresh_forecast_boards
@@ -25,59 +29,67 @@ class ScoreReport:
 def compute_scores(*, at: datetime, afresh: bool = True, forecast_boards: bool = True) -> ScoreReport:
     """Scores every purchase and forecast on what resolved by `at` that has no score yet, then recomputes the boards.
 
-    What it needs is on record, so a crash between a payout and its score loses nothing: the next call finds it. Unless
-    `afresh`, what takes long of the forecast boards is left to the next call; without `forecast_boards`, all of them.
+    A crash between a payout and its score loses nothing: the next call finds the trade without a score. Unless
+    `afresh`, slow fits of the forecast boards are left to a later call; without `forecast_boards`, all of these boards.
     """
     report = ScoreReport(brier_rows=score_trades(at=at), forecasts_scored=score_forecasts(at=at))
-    reached("scores.scored")
+    failpoint("scores.scored")
     report.leaderboards = refresh_boards(at=at)
     if forecast_boards:
         report.leaderboards += refresh_forecast_boards(at=at, afresh=afresh)
-    reached("scores.ranked")
+    failpoint("scores.ranked")
     return report
 
 
-def scores_forget(market: Market, questions: Sequence[int]) -> int:
-    """Takes away what was scored by an end that was reversed, to be scored anew; returns how many rows."""
-    bets, _ = BrierScore.objects.filter(market=market).delete()
-    forecasts, _ = ForecastScore.objects.filter(forecast__question__in=questions).delete()
+def clear_scores(market: Market, questions: Sequence[int]) -> int:
+    """Deletes the scores of an outcome that was reversed, to be scored anew; returns how many rows."""
+    with transaction.atomic():
+        scores = BrierScore.objects.filter(market=market)
+        since = scores.aggregate(first=Min("resolved_at"))["first"]
+        bets, _ = scores.delete()
+        if since is not None:
+            mark_history_stale(Scope.TRADING_HISTORY, since=since)
+        forecasts, _ = ForecastScore.objects.filter(forecast__question__in=questions).delete()
     return bets + forecasts
 
 
 def score_trades(*, at: datetime) -> int:
     """One Brier row for each purchase, sold since or not, on a market that resolved with a winner."""
-    trades = list(
-        Trade.objects.filter(
-            kind=Trade.Kind.BUY,
-            market__status=Market.Status.RESOLVED,
-            market__resolved_at__lte=at,
-            brier_score=None,
-        ).select_related("market")
-    )
+    unscored = scored_trades().filter(market__resolved_at__lte=at, brier_score=None)
+    scores = brier_scores(list(unscored.select_related("market")), at=at)
+    if scores:
+        with transaction.atomic():
+            BrierScore.objects.bulk_create(scores, ignore_conflicts=True, batch_size=500)
+            mark_history_stale(Scope.TRADING_HISTORY, since=min(score.resolved_at for score in scores))
+    return len(scores)
+
+
+def scored_trades() -> QuerySet[Trade]:
+    """The trades that have a score, or are to get one."""
+    return Trade.objects.filter(kind=Trade.Kind.BUY, market__status=Market.Status.RESOLVED)
+
+
+def brier_scores(trades: Sequence[Trade], *, at: datetime) -> list[BrierScore]:
+    """The scores of trades (market loaded), not stored yet."""
     if not trades:
-        return 0
+        return []
     confidence = [trade.implied_confidence or 0.0 for trade in trades]
     price = [float(trade.price) for trade in trades]
     won = [trade.outcome_id == trade.market.winning_outcome_id for trade in trades]
     scores = brier_score(confidence, won)
     market_scores = brier_score(price, won)
-    BrierScore.objects.bulk_create(
-        [
-            BrierScore(
-                trade=trade,
-                agent_id=trade.agent_id,
-                market_id=trade.market_id,
-                probability=confidence[i],
-                outcome=won[i],
-                score=float(scores[i]),
-                market_probability=price[i],
-                market_score=float(market_scores[i]),
-                resolved_at=trade.market.resolved_at or at,
-                scored_at=at,
-            )
-            for i, trade in enumerate(trades)
-        ],
-        ignore_conflicts=True,
-        batch_size=500,
-    )
-    return len(trades)
+    return [
+        BrierScore(
+            trade=trade,
+            agent_id=trade.agent_id,
+            market_id=trade.market_id,
+            probability=confidence[i],
+            outcome=won[i],
+            score=float(scores[i]),
+            market_probability=price[i],
+            market_score=float(market_scores[i]),
+            resolved_at=trade.market.resolved_at or at,
+            scored_at=at,
+        )
+        for i, trade in enumerate(trades)
+    ]

@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
@@ -14,12 +15,14 @@ from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, T
 from agents.models.ledger import marked_value
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
-from markets.failpoints import reached
+from markets.foundation.failpoints import failpoint
 from markets.models import Market
-from markets.services.marks import Marks, is_replay, mark_markets, stored_marks
+from markets.services.cache_versions import Scope, renew_versions
+from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
 from markets.sources.polymarket import Clob
 from scoring.models import Snapshot
 from scoring.services.boards import refresh_boards
+from scoring.services.family_totals import refresh_family_totals
 from scoring.valuations import NO_RECORD, ZERO, Valuation, records
 
 
@@ -53,34 +56,34 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     instant = grid_instant(at)
     report = SnapshotReport(taken_at=instant, replay=is_replay(instant))
     marks = _marks(instant, clob, report)
-    reached("snapshots.marked")
+    failpoint("snapshots.marked")
     agents = list(Agent.objects.filter(cohort__in=Cohort.objects.active(instant)).select_related("cohort__methodology"))
     report.snapshots = _record(agents, instant, marks)
     report.snapshots += _close_out(instant)
-    reached("snapshots.recorded")
+    failpoint("snapshots.recorded")
     if not report.replay:
         refresh_boards(at=instant, afresh=False)
     return report
 
 
-def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> Marks:
+def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResult:
     if report.replay:
-        held = Market.objects.filter(followed=True, positions__in=Position.objects.held_at(instant)).distinct()
-        marks = stored_marks(held.prefetch_related("outcomes"), instant)
+        held = Market.objects.filter(traded=True, positions__in=Position.objects.held_at(instant)).distinct()
+        marks = recorded_prices(held.prefetch_related("outcomes"), instant)
     else:
-        followed = list(Market.objects.followed().prefetch_related("outcomes"))
-        marks = mark_markets(followed, rule=Methodology.objects.current().price_rule, at=instant, clob=clob)
+        followed = list(Market.objects.traded().prefetch_related("outcomes"))
+        marks = update_prices(followed, rule=Methodology.objects.current().price_rule, at=instant, clob=clob)
     held_outcomes = set(Position.objects.held_at(instant).values_list("outcome", flat=True))
     report.fallback_prices = len(marks.stale & held_outcomes)
     report.priced = len(held_outcomes & marks.prices().keys()) - len(
         marks.stale & held_outcomes & marks.prices().keys()
     )
     report.log += marks.failures
-    report.failures += filter(None, [marks.trouble])
+    report.failures += filter(None, [marks.total_failure])
     return marks
 
 
-def _record(agents: Sequence[Agent], instant: datetime, marks: Marks) -> int:
+def _record(agents: Sequence[Agent], instant: datetime, marks: PricingResult) -> int:
     """Snapshots of `agents` at `instant`, but for those who have one; returns how many are new."""
     have = set(
         Snapshot.objects.filter(taken_at=instant, agent__in=[a.pk for a in agents]).values_list("agent_id", flat=True)
@@ -117,8 +120,27 @@ def _record(agents: Sequence[Agent], instant: datetime, marks: Marks) -> int:
                 stale_positions=sum(h.outcome in stale or h.outcome not in prices for h in held),
             )
         )
-    Snapshot.objects.bulk_create(rows, ignore_conflicts=True, batch_size=200)
+    record_snapshots(rows)
     return len(rows)
+
+
+def record_snapshots(rows: Sequence[Snapshot]) -> None:
+    """Stores snapshots with all that is derived from them; one that is there already stays as it is."""
+    with transaction.atomic():
+        renew_versions(Scope.SNAPSHOTS)  # first, since its lock makes writers of snapshots take turns
+        Snapshot.objects.bulk_create(rows, ignore_conflicts=True, batch_size=200)
+        refresh_family_totals({row.taken_at for row in rows})
+
+
+def delete_snapshots(keys: Sequence[int]) -> int:
+    """Deletes snapshots with all that is derived from them; returns how many."""
+    with transaction.atomic():
+        renew_versions(Scope.SNAPSHOTS)
+        rows = Snapshot.objects.filter(pk__in=keys)
+        instants = set(rows.order_by().values_list("taken_at", flat=True))
+        deleted: int = rows.delete()[0]
+        refresh_family_totals(instants)
+    return deleted
 
 
 def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[_Holding]]:
@@ -167,5 +189,5 @@ def _close_out(instant: datetime) -> int:
         closing = next_grid_instant(cohort.ended_at)
         if closing <= instant:
             agents = list(cohort.agents.select_related("cohort__methodology"))
-            taken += _record(agents, closing, Marks())
+            taken += _record(agents, closing, PricingResult())
     return taken

@@ -1,4 +1,4 @@
-"""Families, releases, decisions and the ledger, for the operator."""
+"""Admin of families, releases, decisions and the ledger."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -23,13 +23,13 @@ from tests.factories import (
     ReleaseFactory,
     bet,
 )
-from tests.tampering import lifted
+from tests.guards import guards_removed
 
 pytestmark = pytest.mark.django_db
 HOSTILE = "</pre><script>alert(1)</script>"
 
 
-def shown(client: Client, decision: Decision) -> str:
+def decision_page(client: Client, decision: Decision) -> str:
     page = client.get(reverse("admin:agents_decision_change", args=[decision.pk]))
     assert page.status_code == 200
     return page.content.decode()
@@ -40,7 +40,7 @@ def test_a_decision_shows_its_prompt_calls_instructions_and_trades(admin_client:
     ModelCallFactory(decision=trade.decision, result="malformed", error="no JSON object", content="I think")
     call = ModelCallFactory(decision=trade.decision, portfolio_block='{"cash": "7.77"}')
     InstructionFactory(call=call, reason="bets[0].amount: 20 is below the minimum")
-    page = shown(admin_client, trade.decision)
+    page = decision_page(admin_client, trade.decision)
     assert '<pre class="verbatim">' in page
     assert "{&quot;cash&quot;: &quot;7.77&quot;}" in page
     assert "Will it rain on Sunday?" in page
@@ -50,17 +50,17 @@ def test_a_decision_shows_its_prompt_calls_instructions_and_trades(admin_client:
     assert "0.005000" in page
 
 
-def test_failure_18_what_a_model_or_a_venue_says_is_escaped(admin_client: Client) -> None:
+def test_failure_18_text_of_models_and_venues_is_escaped(admin_client: Client) -> None:
     trade = bet(AgentFactory(), MarketFactory(question=HOSTILE, prices={HOSTILE: "0.5", "Other": "0.5"}), HOSTILE)
     decision = trade.decision
-    with lifted(Decision):
+    with guards_removed(Decision):
         Decision.objects.filter(pk=decision.pk).update(reasoning=HOSTILE, error=HOSTILE)
     call = ModelCallFactory(
         decision=decision, content=HOSTILE, raw_response=HOSTILE, error=HOSTILE, portfolio_block=HOSTILE,
         retry_note=HOSTILE, provider=HOSTILE,
     )  # fmt: skip
     InstructionFactory(call=call, reason=HOSTILE, payload={"side": HOSTILE})
-    pages = [shown(admin_client, decision)]
+    pages = [decision_page(admin_client, decision)]
     pages += [
         admin_client.get(reverse(f"admin:agents_{model}_changelist")).content.decode()
         for model in ("decision", "modelcall", "instruction", "position", "trade", "journalentry")
@@ -70,31 +70,31 @@ def test_failure_18_what_a_model_or_a_venue_says_is_escaped(admin_client: Client
     assert pages[0].count("&lt;script&gt;alert(1)") >= 9
 
 
-def test_a_decision_for_which_nothing_was_sent_says_so(admin_client: Client) -> None:
+def test_decision_without_calls_says_that_nothing_was_sent(admin_client: Client) -> None:
     decision = DecisionFactory(missed=True, universe=None)
-    assert "nothing was sent" in shown(admin_client, decision)
+    assert "nothing was sent" in decision_page(admin_client, decision)
 
 
-def test_a_decision_costs_the_same_queries_however_much_was_said(admin_client: Client) -> None:
+def test_decision_page_takes_the_same_number_of_queries_with_more_rows(admin_client: Client) -> None:
     agent = AgentFactory()
 
-    def grow() -> Decision:
+    def add_decision() -> Decision:
         trade = bet(agent, MarketFactory(), amount="100.00")
         InstructionFactory(call=ModelCallFactory(decision=trade.decision))
         return trade.decision
 
-    def counted(decision: Decision) -> int:
+    def query_count(decision: Decision) -> int:
         with CaptureQueriesContext(connection) as captured:
-            shown(admin_client, decision)
+            decision_page(admin_client, decision)
         return len(captured)
 
-    before = counted(grow())
-    grow()
-    assert counted(grow()) == before
+    before = query_count(add_decision())
+    add_decision()
+    assert query_count(add_decision()) == before
 
 
 def test_a_decision_loads_no_script_or_style_inline(admin_client: Client) -> None:
-    page = shown(admin_client, ModelCallFactory().decision)
+    page = decision_page(admin_client, ModelCallFactory().decision)
     assert "arena/admin.css" in page
     assert ' style="' not in page
 
@@ -124,7 +124,7 @@ def release_form(release: Release, **changed: Any) -> dict[str, Any]:
     }
 
 
-def test_a_release_that_nobody_plays_can_be_corrected(admin_client: Client) -> None:
+def test_unused_release_can_be_changed(admin_client: Client) -> None:
     release = ReleaseFactory()
     path = reverse("admin:agents_release_change", args=[release.pk])
     answer = admin_client.post(path, release_form(release, price_prompt="0.000000071"))
@@ -133,7 +133,7 @@ def test_a_release_that_nobody_plays_can_be_corrected(admin_client: Client) -> N
     assert release.price_prompt == Decimal("0.000000071")
 
 
-def test_a_release_that_an_agent_plays_can_not_be_changed_or_deleted(admin_client: Client) -> None:
+def test_release_of_an_agent_can_not_be_changed_or_deleted(admin_client: Client) -> None:
     release = AgentFactory().release
     for page, posted in (("change", release_form(release, model_id="acme/other")), ("delete", {"post": "yes"})):
         path = reverse(f"admin:agents_release_{page}", args=[release.pk])
@@ -164,37 +164,37 @@ def test_a_family_can_be_renamed_but_keeps_its_slug(admin_client: Client) -> Non
     assert (family.slug, family.display_name, family.active) == (slug, "New name", False)
 
 
-# ── on record ─────────────────────────────────────────────────────────────────────────────────────
+# ── audit log ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_a_family_s_form_changes_is_in_the_audit_log(admin_client: Client) -> None:
+def test_changes_of_a_family_are_in_the_audit_log(admin_client: Client) -> None:
     family = FamilyFactory(display_name="Old name")
     path = reverse("admin:agents_family_change", args=[family.pk])
     posted = {"display_name": "New name", "provider": "Acme", "color": "#abcdef"}
     for _ in range(2):
         assert admin_client.post(path, posted).status_code == 302
     again, first = AuditEntry.objects.all()
-    assert (first.act, first.by, first.result, first.target) == ("change-family", "admin", "done", "New name")
+    assert (first.action, first.by, first.result, first.target) == ("change-family", "admin", "done", "New name")
     assert (first.before["display_name"], first.after["display_name"]) == ("Old name", "New name")
     assert first.path == path
     assert (again.result, again.before) == ("unchanged", again.after)
     assert timezone.now() - first.at < timedelta(minutes=1)
 
 
-def test_a_release_s_forms_are_in_the_audit_log_from_its_first_to_its_end(admin_client: Client) -> None:
+def test_adding_changing_and_deleting_a_release_is_in_the_audit_log(admin_client: Client) -> None:
     release = ReleaseFactory.build(family=FamilyFactory(), model_id="acme/newer", effective_from=timezone.now())
     assert admin_client.post(reverse("admin:agents_release_add"), release_form(release)).status_code == 302
     made = Release.objects.get(model_id="acme/newer")
     for page, posted in (("change", release_form(release, price_prompt="0.000000071")), ("delete", {"post": "yes"})):
         assert admin_client.post(reverse(f"admin:agents_release_{page}", args=[made.pk]), posted).status_code == 302
     added, changed, deleted = AuditEntry.objects.order_by("pk")
-    assert [entry.act for entry in (added, changed, deleted)] == ["add-release", "change-release", "delete-release"]
+    assert [entry.action for entry in (added, changed, deleted)] == ["add-release", "change-release", "delete-release"]
     assert (added.before, deleted.after) == ({}, {})
     assert added.after == changed.before
     assert (changed.after, Decimal(changed.after["price_prompt"])) == (deleted.before, Decimal("0.000000071"))
 
 
-def test_a_form_that_is_refused_changes_nothing_and_enters_nothing(admin_client: Client) -> None:
+def test_invalid_form_changes_nothing_and_adds_no_audit_entry(admin_client: Client) -> None:
     family = FamilyFactory()
     path = reverse("admin:agents_family_change", args=[family.pk])
     assert admin_client.post(path, {"display_name": "", "provider": "Acme", "color": "red"}).status_code == 200

@@ -1,16 +1,14 @@
 import json
 from dataclasses import asdict
 from decimal import Decimal
-from pathlib import Path
 from time import process_time
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.answers import MAX_CHARACTERS, Answer, Bet, Malformed, Sell, parse_answer, read_object
-
-CAPTURED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+from agents.answers import MAX_CHARACTERS, Answer, Bet, Malformed, Sell, extract_object, parse_answer
+from tests.captured import CAPTURED
 
 HOLD = '{"action": "HOLD"}'
 ONE_BET = '{"market_id": "7", "side": "YES", "amount": 500}'
@@ -260,12 +258,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "answer"), ACCEPTED)
-def test_certain_meaning_is_accepted(text, answer):
+def test_unambiguous_answer_is_accepted(text, answer):
     assert parse_answer(text) == answer
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED)
-def test_doubtful_answer_is_refused_with_its_reason(text, reason):
+def test_ambiguous_answer_is_refused_with_its_reason(text, reason):
     with pytest.raises(Malformed) as refusal:
         parse_answer(text)
     assert reason in refusal.value.reason
@@ -274,19 +272,19 @@ def test_doubtful_answer_is_refused_with_its_reason(text, reason):
     assert len(refusal.value.reason) < 150
 
 
-def test_amount_keeps_the_places_it_was_written_with():
+def test_amount_keeps_its_decimal_places():
     assert str(parse_answer(betting("500.10")).bets[0].amount) == "500.10"
 
 
 def test_object_keeps_integers_and_exact_fractions_apart():
-    read = read_object('{"a": 1, "b": 0.30, "c": "0.3"}')
+    read = extract_object('{"a": 1, "b": 0.30, "c": "0.3"}')
     assert read == {"a": 1, "b": Decimal("0.30"), "c": "0.3"}
     assert [type(value) for value in read.values()] == [int, Decimal, str]
 
 
 def test_object_of_any_shape_can_be_read():
     said = '{"forecasts": [{"question_id": "88"}]}'
-    assert read_object(f"Here: {said}") == json.loads(said)
+    assert extract_object(f"Here: {said}") == json.loads(said)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +292,7 @@ def test_object_of_any_shape_can_be_read():
     ["{", "[", "[[", '{"', "{a}", '{"a":', '["', "[1,", '",[",', '{"\\', "{,", " "]
     + ["<think>", "</think>", "{</think>"],
 )
-def test_a_megabyte_of_one_piece_is_refused_at_once(piece):
+def test_a_megabyte_of_repeated_text_is_refused_fast(piece):
     began = process_time()
     with pytest.raises(Malformed):
         parse_answer(piece * (MAX_CHARACTERS // len(piece)))
@@ -333,13 +331,13 @@ def as_json(answer, **style):
 
 
 @given(answers, st.booleans(), st.sampled_from([None, 2]), thinking, prose, fences, prose)
-def test_any_answer_survives_its_wrapping(answer, ascii_only, indent, thought, before, fence, after):
+def test_answer_is_found_in_any_wrapping(answer, ascii_only, indent, thought, before, fence, after):
     fenced = fence.format(as_json(answer, ensure_ascii=ascii_only, indent=indent))
     assert parse_answer(f"{thought}{before}{fenced}{after}") == answer
 
 
 @given(answers, st.data())
-def test_an_answer_broken_off_is_never_an_answer(answer, data):
+def test_truncated_answer_is_malformed(answer, data):
     text = as_json(answer, ensure_ascii=False)
     with pytest.raises(Malformed):
         parse_answer(text[: data.draw(st.integers(0, len(text) - 1))])
@@ -372,8 +370,8 @@ def captured_texts():
             yield choice.get("message", {}).get("content")
 
 
-@pytest.mark.skipif(not CAPTURED.is_dir(), reason=f"CAPTURED MODEL ANSWERS ARE MISSING: no folder {CAPTURED}")
-def test_captured_model_answers_are_read_or_refused_as_malformed():
+@pytest.mark.captured
+def test_captured_model_answers_are_parsed_or_malformed():
     texts = [text for text in captured_texts() if isinstance(text, str)]
     assert len(texts) > 1_000
     read = 0

@@ -1,4 +1,4 @@
-"""Rows of families, decisions and the ledger as readers get them."""
+"""REST API of families, decisions and the ledger."""
 
 import hashlib
 from datetime import timedelta
@@ -27,7 +27,7 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 
 
-def found(client: Client, name: str, **query: object) -> list[int]:
+def ids(client: Client, name: str, **query: object) -> list[int]:
     return [row["id"] for row in client.get(f"/api/v1/{name}/", query).json()["results"]]
 
 
@@ -86,19 +86,19 @@ def test_a_trade_names_agent_cohort_family_and_decision(client: Client) -> None:
     }
 
 
-def test_trades_can_be_narrowed_by_all_they_refer_to(client: Client) -> None:
+def test_trades_can_be_filtered_by_every_reference(client: Client) -> None:
     first = bet(AgentFactory())
     second = bet(AgentFactory(cohort=CohortFactory()))
     sold = sale(second.position)
-    assert found(client, "trades", cohort=2) == [second.pk, sold.pk]
-    assert found(client, "trades", agent=first.agent_id) == [first.pk]
-    assert found(client, "trades", market=first.market_id) == [first.pk]
-    assert found(client, "trades", decision=sold.decision_id) == [sold.pk]
-    assert found(client, "trades", position=second.position_id) == [second.pk, sold.pk]
-    assert found(client, "trades", kind="SELL") == [sold.pk]
-    assert found(client, "trades", family="gpt-5.1") == [first.pk, second.pk, sold.pk]
-    assert found(client, "trades", family="grok-4") == []
-    assert found(client, "trades", executed_at__lt="2026-03-15T00:00:00Z") == [first.pk]
+    assert ids(client, "trades", cohort=2) == [second.pk, sold.pk]
+    assert ids(client, "trades", agent=first.agent_id) == [first.pk]
+    assert ids(client, "trades", market=first.market_id) == [first.pk]
+    assert ids(client, "trades", decision=sold.decision_id) == [sold.pk]
+    assert ids(client, "trades", position=second.position_id) == [second.pk, sold.pk]
+    assert ids(client, "trades", kind="SELL") == [sold.pk]
+    assert ids(client, "trades", family="gpt-5.1") == [first.pk, second.pk, sold.pk]
+    assert ids(client, "trades", family="grok-4") == []
+    assert ids(client, "trades", executed_at__lt="2026-03-15T00:00:00Z") == [first.pk]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_trades_can_be_narrowed_by_all_they_refer_to(client: Client) -> None:
         ("kind", "buy", "buy is unknown; known are BUY, SELL"),
     ],
 )
-def test_a_filter_that_refers_to_nothing_says_so(client: Client, parameter: str, value: str, said: str) -> None:
+def test_filter_by_an_unknown_reference_is_an_error(client: Client, parameter: str, value: str, said: str) -> None:
     response = client.get("/api/v1/trades/", {parameter: value})
     assert (response.status_code, response.json()) == (400, {parameter: [said]})
 
@@ -150,7 +150,7 @@ def test_an_open_position_without_a_price_counts_at_cost(client: Client) -> None
     assert (row["price"], row["value"], row["unrealized_pnl"]) == (None, "500.00", "0.00")
 
 
-def test_a_position_that_is_over_has_no_price_and_no_value(client: Client) -> None:
+def test_closed_position_has_no_price_and_no_value(client: Client) -> None:
     position = bet(AgentFactory()).position
     resolve(position.market, "YES")
     row = client.get(f"/api/v1/positions/{position.pk}/").json()
@@ -158,7 +158,7 @@ def test_a_position_that_is_over_has_no_price_and_no_value(client: Client) -> No
     assert (row["price"], row["entry_price"], row["unrealized_pnl"], row["value"]) == (None, None, None, "0.00")
 
 
-def test_the_journal_and_the_settlement_tell_where_cash_came_from(client: Client) -> None:
+def test_journal_entry_refers_to_the_settlement_that_paid_it(client: Client) -> None:
     agent = AgentFactory()
     trade = bet(agent)
     resolve(trade.market, None)
@@ -176,7 +176,7 @@ def test_the_journal_and_the_settlement_tell_where_cash_came_from(client: Client
     assert (settlement["payout"], settlement["realized_pnl"], settlement["side"]) == ("500.00", "0.00", "YES")
 
 
-def test_a_decision_costs_what_all_its_calls_cost(client: Client) -> None:
+def test_cost_of_a_decision_is_the_sum_of_its_calls(client: Client) -> None:
     decision = DecisionFactory(universe__markets=[MarketFactory()])
     ModelCallFactory(decision=decision, result="failed", tokens_input=None, tokens_output=None, cost_usd=Decimal(0))
     ModelCallFactory(decision=decision, result="malformed", cost_usd=Decimal("0.0000005"))
@@ -201,7 +201,7 @@ def test_a_decision_costs_what_all_its_calls_cost(client: Client) -> None:
     }
 
 
-def test_a_decision_for_which_nothing_was_sent_has_no_prompt_and_cost_nothing(client: Client) -> None:
+def test_decision_without_calls_has_no_prompt_and_no_cost(client: Client) -> None:
     decision = DecisionFactory(missed=True, universe=None)
     row = client.get(f"/api/v1/decisions/{decision.pk}/").json()
     assert (row["status"], row["action"], row["error"]) == ("missed", None, "window over")
@@ -209,7 +209,7 @@ def test_a_decision_for_which_nothing_was_sent_has_no_prompt_and_cost_nothing(cl
     assert (row["system_prompt"], row["user_prompt"], row["calls"], row["trades"]) == (None, None, [], [])
 
 
-def test_one_decision_shows_its_prompt_byte_for_byte_and_every_call(client: Client) -> None:
+def test_decision_detail_has_its_prompt_byte_for_byte_and_all_calls(client: Client) -> None:
     market = MarketFactory(question='<script>alert("é")</script>\u2028\nMARKETS')
     trade = bet(AgentFactory(), market)
     decision = trade.decision
@@ -240,17 +240,17 @@ def test_one_decision_shows_its_prompt_byte_for_byte_and_every_call(client: Clie
     assert [traded["id"] for traded in row["trades"]] == [trade.pk]
 
 
-def test_decisions_can_be_narrowed(client: Client) -> None:
+def test_decisions_can_be_filtered(client: Client) -> None:
     cohort = CohortFactory()
     market = MarketFactory()
     held = DecisionFactory(agent=AgentFactory(cohort=cohort), universe__markets=[market])
     failed = DecisionFactory(agent=AgentFactory(cohort=cohort), failed=True)
     later = DecisionFactory(agent=failed.agent, week=2, fallback=True)
-    assert found(client, "decisions") == [later.pk, failed.pk, held.pk]
-    assert found(client, "decisions", status="failed") == [failed.pk]
-    assert found(client, "decisions", action="HOLD", week=1) == [held.pk]
-    assert found(client, "decisions", fallback="true") == [later.pk]
-    assert found(client, "decisions", universe=held.universe_id) == [failed.pk, held.pk]
-    assert found(client, "decisions", decided_at__gte="2026-03-08T00:05:00Z") == [later.pk, held.pk]
-    assert found(client, "decisions", cohort=1, family=held.agent.family.slug) == [held.pk]
+    assert ids(client, "decisions") == [later.pk, failed.pk, held.pk]
+    assert ids(client, "decisions", status="failed") == [failed.pk]
+    assert ids(client, "decisions", action="HOLD", week=1) == [held.pk]
+    assert ids(client, "decisions", fallback="true") == [later.pk]
+    assert ids(client, "decisions", universe=held.universe_id) == [failed.pk, held.pk]
+    assert ids(client, "decisions", decided_at__gte="2026-03-08T00:05:00Z") == [later.pk, held.pk]
+    assert ids(client, "decisions", cohort=1, family=held.agent.family.slug) == [held.pk]
     assert Decision.objects.count() == 3

@@ -1,4 +1,4 @@
-"""The chain: what is completed is linked at once, whoever bends it is found, and its head is published."""
+"""The hash chains: completed tasks are linked at once, changes are found, heads are published."""
 
 import hashlib
 from collections.abc import Callable
@@ -10,10 +10,11 @@ from django.test import Client
 
 from agents.models import Chain, ChainLink, Decision, Elicitation, Forecast, ModelCall, Trade
 from agents.records import GENESIS, canonical, link_sha256, record_sha256, trading_record
-from agents.services.chain import chain_append, verify_chain
-from tests.seasons import a_venue, once
-from tests.tampering import lifted
-from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue, bet, run
+from agents.services.chain import append_to_chain, verify_chain
+from tests.commands import run
+from tests.guards import guards_removed
+from tests.shared_rows import scripted_venue, shared_rows
+from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue, bet
 
 RAIN = "Will it rain?"
 WEEK = timedelta(weeks=1)
@@ -21,7 +22,7 @@ WEEK = timedelta(weeks=1)
 
 def play() -> None:
     """Week 1 of cohort 1: one bet, one model that is down, the others hold; and a forecast run."""
-    with a_venue() as venue:
+    with scripted_venue() as venue:
         venue.market(RAIN)
         run("sync_markets", SUNDAY)
         run("start_cohort", SUNDAY)
@@ -31,7 +32,7 @@ def play() -> None:
         run("run_forecasts", SUNDAY + timedelta(hours=2))
 
 
-week = once(play)
+week = shared_rows(play)
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def played(week: None, venue: Venue) -> Venue:
     return venue
 
 
-def test_every_completed_task_is_linked_and_nothing_else(played: Venue) -> None:
+def test_exactly_the_completed_tasks_are_linked(played: Venue) -> None:
     assert Decision.objects.exclude(link=None).count() == Decision.objects.filter(status="completed").count() == 6
     completed = Elicitation.objects.filter(status="completed")
     assert completed.exclude(link=None).count() == completed.count() > 0
@@ -66,7 +67,7 @@ def test_a_link_is_the_hash_of_its_record_and_the_hash_before_it(played: Venue) 
     assert decision.link.record_sha256 == record_sha256(record)
 
 
-def test_the_canonical_form_does_not_depend_on_how_a_record_was_made() -> None:
+def test_canonical_form_does_not_depend_on_the_order_of_keys() -> None:
     assert (
         canonical({"b": [1, "é"], "a": None}) == canonical({"a": None, "b": [1, "é"]}) == '{"a":null,"b":[1,"\\u00e9"]}'
     )
@@ -82,13 +83,13 @@ def test_a_chain_does_not_fork(played: Venue) -> None:
             )
 
 
-def test_a_link_goes_with_the_transaction_that_completes_its_task(played: Venue) -> None:
+def test_link_is_rolled_back_with_the_completion_of_its_task(played: Venue) -> None:
     before = Chain.objects.get(protocol="trading")
     task = Decision.objects.get(status="failed")
     with transaction.atomic():
         Decision.objects.filter(pk=task.pk).update(status="completed", action="HOLD", decided_at=DECISION)
         task.refresh_from_db()
-        chain_append(task)
+        append_to_chain(task)
         transaction.set_rollback(True)
     after = Chain.objects.get(protocol="trading")
     assert (after.length, after.head) == (before.length, before.head)
@@ -117,7 +118,7 @@ def _change_a_time() -> None:
     Decision.objects.filter(action="BET").update(decided_at=DECISION + timedelta(seconds=1))
 
 
-def _make_a_link_anew() -> None:
+def _recompute_a_link() -> None:
     _change_a_trade()
     link = Trade.objects.get().decision.link
     link.record_sha256 = "c" * 64
@@ -125,24 +126,24 @@ def _make_a_link_anew() -> None:
     link.save()
 
 
-def _cut_the_end_off() -> None:
+def _delete_the_last_link() -> None:
     ChainLink.objects.filter(protocol="trading").order_by("-sequence")[:1].get().delete()
 
 
-def _forget_a_completed_task() -> None:
+def _complete_a_task_without_a_link() -> None:
     Decision.objects.filter(status="failed").update(status="completed", action="HOLD", decided_at=DECISION)
 
 
 @pytest.mark.parametrize(
-    "bend",
+    "tamper",
     [
-        _change_a_trade, _change_an_answer, _change_a_forecast, _change_an_action, _change_a_time, _make_a_link_anew,
-        _cut_the_end_off, _forget_a_completed_task,
+        _change_a_trade, _change_an_answer, _change_a_forecast, _change_an_action, _change_a_time, _recompute_a_link,
+        _delete_the_last_link, _complete_a_task_without_a_link,
     ],
 )  # fmt: skip
-def test_what_was_bent_is_found(played: Venue, bend: Callable[[], None]) -> None:
-    with lifted():
-        bend()
+def test_tampering_is_found(played: Venue, tamper: Callable[[], None]) -> None:
+    with guards_removed():
+        tamper()
     assert verify_chain()[1]
     assert run("verify_ledger", DECISION).code == 1
 
@@ -158,7 +159,7 @@ def test_heads_are_published(played: Venue, client: Client) -> None:
     assert heads["forecast"]["head"] in page
 
 
-def test_a_cohort_shows_the_head_as_of_its_newest_decision(played: Venue, client: Client) -> None:
+def test_cohort_shows_the_head_after_its_newest_decision(played: Venue, client: Client) -> None:
     first = ChainLink.objects.filter(protocol="trading").latest("sequence").sha256
     assert client.get("/api/v1/cohorts/1/").json()["chain_head"] == first
     run("sync_markets", SUNDAY + WEEK)

@@ -1,4 +1,4 @@
-"""Who may ask and write: one live token for each decision, and what becomes of those that lost it."""
+"""Claims on decisions: one live lease each, and a worker that lost its lease executes nothing."""
 
 import json
 from collections.abc import Callable
@@ -14,14 +14,16 @@ from django.utils import timezone
 from agents import clients
 from agents.gateway import Completion, Gateway
 from agents.models import Agent, Decision, ModelCall, Trade
+from agents.models.task import PromptParts
 from agents.prompts import Prompt
-from agents.services.asking import Asking, ask
 from agents.services.audit import verify_ledger
-from agents.services.claims import Claim, ClaimLost, task_claim
+from agents.services.claims import Claim, ClaimLost, claim_task
 from agents.services.decisions import run_decisions
+from agents.services.model_calls import CallSettings, request_answer
 from markets.models import Universe
-from tests.tampering import lifted
-from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, Venue, bet, run
+from tests.commands import run
+from tests.guards import guards_removed
+from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, Venue, bet
 
 LEASE = timedelta(minutes=6)
 RAIN = "Will it rain?"
@@ -29,7 +31,7 @@ RAIN = "Will it rain?"
 
 @pytest.fixture
 def opened(venue: Venue) -> Venue:
-    """Cohort 1 in its first week: Gemini has decided, GPT has not, the others do not play."""
+    """Cohort 1 in its first week: Gemini has decided, GPT has not, the others are bankrupt."""
     venue.market(RAIN)
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
@@ -39,59 +41,59 @@ def opened(venue: Venue) -> Venue:
     return venue
 
 
-class Stalling(Gateway):
-    """A gateway whose first answer arrives, but is not looked at before `meanwhile` has happened."""
+class StallingGateway(Gateway):
+    """A gateway that calls `during_stall` before it returns its first answer."""
 
-    def __init__(self, meanwhile: Callable[[], Any]) -> None:
+    def __init__(self, during_stall: Callable[[], Any]) -> None:
         super().__init__(settings.OPENROUTER_BASE_URL, None, 10)
-        self.meanwhile: Callable[[], Any] | None = meanwhile
+        self.during_stall: Callable[[], Any] | None = during_stall
 
     def complete(self, **request: Any) -> Completion:
         completion = super().complete(**request)
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile is not None:
-            meanwhile()
+        during_stall, self.during_stall = self.during_stall, None
+        if during_stall is not None:
+            during_stall()
         return completion
 
 
-def claimed(lease: timedelta = LEASE) -> Claim | None:
+def try_claim(lease: timedelta = LEASE) -> Claim | None:
     agent = Agent.objects.select_related("cohort__methodology").get(model_id=GPT)
     identity = {"agent": agent, "cohort": agent.cohort, "week": 1}
-    return task_claim(Decision, identity=identity, universe=Universe.objects.get(), refused_retries=2, lease=lease)
+    return claim_task(Decision, identity=identity, universe=Universe.objects.get(), refused_retries=2, lease=lease)
 
 
-def held(lease: timedelta = LEASE) -> Claim:
-    claim = claimed(lease)
+def claim_decision(lease: timedelta = LEASE) -> Claim:
+    claim = try_claim(lease)
     assert claim is not None
     return claim
 
 
-def let_leases_expire() -> None:
+def expire_lease() -> None:
     assert Decision.objects.filter(status="claimed").update(lease_until=timezone.now()) == 1
 
 
-def asked_by(claim: Claim) -> ModelCall:
-    """The stored call of a worker that goes no further."""
+def request_under(claim: Claim) -> ModelCall:
+    """Asks the model under a claim, without executing the answer."""
     universe = Universe.objects.get()
-    said = Prompt("", user=f"MARKETS\n{universe.market_block}")
+    prompt = Prompt("", f"MARKETS\n{universe.market_block}", PromptParts())
     with clients.gateway() as gateway:
-        return ask(Asking(gateway, Decimal(25), 0, LEASE), claim, said, attempt=1)
+        return request_answer(CallSettings(gateway, Decimal(25), 0, LEASE), claim, prompt, attempt=1)
 
 
 def decision() -> Decision:
     return Decision.objects.get(agent__model_id=GPT)
 
 
-def test_live_claim_is_nobody_elses(opened: Venue) -> None:
-    first = held()
-    assert claimed() is None
+def test_live_claim_excludes_other_workers(opened: Venue) -> None:
+    first = claim_decision()
+    assert try_claim() is None
     ran = run("run_decisions", DECISION + timedelta(minutes=1))
     assert (ran.code, ran["asked"], ran["skipped"]) == (0, 0, 2)
     first.renew()
 
 
-def test_renewing_moves_the_end_of_the_lease(opened: Venue) -> None:
-    claim = held()
+def test_renewal_extends_the_lease(opened: Venue) -> None:
+    claim = claim_decision()
     Decision.objects.filter(status="claimed").update(lease_until=F("lease_until") - timedelta(minutes=5))
     before = decision().lease_until
     claim.renew()
@@ -101,34 +103,34 @@ def test_renewing_moves_the_end_of_the_lease(opened: Venue) -> None:
     assert after - before > timedelta(minutes=4)
 
 
-def test_failure_04_expired_claim_is_taken_over_once_and_its_holder_can_write_nothing(opened: Venue) -> None:
-    zombie = held()
-    let_leases_expire()
-    assert held().token != zombie.token
-    assert claimed() is None
-    for write in (zombie.renew, lambda: zombie.finish(status="failed", error="mine")):
+def test_failure_04_expired_claim_is_taken_over_once_and_its_former_holder_can_not_write(opened: Venue) -> None:
+    stalled = claim_decision()
+    expire_lease()
+    assert claim_decision().lease_id != stalled.lease_id
+    assert try_claim() is None
+    for write in (stalled.renew, lambda: stalled.finish(status="failed", error="mine")):
         with pytest.raises(ClaimLost):
             write()
     assert decision().error == ""
 
 
-def test_expired_claim_that_nobody_took_over_is_still_its_holders(opened: Venue) -> None:
-    claim = held()
-    let_leases_expire()
+def test_expired_claim_that_nobody_took_over_can_be_renewed(opened: Venue) -> None:
+    claim = claim_decision()
+    expire_lease()
     claim.renew()
-    assert claimed() is None
+    assert try_claim() is None
 
 
-def test_failure_04_zombies_late_answer_is_kept_and_executes_nothing(opened: Venue) -> None:
-    """A worker stalls past its lease, another takes over and trades, then the first one looks at its answer."""
+def test_failure_04_late_answer_of_a_stalled_worker_is_stored_and_not_executed(opened: Venue) -> None:
+    """A worker stalls past its lease, another one takes over and trades, then the first gets its answer."""
 
     def overtake() -> None:
-        let_leases_expire()
+        expire_lease()
         assert run("run_decisions", DECISION + timedelta(hours=1))["trades"] == 1
 
     opened.says(GPT, bet(RAIN, "NO", 900), bet(RAIN, "YES", 500))
-    with Stalling(overtake) as gateway:
-        report = run_decisions(at=DECISION, asking=Asking(gateway, Decimal(25), 0, LEASE), clob=None)
+    with StallingGateway(overtake) as gateway:
+        report = run_decisions(at=DECISION, settings=CallSettings(gateway, Decimal(25), 0, LEASE), clob=None)
     assert (report.asked, report.skipped, report.trades, report.failed) == (0, 2, 0, 0)
     assert Trade.objects.get().side == "YES"
     late, counted = decision().calls.order_by("sequence")
@@ -138,51 +140,51 @@ def test_failure_04_zombies_late_answer_is_kept_and_executes_nothing(opened: Ven
     assert verify_ledger().violations == []
 
 
-def test_each_of_two_overlapping_runs_states_what_its_own_answers_cost(opened: Venue) -> None:
+def test_overlapping_runs_report_the_cost_of_their_own_answers(opened: Venue) -> None:
     costs = []
 
     def overtake() -> None:
-        let_leases_expire()
+        expire_lease()
         costs.append(run("run_decisions", DECISION + timedelta(hours=1))["cost_usd"])
 
     opened.says(GPT, bet(RAIN, "NO", 900), bet(RAIN, "YES", 500))
-    with Stalling(overtake) as gateway:
-        report = run_decisions(at=DECISION, asking=Asking(gateway, Decimal(25), 0, LEASE), clob=None)
+    with StallingGateway(overtake) as gateway:
+        report = run_decisions(at=DECISION, settings=CallSettings(gateway, Decimal(25), 0, LEASE), clob=None)
     assert (costs, report.cost_usd) == (["0.001000"], Decimal("0.001"))
 
 
-def test_failure_04_zombie_sends_no_further_request(opened: Venue) -> None:
-    zombie = held()
-    let_leases_expire()
-    held()
+def test_failure_04_worker_without_its_claim_sends_no_request(opened: Venue) -> None:
+    stalled = claim_decision()
+    expire_lease()
+    claim_decision()
     with pytest.raises(ClaimLost):
-        asked_by(zombie)
+        request_under(stalled)
     assert opened.asked == []
 
 
-def test_call_that_never_came_back_is_marked_lost(opened: Venue) -> None:
-    claim = held()
+def test_unanswered_call_of_a_dead_worker_is_marked_lost(opened: Venue) -> None:
+    claim = claim_decision()
     ModelCall.objects.create(
         decision=claim.task, sequence=1, attempt=1, idempotency_key="k", model=GPT,
         portfolio_block="", positions_block="", prompt_sha256="x", sent_at=timezone.now(),
     )  # fmt: skip
-    let_leases_expire()
-    held()
+    expire_lease()
+    claim_decision()
     call = ModelCall.objects.get(decision=claim.task)
     assert (call.result, call.error) == ("lost", "the worker was gone before the answer came")
 
 
-def test_crash_after_an_answer_was_stored_executes_it_without_asking_again(opened: Venue) -> None:
+def test_stored_answer_of_a_crashed_worker_is_executed_without_another_request(opened: Venue) -> None:
     opened.says(GPT, bet(RAIN, "YES", 500), bet(RAIN, "NO", 900))
-    asked_by(held())  # and the worker dies here
-    let_leases_expire()
+    request_under(claim_decision())  # the worker dies here
+    expire_lease()
     ran = run("run_decisions", DECISION + timedelta(hours=1))
     assert (ran["asked"], ran["completed"], ran["trades"]) == (1, 1, 1)
     assert len(opened.asked) == 1
     assert Trade.objects.get().side == "YES"
 
 
-def test_same_attempt_carries_the_same_key_after_a_death_and_another_one_after_a_refusal(opened: Venue) -> None:
+def test_retries_of_an_attempt_share_its_idempotency_key_and_the_next_attempt_has_another(opened: Venue) -> None:
     opened.says(GPT, Failure(503), "not json", '{"action": "HOLD"}')
     run("run_decisions", DECISION + timedelta(minutes=1))
     run("run_decisions", DECISION + timedelta(minutes=2))
@@ -190,20 +192,20 @@ def test_same_attempt_carries_the_same_key_after_a_death_and_another_one_after_a
     assert failed == again != third
 
 
-def test_claim_lost_while_pausing_ends_only_this_decision(opened: Venue) -> None:
-    """The cap was reached meanwhile: to record that as our failure would need the claim, which is another's by now."""
+def test_claim_lost_during_a_pause_ends_only_this_decision(opened: Venue) -> None:
+    """The spend limit is reached too, but recording that failure would need the claim."""
     opened.says(GPT, Failure(503))
     spent = Decimal(25)
 
-    def stolen(seconds: float) -> None:
-        let_leases_expire()
-        held()
-        with lifted(ModelCall):
+    def lose_claim(seconds: float) -> None:
+        expire_lease()
+        claim_decision()
+        with guards_removed(ModelCall):
             ModelCall.objects.filter(decision=decision()).update(cost_usd=spent)
 
     with clients.gateway() as gateway:
-        asking = Asking(gateway, spend_limit=spent, transport_retries=1, lease=LEASE, pause=stolen)
-        report = run_decisions(at=DECISION + timedelta(minutes=1), asking=asking, clob=None)
+        call_settings = CallSettings(gateway, spend_limit=spent, transport_retries=1, lease=LEASE, pause=lose_claim)
+        report = run_decisions(at=DECISION + timedelta(minutes=1), settings=call_settings, clob=None)
     assert (report.asked, report.skipped, report.failed) == (0, 2, 0)
     assert any("taken over by another worker" in line for line in report.log)
     assert decision().status == "claimed"

@@ -1,6 +1,5 @@
 import json
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,20 +7,19 @@ from hypothesis import strategies as st
 
 from agents.answers import Malformed
 from agents.forecast_answers import (
-    EXACT,
+    EXACT_TOLERANCE,
     MAX_FORECASTS,
-    TOLERANCE,
-    Asked,
-    Stated,
-    judge,
-    read_forecasts,
+    SUM_TOLERANCE,
+    PromptQuestion,
+    StatedForecast,
+    check_forecasts,
+    parse_forecasts,
 )
+from tests.captured import CAPTURED
 
-CAPTURED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-
-RACE = Asked("88", ("Alpha", "Beta", "Other"), exclusive=True)
-COIN = Asked("7", ("YES", "NO"), exclusive=True)
-PANEL = Asked("9", ("rain", "wind"), exclusive=False)
+RACE = PromptQuestion("88", ("Alpha", "Beta", "Other"), exclusive=True)
+COIN = PromptQuestion("7", ("YES", "NO"), exclusive=True)
+PANEL = PromptQuestion("9", ("rain", "wind"), exclusive=False)
 RACE_SAID = {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}
 COIN_SAID = {"YES": 0.4, "NO": 0.6}
 
@@ -36,12 +34,14 @@ def one(value):
 
 
 def stated(question="7", rationale="", **probabilities):
-    return Stated(question, tuple((name, Decimal(value)) for name, value in probabilities.items()), rationale)
+    return StatedForecast(question, tuple((name, Decimal(value)) for name, value in probabilities.items()), rationale)
 
 
 def judged(question, *vectors):
-    (verdict,) = judge(read_forecasts(answer(*((question.question_id, vector) for vector in vectors))), [question])
-    return verdict
+    (result,) = check_forecasts(
+        parse_forecasts(answer(*((question.question_id, vector) for vector in vectors))), [question]
+    )
+    return result
 
 
 def case(name, *values):
@@ -56,7 +56,7 @@ def test_answer_of_the_contract_is_read():
         '{"forecasts": [{"question_id": "88", "probabilities": {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2},'
         ' "rationale": "Alpha leads."}]}'
     )
-    assert read_forecasts(text) == (stated("88", "Alpha leads.", Alpha="0.5", Beta="0.3", Other="0.2"),)
+    assert parse_forecasts(text) == (stated("88", "Alpha leads.", Alpha="0.5", Beta="0.3", Other="0.2"),)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_answer_of_the_contract_is_read():
     ],
 )
 def test_probability_is_taken_as_written(value, number):
-    (forecast,) = read_forecasts(one(value))
+    (forecast,) = parse_forecasts(one(value))
     assert forecast.probabilities == (("YES", Decimal(number)),)
 
 
@@ -88,13 +88,13 @@ def test_probability_is_taken_as_written(value, number):
         case("said twice", "{0}\n{0}"),
     ],
 )
-def test_what_stands_around_the_object_is_passed_over(wrapped):
-    assert read_forecasts(wrapped.format(one("0.4"))) == (stated(YES="0.4"),)
+def test_text_around_the_object_is_ignored(wrapped):
+    assert parse_forecasts(wrapped.format(one("0.4"))) == (stated(YES="0.4"),)
 
 
-def test_trailing_commas_and_numeric_ids_are_certain():
+def test_trailing_commas_and_numeric_ids_are_accepted():
     text = '{"forecasts": [{"question_id": 7, "probabilities": {"YES": 0.4, "NO": 0.6,},},],}'
-    assert read_forecasts(text) == (stated(YES="0.4", NO="0.6"),)
+    assert parse_forecasts(text) == (stated(YES="0.4", NO="0.6"),)
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_trailing_commas_and_numeric_ids_are_certain():
         case("too many", answer(*[(k, {}) for k in range(MAX_FORECASTS + 1)]), "at most 1000 forecasts, not 1001"),
     ],
 )
-def test_fault_of_structure_refuses_the_answer_with_its_reason(text, reason):
+def test_malformed_answer_is_refused_with_its_reason(text, reason):
     with pytest.raises(Malformed) as refusal:
-        read_forecasts(text)
+        parse_forecasts(text)
     assert reason in refusal.value.reason
     assert "\n" not in refusal.value.reason
 
@@ -140,28 +140,28 @@ def test_fault_of_structure_refuses_the_answer_with_its_reason(text, reason):
 # Judging
 
 
-def test_whole_vector_counts_as_stated():
-    verdict = judged(RACE, {"Alpha": "50%", "Beta": "0.30", "Other": 0.2})
-    assert verdict.probabilities == {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}
-    assert verdict.stated == {"Alpha": "0.50", "Beta": "0.30", "Other": "0.2"}
-    assert (verdict.normalised, verdict.reason) == (False, "")
+def test_complete_vector_is_accepted_as_stated():
+    result = judged(RACE, {"Alpha": "50%", "Beta": "0.30", "Other": 0.2})
+    assert result.probabilities == {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}
+    assert result.stated == {"Alpha": "0.50", "Beta": "0.30", "Other": "0.2"}
+    assert (result.normalised, result.reason) == (False, "")
 
 
-def test_verdicts_come_in_the_order_asked_and_others_are_passed_over():
-    said = read_forecasts(answer(("9", {"rain": 0.9, "wind": 0.8}), ("1", {"YES": 1}), ("88", RACE_SAID)))
-    verdicts = judge(said, [RACE, COIN, PANEL])
-    assert [verdict.question_id for verdict in verdicts] == ["88", "7", "9"]
-    assert [verdict.reason for verdict in verdicts] == ["", "question 7: no forecast", ""]
+def test_results_are_in_the_order_of_questions_without_unknown_ones():
+    said = parse_forecasts(answer(("9", {"rain": 0.9, "wind": 0.8}), ("1", {"YES": 1}), ("88", RACE_SAID)))
+    results = check_forecasts(said, [RACE, COIN, PANEL])
+    assert [result.question_id for result in results] == ["88", "7", "9"]
+    assert [result.reason for result in results] == ["", "question 7: no forecast", ""]
 
 
-def test_options_of_other_case_are_found_where_only_one_is_meant():
-    verdict = judged(COIN, {" yes": 0.4, "No": 0.6})
-    assert verdict.probabilities == {"YES": 0.4, "NO": 0.6}
-    assert verdict.stated == {"YES": "0.4", "NO": "0.6"}
+def test_option_names_match_by_casefold_if_unambiguous():
+    result = judged(COIN, {" yes": 0.4, "No": 0.6})
+    assert result.probabilities == {"YES": 0.4, "NO": 0.6}
+    assert result.stated == {"YES": "0.4", "NO": "0.6"}
 
 
-def test_exact_name_wins_over_another_case():
-    twins = Asked("5", ("US", "us"), exclusive=True)
+def test_exact_name_takes_precedence_over_casefold():
+    twins = PromptQuestion("5", ("US", "us"), exclusive=True)
     assert judged(twins, {"us": 0.1, "US": 0.9}).probabilities == {"US": 0.9, "us": 0.1}
     assert judged(twins, {"Us": 0.1, "US": 0.9}).reason == 'question 5: "Us" may mean 2 of its options'
 
@@ -181,13 +181,13 @@ def test_exact_name_wins_over_another_case():
         case("all zero", {"YES": 0, "NO": 0}, "sum to 0, not 1"),
     ],
 )
-def test_faulty_vector_is_refused_with_question_and_option_named(vector, reason):
-    verdict = judged(COIN, vector)
-    assert verdict.reason.startswith("question 7: ")
-    assert reason in verdict.reason
-    assert verdict.probabilities is None
-    assert verdict.normalised is False
-    assert set(verdict.stated) == set(vector)
+def test_invalid_vector_is_refused_with_question_and_option(vector, reason):
+    result = judged(COIN, vector)
+    assert result.reason.startswith("question 7: ")
+    assert reason in result.reason
+    assert result.probabilities is None
+    assert result.normalised is False
+    assert set(result.stated) == set(vector)
 
 
 @pytest.mark.parametrize(
@@ -200,23 +200,23 @@ def test_faulty_vector_is_refused_with_question_and_option_named(vector, reason)
         case("at the lower limit", {"YES": 0.38, "NO": 0.6}, True),
     ],
 )
-def test_small_slip_of_the_sum_is_scaled_away_and_told(vector, normalised):
-    verdict = judged(COIN, vector)
-    assert verdict.normalised is normalised
-    assert sum(verdict.probabilities.values()) == pytest.approx(1, abs=EXACT)
+def test_small_error_of_the_sum_is_normalised_and_marked(vector, normalised):
+    result = judged(COIN, vector)
+    assert result.normalised is normalised
+    assert sum(result.probabilities.values()) == pytest.approx(1, abs=EXACT_TOLERANCE)
     ratio = float(vector["YES"]) / float(vector["NO"])
-    assert verdict.probabilities["YES"] / verdict.probabilities["NO"] == pytest.approx(ratio)
-    assert verdict.stated == {option: str(value) for option, value in vector.items()}
+    assert result.probabilities["YES"] / result.probabilities["NO"] == pytest.approx(ratio)
+    assert result.stated == {option: str(value) for option, value in vector.items()}
 
 
 def test_options_that_are_not_exclusive_need_no_sum():
-    verdict = judged(PANEL, {"rain": 0.9, "wind": 0.8})
-    assert (verdict.probabilities, verdict.normalised) == ({"rain": 0.9, "wind": 0.8}, False)
+    result = judged(PANEL, {"rain": 0.9, "wind": 0.8})
+    assert (result.probabilities, result.normalised) == ({"rain": 0.9, "wind": 0.8}, False)
 
 
 def test_same_vector_twice_counts_once():
-    verdict = judged(COIN, COIN_SAID, {"no": "60%", "yes": "0.40"})
-    assert verdict.probabilities == COIN_SAID
+    result = judged(COIN, COIN_SAID, {"no": "60%", "yes": "0.40"})
+    assert result.probabilities == COIN_SAID
 
 
 def test_two_vectors_for_one_question_are_refused():
@@ -224,16 +224,16 @@ def test_two_vectors_for_one_question_are_refused():
     assert judged(COIN, COIN_SAID, {"YES": 0.4}).reason == 'question 7: "NO" has no probability'
 
 
-def test_one_bad_forecast_does_not_cost_the_others():
-    race, coin = judge(read_forecasts(answer(("88", RACE_SAID), ("7", {"YES": 0.4}))), [RACE, COIN])
+def test_invalid_forecast_does_not_affect_the_others():
+    race, coin = check_forecasts(parse_forecasts(answer(("88", RACE_SAID), ("7", {"YES": 0.4}))), [RACE, COIN])
     assert race.probabilities == RACE_SAID
     assert coin.probabilities is None
 
 
-def test_reason_stays_short_and_on_one_line_whatever_the_option_is_called():
-    verdict = judged(Asked("5", ("A\nB" * 100, "C"), exclusive=True), {"C": 1})
-    assert "\n" not in verdict.reason
-    assert len(verdict.reason) < 150
+def test_reason_is_one_short_line_for_any_option_name():
+    result = judged(PromptQuestion("5", ("A\nB" * 100, "C"), exclusive=True), {"C": 1})
+    assert "\n" not in result.reason
+    assert len(result.reason) < 150
 
 
 # Properties
@@ -244,40 +244,40 @@ parts = st.decimals(min_value=0, max_value=1, places=6)
 
 
 @given(options, st.data())
-def test_any_vector_that_sums_to_one_is_taken_exactly(named, data):
+def test_vector_that_sums_to_one_is_accepted_exactly(named, data):
     weights = data.draw(st.lists(st.integers(0, 100), min_size=len(named), max_size=len(named)).filter(any))
     shares = [Decimal(weight) / sum(weights) for weight in weights]
-    verdict = judge(
-        read_forecasts(answer(("5", dict(zip(named, map(str, shares), strict=True))))),
-        [Asked("5", tuple(named), exclusive=True)],
+    result = check_forecasts(
+        parse_forecasts(answer(("5", dict(zip(named, map(str, shares), strict=True))))),
+        [PromptQuestion("5", tuple(named), exclusive=True)],
     )[0]
-    assert verdict.reason == ""
-    assert list(verdict.probabilities.items()) == [(n, float(p)) for n, p in zip(named, shares, strict=True)]
+    assert result.reason == ""
+    assert list(result.probabilities.items()) == [(n, float(p)) for n, p in zip(named, shares, strict=True)]
 
 
 @given(st.lists(parts, min_size=1, max_size=4), st.integers(1, 4), st.booleans())
-def test_every_verdict_is_a_distribution_or_a_reason(values, count, exclusive):
-    question = Asked("5", tuple("ABCD"[:count]), exclusive)
-    (verdict,) = judge([Stated("5", tuple(zip("ABCD", values, strict=False)), "why")], [question])
-    assert (verdict.probabilities is None) == (verdict.reason != "")
-    assert verdict.rationale == "why"
+def test_every_result_is_a_distribution_or_a_reason(values, count, exclusive):
+    question = PromptQuestion("5", tuple("ABCD"[:count]), exclusive)
+    (result,) = check_forecasts([StatedForecast("5", tuple(zip("ABCD", values, strict=False)), "why")], [question])
+    assert (result.probabilities is None) == (result.reason != "")
+    assert result.rationale == "why"
     off = abs(sum(values) - 1)
     if len(values) != count:
-        assert verdict.probabilities is None
+        assert result.probabilities is None
     elif not exclusive:
-        assert list(verdict.probabilities.values()) == [float(value) for value in values]
+        assert list(result.probabilities.values()) == [float(value) for value in values]
     else:
-        assert (verdict.probabilities is None) == (off > Decimal(str(TOLERANCE)))
-        if verdict.probabilities is not None:
-            assert abs(sum(verdict.probabilities.values()) - 1) <= EXACT
-            assert all(0 <= p <= 1 for p in verdict.probabilities.values())
-            assert verdict.normalised == (off >= Decimal(str(EXACT))) or off == Decimal(str(EXACT))
+        assert (result.probabilities is None) == (off > Decimal(str(SUM_TOLERANCE)))
+        if result.probabilities is not None:
+            assert abs(sum(result.probabilities.values()) - 1) <= EXACT_TOLERANCE
+            assert all(0 <= p <= 1 for p in result.probabilities.values())
+            assert result.normalised == (off >= Decimal(str(EXACT_TOLERANCE))) or off == Decimal(str(EXACT_TOLERANCE))
 
 
-@given(st.lists(st.builds(Stated, names, st.lists(st.tuples(names, parts)).map(tuple), names)).map(tuple))
-def test_stored_forecasts_come_back_as_they_were_said(said):
+@given(st.lists(st.builds(StatedForecast, names, st.lists(st.tuples(names, parts)).map(tuple), names)).map(tuple))
+def test_stored_forecasts_are_read_back_unchanged(said):
     stored = json.loads(json.dumps([forecast.as_json() for forecast in said]))
-    assert tuple(map(Stated.from_json, stored)) == said
+    assert tuple(map(StatedForecast.from_json, stored)) == said
 
 
 pieces = st.sampled_from(
@@ -287,18 +287,18 @@ pieces = st.sampled_from(
 
 
 @given(st.text() | st.lists(pieces, max_size=30).map("".join))
-def test_arbitrary_text_is_read_or_malformed(text):
+def test_arbitrary_text_is_parsed_or_malformed(text):
     try:
-        said = read_forecasts(text)
+        said = parse_forecasts(text)
     except Malformed as refusal:
         refusal.reason.encode()
     else:
-        for verdict in judge(said, [COIN, RACE]):
-            json.dumps(verdict.stated).encode()
-            (verdict.reason + verdict.rationale).encode()
+        for result in check_forecasts(said, [COIN, RACE]):
+            json.dumps(result.stated).encode()
+            (result.reason + result.rationale).encode()
 
 
-@pytest.mark.skipif(not CAPTURED.is_dir(), reason=f"CAPTURED MODEL ANSWERS ARE MISSING: no folder {CAPTURED}")
+@pytest.mark.captured
 def test_real_answers_to_another_prompt_are_all_refused_with_a_reason():
     """1,800 answers that give one confidence in prose: none of them states a vector, and none is guessed."""
     files = sorted(CAPTURED.glob("forecasts/kalshibench/*.jsonl"))
@@ -306,5 +306,5 @@ def test_real_answers_to_another_prompt_are_all_refused_with_a_reason():
     assert len(texts) == 1_800
     for text in texts:
         with pytest.raises(Malformed) as refusal:
-            read_forecasts(text or "")
+            parse_forecasts(text or "")
         assert refusal.value.reason

@@ -1,11 +1,10 @@
-"""The model gateway: what counts as an answer, what as a failure, and which failures may pass."""
+"""The gateway client: answers, failures, and which failures are retried."""
 
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from time import monotonic, time
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from agents.gateway import Completion, Gateway, GatewayFailure, same_model
+from tests.captured import CAPTURED
 from tests.markets.test_http import (
     Act,
     drips_its_body,
@@ -24,18 +24,12 @@ from tests.markets.test_http import (
     truncated,
 )
 
-CAPTURES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "openrouter"
 KEY = "sk-or-v1-0123456789abcdef"
-
-needs_captures = pytest.mark.skipif(
-    not CAPTURES.is_dir(), reason=f"NO CAPTURED ANSWERS: {CAPTURES} is missing, real ones go untested"
-)
 
 
 @cache
 def captured(name: str) -> list[dict[str, Any]]:
-    lines = (CAPTURES / name).read_text().splitlines() if CAPTURES.is_dir() else []
-    return [json.loads(line) for line in lines]
+    return [json.loads(line) for line in (CAPTURED / "openrouter" / name).read_text().splitlines()]
 
 
 @pytest.fixture
@@ -98,7 +92,7 @@ def message(**changes: Any) -> dict[str, Any]:
 # ── the question ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_question_is_one_post_with_everything_the_methodology_fixes(httpserver: HTTPServer, gateway: Gateway) -> None:
+def test_request_is_one_post_with_the_settings_of_the_methodology(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, completed())
     ask(gateway)
     ((request, _),) = httpserver.log
@@ -116,7 +110,7 @@ def test_question_is_one_post_with_everything_the_methodology_fixes(httpserver: 
     assert request.headers["Authorization"] == f"Bearer {KEY}"
 
 
-def test_without_key_and_options_none_is_sent(httpserver: HTTPServer) -> None:
+def test_missing_key_and_options_are_not_sent(httpserver: HTTPServer) -> None:
     answer(httpserver, completed())
     with Gateway(httpserver.url_for("/api/v1"), None) as gateway:
         ask(gateway, reasoning=None, provider=None)
@@ -125,7 +119,7 @@ def test_without_key_and_options_none_is_sent(httpserver: HTTPServer) -> None:
     assert not {"reasoning", "provider"} & request.json.keys()
 
 
-def test_key_that_no_header_can_carry_is_refused_without_being_shown() -> None:
+def test_key_invalid_in_a_header_is_refused_and_not_shown() -> None:
     with pytest.raises(ValueError, match=r"^gateway: api_key holds characters") as caught:
         Gateway("https://gateway.example", "sk-\u2713-secret")
     assert "secret" not in str(caught.value)
@@ -134,7 +128,7 @@ def test_key_that_no_header_can_carry_is_refused_without_being_shown() -> None:
 # ── the answer ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_completion_holds_the_answer_and_its_account(httpserver: HTTPServer, gateway: Gateway) -> None:
+def test_completion_has_content_tokens_and_cost(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, completed())
     done = ask(gateway)
     assert (done.content, done.refusal, done.finish_reason, done.status) == ("HOLD", None, "stop", 200)
@@ -168,14 +162,14 @@ def test_content_is_text_in_every_form(httpserver: HTTPServer, gateway: Gateway,
 
 
 @pytest.mark.parametrize("content", [7, True, {"text": "HOLD"}, [{"type": "image"}], [1]])
-def test_content_that_is_no_text_is_a_failure(httpserver: HTTPServer, gateway: Gateway, content: object) -> None:
+def test_content_other_than_text_is_a_failure(httpserver: HTTPServer, gateway: Gateway, content: object) -> None:
     answer(httpserver, message(content=content))
     failed = failure(gateway)
     assert failed.reason.startswith("gateway answered content that is no text but ")
     assert (failed.retryable, failed.cost_usd) == (False, Decimal("0.00019325"))
 
 
-def test_refusal_and_cut_off_are_answers(httpserver: HTTPServer, gateway: Gateway) -> None:
+def test_refusal_and_truncated_answer_are_completions(httpserver: HTTPServer, gateway: Gateway) -> None:
     choice = {"finish_reason": "length", "message": {"content": None, "refusal": " I can not. "}}
     answer(httpserver, completed(choices=[choice]))
     done = ask(gateway)
@@ -195,20 +189,20 @@ def test_refusal_and_cut_off_are_answers(httpserver: HTTPServer, gateway: Gatewa
         {"cost": "1e999999999"},
     ],
 )
-def test_bad_usage_is_unknown_not_fatal(httpserver: HTTPServer, gateway: Gateway, usage: object) -> None:
+def test_invalid_usage_is_unknown(httpserver: HTTPServer, gateway: Gateway, usage: object) -> None:
     answer(httpserver, completed(usage=usage, model=7, provider=[], id={}))
     done = ask(gateway)
     assert (done.tokens_input, done.tokens_output, done.tokens_reasoning, done.cost_usd) == (None,) * 4
     assert (done.returned_model, done.provider, done.generation_id) == (None,) * 3
 
 
-def test_usage_with_numbers_that_json_does_not_have_is_unknown(httpserver: HTTPServer, gateway: Gateway) -> None:
+def test_usage_with_nan_is_unknown(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, json.dumps(completed(usage={"prompt_tokens": 3, "cost": float("nan")})))
     done = ask(gateway)
     assert (done.tokens_input, done.cost_usd) == (3, None)
 
 
-def test_cost_may_be_text_or_nothing_at_all(httpserver: HTTPServer, gateway: Gateway) -> None:
+def test_cost_may_be_text_or_missing(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, completed(usage={"cost": "0.10"}))
     assert str(ask(gateway).cost_usd) == "0.10"
     httpserver.clear()
@@ -216,7 +210,7 @@ def test_cost_may_be_text_or_nothing_at_all(httpserver: HTTPServer, gateway: Gat
     assert ask(gateway).cost_usd == 0
 
 
-def test_what_is_kept_holds_no_key_no_account_and_no_nul(httpserver: HTTPServer, gateway: Gateway) -> None:
+def test_stored_response_has_no_key_no_account_and_no_nul(httpserver: HTTPServer, gateway: Gateway) -> None:
     inner = json.dumps({"user_id": "user_inner"})
     answer(
         httpserver,
@@ -244,7 +238,7 @@ def test_what_is_kept_holds_no_key_no_account_and_no_nul(httpserver: HTTPServer,
     + [(s, True) for s in (408, 429, 500, 502, 503, 504, 524, 529)],
 )
 @pytest.mark.parametrize("hidden", [False, True])
-def test_code_decides_whether_to_try_again_wherever_it_stands(
+def test_error_code_decides_on_a_retry_in_status_and_body(
     httpserver: HTTPServer, gateway: Gateway, status: int, retryable: bool, hidden: bool
 ) -> None:
     body = {"id": "gen-9", "error": {"code": status, "message": "no"}, "usage": {"cost": 0.5}}
@@ -279,7 +273,7 @@ def test_code_decides_whether_to_try_again_wherever_it_stands(
         ({"error": {"code": "17", "message": ["odd"]}}, True),
     ],
 )
-def test_ok_without_an_answer_is_a_failure(
+def test_status_200_without_an_answer_is_a_failure(
     httpserver: HTTPServer, gateway: Gateway, body: object, retryable: bool
 ) -> None:
     answer(httpserver, body)
@@ -289,7 +283,7 @@ def test_ok_without_an_answer_is_a_failure(
     assert "\n" not in failed.reason
 
 
-def test_error_is_looked_for_before_choices(httpserver: HTTPServer, gateway: Gateway) -> None:
+def test_error_takes_precedence_over_choices(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, completed(error={"code": 502, "message": "broke off"}))
     assert failure(gateway).reason == "gateway answered 502: broke off"
 
@@ -303,9 +297,7 @@ def test_html_is_judged_by_its_status(httpserver: HTTPServer, gateway: Gateway, 
     assert "Blocked" in failed.raw
 
 
-def test_wait_comes_from_the_header_then_the_body_then_the_quotas_return(
-    httpserver: HTTPServer, gateway: Gateway
-) -> None:
+def test_retry_after_is_read_from_header_then_body_then_quota(httpserver: HTTPServer, gateway: Gateway) -> None:
     midnight = datetime.now(UTC) + timedelta(hours=1)
     quota = {"headers": {"X-RateLimit-Reset": str(round(midnight.timestamp() * 1000))}}
     error = {"code": 429, "message": "busy", "availability": {"retry_after": 40}, "metadata": quota}
@@ -323,13 +315,13 @@ def test_wait_comes_from_the_header_then_the_body_then_the_quotas_return(
     ("act", "reason"),
     [
         (reset, "failed: [Errno 104] Connection reset by peer"),
-        (truncated, "was cut off before its answer was complete"),
+        (truncated, "was cut off before the response was complete"),
         (silent, "did not finish within 0.3 s"),
         (drips_its_body, "did not finish within 0.3 s"),
         (drips_its_header, "did not finish within 0.3 s"),
     ],
 )
-def test_broken_transport_fails_in_time_and_may_pass(act: Act, reason: str) -> None:
+def test_broken_transport_fails_in_time_and_is_retryable(act: Act, reason: str) -> None:
     started = monotonic()
     with misbehaving(act) as url, Gateway(url, KEY, timeout_s=0.3) as gateway:
         failed = failure(gateway)
@@ -338,14 +330,14 @@ def test_broken_transport_fails_in_time_and_may_pass(act: Act, reason: str) -> N
     assert failed.latency_ms <= (monotonic() - started) * 1000 < 2000
 
 
-def test_what_came_before_the_cut_is_kept() -> None:
+def test_partial_response_is_stored() -> None:
     half = b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"id": "gen-1", '
     with misbehaving(saying(half)) as url, Gateway(url, KEY, timeout_s=2) as gateway:
         failed = failure(gateway)
     assert (failed.status, failed.raw) == (200, '{"id": "gen-1", ')
 
 
-def test_huge_answer_is_cut_short(httpserver: HTTPServer, gateway: Gateway) -> None:
+def test_reading_a_huge_answer_is_stopped(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, " " * (8 * 1024 * 1024 + 1))
     failed = failure(gateway)
     assert failed.reason == "gateway: POST /chat/completions answered more than 8388608 bytes"
@@ -355,7 +347,7 @@ def test_huge_answer_is_cut_short(httpserver: HTTPServer, gateway: Gateway) -> N
 # ── captured answers ──────────────────────────────────────────────────────────────────────────────
 
 
-@needs_captures
+@pytest.mark.captured
 def test_every_captured_answer_is_a_completion(httpserver: HTTPServer, gateway: Gateway) -> None:
     assert len(captured("chat.jsonl")) == 89
     for exchange in captured("chat.jsonl"):
@@ -373,8 +365,8 @@ def test_every_captured_answer_is_a_completion(httpserver: HTTPServer, gateway: 
         assert done.cost_usd == (None if cost is None else Decimal(str(cost)))
 
 
-@needs_captures
-def test_captured_answers_are_by_the_model_that_was_asked_but_for_one() -> None:
+@pytest.mark.captured
+def test_captured_answers_but_one_are_by_the_requested_model() -> None:
     others = set()
     for exchange in captured("chat.jsonl"):
         request = exchange["request"] or {}
@@ -384,8 +376,8 @@ def test_captured_answers_are_by_the_model_that_was_asked_but_for_one() -> None:
     assert others == {("google/gemini-2.0-flash-exp:free", "x-ai/grok-4")}
 
 
-@needs_captures
-def test_every_captured_error_is_final(httpserver: HTTPServer, gateway: Gateway) -> None:
+@pytest.mark.captured
+def test_captured_errors_are_not_retryable(httpserver: HTTPServer, gateway: Gateway) -> None:
     assert len(captured("errors.jsonl")) == 6
     for exchange in captured("errors.jsonl"):
         httpserver.clear()
@@ -420,7 +412,7 @@ QUOTED = [
 ]
 
 
-@needs_captures
+@pytest.mark.captured
 @pytest.mark.parametrize(("place", "expected"), list(enumerate(QUOTED)))
 def test_quoted_error_is_judged_as_documented(
     httpserver: HTTPServer, gateway: Gateway, place: int, expected: tuple[int, bool, float | None, str | None]

@@ -1,4 +1,4 @@
-"""The money: no sequence of bets, sales and ends breaks an invariant, and no cent can be moved unseen."""
+"""The ledger: no sequence of bets, sales and resolutions breaks an invariant, and `verify_ledger` finds tampering."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +18,9 @@ from agents.answers import Answer, Bet, Sell
 from agents.models import Agent, JournalEntry, Position, Settlement, Trade
 from agents.services import ledger
 from agents.services.audit import verify_ledger
-from agents.services.execution import carry_out
-from agents.services.settlement import Cancelled, Won, market_settle
+from agents.services.execution import execute_answer
+from agents.services.resolutions import Resolution
+from agents.services.settlement import settle_market
 from markets.models import Market
 from scoring.valuations import valuations
 from tests.factories import (
@@ -34,7 +35,7 @@ from tests.factories import (
     resolve,
     sale,
 )
-from tests.tampering import lifted
+from tests.guards import guards_removed
 
 pytestmark = pytest.mark.django_db
 OPENING = Decimal(10_000)
@@ -45,24 +46,24 @@ SIDES: tuple[dict[str, str], ...] = (
 )
 
 
-# ── any sequence ──────────────────────────────────────────────────────────────────────────────────
+# ── invariants ──────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass
 class Season:
-    """An agent that is told what to do, at prices that move from week to week."""
+    """An agent that executes given instructions, at prices that change weekly."""
 
     agent: Agent
     markets: list[Market]
     week: int = 0
-    fates: list[tuple[bool, str]] = field(default_factory=list)
+    results: list[tuple[bool, str]] = field(default_factory=list)
 
     @classmethod
     def opened(cls) -> "Season":
         return cls(AgentFactory(), [MarketFactory(prices=prices) for prices in SIDES])
 
-    def answer(self, wishes: list[tuple[Any, ...]], prices: list[str]) -> None:
-        """One week: the answer's wishes carried out on a universe frozen at new prices."""
+    def answer(self, instructions: list[tuple[Any, ...]], prices: list[str]) -> None:
+        """One week: executes instructions on a universe that is frozen at new prices."""
         self.week += 1
         self._move(prices)
         universe = UniverseFactory(
@@ -72,30 +73,30 @@ class Season:
             listed_open=True,
         )
         decision = DecisionFactory(agent=self.agent, week=self.week, universe=universe)
-        bets = tuple(Bet(self._market(m), side, amount) for kind, m, side, amount in wishes if kind == "bet")
-        sells = tuple(Sell(self._position(n), share) for kind, n, share, _ in wishes if kind == "sell")
-        before = self.books()
+        bets = tuple(Bet(self._market(m), side, amount) for kind, m, side, amount in instructions if kind == "bet")
+        sells = tuple(Sell(self._position(n), share) for kind, n, share, _ in instructions if kind == "sell")
+        before = self.ledger_rows()
         with transaction.atomic():
-            said = Answer("BET", bets=bets, sells=sells)
+            answer = Answer("BET", bets=bets, sells=sells)
             call = ModelCallFactory(decision=decision)
-            agent = ledger.agent_lock(self.agent.pk)
-            fates = carry_out(said, agent=agent, decision=decision, call=call, at=decision.decided_at)
-        self.fates += [(fate.executed, fate.reason) for fate in fates]
-        assert sum(fate.executed for fate in fates) == decision.trades.count()
-        if not any(fate.executed for fate in fates):
-            assert self.books() == before
+            agent = ledger.lock_agent(self.agent.pk)
+            results = execute_answer(answer, agent=agent, decision=decision, call=call, at=decision.decided_at)
+        self.results += [(result.executed, result.reason) for result in results]
+        assert sum(result.executed for result in results) == decision.trades.count()
+        if not any(result.executed for result in results):
+            assert self.ledger_rows() == before
 
-    def books(self) -> tuple[Any, ...]:
-        """All that a rejected instruction must leave alone."""
+    def ledger_rows(self) -> tuple[Any, ...]:
+        """The rows that a rejected instruction must not change."""
         agent = Agent.objects.get(pk=self.agent.pk)
         positions = agent.positions.order_by("pk").values_list("pk", "status", "shares", "cost_basis", "realized_pnl")
         return agent.cash, agent.journal_length, agent.status, list(positions), agent.trades.count()
 
-    def end(self, index: int, side: int | None) -> None:
+    def resolve(self, index: int, side: int | None) -> None:
         market = self.markets[index]
         outcomes = list(market.outcomes.all())
-        market_settle(
-            market, Cancelled() if side is None else Won(outcomes[side % len(outcomes)]), at=WEEK + timedelta(days=60)
+        settle_market(
+            market, Resolution(None if side is None else outcomes[side % len(outcomes)]), at=WEEK + timedelta(days=60)
         )
 
     def close(self, index: int) -> None:
@@ -173,22 +174,24 @@ STEPS = st.one_of(
         st.lists(TICKS, min_size=3, max_size=3),
     ),
     st.tuples(st.just("close"), st.integers(0, 2), st.none()),
-    st.tuples(st.just("end"), st.integers(0, 2), st.one_of(st.none(), st.integers(0, 2))),
+    st.tuples(st.just("resolve"), st.integers(0, 2), st.one_of(st.none(), st.integers(0, 2))),
 )
 
 
 @settings(max_examples=40)
 @given(st.lists(STEPS, min_size=1, max_size=7))
-def test_no_sequence_of_answers_closings_and_ends_breaks_the_ledger(steps: list[tuple[Any, ...]]) -> None:
+def test_no_sequence_of_answers_closings_and_resolutions_breaks_the_ledger(steps: list[tuple[Any, ...]]) -> None:
     with undone():
         season = Season.opened()
         for kind, what, how in steps:
-            {"answer": season.answer, "end": season.end}.get(kind, lambda index, _: season.close(index))(what, how)
+            {"answer": season.answer, "resolve": season.resolve}.get(kind, lambda index, _: season.close(index))(
+                what, how
+            )
             season.check()
 
 
-def test_the_sequences_hold_both_legal_and_illegal_instructions() -> None:
-    """The property above says little if everything is refused: this one shows what its alphabet does."""
+def test_sequences_contain_valid_and_invalid_instructions() -> None:
+    """Guards the property above against an alphabet of which every instruction is rejected."""
     season = Season.opened()
     season.answer(
         [
@@ -202,24 +205,24 @@ def test_the_sequences_hold_both_legal_and_illegal_instructions() -> None:
     )
     season.answer([("sell", 0, Decimal("33.3"), None), ("sell", 1, Decimal(100), None)], ["0.9999", "0.005", "0.5"])
     season.check()
-    assert [executed for executed, _ in season.fates] == [True, False, True, True, False, True, True]
+    assert [executed for executed, _ in season.results] == [True, False, True, True, False, True, True]
     assert Trade.objects.get(sequence=2, kind="BUY").amount == Decimal("50.00")
 
 
 @pytest.mark.parametrize("end", ["closed", "won", "cancelled"])
-def test_market_that_ended_since_the_freeze_takes_no_bet_and_gives_up_no_position(end: str) -> None:
+def test_market_closed_since_the_freeze_accepts_neither_bet_nor_sale(end: str) -> None:
     season = Season.opened()
     prices = ["0.40", "0.0001", "0.3333333333"]
     season.answer([("bet", 0, "YES", Decimal(500))], prices)
-    season.close(0) if end == "closed" else season.end(0, 0 if end == "won" else None)
-    before = season.books()
+    season.close(0) if end == "closed" else season.resolve(0, 0 if end == "won" else None)
+    before = season.ledger_rows()
     season.answer([("bet", 0, "YES", Decimal(500)), ("sell", 0, Decimal(100), None)], prices)
-    assert season.books() == before
-    assert [executed for executed, _ in season.fates] == [True, False, False]
-    assert "is closed" in season.fates[1][1]
+    assert season.ledger_rows() == before
+    assert [executed for executed, _ in season.results] == [True, False, False]
+    assert "is closed" in season.results[1][1]
 
 
-# ── cents and dust ────────────────────────────────────────────────────────────────────────────────
+# ── rounding ────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -232,12 +235,12 @@ def test_market_that_ended_since_the_freeze_takes_no_bet_and_gives_up_no_positio
         ("333.33", "0.0655", "5089.007634"),  # …633.58, rounded up
     ],
 )
-def test_shares_are_amount_by_price_to_the_millionth(amount: str, price: str, shares: str) -> None:
+def test_shares_are_amount_over_price_to_the_millionth(amount: str, price: str, shares: str) -> None:
     assert bet(AgentFactory(), amount=amount, price=price).shares == Decimal(shares)
 
 
 @pytest.mark.parametrize("percentages", [["33.3", "33.3", "100"], ["1"] * 7 + ["100"], ["99.9", "99.9", "100"]])
-def test_parts_sold_add_up_to_the_whole_and_leave_no_dust(percentages: list[str]) -> None:
+def test_partial_sales_add_up_to_the_whole_position(percentages: list[str]) -> None:
     bought = bet(AgentFactory(), amount="333.33", price="0.0655")
     for percentage in percentages:
         position = Position.objects.get()
@@ -261,13 +264,13 @@ def test_winner_is_paid_a_dollar_a_share_to_the_cent(shares_price: str, payout: 
 
 
 @pytest.mark.parametrize(("price", "proceeds"), [("0.05", "0.12"), ("0.07", "0.18")])
-def test_half_a_cent_goes_to_the_even_cent(price: str, proceeds: str) -> None:
+def test_half_a_cent_rounds_to_even(price: str, proceeds: str) -> None:
     """2.5 of 100 shares make 12.5 cents at 0.05 and 17.5 at 0.07."""
     position = bet(AgentFactory(), amount="50.00", price="0.5").position
     assert sale(position, "2.5", price=price).amount == Decimal(proceeds)
 
 
-def test_database_itself_refuses_negative_cash() -> None:
+def test_database_refuses_negative_cash() -> None:
     agent = AgentFactory()
     with pytest.raises(IntegrityError), transaction.atomic():
         Agent.objects.filter(pk=agent.pk).update(cash=Decimal("-0.01"))
@@ -278,7 +281,7 @@ def test_database_itself_refuses_negative_cash() -> None:
 
 @pytest.fixture
 def played() -> Agent:
-    """An agent that bought, sold a part, was paid, refunded, and still holds something."""
+    """An agent with a purchase, a partial sale, a payout, a refund and an open position."""
     agent = AgentFactory()
     won, cancelled = MarketFactory(), MarketFactory()
     bet(agent, won, "YES", "1000.00")
@@ -293,21 +296,21 @@ def played() -> Agent:
     return agent
 
 
-def verified() -> tuple[int, list[str], str]:
-    """Exit code and lines of the command, the summary left out."""
-    said, complained = StringIO(), StringIO()
+def run_verification() -> tuple[int, list[str], str]:
+    """Exit code, lines without the summary, and stderr of the command."""
+    output, errors = StringIO(), StringIO()
     code = 0
     try:
-        call_command("verify_ledger", at=WEEK, json=True, stdout=said, stderr=complained)
+        call_command("verify_ledger", at=WEEK, json=True, stdout=output, stderr=errors)
     except SystemExit as end:
         code = int(end.code or 0)
-    return code, said.getvalue().splitlines()[:-1], complained.getvalue()
+    return code, output.getvalue().splitlines()[:-1], errors.getvalue()
 
 
-def add_least(table: str, column: str, row: int, places: int = 2) -> None:
-    """Adds one unit of the last place behind the ledger's back."""
+def add_one_unit(table: str, column: str, row: int, places: int = 2) -> None:
+    """Adds one unit of the last decimal place, without the ledger."""
     step: Any = 1 if connection.vendor == "sqlite" else Decimal(1).scaleb(-places)
-    with lifted(), connection.cursor() as cursor:
+    with guards_removed(), connection.cursor() as cursor:
         cursor.execute(f"UPDATE {table} SET {column} = {column} + %s WHERE id = %s", [step, row])
         assert cursor.rowcount == 1
 
@@ -336,33 +339,33 @@ def add_least(table: str, column: str, row: int, places: int = 2) -> None:
         (Agent, {}, "cash", "cash is"),
     ],
 )
-def test_one_cent_moved_anywhere_is_found_and_named(
+def test_change_of_one_cent_is_found_and_named(
     played: Agent, model: Any, where: dict[str, str], column: str, named: str
 ) -> None:
     row = model.objects.filter(**where).order_by("pk").first()
-    add_least(model._meta.db_table, column, row.pk, places=6 if column == "shares" else 2)
-    code, lines, _ = verified()
+    add_one_unit(model._meta.db_table, column, row.pk, places=6 if column == "shares" else 2)
+    code, lines, _ = run_verification()
     assert code == 1
     assert all(f"(agent {played.pk})" in line and played.family.slug in line for line in lines)
     subject = named if model is Agent else f"{named} {row.pk} "
     assert any(subject in line for line in lines), lines
 
 
-def test_one_millionth_of_a_share_moved_is_found_at_its_position(played: Agent) -> None:
+def test_change_of_a_millionth_share_is_found_at_its_position(played: Agent) -> None:
     sold = Trade.objects.filter(kind="SELL").latest("pk")
     for row, position in ((sold, sold.position_id), (Position.objects.get(status="open"), sold.position_id)):
         with undone():
-            add_least(row._meta.db_table, "shares", row.pk, places=6)
+            add_one_unit(row._meta.db_table, "shares", row.pk, places=6)
             assert any(f"position {position} (open) has shares" in line for line in verify_ledger().violations)
 
 
 @pytest.mark.parametrize("kind", ["deposit", "buy", "sell", "payout", "refund"])
-def test_journal_row_deleted_is_found(played: Agent, kind: str) -> None:
+def test_deleted_journal_row_is_found(played: Agent, kind: str) -> None:
     row = JournalEntry.objects.filter(kind=kind).order_by("pk").first()
     assert row is not None
-    with lifted(JournalEntry):
+    with guards_removed(JournalEntry):
         connection.cursor().execute(f"DELETE FROM {JournalEntry._meta.db_table} WHERE id = %s", [row.pk])
-    code, lines, _ = verified()
+    code, lines, _ = run_verification()
     assert code == 1
     cause = {"buy": f"trade {row.trade_id} ", "sell": f"trade {row.trade_id} "}.get(
         kind, "a row is missing" if kind == "deposit" else f"settlement {row.settlement_id} "
@@ -370,40 +373,41 @@ def test_journal_row_deleted_is_found(played: Agent, kind: str) -> None:
     assert any(cause in line for line in lines), lines
 
 
-def test_journal_forged_in_itself_consistently_disagrees_with_its_causes(played: Agent) -> None:
-    """A cent more from a sale, carried through every later balance up to the cash."""
+def test_consistently_forged_journal_contradicts_its_trades(played: Agent) -> None:
+    """A cent is added to a sale, to all later balances and to the cash."""
     sale_row = JournalEntry.objects.get(sequence=5)
-    add_least(JournalEntry._meta.db_table, "amount", sale_row.pk)
+    add_one_unit(JournalEntry._meta.db_table, "amount", sale_row.pk)
     for row in JournalEntry.objects.filter(sequence__gte=5):
-        add_least(JournalEntry._meta.db_table, "balance", row.pk)
-    add_least(Agent._meta.db_table, "cash", played.pk)
-    _, lines, _ = verified()
+        add_one_unit(JournalEntry._meta.db_table, "balance", row.pk)
+    add_one_unit(Agent._meta.db_table, "cash", played.pk)
+    _, lines, _ = run_verification()
     assert any(f"journal row {sale_row.pk} (no. 5) moves 293.76, its sell says 293.75" in line for line in lines), lines
 
 
-def test_only_the_agent_that_was_tampered_with_is_named(played: Agent) -> None:
+def test_only_the_changed_agent_is_named(played: Agent) -> None:
     other = AgentFactory(cohort=played.cohort)
     bet(other, amount="700.00")
     chained()
-    add_least(Agent._meta.db_table, "cash", other.pk)
-    _, lines, _ = verified()
+    add_one_unit(Agent._meta.db_table, "cash", other.pk)
+    _, lines, _ = run_verification()
     assert lines
     assert all(f"(agent {other.pk})" in line for line in lines)
 
 
-def test_sound_ledger_passes_and_counts_what_it_read(played: Agent) -> None:
-    said = StringIO()
-    call_command("verify_ledger", at=WEEK, json=True, stdout=said)
+def test_intact_ledger_passes_with_counts(played: Agent) -> None:
+    output = StringIO()
+    call_command("verify_ledger", at=WEEK, json=True, stdout=output)
     assert (
-        said.getvalue().strip() == '{"agents": 1, "journal_rows": 8, "forecasts": 0, "chain_links": 2, "violations": 0}'
+        output.getvalue().strip()
+        == '{"agents": 1, "journal_rows": 8, "forecasts": 0, "chain_links": 2, "violations": 0}'
     )
 
 
-def test_settlement_that_its_market_does_not_bear_out_is_found(played: Agent) -> None:
-    """The winner swapped behind the ledger's back: every amount agrees with every other, but not with the market."""
+def test_settlement_that_contradicts_its_market_is_found(played: Agent) -> None:
+    """With another winner stored, all amounts agree with each other, but not with the market."""
     settlement = Settlement.objects.get(kind="won")
     loser = settlement.market.outcomes.exclude(pk=settlement.market.winning_outcome_id).get()
     type(settlement.market).objects.filter(pk=settlement.market_id).update(winning_outcome=loser)
-    code, lines, _ = verified()
+    code, lines, _ = run_verification()
     assert code == 1
     assert any(f"settlement {settlement.pk} (won) over {settlement.payout} should be lost" in line for line in lines)

@@ -1,9 +1,8 @@
-"""Who plays: line-ups are proposed, seen, approved for cohorts to come, and never change what a cohort froze."""
+"""Line-ups: proposed, approved for later cohorts, without effect on earlier ones."""
 
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,17 +10,18 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from agents.models import Agent, Family, LineUp, LineUpEntry, Release
-from agents.services.lineups import lineup_approve, lineup_preview, lineup_propose, lineup_reject
+from agents.services.lineups import approve_lineup, preview_lineup, propose_lineup, reject_lineup
 from arena_site.sandbox.server import running
 from markets.models import Alert, Run
+from tests.captured import CAPTURED
+from tests.commands import run
 from tests.factories import FamilyFactory, ReleaseFactory
-from tests.venue import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Venue, run
+from tests.venue import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Venue
 
 pytestmark = pytest.mark.django_db
 WEEK = timedelta(weeks=1)
 MONDAY = SUNDAY + timedelta(days=1)
 ALL = (GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI, QWEN)
-CAPTURED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "openrouter" / "models__sinkers.json"
 FREE = {"prompt": "0", "completion": "0"}
 CREATED = int(datetime(2025, 12, 1, tzinfo=UTC).timestamp())
 
@@ -31,10 +31,10 @@ def releases() -> list[Release]:
 
 
 def proposed(*wanted: Release, at: datetime = MONDAY) -> LineUp:
-    return lineup_propose(releases=wanted, by="ann", reason="a try", at=at)
+    return propose_lineup(releases=wanted, by="ann", reason="a try", at=at)
 
 
-def players(at: datetime) -> list[str]:
+def line_up_of(at: datetime) -> list[str]:
     number = run("start_cohort", at)["cohort"]
     return list(Agent.objects.filter(cohort__number=number).order_by("pk").values_list("model_id", flat=True))
 
@@ -45,38 +45,38 @@ def players(at: datetime) -> list[str]:
 def test_migrate_leaves_the_line_up_of_2026_approved() -> None:
     line_up = LineUp.objects.get()
     assert (line_up.status, len(releases())) == ("approved", 7)
-    assert players(SUNDAY) == list(ALL)
+    assert line_up_of(SUNDAY) == list(ALL)
 
 
-def test_an_approved_line_up_counts_from_the_next_week_on_and_touches_no_cohort_before(venue: Venue) -> None:
+def test_approved_line_up_takes_effect_next_week_and_changes_no_earlier_cohort(venue: Venue) -> None:
     newcomer = FamilyFactory(slug="newcomer").releases.get()
     run("start_cohort", SUNDAY)
     line_up = proposed(*releases()[1:], newcomer)
-    seen = lineup_preview(line_up, at=MONDAY)
+    seen = preview_lineup(line_up, at=MONDAY)
     assert seen.effective_from == SUNDAY + WEEK
-    assert [change.says.partition(":")[0] for change in seen.changes] == ["newcomer comes in", "gpt-5.1 leaves"]
+    assert [str(change).partition(":")[0] for change in seen.changes] == ["newcomer comes in", "gpt-5.1 leaves"]
     assert LineUp.objects.in_force(SUNDAY + 5 * WEEK) != line_up
-    assert lineup_approve(line_up, by="ann", reason="yes", at=MONDAY)
-    assert players(SUNDAY) == list(ALL)
-    assert players(SUNDAY + WEEK) == [*ALL[1:], newcomer.model_id]
-    assert players(SUNDAY - WEEK) == list(ALL)
+    assert approve_lineup(line_up, by="ann", reason="yes", at=MONDAY)
+    assert line_up_of(SUNDAY) == list(ALL)
+    assert line_up_of(SUNDAY + WEEK) == [*ALL[1:], newcomer.model_id]
+    assert line_up_of(SUNDAY - WEEK) == list(ALL)
 
 
-def test_one_approved_after_the_week_began_waits_for_a_week_without_a_cohort() -> None:
+def test_line_up_approved_after_the_cohort_started_takes_effect_next_week() -> None:
     run("start_cohort", SUNDAY + 3 * WEEK)
     line_up = proposed(*releases()[:3])
-    lineup_approve(line_up, by="ann", reason="yes", at=MONDAY)
+    approve_lineup(line_up, by="ann", reason="yes", at=MONDAY)
     line_up.refresh_from_db()
     assert line_up.effective_from == SUNDAY + 4 * WEEK
 
 
-def test_what_was_decided_is_decided() -> None:
+def test_decision_on_a_line_up_is_final() -> None:
     first, second = proposed(*releases()[:3]), proposed(*releases()[:2])
-    assert lineup_approve(first, by="ann", reason="yes", at=MONDAY)
-    assert not lineup_approve(first, by="bob", reason="again", at=MONDAY)
-    assert not lineup_reject(first, by="bob", reason="no", at=MONDAY)
-    assert lineup_reject(second, by="bob", reason="no", at=MONDAY)
-    assert not lineup_approve(second, by="ann", reason="after all", at=MONDAY)
+    assert approve_lineup(first, by="ann", reason="yes", at=MONDAY)
+    assert not approve_lineup(first, by="bob", reason="again", at=MONDAY)
+    assert not reject_lineup(first, by="bob", reason="no", at=MONDAY)
+    assert reject_lineup(second, by="bob", reason="no", at=MONDAY)
+    assert not approve_lineup(second, by="ann", reason="after all", at=MONDAY)
     assert [(up.status, up.decided_by) for up in LineUp.objects.order_by("pk")[1:]] == [
         ("approved", "ann"),
         ("rejected", "bob"),
@@ -84,12 +84,12 @@ def test_what_was_decided_is_decided() -> None:
     assert not Alert.objects.filter(cleared_at=None).exists()
 
 
-@pytest.mark.parametrize("bend", ["change", "delete", "add", "status", "foreign"])
-def test_a_line_up_that_was_approved_lists_what_it_lists(bend: str) -> None:
+@pytest.mark.parametrize("tampering", ["change", "delete", "add", "status", "foreign"])
+def test_entries_of_an_approved_line_up_are_fixed(tampering: str) -> None:
     line_up = LineUp.objects.get()
     entry = line_up.entries.get(position=1)
     other = FamilyFactory().releases.get()
-    bends: dict[str, Any] = {
+    tamperings: dict[str, Any] = {
         "change": lambda: LineUpEntry.objects.filter(pk=entry.pk).update(release=other),
         "delete": lambda: entry.delete(),
         "add": lambda: LineUpEntry.objects.create(line_up=line_up, family=other.family, release=other, position=9),
@@ -99,34 +99,34 @@ def test_a_line_up_that_was_approved_lists_what_it_lists(bend: str) -> None:
         ),
     }
     with pytest.raises(IntegrityError, match="can not be"), transaction.atomic():
-        bends[bend]()
+        tamperings[tampering]()
 
 
-def test_the_terms_of_a_release_that_a_line_up_names_are_settled() -> None:
+def test_release_in_a_line_up_is_fixed() -> None:
     with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
         Release.objects.filter(model_id=GPT).update(price_prompt=Decimal("0.1"))
 
 
-def test_a_list_that_can_be_none_is_refused_with_what_is_wrong() -> None:
+def test_invalid_line_up_is_refused_with_reasons() -> None:
     gpt = Release.objects.get(model_id=GPT)
     again = ReleaseFactory(family=gpt.family, model_id="openai/gpt-6")
     guest = FamilyFactory(external=True, active=False).releases.get()
     later = ReleaseFactory(model_id="acme/later", effective_from=SUNDAY + 9 * WEEK)
     for wrong, said in (([], "at least one"), ([gpt, again], "two releases"), ([guest], "external"), ([later], "from")):
         with pytest.raises(ValidationError, match=said):
-            lineup_propose(releases=wrong, by="ann", reason="a try", at=MONDAY)
+            propose_lineup(releases=wrong, by="ann", reason="a try", at=MONDAY)
     assert LineUp.objects.count() == 1
 
 
-def test_a_family_that_was_withdrawn_does_not_play_whatever_lists_it() -> None:
+def test_inactive_family_does_not_take_part() -> None:
     Family.objects.filter(slug="kimi-k2").update(active=False)
-    assert players(SUNDAY) == [model for model in ALL if model != KIMI]
+    assert line_up_of(SUNDAY) == [model for model in ALL if model != KIMI]
     Family.objects.update(active=False)
     ran = run("start_cohort", SUNDAY + WEEK)
     assert (ran.code, ran["cohort"]) == (1, None)
 
 
-def test_a_family_shows_the_release_that_was_approved_and_not_a_newer_one(client: Any) -> None:
+def test_family_shows_the_approved_release(client: Any) -> None:
     ReleaseFactory(family=Family.objects.get(slug="gpt-5.1"), model_id="openai/gpt-6", effective_from=SUNDAY)
     assert client.get("/api/v1/families/gpt-5.1/").json()["release"] == GPT
 
@@ -154,7 +154,7 @@ def terms(line_up: LineUp) -> dict[str, tuple[str, Decimal]]:
     return {entry.family.slug: (entry.release.model_id, entry.release.price_prompt) for entry in entries}
 
 
-def test_a_catalogue_that_bears_the_line_up_out_proposes_nothing(venue: Venue) -> None:
+def test_catalogue_that_matches_the_line_up_proposes_nothing(venue: Venue) -> None:
     listed(venue, "nonsense", {"id": 7}, row("openrouter/auto", pricing={"prompt": "-1", "completion": "-1"}))
     ran = run("check_lineup", MONDAY)
     assert (ran.code, ran.summary) == (
@@ -163,7 +163,7 @@ def test_a_catalogue_that_bears_the_line_up_out_proposes_nothing(venue: Venue) -
     )
 
 
-def test_newer_models_other_prices_and_announced_ends_make_one_proposal_and_nothing_else(venue: Venue) -> None:
+def test_newer_models_changed_prices_and_expirations_make_one_proposal(venue: Venue) -> None:
     listed(
         venue,
         row("openai/gpt-5.5", created=CREATED + 9, pricing={"prompt": "0.000005", "completion": "0.00003"}),
@@ -189,20 +189,20 @@ def test_newer_models_other_prices_and_announced_ends_make_one_proposal_and_noth
     said = "\n".join(line_up.findings)
     for words in (
         "gpt-5.1: openai/gpt-5.5 of 2025-12-01 follows openai/gpt-5.2", "openai also has openai/o9",
-        "grok-4: x-ai/grok-4.1-fast will be taken off on 2026-03-20",
-        "kimi-k2: moonshotai/kimi-k2-thinking is listed no more",
-        "claude-opus-4.5: anthropic/claude-opus-4.5 will be taken off on 2027-03-20",
+        "grok-4: x-ai/grok-4.1-fast expires on 2026-03-20",
+        "kimi-k2: moonshotai/kimi-k2-thinking is no longer listed",
+        "claude-opus-4.5: anthropic/claude-opus-4.5 expires on 2027-03-20",
         "deepseek-v3.1: deepseek/deepseek-v3.2 costs $0.0000003 and $0.0000004 per token, not $0.000000252",
     ):  # fmt: skip
         assert words in said, said
     assert Alert.objects.get(cleared_at=None).subject == str(line_up.pk)
-    assert players(SUNDAY + WEEK) == list(ALL)
-    assert lineup_approve(line_up, by="ann", reason="yes", at=MONDAY + WEEK)
-    assert players(SUNDAY + 2 * WEEK)[0] == "openai/gpt-5.5"
+    assert line_up_of(SUNDAY + WEEK) == list(ALL)
+    assert approve_lineup(line_up, by="ann", reason="yes", at=MONDAY + WEEK)
+    assert line_up_of(SUNDAY + 2 * WEEK)[0] == "openai/gpt-5.5"
     assert Release.objects.get(model_id="openai/gpt-5.5").display_name == "openai/gpt-5.5"
 
 
-def test_the_same_is_proposed_once_also_after_it_was_rejected_and_what_is_new_takes_its_place(venue: Venue) -> None:
+def test_same_findings_are_proposed_once_and_new_findings_replace_the_proposal(venue: Venue) -> None:
     listed(venue, row(QWEN, pricing={"prompt": "0.001", "completion": "0.001"}))
     first = run("check_lineup", MONDAY)
     again = run("check_lineup", MONDAY + WEEK)
@@ -211,13 +211,13 @@ def test_the_same_is_proposed_once_also_after_it_was_rejected_and_what_is_new_ta
     other = run("check_lineup", MONDAY + 2 * WEEK)
     assert other["new"]
     assert LineUp.objects.get(pk=first["proposal"]).status == "rejected"
-    lineup_reject(LineUp.objects.get(pk=other["proposal"]), by="ann", reason="too dear", at=MONDAY + 2 * WEEK)
+    reject_lineup(LineUp.objects.get(pk=other["proposal"]), by="ann", reason="too dear", at=MONDAY + 2 * WEEK)
     assert not run("check_lineup", MONDAY + 3 * WEEK)["new"]
     assert Release.objects.filter(model_id=QWEN).count() == 3
 
 
 @pytest.mark.parametrize("answer", ["down", "empty", "odd"])
-def test_a_gateway_that_gives_no_catalogue_fails_the_check_and_proposes_nothing(venue: Venue, answer: str) -> None:
+def test_check_fails_without_a_catalogue(venue: Venue, answer: str) -> None:
     if answer == "down":
         listed(venue, status=503)
     else:
@@ -225,15 +225,16 @@ def test_a_gateway_that_gives_no_catalogue_fails_the_check_and_proposes_nothing(
         venue.server.expect_request("/gateway/models").respond_with_json({"data": []} if answer == "empty" else [1])
     ran = run("check_lineup", MONDAY)
     assert ran.code == 1
-    assert "gateway" in ran.complaint
+    assert "gateway" in ran.stderr
     assert Run.objects.get(kind="check_lineup").status == "failed"
     assert LineUp.objects.count() == 1
 
 
-@pytest.mark.skipif(not CAPTURED.is_file(), reason=f"NO CAPTURED CATALOGUE: {CAPTURED} is missing")
-def test_the_catalogue_of_may_2026_as_it_was(venue: Venue) -> None:
+@pytest.mark.captured
+def test_captured_catalogue_of_may_2026(venue: Venue) -> None:
     venue.server.clear()
-    venue.server.expect_request("/gateway/models").respond_with_json(json.loads(CAPTURED.read_text()))
+    catalogue = json.loads((CAPTURED / "openrouter" / "models__sinkers.json").read_text())
+    venue.server.expect_request("/gateway/models").respond_with_json(catalogue)
     ran = run("check_lineup", datetime(2026, 5, 7, tzinfo=UTC))
     assert (ran["models"], ran["skipped"]) == (365, 3)
     assert terms(LineUp.objects.get(pk=ran["proposal"])) == {

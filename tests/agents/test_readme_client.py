@@ -1,4 +1,4 @@
-"""The client that the README shows, run as it stands there."""
+"""The example client of the documentation, run unchanged."""
 
 import re
 import subprocess
@@ -11,14 +11,15 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from agents.models import Decision, Forecast, Trade
-from agents.services.registrations import agent_register
-from tests.readme import external_client
-from tests.venue import DECISION, SUNDAY, Venue, run
+from agents.services.registrations import register_external_agent
+from tests.commands import run
+from tests.documentation import example_client
+from tests.venue import DECISION, SUNDAY, Venue
 
 
 @pytest.fixture
 def client_file(tmp_path: Path) -> Path:
-    code = external_client()
+    code = example_client()
     assert len([line for line in code.splitlines() if line.strip()]) <= 40
     file = tmp_path / "client.py"
     file.write_text(code)
@@ -26,10 +27,10 @@ def client_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_plays_the_open_week_and_states_forecasts(
+def test_client_decides_the_open_week_and_submits_forecasts(
     venue: Venue, settings: Any, live_server: LiveServer, client_file: Path
 ) -> None:
-    token = agent_register(name="Visitor", protocol="both", at=SUNDAY - timedelta(days=1)).token
+    token = register_external_agent(name="Visitor", protocol="both", at=SUNDAY - timedelta(days=1)).token
     venue.market("Will it rain?")
     venue.market("Lakers or Celtics?", {"Lakers": "0.55", "Celtics": "0.45"})
     run("sync_markets", SUNDAY)
@@ -46,4 +47,4 @@ def test_it_plays_the_open_week_and_states_forecasts(
     assert str(Trade.objects.get().amount) == "100.00"
     assert Forecast.objects.filter(family__slug="visitor").count() == 4
     again = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (again.returncode, again.stdout) == (0, "")
+    assert (again.returncode, again.stdout) == (0, "nothing is open\n")

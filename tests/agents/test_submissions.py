@@ -1,4 +1,4 @@
-"""Agents that are not ours, over HTTP: what they are shown, what they submit, and what is refused."""
+"""External agents over HTTP: open tasks, submissions and refusals."""
 
 import json
 from datetime import datetime, timedelta
@@ -21,10 +21,11 @@ from agents.models import (
     Submission,
     Trade,
 )
-from agents.services.registrations import agent_register, registration_revoke
-from markets.models import Market, QuestionSheet, Run, Universe
-from tests.seasons import once_at_a_venue
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, run
+from agents.services.registrations import register_external_agent, revoke_registration
+from markets.models import Market, QuestionBatch, Run, Universe
+from tests.commands import run
+from tests.shared_rows import shared_rows_at_venue
+from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 MINUTE = timedelta(minutes=1)
@@ -36,7 +37,7 @@ HOLD = {"action": "HOLD", "reasoning": "nothing to do"}
 
 
 def register() -> str:
-    return agent_register(name="Visitor", protocol="both", at=SUNDAY - timedelta(days=1)).token
+    return register_external_agent(name="Visitor", protocol="both", at=SUNDAY - timedelta(days=1)).token
 
 
 def freeze(venue: Venue) -> str:
@@ -50,7 +51,7 @@ def freeze(venue: Venue) -> str:
     return token
 
 
-frozen = once_at_a_venue(freeze)
+frozen = shared_rows_at_venue(freeze)
 
 
 @pytest.fixture
@@ -62,14 +63,14 @@ def week(frozen: tuple[Venue, str], venue: Venue, settings: Any) -> Venue:
 
 @pytest.fixture
 def visitor(request: pytest.FixtureRequest, db: None) -> str:
-    """The token of an external agent that was registered before the week, or that finds nothing else yet."""
+    """The token of an external agent that was registered before the week, if the test has one, or in an empty arena."""
     token: str = request.getfixturevalue("frozen")[1] if "week" in request.fixturenames else register()
     return token
 
 
 def submit(client: Client, token: str | None, body: Any, *, key: str | None = None, **target: int) -> Any:
     """Submits an answer for the visitor's agent and week, unless another target is named."""
-    target = target or {"agent": the_agent().pk, "universe": Universe.objects.latest("pk").pk}
+    target = target or {"agent": visitor_agent().pk, "universe": Universe.objects.latest("pk").pk}
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     if key != "":
         headers["Idempotency-Key"] = key or str(uuid4())
@@ -78,13 +79,13 @@ def submit(client: Client, token: str | None, body: Any, *, key: str | None = No
     return client.post(path, text, content_type="application/json", headers=headers)
 
 
-def opened(client: Client, token: str) -> Any:
+def open_tasks(client: Client, token: str) -> Any:
     answer = client.get(OPEN, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 200, answer.content
     return answer.json()
 
 
-def the_agent() -> Agent:
+def visitor_agent() -> Agent:
     return Agent.objects.get(family__slug="visitor")
 
 
@@ -100,7 +101,7 @@ def buy(question: str, amount: str, side: str = "YES") -> dict[str, Any]:
 # who takes part
 
 
-def test_registering_prints_the_token_once_and_keeps_its_hash_alone(db: None) -> None:
+def test_registering_prints_the_token_once_and_stores_only_its_hash(db: None) -> None:
     said = StringIO()
     call_command("register_agent", "Deep Thought", protocol="trading", at=SUNDAY, json=True, stdout=said)
     token = json.loads(said.getvalue())["token"]
@@ -130,24 +131,24 @@ def test_a_name_that_can_not_be_registered_is_refused(visitor: str, name: str, w
     assert refused.value.returncode == 2
 
 
-def test_it_plays_beside_the_models_and_nobody_ever_asks_it(week: Venue) -> None:
-    assert the_agent().cash == 10_000
+def test_external_agent_joins_the_cohort_and_is_never_asked(week: Venue) -> None:
+    assert visitor_agent().cash == 10_000
     assert run("run_decisions", DECISION + timedelta(hours=1))["asked"] == 0
     assert {prompt.model for prompt in week.asked}.isdisjoint({"external/visitor"})
     assert run("run_decisions", DECISION + timedelta(hours=1), dry_run=True)["asked"] == 0
 
 
-def test_a_revoked_agent_is_in_no_later_cohort_and_a_forecaster_in_none(week: Venue) -> None:
-    agent_register(name="Oracle", protocol="forecast", at=SUNDAY)
-    registration_revoke(Registration.objects.get(family__slug="visitor"), at=IN_TIME)
+def test_revoked_agent_joins_no_later_cohort_and_a_forecaster_none(week: Venue) -> None:
+    register_external_agent(name="Oracle", protocol="forecast", at=SUNDAY)
+    revoke_registration(Registration.objects.get(family__slug="visitor"), at=IN_TIME)
     assert run("start_cohort", SUNDAY + timedelta(weeks=1))["agents"] == 7
 
 
 # what it is shown
 
 
-def test_it_is_shown_exactly_what_models_are_sent(client: Client, week: Venue, visitor: str) -> None:
-    (task,) = opened(client, visitor)["trading"]
+def test_open_tasks_have_the_prompts_of_the_models(client: Client, week: Venue, visitor: str) -> None:
+    (task,) = open_tasks(client, visitor)["trading"]
     sent = week.asked[0]
     assert task["user_prompt"] == sent.user
     assert task["system_prompt"] == sent.body["messages"][0]["content"]
@@ -157,7 +158,7 @@ def test_it_is_shown_exactly_what_models_are_sent(client: Client, week: Venue, v
     assert (task["cohort"], task["week"]) == (1, 1)
 
 
-def test_what_is_open_is_kept_by_nobody_and_read_from_no_other_origin(
+def test_open_tasks_are_neither_cached_nor_readable_from_other_origins(
     client: Client, week: Venue, visitor: str
 ) -> None:
     answer = client.get(OPEN, headers={"Authorization": f"Bearer {visitor}"})
@@ -166,17 +167,17 @@ def test_what_is_open_is_kept_by_nobody_and_read_from_no_other_origin(
 
 
 @pytest.mark.parametrize("at", [DECISION - MINUTE, DEADLINE, DECISION + timedelta(days=7)])
-def test_nothing_is_open_before_the_freeze_or_from_the_deadline_on(
+def test_no_task_is_open_before_the_freeze_or_from_the_deadline_on(
     client: Client, week: Venue, visitor: str, settings: Any, at: datetime
 ) -> None:
     settings.ARENA_CLOCK = at
-    assert opened(client, visitor)["trading"] == []
+    assert open_tasks(client, visitor)["trading"] == []
 
 
 # decisions
 
 
-def test_a_bet_is_carried_out_at_the_frozen_price(client: Client, week: Venue, visitor: str) -> None:
+def test_bet_is_executed_at_the_frozen_price(client: Client, week: Venue, visitor: str) -> None:
     week.move(RAIN, Yes="0.90", No="0.10")
     run("sync_markets", DECISION + 5 * MINUTE)
     answer = submit(client, visitor, buy(RAIN, "2500"))
@@ -186,7 +187,7 @@ def test_a_bet_is_carried_out_at_the_frozen_price(client: Client, week: Venue, v
     assert told["instructions"][0]["executed"] is True
     trade = Trade.objects.get(pk=told["trades"][0])
     assert (str(trade.price), str(trade.shares), trade.executed_at) == ("0.4000000000", "6250.000000", IN_TIME)
-    assert the_agent().cash == 7_500
+    assert visitor_agent().cash == 7_500
     decision = Decision.objects.get(pk=told["decision"])
     assert (decision.status, decision.action, decision.decided_at) == ("completed", "BET", IN_TIME)
     call = decision.calls.get()
@@ -195,16 +196,16 @@ def test_a_bet_is_carried_out_at_the_frozen_price(client: Client, week: Venue, v
     )  # fmt: skip
     assert ModelCall.fingerprint(call.system_prompt, call.user_prompt) == call.prompt_sha256
     assert run("verify_ledger", IN_TIME)["violations"] == 0
-    assert opened(client, visitor)["trading"] == []
+    assert open_tasks(client, visitor)["trading"] == []
 
 
-def test_each_cohort_it_plays_in_is_answered_apart(client: Client, week: Venue, visitor: str, settings: Any) -> None:
+def test_each_cohort_has_its_own_task(client: Client, week: Venue, visitor: str, settings: Any) -> None:
     next_week = timedelta(weeks=1)
     run("sync_markets", SUNDAY + next_week)
     run("start_cohort", SUNDAY + next_week)
     run("run_decisions", DECISION + next_week)
     settings.ARENA_CLOCK = IN_TIME + next_week
-    tasks = opened(client, visitor)["trading"]
+    tasks = open_tasks(client, visitor)["trading"]
     assert [(task["cohort"], task["week"]) for task in tasks] == [(1, 2), (2, 1)]
     for task in tasks:
         assert submit(client, visitor, HOLD, agent=task["agent"], universe=task["universe"]).status_code == 201
@@ -212,7 +213,7 @@ def test_each_cohort_it_plays_in_is_answered_apart(client: Client, week: Venue, 
     assert list(made.values_list("cohort__number", "week")) == [(1, 2), (2, 1)]
 
 
-def test_what_another_agent_holds_can_not_be_sold(client: Client, venue: Venue, visitor: str, settings: Any) -> None:
+def test_position_of_another_agent_can_not_be_sold(client: Client, venue: Venue, visitor: str, settings: Any) -> None:
     venue.market(RAIN)
     venue.says(GPT, bet(RAIN, "YES", 500))
     run("sync_markets", SUNDAY)
@@ -227,7 +228,7 @@ def test_what_another_agent_holds_can_not_be_sold(client: Client, venue: Venue, 
     assert others.status == "open"
 
 
-def test_a_malformed_answer_is_refused_kept_and_may_be_followed_by_another(
+def test_malformed_answer_is_stored_refused_and_may_be_followed_by_another(
     client: Client, week: Venue, visitor: str
 ) -> None:
     refused = submit(client, visitor, '{"action": "BET", "bets": []')
@@ -235,7 +236,7 @@ def test_a_malformed_answer_is_refused_kept_and_may_be_followed_by_another(
     assert "(2 more tries)" in refused.json()["detail"]
     call = ModelCall.objects.get(model="external/visitor")
     assert (call.result, call.raw_response) == ("malformed", '{"action": "BET", "bets": []')
-    assert call.error in opened(client, visitor)["trading"][0]["user_prompt"]
+    assert call.error in open_tasks(client, visitor)["trading"][0]["user_prompt"]
     assert submit(client, visitor, HOLD).status_code == 201
     assert call.decision is not None
     assert list(call.decision.calls.values_list("result", flat=True)) == ["malformed", "answered"]
@@ -244,23 +245,21 @@ def test_a_malformed_answer_is_refused_kept_and_may_be_followed_by_another(
 @pytest.mark.parametrize(
     "body", ['{"action": "HOLD", "action": "SELL"}', '{"action": "HOLD", "bets": NaN}', "I hold.", '{"action": "HOL']
 )
-def test_what_a_model_may_not_say_an_external_agent_may_not(
-    client: Client, week: Venue, visitor: str, body: str
-) -> None:
+def test_answers_follow_the_rules_for_models(client: Client, week: Venue, visitor: str, body: str) -> None:
     assert submit(client, visitor, body).status_code == 422
-    assert not Decision.objects.filter(agent=the_agent(), status="completed").exists()
+    assert not Decision.objects.filter(agent=visitor_agent(), status="completed").exists()
 
 
-def test_malformed_once_too_often_is_a_hold_by_fallback(client: Client, week: Venue, visitor: str) -> None:
+def test_last_malformed_answer_becomes_a_fallback_hold(client: Client, week: Venue, visitor: str) -> None:
     told = [submit(client, visitor, "no") for _ in range(3)]
     assert [answer.status_code for answer in told] == [422, 422, 422]
     assert "no try is left" in told[2].json()["detail"]
-    decision = Decision.objects.get(agent=the_agent())
+    decision = Decision.objects.get(agent=visitor_agent())
     assert (decision.status, decision.action, decision.fallback) == ("completed", "HOLD", True)
     assert submit(client, visitor, HOLD).status_code == 409
 
 
-def test_a_bet_of_which_nothing_executes_is_refused_as_often_as_a_models(
+def test_answer_without_valid_instruction_has_as_many_tries_as_a_models(
     client: Client, week: Venue, visitor: str
 ) -> None:
     told = [submit(client, visitor, buy(RAIN, "20")) for _ in range(4)]
@@ -270,12 +269,10 @@ def test_a_bet_of_which_nothing_executes_is_refused_as_often_as_a_models(
     assert "no try is left" in told[2].json()["detail"]
     assert not Trade.objects.exists()
     run("run_decisions", DEADLINE)
-    assert Decision.objects.get(agent=the_agent()).status == "missed"
+    assert Decision.objects.get(agent=visitor_agent()).status == "missed"
 
 
-def test_an_instruction_that_can_not_be_carried_out_leaves_the_others(
-    client: Client, week: Venue, visitor: str
-) -> None:
+def test_rejected_instruction_does_not_stop_the_others(client: Client, week: Venue, visitor: str) -> None:
     both = buy(RAIN, "500")
     both["bets"] += buy(SNOW, "20")["bets"]
     told = submit(client, visitor, both).json()
@@ -286,7 +283,7 @@ def test_an_instruction_that_can_not_be_carried_out_leaves_the_others(
 # the clock
 
 
-def test_late_is_gone_and_executes_nothing(client: Client, week: Venue, visitor: str, settings: Any) -> None:
+def test_late_answer_is_gone_and_not_executed(client: Client, week: Venue, visitor: str, settings: Any) -> None:
     settings.ARENA_CLOCK = DEADLINE
     late = submit(client, visitor, buy(RAIN, "500"))
     assert late.status_code == 410
@@ -296,22 +293,22 @@ def test_late_is_gone_and_executes_nothing(client: Client, week: Venue, visitor:
     assert submit(client, visitor, buy(RAIN, "500")).status_code == 201
 
 
-def test_before_the_freeze_nothing_can_be_submitted(client: Client, week: Venue, visitor: str, settings: Any) -> None:
+def test_submission_before_the_freeze_is_refused(client: Client, week: Venue, visitor: str, settings: Any) -> None:
     settings.ARENA_CLOCK = DECISION - MINUTE
     early = submit(client, visitor, HOLD)
     assert early.status_code == 409
     assert early.json() == {"detail": "week 1 of cohort 1 does not open before 2026-03-08T00:05:00Z"}
 
 
-def test_deadlines_are_judged_by_the_real_clock(client: Client, week: Venue, visitor: str, settings: Any) -> None:
+def test_deadlines_follow_the_real_clock(client: Client, week: Venue, visitor: str, settings: Any) -> None:
     settings.ARENA_CLOCK = None
     assert submit(client, visitor, HOLD).status_code == 410
 
 
-def test_who_did_not_answer_in_time_is_recorded_as_missed(client: Client, week: Venue, visitor: str) -> None:
+def test_decision_without_an_answer_is_recorded_as_missed(client: Client, week: Venue, visitor: str) -> None:
     assert run("run_decisions", DEADLINE - MINUTE)["missed"] == 0
     assert run("run_decisions", DEADLINE)["missed"] == 1
-    missed = Decision.objects.get(agent=the_agent())
+    missed = Decision.objects.get(agent=visitor_agent())
     assert (missed.status, missed.error) == ("missed", "nothing was submitted in time")
     refused = submit(client, visitor, HOLD)
     assert (refused.status_code, refused.json()) == (409, {"detail": "week 1 of cohort 1 is missed already"})
@@ -331,7 +328,7 @@ def test_the_same_key_and_answer_get_the_same_response(
     assert Trade.objects.count() == 1
 
 
-def test_a_refusal_is_repeated_too_and_uses_up_no_try(client: Client, week: Venue, visitor: str) -> None:
+def test_repeated_refused_submission_uses_up_no_try(client: Client, week: Venue, visitor: str) -> None:
     told = [submit(client, visitor, "no", key="once") for _ in range(5)]
     assert [answer.status_code for answer in told] == [422] * 5
     assert len({answer.content for answer in told}) == 1
@@ -343,11 +340,11 @@ def test_the_same_key_with_another_answer_is_a_conflict(client: Client, week: Ve
     other = submit(client, visitor, HOLD, key="once")
     assert other.status_code == 409
     assert "this Idempotency-Key came with another answer before" in other.json()["detail"]
-    assert not Decision.objects.filter(agent=the_agent(), status="completed").exists()
+    assert not Decision.objects.filter(agent=visitor_agent(), status="completed").exists()
 
 
-def test_keys_of_two_agents_are_apart(client: Client, venue: Venue, visitor: str, settings: Any) -> None:
-    second = agent_register(name="Second", protocol="both", at=SUNDAY - MINUTE).token
+def test_two_agents_may_use_the_same_key(client: Client, venue: Venue, visitor: str, settings: Any) -> None:
+    second = register_external_agent(name="Second", protocol="both", at=SUNDAY - MINUTE).token
     venue.market(RAIN)
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
@@ -359,7 +356,7 @@ def test_keys_of_two_agents_are_apart(client: Client, venue: Venue, visitor: str
         assert submit(client, token, HOLD, key="1", agent=agent, universe=universe).status_code == 201
 
 
-def test_without_a_key_nothing_is_taken(client: Client, week: Venue, visitor: str) -> None:
+def test_submission_without_a_key_is_refused(client: Client, week: Venue, visitor: str) -> None:
     refused = submit(client, visitor, HOLD, key="")
     assert refused.status_code == 400
     assert list(refused.json()) == ["Idempotency-Key"]
@@ -369,7 +366,7 @@ def test_without_a_key_nothing_is_taken(client: Client, week: Venue, visitor: st
 
 
 @pytest.mark.parametrize("token", [None, "", "arena_wrong"])
-def test_a_foreign_token_opens_nothing(client: Client, week: Venue, token: str | None) -> None:
+def test_unknown_token_is_refused(client: Client, week: Venue, token: str | None) -> None:
     refused = submit(client, token, HOLD)
     assert refused.status_code == 401
     assert refused["WWW-Authenticate"] == "Bearer"
@@ -377,20 +374,20 @@ def test_a_foreign_token_opens_nothing(client: Client, week: Venue, token: str |
     assert client.get(OPEN).status_code == 401
 
 
-def test_a_revoked_token_opens_nothing(client: Client, week: Venue, visitor: str) -> None:
+def test_revoked_token_is_refused(client: Client, week: Venue, visitor: str) -> None:
     registration = Registration.objects.get()
     assert submit(client, visitor, "no").status_code == 422
     registration.refresh_from_db()
     assert registration.last_used_at is not None
-    assert registration_revoke(registration, at=IN_TIME)
+    assert revoke_registration(registration, at=IN_TIME)
     assert submit(client, visitor, HOLD).status_code == 401
 
 
-def test_a_session_of_the_admin_is_no_token(admin_client: Client, week: Venue) -> None:
+def test_admin_session_is_no_token(admin_client: Client, week: Venue) -> None:
     assert submit(admin_client, None, HOLD).status_code == 401
 
 
-def test_another_agents_portfolio_is_none_of_its_own(client: Client, week: Venue, visitor: str) -> None:
+def test_task_of_another_agent_is_refused(client: Client, week: Venue, visitor: str) -> None:
     others = Agent.objects.exclude(family__slug="visitor").first()
     assert others is not None
     refused = submit(client, visitor, HOLD, agent=others.pk, universe=Universe.objects.get().pk)
@@ -402,12 +399,12 @@ def test_another_agents_portfolio_is_none_of_its_own(client: Client, week: Venue
     ("target", "named"),
     [
         ({"agent": 1}, "detail"),
-        ({"sheet": 1, "agent": 1}, "detail"),
-        ({"sheet": 99}, "sheet"),
-        ({"mood": 1, "sheet": 1}, "mood"),
+        ({"batch": 1, "agent": 1}, "detail"),
+        ({"batch": 99}, "batch"),
+        ({"mood": 1, "batch": 1}, "mood"),
     ],
 )
-def test_a_parameter_that_names_nothing_is_named(
+def test_unknown_parameter_value_is_named(
     client: Client, week: Venue, visitor: str, target: dict[str, int], named: str
 ) -> None:
     refused = submit(client, visitor, HOLD, **target)
@@ -416,12 +413,12 @@ def test_a_parameter_that_names_nothing_is_named(
 
 
 def test_the_wrong_universe_is_named(client: Client, week: Venue, visitor: str) -> None:
-    refused = submit(client, visitor, HOLD, agent=the_agent().pk, universe=99)
+    refused = submit(client, visitor, HOLD, agent=visitor_agent().pk, universe=99)
     assert (refused.status_code, list(refused.json())) == (400, ["universe"])
 
 
 @pytest.mark.parametrize(("body", "status"), [("", 400), (b"\xff", 400), ('{"a": "\0"}', 400), ("x" * 1_000_001, 413)])
-def test_a_body_that_is_no_text_is_refused_and_uses_up_no_try(
+def test_body_other_than_text_is_refused_and_uses_up_no_try(
     client: Client, week: Venue, visitor: str, body: Any, status: int
 ) -> None:
     refused = submit(client, visitor, body)
@@ -448,7 +445,7 @@ def test_failure_15_wrong_tokens_are_throttled_by_client_and_right_ones_never(
 
 @pytest.fixture
 def asked(week: Venue, settings: Any) -> Venue:
-    """The day's questions put to the models at 02:00; it is five minutes later."""
+    """The venue at 02:05, after the forecast run of 02:00."""
     assert run("run_forecasts", FORECASTS).code == 0
     settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE
     return week
@@ -461,45 +458,45 @@ def even(task: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_forecasts_are_taken_sheet_by_sheet(client: Client, asked: Venue, visitor: str) -> None:
-    tasks = opened(client, visitor)["forecast"]
+def test_forecasts_are_recorded_by_batch(client: Client, asked: Venue, visitor: str) -> None:
+    tasks = open_tasks(client, visitor)["forecast"]
     assert [task["arm"] for task in tasks] == ["blind", "priced"]
     sent = next(p for p in asked.asked if "\nQUESTIONS\n" in p.user and p.questions[0]["prices"] is None)
     assert tasks[0]["user_prompt"] == sent.user
     for task in tasks:
-        answer = submit(client, visitor, even(task), sheet=task["sheet"])
+        answer = submit(client, visitor, even(task), batch=task["batch"])
         assert answer.status_code == 201, answer.content
         assert [row["probabilities"] for row in answer.json()["forecasts"]] == [{"YES": 0.5, "NO": 0.5}] * 2
     made = Forecast.objects.filter(family__slug="visitor")
     assert made.count() == 4
     assert set(made.values_list("made_at", flat=True)) == {FORECASTS + 5 * MINUTE}
-    assert opened(client, visitor)["forecast"] == []
+    assert open_tasks(client, visitor)["forecast"] == []
 
 
-def test_forecasts_are_judged_question_by_question(client: Client, asked: Venue, visitor: str) -> None:
-    task = opened(client, visitor)["forecast"][0]
+def test_forecasts_are_checked_by_question(client: Client, asked: Venue, visitor: str) -> None:
+    task = open_tasks(client, visitor)["forecast"][0]
     answer = even(task)
     answer["forecasts"][0]["probabilities"]["YES"] = 0.9
-    told = submit(client, visitor, answer, sheet=task["sheet"])
+    told = submit(client, visitor, answer, batch=task["batch"])
     assert told.status_code == 201
     assert (len(told.json()["forecasts"]), len(told.json()["refused"])) == (1, 1)
     assert "sum to 1.4, not 1" in told.json()["refused"][0]["reason"]
 
 
-def test_a_sheet_of_which_no_forecast_can_be_taken_is_refused(client: Client, asked: Venue, visitor: str) -> None:
-    sheet = opened(client, visitor)["forecast"][0]["sheet"]
+def test_batch_without_a_valid_forecast_is_refused(client: Client, asked: Venue, visitor: str) -> None:
+    batch = open_tasks(client, visitor)["forecast"][0]["batch"]
     nothing = {"forecasts": [{"question_id": "0", "probabilities": {"YES": 1}}]}
-    told = [submit(client, visitor, nothing, sheet=sheet) for _ in range(4)]
+    told = [submit(client, visitor, nothing, batch=batch) for _ in range(4)]
     assert [answer.status_code for answer in told] == [422, 422, 422, 409]
-    malformed = submit(client, visitor, HOLD, sheet=opened(client, visitor)["forecast"][0]["sheet"])
+    malformed = submit(client, visitor, HOLD, batch=open_tasks(client, visitor)["forecast"][0]["batch"])
     assert malformed.status_code == 422
     assert not Forecast.objects.filter(family__slug="visitor").exists()
 
 
-def test_a_late_sheet_is_gone_and_missed(client: Client, asked: Venue, visitor: str, settings: Any) -> None:
-    sheet = QuestionSheet.objects.order_by("pk")[0].pk
+def test_a_late_batch_is_gone_and_missed(client: Client, asked: Venue, visitor: str, settings: Any) -> None:
+    batch = QuestionBatch.objects.order_by("pk")[0].pk
     settings.ARENA_CLOCK = FORECASTS + 15 * MINUTE
-    late = submit(client, visitor, {"forecasts": []}, sheet=sheet)
+    late = submit(client, visitor, {"forecasts": []}, batch=batch)
     assert late.status_code == 410
     ran = run("run_forecasts", FORECASTS + timedelta(hours=6))
     assert (ran["asked"], ran["failed"]) == (0, 0)
@@ -508,18 +505,18 @@ def test_a_late_sheet_is_gone_and_missed(client: Client, asked: Venue, visitor: 
 
 
 @pytest.mark.parametrize("protocol", ["trading", "forecast"])
-def test_a_token_covers_its_protocol_alone(client: Client, venue: Venue, settings: Any, protocol: str) -> None:
-    token = agent_register(name="Half", protocol=protocol, at=SUNDAY - MINUTE).token
+def test_token_covers_only_its_protocol(client: Client, venue: Venue, settings: Any, protocol: str) -> None:
+    token = register_external_agent(name="Half", protocol=protocol, at=SUNDAY - MINUTE).token
     venue.market(RAIN)
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
     run("run_decisions", DECISION)
     run("run_forecasts", DECISION + MINUTE)
     settings.ARENA_CLOCK = IN_TIME
-    shown = opened(client, token)
+    shown = open_tasks(client, token)
     assert {name for name in ("trading", "forecast") if shown[name]} == {protocol}
     other = (
-        {"sheet": QuestionSheet.objects.order_by("pk")[0].pk} if protocol == "trading" else {"agent": 1, "universe": 1}
+        {"batch": QuestionBatch.objects.order_by("pk")[0].pk} if protocol == "trading" else {"agent": 1, "universe": 1}
     )
     refused = submit(client, token, HOLD, **other)
     assert refused.status_code == 403

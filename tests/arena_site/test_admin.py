@@ -16,12 +16,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from agents.models import Chain, Decision, Family, Forecast, JournalEntry, Registration, Release, Trade
-from agents.services.lineups import lineup_propose
+from agents.services.lineups import propose_lineup
 from cohorts.models import Methodology, MissedWeek
-from markets import readonly
-from markets.models import Alert, Market
-from markets.readonly import ReadOnlyAdmin
-from scoring.models import Leaderboard, PastBoard, Revision, Snapshot
+from markets.foundation.admin import readonly
+from markets.foundation.admin.readonly import ReadOnlyAdmin
+from markets.models import Alert, CacheVersion, Market
+from scoring.models import Leaderboard, LeaderboardHistory, Snapshot
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.django_db
 OURS = [model for app in ("markets", "cohorts", "agents", "scoring") for model in apps.get_app_config(app).get_models()]
 CONFIGURED = {Family, Release, Methodology, Registration}
 WRITABLE = CONFIGURED | {User, Group}
-FIXED = {Chain, Methodology, Revision, Leaderboard}
+FIXED = {Chain, Methodology, CacheVersion, Leaderboard}
 """Tables that do not grow with the season."""
 BIG = ("snapshot", "priceobservation", "modelcall", "journalentry", "trade")
 
@@ -56,10 +56,10 @@ def grow() -> None:
     week = play_week().week_start
     MissedWeek.objects.create(week_start=week + timedelta(weeks=20), recorded_at=week, reason="down")
     Alert.objects.create(kind="closed-unresolved", subject=str(week), message="Closed for long.", raised_at=WEEK)
-    PastBoard.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
+    LeaderboardHistory.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
     newcomer = FamilyFactory().releases.get()
     SubmissionFactory()
-    lineup_propose(releases=[newcomer], by="ann", reason="to see", at=WEEK)
+    propose_lineup(releases=[newcomer], by="ann", reason="to see", at=WEEK)
 
 
 def queries(client: Client, path: str) -> tuple[int, Any]:
@@ -75,7 +75,7 @@ def test_every_model_is_registered() -> None:
     assert [model for model in OURS if model not in admin.site._registry] == []
 
 
-def test_no_list_costs_more_queries_the_more_rows_it_has(admin_client: Client) -> None:
+def test_query_count_of_lists_is_independent_of_rows(admin_client: Client) -> None:
     def counted() -> dict[str, tuple[int, int]]:
         pages = {name(model): queries(admin_client, url(model, "changelist")) for model in OURS}
         return {of: (count, len(page.context["cl"].result_list)) for of, (count, page) in pages.items()}
@@ -90,7 +90,7 @@ def test_no_list_costs_more_queries_the_more_rows_it_has(admin_client: Client) -
     assert {of: count for of, (count, _) in after.items() if count != before[of][0] or count > 16} == {}
 
 
-def test_no_page_of_a_row_costs_more_queries_the_more_rows_there_are(admin_client: Client) -> None:
+def test_query_count_of_change_pages_is_independent_of_rows(admin_client: Client) -> None:
     def counted(rows: dict[type[Model], Model]) -> dict[str, int]:
         return {name(m): queries(admin_client, url(m, "change", row.pk))[0] for m, row in rows.items()}
 
@@ -102,14 +102,14 @@ def test_no_page_of_a_row_costs_more_queries_the_more_rows_there_are(admin_clien
     assert {of: count for of, count in after.items() if count != before[of] or count > 20} == {}
 
 
-def test_every_list_can_be_searched_with_any_text_and_asked_every_question_of_it(admin_client: Client) -> None:
+def test_every_list_accepts_any_search_text_and_filter(admin_client: Client) -> None:
     grow()
     asked = 0
     for model in OURS:
         shown = admin_client.get(url(model, "changelist"), {"q": "zz'1"})
         assert shown.context["cl"].result_count == 0, model
         for spec in shown.context["cl"].filter_specs:
-            if getattr(spec, "parameter_name", "") in ("look", "day"):
+            if getattr(spec, "parameter_name", "") in ("preset", "day"):
                 for value, _ in spec.lookup_choices:
                     answer = admin_client.get(url(model, "changelist"), {spec.parameter_name: value})
                     assert answer.status_code == 200, (model, value)
@@ -117,7 +117,7 @@ def test_every_list_can_be_searched_with_any_text_and_asked_every_question_of_it
     assert asked > 100
 
 
-def test_a_word_is_compared_with_texts_and_a_number_with_keys(admin_client: Client) -> None:
+def test_search_matches_words_with_text_and_numbers_with_keys(admin_client: Client) -> None:
     grow()
     trade, shown = Trade.objects.earliest("pk"), url(Trade, "changelist")
     for word, keyed, read in ((f"{trade.pk}", True, False), (f"rain {trade.pk}", True, True), ("rain", False, True)):
@@ -158,7 +158,7 @@ def test_no_record_can_be_written_even_by_a_superuser(admin_client: Client) -> N
         assert model._default_manager.filter(pk=row.pk).exists(), model
 
 
-def test_of_all_that_is_registered_only_what_is_configured_can_be_written(rf: RequestFactory, admin_user: User) -> None:
+def test_only_configuration_models_can_be_written(rf: RequestFactory, admin_user: User) -> None:
     request = rf.get("/")
     request.user = admin_user
     writable = {
@@ -172,11 +172,11 @@ def test_of_all_that_is_registered_only_what_is_configured_can_be_written(rf: Re
 
 
 @pytest.mark.parametrize("model", sorted(CONFIGURED, key=name), ids=name)
-def test_what_is_configured_has_a_form(admin_client: Client, model: type[Model]) -> None:
+def test_configuration_models_have_a_form(admin_client: Client, model: type[Model]) -> None:
     assert admin_client.get(url(model, "add")).status_code == 200
 
 
-def test_no_list_is_for_the_public(client: Client) -> None:
+def test_lists_require_a_login(client: Client) -> None:
     for model in OURS:
         assert client.get(url(model, "changelist")).status_code == 302
         if isinstance(admin.site._registry[model], ReadOnlyAdmin):
@@ -186,9 +186,9 @@ def test_no_list_is_for_the_public(client: Client) -> None:
 # ── what operators ask ────────────────────────────────────────────────────────────────────────────
 
 
-def found(client: Client, model: type[Model], look: str, at: Any, settings: Any) -> set[int]:
+def found(client: Client, model: type[Model], preset: str, at: Any, settings: Any) -> set[int]:
     settings.ARENA_CLOCK = at
-    rows = client.get(url(model, "changelist"), {"look": look}).context["cl"].queryset
+    rows = client.get(url(model, "changelist"), {"preset": preset}).context["cl"].queryset
     return {row.pk for row in rows}
 
 
@@ -209,13 +209,13 @@ def test_fallback_holds_and_those_that_cost_more_than_the_median(admin_client: C
         ModelCallFactory(decision=decision, cost_usd=cost)
     at = WEEK + timedelta(days=1)
     assert found(admin_client, Decision, "fallback", at, settings) == {decisions[1].pk}
-    assert found(admin_client, Decision, "dear", at, settings) == {decisions[2].pk}
+    assert found(admin_client, Decision, "expensive", at, settings) == {decisions[2].pk}
 
 
-def test_markets_closed_for_over_a_day_that_somebody_waits_for(admin_client: Client, settings: Any) -> None:
-    waiting = MarketFactory(closed=True, followed=True)
+def test_preset_lists_markets_closed_for_a_day_with_positions(admin_client: Client, settings: Any) -> None:
+    waiting = MarketFactory(closed=True, traded=True)
     MarketFactory(closed=True)
-    MarketFactory(followed=True)
+    MarketFactory(traded=True)
     assert waiting.closed_at == WEEK + timedelta(days=2)
     assert found(admin_client, Market, "closed-24h", WEEK + timedelta(days=2, hours=23), settings) == set()
     assert found(admin_client, Market, "closed-24h", WEEK + timedelta(days=3), settings) == {waiting.pk}
@@ -229,7 +229,7 @@ def listed(client: Client, model: type[Model], **query: str) -> list[Any]:
     return list(client.get(url(model, "changelist"), query).context["cl"].result_list)
 
 
-def test_a_list_is_sorted_by_what_its_rows_belong_to_both_ways(admin_client: Client) -> None:
+def test_lists_sort_by_related_rows_in_both_directions(admin_client: Client) -> None:
     grow()
     column = str(admin.site._registry[Forecast].get_list_display(None).index("question"))  # type: ignore[arg-type]
     rows = [row.pk for row in Forecast.objects.order_by("-question_id", "-pk")]
@@ -239,7 +239,7 @@ def test_a_list_is_sorted_by_what_its_rows_belong_to_both_ways(admin_client: Cli
     assert [row.pk for row in listed(admin_client, Forecast, o=f"-{column}")] == rows
 
 
-def test_the_pages_of_a_list_hold_each_row_once_in_its_order(admin_client: Client) -> None:
+def test_pages_of_a_list_hold_each_row_once_in_order(admin_client: Client) -> None:
     agent = AgentFactory()
     for _ in range(60):
         bet(agent, amount="10.00")
@@ -272,7 +272,7 @@ def rows_of(client: Client, model: type[Model], **query: str) -> list[dict[str, 
     return list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
 
 
-def test_a_list_goes_as_csv_as_it_is_narrowed_with_numbers_as_numbers_and_formulas_defused(
+def test_csv_download_applies_filters_and_escapes_formulas(
     admin_client: Client,
 ) -> None:
     agent = AgentFactory()
@@ -288,22 +288,22 @@ def test_a_list_goes_as_csv_as_it_is_narrowed_with_numbers_as_numbers_and_formul
     assert f'href="{url(JournalEntry, "csv")}?kind__exact=buy"' in listed
 
 
-def test_every_list_can_be_taken_away(admin_client: Client) -> None:
+def test_every_list_can_be_downloaded(admin_client: Client) -> None:
     grow()
     for model in OURS:
         if isinstance(admin.site._registry[model], ReadOnlyAdmin):
             assert rows_of(admin_client, model), model
 
 
-def test_more_rows_than_a_page_should_send_are_not_begun(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_above_the_row_limit_is_refused(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = AgentFactory()
     for _ in range(3):
         bet(agent, amount="100.00")
-    monkeypatch.setattr(readonly, "MOST_ROWS", 2)
+    monkeypatch.setattr(readonly, "MAX_CSV_ROWS", 2)
     answer = admin_client.get(url(Trade, "csv"), {"kind__exact": "BUY"}, follow=True)
     assert answer.redirect_chain == [(f"{url(Trade, 'changelist')}?kind__exact=BUY", 302)]
     assert "narrow the list" in answer.content.decode()
 
 
-def test_a_filter_that_is_none_leads_back_to_the_list(admin_client: Client) -> None:
+def test_invalid_filter_redirects_to_the_list(admin_client: Client) -> None:
     assert admin_client.get(url(Trade, "csv"), {"kind__regexx": "BUY"}).status_code == 302

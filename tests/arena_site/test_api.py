@@ -16,7 +16,7 @@ from rest_framework.exceptions import ValidationError
 
 from agents.models import Decision, Position
 from arena_site.api import ENDPOINTS, problem, server_error
-from markets.rest import Cursor
+from markets.foundation.rest import StrictCursorPagination
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -31,16 +31,16 @@ from tests.factories import (
     bet,
     play_week,
 )
-from tests.seasons import once
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 
 LISTS = sorted(ENDPOINTS)
-CURSORS = sorted(name for name, view in ENDPOINTS.items() if view.pagination_class is Cursor)
+CURSORS = sorted(name for name, view in ENDPOINTS.items() if view.pagination_class is StrictCursorPagination)
 PAGED = sorted(set(LISTS) - set(CURSORS))
 SCHEMA = Path(__file__).resolve().parents[2] / "arena_site" / "schema.yml"
 
-season = once(play_week)
+season = shared_rows(play_week)
 
 
 def queries(client: Client, path: str) -> tuple[int, Any]:
@@ -175,7 +175,7 @@ def test_every_filter_takes_what_it_should_and_names_what_it_can_not_take(client
 def test_a_time_without_a_zone_is_refused(client: Client) -> None:
     response = client.get("/api/v1/trades/", {"executed_at__gte": "2026-03-08T00:00:00"})
     assert response.status_code == 400
-    assert "names no time zone" in response.json()["executed_at__gte"][0]
+    assert "has no time zone" in response.json()["executed_at__gte"][0]
 
 
 def test_a_time_before_all_times_is_refused(client: Client) -> None:

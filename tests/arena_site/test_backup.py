@@ -12,29 +12,30 @@ from typing import Any
 import pytest
 
 from arena_site.backups import BackupFailed, tool
-from tests.kills import ON_POSTGRES, ROOT, Arena, arena_in
+from tests.databases import ON_POSTGRES, PROJECT
+from tests.faults.processes import CommandRunner, command_runner
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
-    with arena_in(tmp_path_factory.mktemp("backup"), django_db_blocker.unblock, migrated) as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
+    with command_runner(tmp_path_factory.mktemp("backup"), django_db_blocker.unblock, migrated) as arena:
         yield arena
 
 
 @pytest.fixture(scope="module")
-def played(arena: Arena) -> str:
+def played(arena: CommandRunner) -> str:
     return arena.prepare()
 
 
 @pytest.fixture
-def empty(arena: Arena) -> Iterator[str]:
+def empty(arena: CommandRunner) -> Iterator[str]:
     name = arena.database.fresh()
     yield name
     arena.database.drop(name)
 
 
 @pytest.fixture
-def other(arena: Arena, played: str) -> Iterator[str]:
+def other(arena: CommandRunner, played: str) -> Iterator[str]:
     """A season of its own, one step further than the copy."""
     name = arena.database.fresh(played)
     yield name
@@ -42,72 +43,70 @@ def other(arena: Arena, played: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def copy(arena: Arena, played: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copy(arena: CommandRunner, played: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out: Path = tmp_path_factory.mktemp("copies") / "arena.copy"
     ended = arena.call(played, "backup", out=out)
-    assert ended.code == 0, ended.complaint
+    assert ended.code == 0, ended.stderr
     assert ended.summary["file"] == str(out)
     assert ended.summary["bytes"] == out.stat().st_size > 0
     assert ended.summary["database"] == ("postgresql" if ON_POSTGRES else "sqlite")
     return out
 
 
-def test_restored_into_an_empty_database_it_is_the_same_arena(
-    arena: Arena, played: str, copy: Path, empty: str
+def test_restore_into_an_empty_database_reproduces_the_arena(
+    arena: CommandRunner, played: str, copy: Path, empty: str
 ) -> None:
     ended = arena.call(empty, "restore", str(copy))
-    assert ended.code == 0, ended.complaint
+    assert ended.code == 0, ended.stderr
     assert ended.summary["cohorts"] == 1
     assert ended.summary["migrations"] == "ok"
     proof = arena.call(empty, "verify_ledger")
     assert (proof.code, proof.summary["violations"], proof.summary["agents"]) == (0, 0, 7)
-    assert arena.books(empty) == arena.books(played)
+    assert arena.ledger(empty) == arena.ledger(played)
 
 
-def test_a_restored_arena_plays_on(arena: Arena, copy: Path, empty: str) -> None:
+def test_restored_arena_continues(arena: CommandRunner, copy: Path, empty: str) -> None:
     arena.call(empty, "restore", str(copy))
     assert arena.call(empty, "start_cohort").summary == {"cohort": 2, "created": True, "agents": 7}
 
 
-def test_a_restored_arena_still_freezes_its_methodology(arena: Arena, copy: Path, empty: str) -> None:
+def test_restored_arena_protects_its_methodology(arena: CommandRunner, copy: Path, empty: str) -> None:
     arena.call(empty, "restore", str(copy))
     assert "can not be changed" in arena.read(empty, _bend_the_rules)
 
 
-def test_a_database_that_holds_a_cohort_is_replaced_only_by_force(
-    arena: Arena, played: str, copy: Path, other: str
-) -> None:
+def test_restore_over_a_cohort_requires_force(arena: CommandRunner, played: str, copy: Path, other: str) -> None:
     arena.call(other, "start_cohort")
     refused = arena.call(other, "restore", str(copy))
-    assert (refused.code, refused.complaint) == (2, "the database holds 2 cohorts: --force replaces them")
+    assert (refused.code, refused.stderr) == (2, "the database holds 2 cohorts: --force replaces them")
     assert arena.read(other, _cohorts) == 2
     forced = arena.call(other, "restore", str(copy), force=True)
     assert (forced.code, forced.summary["cohorts"]) == (0, 1)
-    assert arena.books(other) == arena.books(played)
+    assert arena.ledger(other) == arena.ledger(played)
 
 
-def test_what_is_no_copy_changes_nothing(arena: Arena, other: str, copy: Path, tmp_path: Path) -> None:
+def test_invalid_file_changes_nothing(arena: CommandRunner, other: str, copy: Path, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear arena")
     (tmp_path / "half").write_bytes(copy.read_bytes()[: copy.stat().st_size // 2])
     with sqlite3.connect(tmp_path / "foreign.sqlite3") as foreign:
         foreign.execute("CREATE TABLE thing (id)")
-    before = arena.books(other)
+    before = arena.ledger(other)
     for name in ("letter.txt", "half", "foreign.sqlite3"):
         ended = arena.call(other, "restore", str(tmp_path / name), force=True)
         assert (ended.code, ended.summary["cohorts"]) == (1, None), name
-        assert ended.complaint
+        assert ended.stderr
     absent = arena.call(other, "restore", str(tmp_path / "absent"), force=True)
     assert absent.code == 2
-    assert "there is no such file" in absent.complaint
-    assert arena.books(other) == before
+    assert "there is no such file" in absent.stderr
+    assert arena.ledger(other) == before
 
 
-def test_a_copy_is_whole_or_not_there(arena: Arena, played: str, empty: str, tmp_path: Path) -> None:
+def test_backup_file_is_complete_or_absent(arena: CommandRunner, played: str, empty: str, tmp_path: Path) -> None:
     out = tmp_path / "arena.copy"
     out.write_text("yesterday's")
     failed = arena.call(empty, "backup", out=out)
     assert failed.code == 1
-    assert "it has no table" in failed.complaint
+    assert "it has no table" in failed.stderr
     assert out.read_text() == "yesterday's"
     assert arena.call(played, "backup", out=out).code == 0  # safe to repeat: the newer one takes its place
     assert out.stat().st_size > 1000
@@ -123,7 +122,7 @@ def program(folder: Path, name: str, version: str) -> Path:
     return path
 
 
-def test_a_program_older_than_the_server_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pg_dump_older_than_the_server_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = program(tmp_path, "pg_dump", "9.6.1")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BackupFailed, match=rf"pg_dump of PostgreSQL 98 is needed.*{old} is 9"):
@@ -131,7 +130,7 @@ def test_a_program_older_than_the_server_is_refused_by_name(tmp_path: Path, monk
     assert tool("pg_dump", server=9) == str(old)
 
 
-def test_without_any_program_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pg_dump_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BackupFailed, match=r"there is none.*install PostgreSQL's client programs"):
         tool("pg_undump", server=15)
@@ -156,10 +155,10 @@ def file(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def manage(database: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     env = os.environ | {"DATABASE_URL": f"sqlite:///{database}", "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
     line = [sys.executable, "manage.py", *command]
-    return subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=60)
 
 
-def test_a_file_that_others_have_open_is_not_taken_from_under_them(file: Path, tmp_path: Path) -> None:
+def test_restore_refuses_a_file_that_is_open_elsewhere(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "copy.sqlite3"
     assert manage(file, "backup", "--out", str(out)).returncode == 0
     command = [sys.executable, "-c", HOLDER, str(file)]
@@ -176,7 +175,7 @@ def test_a_file_that_others_have_open_is_not_taken_from_under_them(file: Path, t
     assert file.stat().st_ino != before
 
 
-def test_the_live_file_is_no_place_for_its_copy(file: Path) -> None:
+def test_backup_refuses_to_overwrite_the_live_file(file: Path) -> None:
     for command in (["backup", "--out"], ["restore", "--force"]):
         ended = manage(file, *command, str(file))
         assert (ended.returncode, ended.stderr.strip()) == (2, f"CommandError: {file} is the database itself")

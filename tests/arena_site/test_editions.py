@@ -1,4 +1,4 @@
-"""A lengthened season: the fixture as it is, then editions with a life of their own, always enough of them open."""
+"""A extend_season season: the fixture as it is, then editions with a life of their own, always enough of them open."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 import httpx
 import pytest
 
-from arena_site.sandbox.catalogue import Fate, Market, Season, load_season
-from arena_site.sandbox.editions import EDITION, FIXTURE_WEEKS, lengthened
+from arena_site.sandbox.catalogue import Market, ResolutionKind, Season, load_season
+from arena_site.sandbox.editions import EDITION, FIXTURE_WEEKS, extend_season
 from arena_site.sandbox.exchange import Exchange
+from arena_site.sandbox.http_messages import zulu
 from arena_site.sandbox.server import Addresses, running
-from arena_site.sandbox.wire import zulu
 
 WEEK = timedelta(weeks=1)
 QWEN = "qwen/qwen3-235b-a22b-2507"
@@ -25,7 +25,7 @@ def fixture() -> Season:
 
 @pytest.fixture(scope="module")
 def year(fixture: Season) -> Season:
-    return lengthened(fixture, 52)
+    return extend_season(fixture, 52)
 
 
 def open_at(season: Season, at: datetime) -> list[Market]:
@@ -33,7 +33,7 @@ def open_at(season: Season, at: datetime) -> list[Market]:
 
 
 def test_as_long_as_the_fixture_lasts_the_season_is_the_fixtures(fixture: Season) -> None:
-    assert lengthened(fixture, FIXTURE_WEEKS) == lengthened(fixture, 1) == fixture
+    assert extend_season(fixture, FIXTURE_WEEKS) == extend_season(fixture, 1) == fixture
     assert open_at(fixture, fixture.starts + (FIXTURE_WEEKS - 1) * WEEK)
     assert not open_at(fixture, fixture.starts + FIXTURE_WEEKS * WEEK)
 
@@ -73,7 +73,9 @@ def test_what_goes_wrong_comes_again_in_each_edition(fixture: Season, year: Seas
     size = len(fixture.markets)
     for number in range(len(year.markets) // size):
         edition = year.markets[number * size : (number + 1) * size]
-        assert Counter(market.fate for market in edition) == Counter(market.fate for market in fixture.markets)
+        assert Counter(market.resolution for market in edition) == Counter(
+            market.resolution for market in fixture.markets
+        )
         for again, first in zip(edition, fixture.markets, strict=True):
             later = number * EDITION
             assert (again.lists, again.closes) == (first.lists + later, first.closes + later)
@@ -88,11 +90,11 @@ def test_an_edition_turns_out_otherwise_and_another_seed_otherwise_again(fixture
 
     def winners(season: Season, seed: int, number: int) -> list[int]:
         exchange = Exchange(season, seed)
-        plain = (m for m in season.markets[number * size : number * size + 40] if m.fate is Fate.PLAIN)
+        plain = (m for m in season.markets[number * size : number * size + 40] if m.resolution is ResolutionKind.PLAIN)
         return [exchange.winner(market) for market in plain]
 
     assert winners(year, 0, 0) == winners(fixture, 0, 0)
-    assert winners(year, 0, 1) == winners(lengthened(fixture, 30), 0, 1)
+    assert winners(year, 0, 1) == winners(extend_season(fixture, 30), 0, 1)
     assert winners(year, 0, 0) != winners(year, 0, 1) != winners(year, 1, 1)
 
 

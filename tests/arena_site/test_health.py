@@ -33,7 +33,7 @@ from tests.factories import (
     play_week,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls_pages")]
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("arena_site.urls")]
 
 ROOT = Path(__file__).resolve().parents[2]
 ASK = """
@@ -42,7 +42,7 @@ import django
 from django.conf import settings
 del settings.DATABASES["default"]["OPTIONS"]["pool"]  # which would wait, and hide what the driver says
 django.setup()
-settings.ROOT_URLCONF = "arena_site.urls_pages"
+settings.ROOT_URLCONF = "arena_site.urls"
 from django.test import Client
 answer = Client().get(sys.argv[1])
 print(json.dumps([answer.status_code, answer.content.decode()]))
@@ -75,7 +75,7 @@ def metrics(client) -> dict[str, float]:
     return {name: float(value) for name, _, value in (li.rpartition(" ") for li in lines if not li.startswith("#"))}
 
 
-def test_alive_asks_nothing_of_the_database(client, django_assert_num_queries):
+def test_liveness_runs_no_query(client, django_assert_num_queries):
     with django_assert_num_queries(0):
         answer = client.get("/healthz")
 
@@ -91,7 +91,7 @@ def test_ready_with_a_migrated_database(client):
     )
 
 
-def test_not_ready_names_the_migrations_that_wait(client):
+def test_unready_response_names_pending_migrations(client):
     MigrationRecorder(connection).record_unapplied("scoring", "0001_initial")
 
     answer = client.get("/readyz")
@@ -100,7 +100,7 @@ def test_not_ready_names_the_migrations_that_wait(client):
     assert answer.json()["migrations"] == "not applied: scoring.0001_initial"
 
 
-def test_not_ready_without_a_database_and_no_secret_is_told():
+def test_unready_response_without_a_database_reveals_no_secret():
     status, body = asked_with("postgres://arena:hunter2@127.0.0.1:9/arena", "/readyz")
 
     assert status == 503
@@ -144,7 +144,7 @@ def test_metrics_count_what_is_in_the_database(client):
     assert 'arena_run_last_failure_timestamp_seconds{kind="sync_markets"}' not in shown
 
 
-def test_metrics_say_what_is_late_due_and_spent(client, settings):
+def test_metrics_report_late_jobs_due_decisions_and_spending(client, settings):
     settings.ARENA_SPEND_LIMIT_USD = Decimal("12.5")
     now = WEEK + timedelta(hours=5)
     universe = UniverseFactory(markets=[])
@@ -153,7 +153,7 @@ def test_metrics_say_what_is_late_due_and_spent(client, settings):
         unfinished = {} if status == "completed" else {"action": None, "decided_at": None}
         DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe, status=status, **unfinished)
     for lease, token in ((now + timedelta(minutes=1), uuid4()), (now - timedelta(minutes=1), uuid4())):
-        held = {"action": None, "decided_at": None, "claim_token": token, "lease_until": lease}
+        held = {"action": None, "decided_at": None, "lease_id": token, "lease_until": lease}
         DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe, status="claimed", **held)
     ModelCallFactory(decision=Decision.objects.order_by("pk").first(), cost_usd=Decimal("0.75"))
     for kind, violations in (("sync_markets", None), ("verify_ledger", 3)):
@@ -161,10 +161,10 @@ def test_metrics_say_what_is_late_due_and_spent(client, settings):
             kind=kind, at=now, started_at=now, status="succeeded", finished_at=now - timedelta(seconds=90),
             summary={} if violations is None else {"violations": violations},
         )  # fmt: skip
-    MarketFactory(closed=True, followed=True, closed_at=now - timedelta(hours=73))
-    MarketFactory(closed=True, followed=True, closed_at=now - timedelta(hours=71))
+    MarketFactory(closed=True, traded=True, closed_at=now - timedelta(hours=73))
+    MarketFactory(closed=True, traded=True, closed_at=now - timedelta(hours=71))
     MarketFactory(closed=True, closed_at=now - timedelta(hours=73))
-    Outcome.objects.filter(market=MarketFactory(followed=True), side="YES").update(price_stale=True)
+    Outcome.objects.filter(market=MarketFactory(traded=True), side="YES").update(price_stale=True)
     Outcome.objects.filter(market=MarketFactory()).update(price_stale=True)
 
     with time_machine.travel(now, tick=False):
@@ -174,7 +174,7 @@ def test_metrics_say_what_is_late_due_and_spent(client, settings):
     assert shown['arena_decisions_due{state="claimable"}'] == 3
     assert shown['arena_decisions_due{state="claimed"}'] == 1
     assert shown["arena_decisions_failed_this_week"] == 2
-    assert shown["arena_stale_followed_prices"] == 1
+    assert shown["arena_stale_traded_prices"] == 1
     assert shown["arena_markets_overdue"] == 1
     assert shown['arena_spend_this_week_usd{protocol="trading"}'] == 0.75
     assert shown['arena_spend_this_week_usd{protocol="forecast"}'] == 0
@@ -203,7 +203,7 @@ def rows_shown(client) -> dict[str, float]:
     return {found[1]: number for key, number in metrics(client).items() if (found := name.fullmatch(key))}
 
 
-def test_metrics_of_an_empty_arena_leave_out_what_there_is_not(client):
+def test_metrics_of_an_empty_arena_omit_absent_values(client):
     shown = metrics(client)
 
     assert shown["arena_database_up"] == 1

@@ -153,7 +153,7 @@ def pages() -> Iterator[str]:
     )
     yield from (f"/cohorts/{agent.cohort.number}/", f"/cohorts/{agent.cohort.number}/gpt-5.1/")
     yield from (f"/cohorts/{agent.cohort.number}/gpt-5.1/trades/", f"/decisions/{decision.pk}/")
-    yield from (f"/markets/{market.pk}/" for market in Market.objects.filter(followed=True))
+    yield from (f"/markets/{market.pk}/" for market in Market.objects.filter(traded=True))
     yield from (f"/questions/{question.pk}/" for question in Question.objects.all())
     yield from (f"/forecasts/{forecast.pk}/" for forecast in Forecast.objects.all())
     yield from (f"/universes/{universe.pk}/" for universe in Universe.objects.all())

@@ -22,7 +22,7 @@ INSTANTS = (
 )
 
 
-def by_hand() -> Any:
+def manual() -> Any:
     with connection.cursor() as cursor:
         cursor.execute("SELECT MAX(started_at) FROM markets_run")
         (found,) = cursor.fetchone()
@@ -40,7 +40,7 @@ def in_portions() -> Any:
         lambda: Run.objects.get().started_at,
         lambda: Run.objects.aggregate(at=Max("started_at"))["at"],
         in_portions,
-        by_hand,
+        manual,
     ],
     ids=["a model", "a sum", "in portions", "by hand"],
 )

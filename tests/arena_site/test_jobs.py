@@ -48,7 +48,7 @@ def test_every_schedule_rings_a_function_that_is_there() -> None:
     [("00:00:01", "00:00"), ("00:04:59", "00:00"), ("00:05:00", "00:05"), ("23:59:59", "23:55")],
 )
 def test_jobs_run_for_instants_of_the_tick(now: str, tick: str) -> None:
-    assert jobs.tick(datetime.fromisoformat(f"2026-03-10T{now}+00:00")) == datetime.fromisoformat(
+    assert jobs.current_tick(datetime.fromisoformat(f"2026-03-10T{now}+00:00")) == datetime.fromisoformat(
         f"2026-03-10T{tick}+00:00"
     )
 
@@ -122,11 +122,11 @@ def test_decisions_are_not_begun_on_a_monday_and_what_failed_is_missed_then(venu
         jobs.decisions()
     with at(SUNDAY + timedelta(days=1, minutes=10)):
         jobs.decisions()
-        jobs.decisions_end()
+        jobs.missed_decisions()
     assert Decision.objects.get(agent__model_id="openai/gpt-5.2").status == "missed"
     assert len(venue.asked) == 7
 
 
 def test_utc_is_what_counts() -> None:
     zone = datetime(2026, 3, 8, 1, 0, tzinfo=UTC).astimezone()
-    assert jobs.tick(zone) == datetime(2026, 3, 8, 1, 0, tzinfo=UTC)
+    assert jobs.current_tick(zone) == datetime(2026, 3, 8, 1, 0, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""So much and no more, for each client, over all processes."""
+"""Rate limits per client over all processes, and the limit on failed logins."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from arena_site import limits
-from arena_site.limits import SharedLimit, briefly, count
-from arena_site.models import Tally
+from arena_site.limits import SharedLimit, increment, short_lock_timeout
+from arena_site.models import RateLimitCounter
 from tests.factories import WEEK
 
 pytestmark = pytest.mark.django_db
@@ -21,8 +21,8 @@ NOW = WEEK.timestamp() + 20
 
 
 @pytest.fixture(autouse=True)
-def _a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "API", SharedLimit("api", 60))
+def _fresh_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "API_LIMIT", SharedLimit("api", 60))
 
 
 @pytest.fixture
@@ -35,10 +35,10 @@ def read(client: Client, address: str, **headers: str) -> Any:
     return client.get("/api/v1/families/", REMOTE_ADDR=address, headers=headers)
 
 
-def test_a_client_over_its_rate_is_told_when_to_come_back(client: Client, settings: Any, at: Any) -> None:
+def test_client_over_its_rate_gets_retry_after(client: Client, settings: Any, at: Any) -> None:
     settings.ARENA_API_RATE = 3
     assert [read(client, "203.0.113.1").status_code for _ in range(4)] == [200, 200, 200, 429]
-    refused = read(client, "203.0.113.1")
+    refused = read(client, "203.0.113.1", origin="https://notebook.example")
     assert refused["Retry-After"] == "40"
     assert refused.json() == {"detail": "Request was throttled. Expected available in 40 seconds."}
     assert refused["Access-Control-Allow-Origin"] == "*"
@@ -47,7 +47,7 @@ def test_a_client_over_its_rate_is_told_when_to_come_back(client: Client, settin
     assert read(client, "203.0.113.1").status_code == 200
 
 
-def test_every_door_of_the_api_counts_and_pages_do_not(client: Client, settings: Any, at: Any) -> None:
+def test_every_api_path_counts_and_pages_do_not(client: Client, settings: Any, at: Any) -> None:
     settings.ARENA_API_RATE = 2
     known = {"REMOTE_ADDR": "203.0.113.1"}
     for path in ("/", "/healthz", "/readyz", "/api/docs/", "/static/arena/arena.css"):
@@ -56,9 +56,7 @@ def test_every_door_of_the_api_counts_and_pages_do_not(client: Client, settings:
     assert [client.get(path, **known).status_code for path in paths] == [404, 400, 429, 429]
 
 
-def test_failure_15_a_stranger_behind_the_same_proxy_uses_up_nobody_elses_rate(
-    client: Client, settings: Any, at: Any
-) -> None:
+def test_failure_15_clients_behind_one_proxy_have_separate_rates(client: Client, settings: Any, at: Any) -> None:
     settings.ARENA_API_RATE, settings.ARENA_TRUSTED_PROXIES = 2, ("10.0.0.1",)
     for invented in range(5):
         last = read(client, "10.0.0.1", x_forwarded_for=f"192.0.2.{invented}, 203.0.113.1")
@@ -66,65 +64,65 @@ def test_failure_15_a_stranger_behind_the_same_proxy_uses_up_nobody_elses_rate(
     assert read(client, "10.0.0.1", x_forwarded_for="203.0.113.2").status_code == 200
 
 
-def test_processes_share_one_limit_and_take_ever_smaller_parts_of_it(at: Any) -> None:
+def test_processes_share_one_limit_and_reserve_ever_smaller_parts(at: Any) -> None:
     processes = [SharedLimit("api", 60) for _ in range(4)]
-    granted = [process.take("somebody", 300, now=NOW) is None for _ in range(200) for process in processes]
+    granted = [process.acquire("somebody", 300, now=NOW) is None for _ in range(200) for process in processes]
     assert 240 <= sum(granted) <= 300
     one = SharedLimit("api", 60)
-    assert sum(one.take("another", 300, now=NOW) is None for _ in range(400)) == 300
-    assert one.take("another", 300, now=NOW) == 40
-    assert one.take("another", 300, now=NOW + 40) is None
+    assert sum(one.acquire("another", 300, now=NOW) is None for _ in range(400)) == 300
+    assert one.acquire("another", 300, now=NOW) == 40
+    assert one.acquire("another", 300, now=NOW + 40) is None
 
 
-def test_counting_costs_a_write_for_many_requests() -> None:
-    def writes(asked: CaptureQueriesContext) -> int:
-        return sum(not query["sql"].startswith("PRAGMA") for query in asked.captured_queries)
+def test_counting_needs_one_write_for_many_requests() -> None:
+    def writes(captured: CaptureQueriesContext) -> int:
+        return sum(not query["sql"].startswith("PRAGMA") for query in captured.captured_queries)
 
     limit = SharedLimit("api", 60)
     with CaptureQueriesContext(connection) as counted:
-        assert [limit.take("somebody", 320, now=NOW) for _ in range(20)] == [None] * 20
-    assert writes(counted) == 2, "the first part with what is old, and no more"
+        assert [limit.acquire("somebody", 320, now=NOW) for _ in range(20)] == [None] * 20
+    assert writes(counted) == 2, "one reservation and the deletion of old windows"
     with CaptureQueriesContext(connection) as counted:
-        assert limit.take("another", 320, now=NOW) is None
+        assert limit.acquire("another", 320, now=NOW) is None
         before = len(counted)
-        assert [limit.take("another", 320, now=NOW) for _ in range(19)] == [None] * 19
-        assert len(counted) == before, "what a process has taken is given without a word to the database"
+        assert [limit.acquire("another", 320, now=NOW) for _ in range(19)] == [None] * 19
+        assert len(counted) == before, "reserved requests need no query"
     with CaptureQueriesContext(connection) as counted:
         for _ in range(400):
-            limit.take("somebody", 320, now=NOW)
+            limit.acquire("somebody", 320, now=NOW)
         assert writes(counted) < 80
         before = len(counted)
         for _ in range(400):
-            assert limit.take("somebody", 320, now=NOW) == 40
-        assert len(counted) == before, "who is over the limit costs nothing"
+            assert limit.acquire("somebody", 320, now=NOW) == 40
+        assert len(counted) == before, "requests over the limit need no query"
 
 
-def test_tallies_of_windows_that_ended_are_forgotten() -> None:
-    count("api", "early", 1, ends=60)
-    count("login", "early", 1, ends=60)
-    assert [count("api", "late", 2, ends=120), count("api", "late", 3, ends=120)] == [2, 5]
-    kept = Tally.objects.order_by("pk").values_list("thing", "client", "count")
-    assert list(kept) == [("login", "early", 1), ("api", "late", 5)]
+def test_counters_of_ended_windows_are_deleted() -> None:
+    increment("api", "early", 1, ends=60)
+    increment("login", "early", 1, ends=60)
+    assert [increment("api", "late", 2, ends=120), increment("api", "late", 3, ends=120)] == [2, 5]
+    counters = RateLimitCounter.objects.order_by("pk").values_list("limit_name", "client", "count")
+    assert list(counters) == [("login", "early", 1), ("api", "late", 5)]
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no one write lock")
-def test_who_counts_waits_briefly_for_a_job_that_writes_and_everybody_else_as_long_as_ever() -> None:
-    def patience() -> int:
+def test_short_lock_timeout_holds_inside_its_block_only() -> None:
+    def busy_timeout() -> int:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA busy_timeout")
             return cursor.fetchone()[0]
 
     def fail() -> None:
-        with briefly():
-            inside.append(patience())
+        with short_lock_timeout():
+            inside.append(busy_timeout())
             raise DatabaseError("database is locked")
 
     inside: list[int] = []
-    usual = patience()
+    default = busy_timeout()
     with pytest.raises(DatabaseError):
         fail()
-    assert inside == [limits.SQLITE_PATIENCE_MS]
-    assert patience() == usual > limits.SQLITE_PATIENCE_MS
+    assert inside == [limits.SQLITE_LOCK_TIMEOUT_MS]
+    assert busy_timeout() == default > limits.SQLITE_LOCK_TIMEOUT_MS
 
 
 # --- the admin's login -----------------------------------------------------------------------------------
@@ -140,7 +138,7 @@ def login(client: Client, password: str, address: str, name: str = "operator", *
     return client.post("/admin/login/", form, REMOTE_ADDR=address, headers=headers)
 
 
-def test_failure_15_a_stranger_can_not_lock_the_operator_out(operator: User, settings: Any, at: Any) -> None:
+def test_failure_15_another_client_can_not_lock_the_operator_out(operator: User, settings: Any, at: Any) -> None:
     settings.ARENA_TRUSTED_PROXIES = ("10.0.0.1",)
     stranger, mine = "192.0.2.66", "203.0.113.9"
     tries = [login(Client(), "guess", "10.0.0.1", x_forwarded_for=f"{mine}, {stranger}") for _ in range(15)]
@@ -153,12 +151,12 @@ def test_failure_15_a_stranger_can_not_lock_the_operator_out(operator: User, set
     assert login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=stranger).status_code == 302
 
 
-def test_failure_15_one_address_guesses_no_further_over_many_accounts(operator: User, at: Any) -> None:
+def test_failure_15_failures_of_one_client_count_over_all_accounts(operator: User, at: Any) -> None:
     answers = [login(Client(), "guess", "192.0.2.66", name=f"name-{n}").status_code for n in range(12)]
     assert answers == [200] * 10 + [429] * 2
 
 
-def test_logins_that_succeed_do_not_count_and_make_no_failures_good(operator: User, at: Any) -> None:
+def test_successful_logins_neither_count_nor_reset_failures(operator: User, at: Any) -> None:
     for _ in range(12):
         assert login(Client(), "correct horse", "203.0.113.9").status_code == 302
     for _ in range(9):
@@ -167,7 +165,7 @@ def test_logins_that_succeed_do_not_count_and_make_no_failures_good(operator: Us
     assert [login(Client(), "wrong", "203.0.113.9").status_code for _ in range(2)] == [200, 429]
 
 
-def test_the_login_page_itself_is_always_shown(client: Client, operator: User, at: Any) -> None:
+def test_login_page_is_shown_to_a_throttled_client(client: Client, operator: User, at: Any) -> None:
     for _ in range(11):
         login(client, "wrong", "203.0.113.9")
     assert client.get("/admin/login/", REMOTE_ADDR="203.0.113.9").status_code == 200

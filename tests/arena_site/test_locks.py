@@ -10,11 +10,11 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
 from django.db.models.functions import Now
 
-from markets.batches import in_batches
-from markets.fields import CostField, MoneyField
+from markets.foundation.bulk import in_batches
+from markets.foundation.fields import CostField, MoneyField
+from markets.foundation.online_migrations import AddIndexOnline
 from markets.models import Run
-from markets.online import AddIndexOnline
-from tests.locks import BIG, slow_operations
+from tests.arena_site.migration_locks import BIG, slow_operations
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def today() -> ProjectState:
     return MigrationLoader(None).project_state()
 
 
-def test_what_is_called_big_is_there(today: ProjectState) -> None:
+def test_big_tables_exist(today: ProjectState) -> None:
     assert {f"{app}.{model}" for app, model in today.models} >= BIG
 
 
@@ -70,7 +70,7 @@ ONE_CASH = models.UniqueConstraint(fields=["agent", "cash"], name="one_snapshot_
     ],
     ids=lambda operation: operation.formatted_description()[:60],
 )
-def test_what_is_quick_on_a_full_table_passes(today: ProjectState, operation: Any) -> None:
+def test_quick_operations_pass(today: ProjectState, operation: Any) -> None:
     assert judged(today, operation) == []
 
 
@@ -118,7 +118,7 @@ def test_longer_text_passes_and_shorter_does_not(today: ProjectState) -> None:
     ],
     ids=lambda value: value.formatted_description()[:60] if hasattr(value, "formatted_description") else "",
 )
-def test_what_keeps_others_waiting_on_a_full_table_is_named(today: ProjectState, operation: Any, said: str) -> None:
+def test_blocking_operations_are_reported(today: ProjectState, operation: Any, said: str) -> None:
     (line,) = judged(today, operation)
     assert "scoring.snapshot" in line
     assert said in line
@@ -174,7 +174,7 @@ def in_sql(apps: Any, schema_editor: Any) -> None:
         (in_sql, False, "in_sql does not say which tables it changes"),
     ],
 )
-def test_a_change_of_rows_goes_in_batches_that_let_others_in_between(
+def test_data_migrations_must_commit_in_batches(
     today: ProjectState, code: Callable[..., None], atomic: bool, said: str | None
 ) -> None:
     forwards = judged(today, migrations.RunPython(code, migrations.RunPython.noop), atomic=atomic)

@@ -8,7 +8,8 @@ import pytest
 
 from agents.models import Decision
 from arena_site import logs
-from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue, run
+from tests.commands import run
+from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue
 
 
 def test_a_record_is_one_line_of_json_with_its_fields_and_traceback() -> None:
@@ -19,7 +20,7 @@ def test_a_record_is_one_line_of_json_with_its_fields_and_traceback() -> None:
         record = logging.getLogger("agents").makeRecord(
             "agents", logging.INFO, "f.py", 1, "asked %s", ("x\ny",), sys.exc_info(), extra=fields
         )
-    (line,) = logs.JsonLines().format(record).split("\n")
+    (line,) = logs.JsonFormatter().format(record).split("\n")
     said = json.loads(line)
     assert (said["message"], said["level"], said["logger"], said["cohort"]) == ("asked x\ny", "info", "agents", 3)
     assert said["time"].endswith("Z")
@@ -37,7 +38,7 @@ def test_each_step_of_a_decision_names_its_cohort_agent_and_decision(
     with caplog.at_level(logging.INFO, logger="agents"):
         run("run_decisions", DECISION)
     told = [
-        json.loads(logs.JsonLines().format(record)) for record in caplog.records if record.name.startswith("agents")
+        json.loads(logs.JsonFormatter().format(record)) for record in caplog.records if record.name.startswith("agents")
     ]
     steps: dict[int, list[str]] = {}
     for line in told:

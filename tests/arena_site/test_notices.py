@@ -52,7 +52,7 @@ def alert(subject: str = "1", message: str = "Closed for over 72 hours.") -> Ale
     return Alert.objects.create(kind="closed-unresolved", subject=subject, message=message, raised_at=WEEK)
 
 
-def ring(after: timedelta = timedelta(0)) -> str:
+def enqueue(after: timedelta = timedelta(0)) -> str:
     with time_machine.travel(WEEK + after, tick=False):
         try:
             return jobs.alerts()
@@ -62,8 +62,8 @@ def ring(after: timedelta = timedelta(0)) -> str:
 
 def test_an_alert_goes_out_once_by_each_way(hook: Hook, inbox: list[Any]) -> None:
     raised = alert()
-    ring()
-    assert ring(5 * MINUTE) == "nothing to send"
+    enqueue()
+    assert enqueue(5 * MINUTE) == "nothing to send"
     assert hook.heard == [
         {
             "text": "Closed for over 72 hours.",
@@ -80,7 +80,7 @@ def test_an_alert_goes_out_once_by_each_way(hook: Hook, inbox: list[Any]) -> Non
 
 def test_nothing_goes_out_where_no_way_is_set() -> None:
     alert()
-    assert ring() == "nothing to send"
+    assert enqueue() == "nothing to send"
     assert not Notice.objects.exists()
     assert not Run.objects.exists()
 
@@ -90,11 +90,11 @@ def test_what_could_not_be_sent_is_tried_again_later_and_the_other_way_is_not_do
 ) -> None:
     alert()
     hook.statuses = [500, 503]
-    assert "HTTP 500" in ring()
-    assert ring(4 * MINUTE) == "nothing to send"
-    assert "HTTP 503" in ring(6 * MINUTE)
-    assert ring(10 * MINUTE) == "nothing to send"
-    ring(30 * MINUTE)
+    assert "HTTP 500" in enqueue()
+    assert enqueue(4 * MINUTE) == "nothing to send"
+    assert "HTTP 503" in enqueue(6 * MINUTE)
+    assert enqueue(10 * MINUTE) == "nothing to send"
+    enqueue(30 * MINUTE)
     assert (len(hook.heard), len(inbox)) == (3, 1)
     assert Notice.objects.filter(sent_at=None).count() == 0
     assert Run.objects.filter(status="failed").count() == 2
@@ -103,7 +103,7 @@ def test_what_could_not_be_sent_is_tried_again_later_and_the_other_way_is_not_do
 def test_a_webhook_s_address_is_told_to_nobody(hook: Hook, settings: Any) -> None:
     settings.ARENA_ALERT_WEBHOOK = "http://127.0.0.1:9/T0KEN"
     alert()
-    said = ring()
+    said = enqueue()
     assert "ConnectError" in said
     assert "T0KEN" not in f"{said}{Notice.objects.get().error}{Run.objects.get().error}{Run.objects.get().log}"
 
@@ -111,14 +111,14 @@ def test_a_webhook_s_address_is_told_to_nobody(hook: Hook, settings: Any) -> Non
 def test_what_was_acknowledged_before_it_went_out_stays_in(hook: Hook) -> None:
     hook.statuses = [500]
     raised = alert()
-    ring()
+    enqueue()
     Alert.objects.filter(pk=raised.pk).update(cleared_at=WEEK)
-    assert ring(10 * MINUTE) == "nothing to send"
+    assert enqueue(10 * MINUTE) == "nothing to send"
 
 
 def test_a_message_with_line_breaks_makes_no_header(inbox: list[Any]) -> None:
     alert(message="Gone:\nBcc: all@example.org")
-    ring()
+    enqueue()
     assert inbox[0].subject == "[arena] Gone: Bcc: all@example.org"
     assert inbox[0].bcc == []
 

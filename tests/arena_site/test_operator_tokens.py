@@ -20,14 +20,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from agents.services.registrations import agent_register, fingerprint
-from arena_site.desk.acts import ACTS
-from arena_site.desk.acts.runs import Ring
-from arena_site.jobs_api import RUNG
+from agents.services.registrations import hash_token, register_external_agent
+from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.actions.runs import EnqueueJob
+from arena_site.jobs_api import JOB_ACTIONS
 from arena_site.models import AuditEntry, OperatorToken
 from markets.models import Run
 from scoring.models import Export
-from tests.arena_site.desk.people import do, person, signed_in, token_of
+from tests.arena_site.dashboard.people import do, person, signed_in, token_of
 
 pytestmark = pytest.mark.django_db
 EXPORTS, JOBS = "/api/v1/exports/", "/api/v1/jobs/"
@@ -74,9 +74,9 @@ def test_a_token_is_shown_once_and_kept_as_a_hash_alone(caplog: pytest.LogCaptur
     (token,) = SHOWN.findall(answer.content.decode())
     assert "no-store" in answer["Cache-Control"]
     row = OperatorToken.objects.get()
-    assert (row.token_sha256, row.owner.username, row.scope) == (fingerprint(token), "operator", "exports")
+    assert (row.token_sha256, row.owner.username, row.scope) == (hash_token(token), "operator", "exports")
     assert row.expires_at is not None
-    assert row.expires_at - row.made_at == timedelta(days=90)
+    assert row.expires_at - row.created_at == timedelta(days=90)
     again = do(operator, "make-token", name="nightly", scope="exports", days=90)
     assert again.status_code == 302
     pages = [again.headers["Location"], LIST, reverse("admin:arena_site_operatortoken_change", args=[row.pk])]
@@ -107,7 +107,7 @@ def test_the_list_says_whose_it_is_what_for_how_it_stands_and_when_it_was_used(a
         assert viewer.post(reverse("admin:arena_site_operatortoken_add"), {}).status_code == 403
         page = reverse("admin:arena_site_operatortoken_change", args=[rows[0].pk])
         assert viewer.post(page, {"scope": "jobs"}).status_code == 403
-    assert states == {"ci": "live", "old": "expired", "lost": "revoked"}
+    assert states == {"ci": "active", "old": "expired", "lost": "revoked"}
     assert all(f'class="field-state">{state}' in listed for state in states.values())
     assert {row.name for row in rows if row.last_used_at} == {"ci"}
 
@@ -118,7 +118,7 @@ def test_a_name_is_free_again_once_its_token_is_revoked(ann: User) -> None:
     taken = do(operator, "make-token", name=" ci ", scope="jobs")
     assert taken.status_code == 302
     assert OperatorToken.objects.count() == 1
-    again = OperatorToken(owner=ann, name="ci", scope="jobs", token_sha256="0" * 64, made_at=timezone.now())
+    again = OperatorToken(owner=ann, name="ci", scope="jobs", token_sha256="0" * 64, created_at=timezone.now())
     with pytest.raises(IntegrityError), transaction.atomic():
         again.save()
     do(operator, "revoke-token", token=OperatorToken.objects.get().pk)
@@ -164,7 +164,7 @@ def test_a_token_falls_with_its_owner_s_account_and_permission(ann: User) -> Non
     token = token_of(ann)
     groups = list(ann.groups.all())
     ann.groups.clear()
-    assert said(ask(token)) == (403, "ann is not permitted to have archives built")
+    assert said(ask(token)) == (403, "ann is not permitted to build archives")
     ann.groups.set(groups)
     User.objects.update(is_active=False)
     assert said(ask(token)) == (401, "the account of the token is not active")
@@ -172,8 +172,8 @@ def test_a_token_falls_with_its_owner_s_account_and_permission(ann: User) -> Non
 
 
 def test_the_two_kinds_of_tokens_do_not_open_each_other_s_doors(ann: User) -> None:
-    agent = agent_register(name="Guest", protocol="both", at=timezone.now()).token
-    assert said(ask(agent)) == (401, "the token is none that this arena knows")
+    agent = register_external_agent(name="Guest", protocol="both", at=timezone.now()).token
+    assert said(ask(agent)) == (401, "the token is unknown")
     opened = Client().get("/api/v1/submissions/open/", headers={"Authorization": f"Bearer {token_of(ann)}"})
     assert said(opened) == (401, "the token is unknown or revoked")
 
@@ -200,7 +200,7 @@ def test_a_use_is_noted_at_most_once_a_minute(ann: User, kind: str) -> None:
         token = token_of(ann, scope="jobs")
         row, path = OperatorToken.objects.get(), JOBS
     else:
-        registered = agent_register(name="Guest", protocol="both", at=made)
+        registered = register_external_agent(name="Guest", protocol="both", at=made)
         row, token, path = registered.registration, registered.token, "/api/v1/submissions/open/"
     used = []
     for seconds in (0, 30, 59, 61, 90, 10):
@@ -216,18 +216,18 @@ def test_a_use_is_noted_at_most_once_a_minute(ann: User, kind: str) -> None:
 # ── a job, now ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_job_that_the_desk_rings_is_rung_once(ann: User) -> None:
+def test_every_job_of_the_dashboard_is_enqueued_once(ann: User) -> None:
     token = token_of(ann, scope="jobs")
-    assert RUNG.keys() == {act.kind for act in ACTS.values() if isinstance(act, Ring)}
-    for command in RUNG:
+    assert JOB_ACTIONS.keys() == {action.kind for action in ACTIONS.values() if isinstance(action, EnqueueJob)}
+    for command in JOB_ACTIONS:
         first, again = (ask(token, JOBS, command=command) for _ in range(2))
-        assert (first.status_code, first.json()["rung"]) == (202, True)
-        assert (again.status_code, again.json()["rung"]) == (202, False)
-    assert OrmQ.objects.count() == len(RUNG)
+        assert (first.status_code, first.json()["enqueued"]) == (202, True)
+        assert (again.status_code, again.json()["enqueued"]) == (202, False)
+    assert OrmQ.objects.count() == len(JOB_ACTIONS)
     entries = AuditEntry.objects.order_by("pk")
-    assert [entry.result for entry in entries] == ["done", "unchanged"] * len(RUNG)
+    assert [entry.result for entry in entries] == ["done", "unchanged"] * len(JOB_ACTIONS)
     assert {entry.by for entry in entries} == {"ann"}
-    assert {entry.reason for entry in entries} == {"asked for over the API (token ci)"}
+    assert {entry.reason for entry in entries} == {"requested over the API (token ci)"}
 
 
 @pytest.mark.parametrize(
@@ -271,13 +271,13 @@ def test_tokens_are_made_and_revoked_by_command_and_leave_the_same_entries(ann: 
     assert ask(made["token"]).status_code == 202
     assert made["token"] not in everything()
     assert Run.objects.get(kind="make_token").summary == {"name": "ci", "owner": "ann", "scope": "exports"}
-    with pytest.raises(CommandError, match="revoke it first") as refused:
+    with pytest.raises(CommandError, match="revoke that token first") as refused:
         run("make_token", "ci", "--owner", "ann", "--scope", "exports")
     assert refused.value.returncode == 2
     assert [run("revoke_token", "ci")["revoked"] for _ in range(2)] == [1, 0]
     assert said(ask(made["token"])) == (401, "the token is revoked")
-    acts = AuditEntry.objects.exclude(act="export").order_by("pk").values_list("act", "by", "result")
-    assert list(acts) == [
+    entries = AuditEntry.objects.exclude(action="export").order_by("pk").values_list("action", "by", "result")
+    assert list(entries) == [
         ("make-token", "a shell", "done"),
         ("make-token", "a shell", "unchanged"),
         ("revoke-token", "a shell", "done"),

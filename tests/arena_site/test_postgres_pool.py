@@ -1,4 +1,4 @@
-"""Connections of the pool are taken again while their server keeps them, and replaced once it has ended them."""
+"""Pooled PostgreSQL connections: reused while open, replaced once the server has ended them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,10 +8,10 @@ import pytest
 from django.db.utils import ConnectionHandler
 
 from arena_site import conf
-from tests.clusters import eventually
 from tests.databases import postgres_url
+from tests.faults.clusters import eventually
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def pooled() -> Iterator[Any]:
 
 
 def session(connection: Any) -> int:
-    """The server's process that answers who takes a connection of the pool and gives it back."""
+    """The server process of a connection that is checked out and returned."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         pid = int(cursor.fetchone()[0])
@@ -32,24 +32,24 @@ def session(connection: Any) -> int:
 
 
 def end(pid: int) -> None:
-    """As an operator ends a session, and as the server does when it restarts."""
+    """Ends a session, as an operator does and as a restart of the server does."""
     with psycopg.connect(postgres_url(), autocommit=True) as operator:
         operator.execute("SELECT pg_terminate_backend(%s)", [pid])
-        there = "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = %s"
-        assert eventually(lambda: operator.execute(there, [pid]).fetchone()[0], patience_s=10)  # type: ignore[index]
+        is_gone = "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = %s"
+        assert eventually(lambda: operator.execute(is_gone, [pid]).fetchone()[0], patience_s=10)  # type: ignore[index]
 
 
-def test_a_connection_is_taken_again(pooled: Any) -> None:
+def test_pooled_connection_is_reused(pooled: Any) -> None:
     assert len({session(pooled) for _ in range(5)}) == 1
 
 
-def test_one_that_the_server_ended_is_replaced_before_anybody_sees_it(pooled: Any) -> None:
+def test_connection_ended_by_the_server_is_replaced_at_checkout(pooled: Any) -> None:
     first = session(pooled)
     end(first)
     assert session(pooled) != first
 
 
-def test_all_that_the_server_ended_are_replaced(pooled: Any) -> None:
+def test_all_ended_connections_are_replaced(pooled: Any) -> None:
     session(pooled)  # opens the pool
     taken = [pooled.pool.getconn() for _ in range(4)]
     pids = {int(connection.info.backend_pid) for connection in taken}
@@ -61,7 +61,7 @@ def test_all_that_the_server_ended_are_replaced(pooled: Any) -> None:
     assert not {session(pooled) for _ in range(8)} & pids
 
 
-def test_a_word_from_the_server_is_no_reason_to_part(pooled: Any) -> None:
+def test_pending_notification_keeps_the_connection(pooled: Any) -> None:
     first = session(pooled)
     with psycopg.connect(postgres_url(), autocommit=True) as another:
         taken = pooled.pool.getconn()

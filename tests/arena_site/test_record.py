@@ -33,14 +33,14 @@ from agents.models import (
 )
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort, Methodology
-from markets import guards
+from markets.foundation import guards
 from markets.models import (
     PriceObservation,
     Question,
+    QuestionBatch,
     QuestionEntry,
     QuestionOption,
     QuestionSet,
-    QuestionSheet,
     Universe,
     UniverseEntry,
 )
@@ -61,10 +61,10 @@ pytestmark = pytest.mark.django_db
 PROTECTED: dict[type[Model], str] = {
     JournalEntry: "amount", Trade: "amount", Settlement: "payout", Instruction: "reason", ChainLink: "sha256",
     Decision: "reasoning", Elicitation: "error", ModelCall: "raw_response", Forecast: "rationale",
-    RefusedForecast: "reason", Submission: "answer", Chain: "head", Agent: "model_id", Position: "opened_at",
+    RefusedForecast: "reason", Submission: "response", Chain: "head", Agent: "model_id", Position: "opened_at",
     Reversal: "reason", LineUp: "findings", LineUpEntry: "position", Release: "price_prompt",
     Cohort: "week_start", Methodology: "minimum_bet", Universe: "market_block",
-    UniverseEntry: "prices", QuestionSet: "sha256", QuestionSheet: "block", QuestionEntry: "prices",
+    UniverseEntry: "prices", QuestionSet: "sha256", QuestionBatch: "block", QuestionEntry: "prices",
     Question: "text", QuestionOption: "name", PriceObservation: "price", Snapshot: "total_value", AuditEntry: "reason",
 }  # fmt: skip
 """Each table of the record, and something of it that nobody may change."""
@@ -85,7 +85,7 @@ def refused(sql: str, parameters: list[Any] | None = None) -> bool:
 def season() -> None:
     play_week()
     SubmissionFactory()
-    AuditEntry.objects.create(at=WEEK, by="ann", act="sync", reason="to see", result="done")
+    AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
 
 
 def another(model: type[Model], field: str) -> Any:
@@ -107,7 +107,7 @@ def row_of(model: type[Model]) -> int:
     return int(row.pk)
 
 
-def test_every_table_of_the_record_refuses_update_and_delete() -> None:
+def test_protected_tables_refuse_update_and_delete() -> None:
     season()
     for model, field in PROTECTED.items():
         table, pk = model._meta.db_table, row_of(model)
@@ -117,13 +117,13 @@ def test_every_table_of_the_record_refuses_update_and_delete() -> None:
             assert refused(f"DELETE FROM {table} WHERE id = %s", [pk]), table
 
 
-def test_every_guarded_table_is_tried() -> None:
-    guarded = {trigger.table for trigger in guards.declared() if trigger.moment == "BEFORE"}
+def test_every_guarded_table_is_covered() -> None:
+    guarded = {trigger.table for trigger in guards.declared()}
     assert guarded == {model._meta.db_table for model in PROTECTED}
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite knows no TRUNCATE")
-def test_no_table_of_the_record_can_be_emptied_at_once() -> None:
+def test_protected_tables_refuse_truncate() -> None:
     season()
     connection.check_constraints()
     for model in PROTECTED.keys() - DELETABLE:
@@ -133,7 +133,7 @@ def test_no_table_of_the_record_can_be_emptied_at_once() -> None:
 # ── what is still open ────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_call_takes_its_answer_once_also_late_and_may_then_be_refused_but_nothing_else() -> None:
+def test_model_call_accepts_one_answer_and_then_only_a_refusal() -> None:
     for before in ("sent", "lost"):
         call = ModelCallFactory(result=before, raw_response="", content="")
         call.result, call.raw_response, call.late = "answered", "{}", before == "lost"
@@ -151,7 +151,7 @@ def test_a_call_takes_its_answer_once_also_late_and_may_then_be_refused_but_noth
         ModelCall.objects.filter(pk=call.pk).update(result="answered", prompt_sha256="0" * 64)
 
 
-def test_a_decision_that_failed_may_still_be_made_and_one_that_was_missed_is_missed() -> None:
+def test_failed_decision_may_be_retried_and_missed_one_may_not() -> None:
     failed, missed = DecisionFactory(failed=True), DecisionFactory(missed=True)
     Decision.objects.filter(pk=failed.pk).update(status="completed", action="HOLD", decided_at=WEEK)
     for decision in (failed, missed):
@@ -159,7 +159,7 @@ def test_a_decision_that_failed_may_still_be_made_and_one_that_was_missed_is_mis
             Decision.objects.filter(pk=decision.pk).update(status="failed", action=None, decided_at=None)
 
 
-def test_a_chain_moves_to_its_last_link_and_nowhere_else() -> None:
+def test_chain_head_moves_only_to_its_last_link() -> None:
     play_week()
     chain = Chain.objects.get(protocol="trading")
     for length, head in ((chain.length + 1, "0" * 64), (chain.length - 1, chain.head), (chain.length, "0" * 64)):
@@ -168,7 +168,7 @@ def test_a_chain_moves_to_its_last_link_and_nowhere_else() -> None:
     Chain.objects.filter(pk=chain.pk).update(length=chain.length, head=chain.head)
 
 
-def test_of_snapshots_and_prices_only_what_pruning_takes_can_go() -> None:
+def test_only_prunable_snapshots_and_prices_can_be_deleted() -> None:
     agent = AgentFactory()
     for minutes in (0, 10, 20):
         SnapshotFactory(agent=agent, taken_at=WEEK + timedelta(minutes=minutes))
@@ -196,7 +196,7 @@ def warnings() -> list[str]:
     return [str(warning.msg) for warning in run_checks(databases=["default"]) if warning.id == "arena.W003"]
 
 
-def test_a_trigger_that_vanished_is_told_and_comes_back_with_a_migrate() -> None:
+def test_missing_trigger_is_reported_and_restored_by_migrate() -> None:
     season()
     assert warnings() == []
     drop("agents_trade_is_fixed", "agents_trade")
@@ -209,7 +209,7 @@ def test_a_trigger_that_vanished_is_told_and_comes_back_with_a_migrate() -> None
     assert refused("UPDATE agents_trade SET amount = amount + 1")
 
 
-def test_a_trigger_that_is_not_what_was_declared_is_told() -> None:
+def test_changed_trigger_is_reported() -> None:
     trigger = next(t for t in guards.declared() if t.name == "agents_trade_is_fixed")
     if connection.vendor == "postgresql":
         connection.check_constraints()
@@ -222,5 +222,5 @@ def test_a_trigger_that_is_not_what_was_declared_is_told() -> None:
     assert warnings() == ["the database does not guard: agents_trade"]
 
 
-def test_what_is_there_is_not_made_again() -> None:
+def test_migrate_leaves_intact_triggers_alone() -> None:
     assert guards.install(connection) == []

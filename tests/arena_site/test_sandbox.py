@@ -16,14 +16,14 @@ from typing import Any
 import httpx
 import pytest
 
-from arena_site.sandbox.catalogue import SEASON, Fate, Market, load_season
+from arena_site.sandbox.catalogue import SEASON, Market, ResolutionKind, load_season
 from arena_site.sandbox.exchange import Exchange, Stage
-from arena_site.sandbox.models import PERSONAS
+from arena_site.sandbox.http_messages import zulu
+from arena_site.sandbox.personas import PERSONAS
 from arena_site.sandbox.server import Addresses, running
-from arena_site.sandbox.wire import zulu
+from tests.captured import CAPTURED
 
 PROJECT = Path(__file__).resolve().parents[2]
-CAPTURES = PROJECT.parent / "shared" / "data"
 DAY = timedelta(days=1)
 
 GPT, GEMINI, GROK = "openai/gpt-5.2", "google/gemini-3-pro-preview", "x-ai/grok-4.1-fast"
@@ -83,15 +83,15 @@ class Season:
         """A user message as the arena writes it, from the exchange's own prices."""
         markets = [
             [
-                look.market.id,
-                look.market.question,
+                state.market.id,
+                state.market.question,
                 "Any",
-                {side(name): float(price) for name, price in zip(look.market.outcomes, look.prices, strict=True)},
-                int(look.volume),
-                f"{look.market.closes:%Y-%m-%d}",
+                {side(name): float(price) for name, price in zip(state.market.outcomes, state.prices, strict=True)},
+                int(state.volume),
+                f"{state.market.closes:%Y-%m-%d}",
             ]
-            for look in self.exchange.looks(at)
-            if look.open
+            for state in self.exchange.market_states(at)
+            if state.open
         ]
         portfolio = {"cash": cash, "max_bet": "2500.00", "week": week, "date": f"{at:%Y-%m-%d}"}
         columns = ["position_id", "market_id", "question", "side", "shares", "entry_price", "price", "value", "pnl"]
@@ -128,14 +128,14 @@ def season(exchange: Exchange) -> Iterator[Season]:
             yield client
 
 
-def with_fate(exchange: Exchange, fate: Fate) -> Market:
-    return next(market for market in exchange.season.markets if market.fate is fate)
+def market_with_resolution(exchange: Exchange, resolution: ResolutionKind) -> Market:
+    return next(market for market in exchange.season.markets if market.resolution is resolution)
 
 
 # Gamma
 
 
-def test_lists_stand_as_json_text_and_prices_as_text_within(season: Season) -> None:
+def test_gamma_lists_are_json_strings_of_text_prices(season: Season) -> None:
     season.turn_to(3)
     for row in season.walk()[0]:
         outcomes, prices, tokens = (json.loads(row[key]) for key in ("outcomes", "outcomePrices", "clobTokenIds"))
@@ -148,7 +148,7 @@ def test_lists_stand_as_json_text_and_prices_as_text_within(season: Season) -> N
         assert Decimal(row["volume"]) == Decimal(str(row["volumeNum"]))
 
 
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"THE CAPTURED ANSWERS ARE MISSING: {CAPTURES}")
+@pytest.mark.captured
 @pytest.mark.parametrize(
     ("capture", "closed"),
     [
@@ -157,7 +157,7 @@ def test_lists_stand_as_json_text_and_prices_as_text_within(season: Season) -> N
     ],
 )
 def test_a_row_has_the_fields_and_types_of_a_captured_one(season: Season, capture: str, closed: bool) -> None:
-    real = json.loads((CAPTURES / "polymarket" / capture).read_text())
+    real = json.loads((CAPTURED / "polymarket" / capture).read_text())
     real = real[0] if isinstance(real, list) else real
     season.turn_to(20)
     ours = season.gamma("/markets/keyset", closed=str(closed).lower(), limit=1).json()["markets"][0]
@@ -168,7 +168,7 @@ def test_a_row_has_the_fields_and_types_of_a_captured_one(season: Season, captur
     assert len(real.keys() & ours.keys()) > 40
 
 
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"THE CAPTURED ANSWERS ARE MISSING: {CAPTURES}")
+@pytest.mark.captured
 def test_clob_answers_have_the_fields_and_types_of_captured_ones(season: Season, exchange: Exchange) -> None:
     season.turn_to(3)
     market = exchange.season.markets[0]
@@ -177,14 +177,14 @@ def test_clob_answers_have_the_fields_and_types_of_captured_ones(season: Season,
         ("midpoint__ra1nty.json", season.clob("/midpoint", token_id=market.tokens[0]).json()),
         ("clob_market__closed_accepting_false.json", season.clob(f"/markets/{market.condition_id}").json()),
     ]:
-        real = json.loads((CAPTURES / "polymarket" / "clob" / capture).read_text())
+        real = json.loads((CAPTURED / "polymarket" / "clob" / capture).read_text())
         shared = real.keys() & ours.keys()
         assert shared
         for name in shared - {"minimum_tick_size"}:
             assert type(ours[name]) is type(real[name]), (capture, name)
 
 
-def test_keyset_walk_sees_every_open_market_once_and_ends(season: Season, exchange: Exchange) -> None:
+def test_keyset_pages_hold_every_open_market_once(season: Season, exchange: Exchange) -> None:
     now = season.turn_to(10)
     pages = season.walk(limit=500, order="volumeNum", ascending="false")
     rows = [row for page in pages for row in page]
@@ -192,7 +192,7 @@ def test_keyset_walk_sees_every_open_market_once_and_ends(season: Season, exchan
     assert [len(page) for page in pages[:-1]] == [100] * (len(pages) - 1)
     assert len(pages) > 1
     assert len({row["id"] for row in rows}) == len(rows)
-    assert {row["id"] for row in rows} == {look.market.id for look in exchange.looks(seen) if look.open}
+    assert {row["id"] for row in rows} == {state.market.id for state in exchange.market_states(seen) if state.open}
     assert all(a["volumeNum"] > b["volumeNum"] for a, b in pairwise(rows))
 
 
@@ -204,7 +204,7 @@ def test_a_cursor_under_another_name_is_ignored(season: Season) -> None:
 
 
 def test_closed_markets_show_only_when_asked_for(season: Season, exchange: Exchange) -> None:
-    market = next(m for m in exchange.season.markets if m.fate is Fate.PLAIN)
+    market = next(m for m in exchange.season.markets if m.resolution is ResolutionKind.PLAIN)
     season.turn_to(market.closes + DAY)
     assert season.gamma("/markets/keyset", id=market.id).json() == {"markets": []}
     assert season.gamma("/markets", id=market.id).json() == []
@@ -230,12 +230,12 @@ def test_closed_markets_show_only_when_asked_for(season: Season, exchange: Excha
         ("/markets/0xabc", {}, "id is invalid"),
     ],
 )
-def test_a_request_that_gamma_can_not_read_is_refused(season: Season, path: str, query: Row, error: str) -> None:
+def test_gamma_refuses_invalid_requests(season: Season, path: str, query: Row, error: str) -> None:
     reply = season.gamma(path, **query)
     assert (reply.status_code, reply.json()) == (422, {"type": "validation error", "error": error})
 
 
-def test_the_legacy_list_says_that_it_is_deprecated(season: Season) -> None:
+def test_legacy_list_has_deprecation_headers(season: Season) -> None:
     season.turn_to(10)
     reply = season.gamma("/markets", limit=500, offset=100)
     assert reply.headers["deprecation"] == "true"
@@ -243,7 +243,7 @@ def test_the_legacy_list_says_that_it_is_deprecated(season: Season) -> None:
     assert 0 < len(reply.json()) < 100
 
 
-def test_an_event_holds_its_markets_and_tags(season: Season) -> None:
+def test_event_includes_its_markets_and_tags(season: Season) -> None:
     season.turn_to(12)
     events = [event for page in season.walk("/events/keyset", limit=500) for event in page]
     group = next(event for event in events if event["title"] == "Harbour Cup winner 2026")
@@ -275,7 +275,7 @@ def test_midpoints_leave_out_tokens_without_a_book(season: Season, exchange: Exc
     assert season.clob("/book", token_id="12345").status_code == 404
 
 
-def test_the_best_levels_of_a_book_come_last_and_enclose_the_midpoint(season: Season, exchange: Exchange) -> None:
+def test_best_levels_of_a_book_are_last_and_enclose_the_midpoint(season: Season, exchange: Exchange) -> None:
     season.turn_to(2)
     tokens = [token for market in exchange.season.markets[:40] for token in market.tokens]
     mids = season.midpoints(*tokens)
@@ -300,7 +300,7 @@ def test_gamma_shows_the_prices_of_five_minutes_ago(season: Season, exchange: Ex
             assert Decimal(str(row["bestBid"])) < Decimal(first) < Decimal(str(row["bestAsk"]))
 
 
-def test_winner_flags_are_raised_once_the_oracle_is_done(season: Season, exchange: Exchange) -> None:
+def test_winner_flags_are_set_after_the_oracle_resolves(season: Season, exchange: Exchange) -> None:
     market = exchange.season.markets[0]
     season.turn_to(market.closes + timedelta(minutes=1))
     early = season.clob(f"/markets/{market.condition_id}").json()
@@ -313,28 +313,28 @@ def test_winner_flags_are_raised_once_the_oracle_is_done(season: Season, exchang
     assert season.clob("/markets/0x00").status_code == 404
 
 
-# Prices and fates
+# Prices and resolutions
 
 
 def test_open_prices_stay_in_range_on_their_tick_and_volume_grows(exchange: Exchange) -> None:
     for market in exchange.season.markets:
-        looks = [exchange.look(market, at) for at in instants(exchange, market)]
-        for look in looks:
-            assert all(Decimal("0.003") <= price <= Decimal("0.997") for price in look.prices)
-            assert all(price % Decimal("0.001") == 0 for price in look.prices)
-            assert abs(sum(look.prices, Decimal(-1))) < Decimal("0.03")
-        assert all(a.volume < b.volume for a, b in pairwise(looks))
+        states = [exchange.market_state(market, at) for at in instants(exchange, market)]
+        for state in states:
+            assert all(Decimal("0.003") <= price <= Decimal("0.997") for price in state.prices)
+            assert all(price % Decimal("0.001") == 0 for price in state.prices)
+            assert abs(sum(state.prices, Decimal(-1))) < Decimal("0.03")
+        assert all(a.volume < b.volume for a, b in pairwise(states))
 
 
 def test_every_plain_market_resolves_to_its_outcome(exchange: Exchange) -> None:
     for market in exchange.season.markets:
-        if market.fate is Fate.PLAIN:
-            look = exchange.look(market, market.closes + DAY)
-            assert (look.stage, look.oracle[-1]) == (Stage.RESOLVED, "resolved")
-            assert look.prices == tuple(Decimal(i == exchange.winner(market)) for i in range(len(look.prices)))
+        if market.resolution is ResolutionKind.PLAIN:
+            state = exchange.market_state(market, market.closes + DAY)
+            assert (state.stage, state.oracle[-1]) == (Stage.RESOLVED, "resolved")
+            assert state.prices == tuple(Decimal(i == exchange.winner(market)) for i in range(len(state.prices)))
 
 
-def test_exactly_one_member_of_an_exclusive_group_ends_in_yes(exchange: Exchange) -> None:
+def test_exactly_one_market_of_an_exclusive_group_resolves_yes(exchange: Exchange) -> None:
     for event in exchange.season.events:
         if event.exclusive:
             assert [exchange.winner(market) for market in event.markets].count(0) == 1
@@ -354,10 +354,10 @@ def test_true_chances_are_calibrated_and_prices_shade_them_toward_the_middle() -
     assert expected == pytest.approx(happened, rel=0.05)
 
 
-def test_the_season_has_many_markets_at_all_times_and_no_two_alike(exchange: Exchange) -> None:
+def test_season_always_has_many_distinct_markets(exchange: Exchange) -> None:
     starts, markets = exchange.season.starts, exchange.season.markets
     assert len(markets) >= 220
-    assert len({exchange.look(m, m.closes).volume for m in markets}) == len(markets)
+    assert len({exchange.market_state(m, m.closes).volume for m in markets}) == len(markets)
     assert sum(m.closes < starts + 35 * DAY for m in markets) > 120
     for week in range(1, 6):
         assert any(starts + (week - 1) * 7 * DAY < m.lists < starts + week * 7 * DAY for m in markets)
@@ -377,8 +377,8 @@ def statuses(season: Season, market: Market, hours: list[float]) -> list[tuple[s
     return seen
 
 
-def test_a_disputed_market_looks_decided_for_days(season: Season, exchange: Exchange) -> None:
-    market = with_fate(exchange, Fate.DISPUTED)
+def test_disputed_market_has_decided_prices_for_days(season: Season, exchange: Exchange) -> None:
+    market = market_with_resolution(exchange, ResolutionKind.DISPUTED)
     disputed, still, resolved = statuses(season, market, [8, 72, 24 * 6])
     assert disputed[0] == still[0] == "disputed"
     assert sorted(still[1]) == ["0.0005", "0.9995"]
@@ -386,29 +386,29 @@ def test_a_disputed_market_looks_decided_for_days(season: Season, exchange: Exch
     assert sorted(resolved[1]) == ["0", "1"]
 
 
-def test_an_even_market_pays_half_each_and_names_no_winner(season: Season, exchange: Exchange) -> None:
-    market = with_fate(exchange, Fate.EVEN)
+def test_even_market_pays_half_each_without_a_winner(season: Season, exchange: Exchange) -> None:
+    market = market_with_resolution(exchange, ResolutionKind.EVEN)
     assert statuses(season, market, [24]) == [("resolved", ["0.5", "0.5"])]
     assert not any(t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"])
 
 
-def test_of_a_silent_market_only_the_winner_flags_tell(season: Season, exchange: Exchange) -> None:
-    market = with_fate(exchange, Fate.SILENT)
+def test_silent_market_resolves_by_winner_flags_only(season: Season, exchange: Exchange) -> None:
+    market = market_with_resolution(exchange, ResolutionKind.SILENT)
     ((status, prices),) = statuses(season, market, [24])
     assert status is None
     assert sorted(prices) == ["0", "1"]
     assert [t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"]].count(True) == 1
 
 
-def test_a_market_with_residues_never_becomes_clear(season: Season, exchange: Exchange) -> None:
-    market = with_fate(exchange, Fate.RESIDUE)
+def test_market_with_residual_prices_never_resolves_clearly(season: Season, exchange: Exchange) -> None:
+    market = market_with_resolution(exchange, ResolutionKind.RESIDUE)
     for status, prices in statuses(season, market, [2, 73, 24 * 30]):
         assert status is None
         assert all(0 < Decimal(price) < 1 for price in prices)
     assert not any(t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"])
 
 
-def test_two_markets_vanish_for_good_and_one_comes_back(season: Season, exchange: Exchange) -> None:
+def test_two_markets_are_delisted_and_one_returns(season: Season, exchange: Exchange) -> None:
     absent = [market for market in exchange.season.markets if market.absent]
     returning = [market for market in absent if market.absent and market.absent[1] < market.closes]
     assert (len(absent), len(returning)) == (3, 1)
@@ -425,7 +425,7 @@ def test_two_markets_vanish_for_good_and_one_comes_back(season: Season, exchange
     assert season.midpoints(*market.tokens).keys() == set(market.tokens)
 
 
-def test_a_one_sided_book_has_an_absurd_midpoint_while_gamma_stays_sober(season: Season, exchange: Exchange) -> None:
+def test_one_sided_book_moves_the_midpoint_but_not_gammas_price(season: Season, exchange: Exchange) -> None:
     market = next(m for m in exchange.season.markets if m.one_sided)
     assert market.one_sided
     now = season.turn_to(market.one_sided[0] + timedelta(hours=3))
@@ -442,7 +442,7 @@ def test_a_one_sided_book_has_an_absurd_midpoint_while_gamma_stays_sober(season:
 # Seed and clock
 
 
-def test_the_same_seed_gives_the_same_answers_and_another_seed_others() -> None:
+def test_seed_determines_the_answers() -> None:
     def gist(seed: int) -> list[str]:
         exchange = Exchange(load_season(), seed)
         with running(seed=seed) as addresses, httpx.Client() as http:
@@ -461,7 +461,7 @@ def test_the_same_seed_gives_the_same_answers_and_another_seed_others() -> None:
     assert set(tokens[0]) & set(tokens[1])  # the catalogue itself does not depend on the seed
 
 
-def test_the_clock_stands_where_it_was_set(season: Season) -> None:
+def test_clock_stays_at_the_set_instant(season: Season) -> None:
     clock = season.addresses.clock
     reply = season.http.post(clock, json={"now": "2026-03-08T02:05:00+02:00"})
     assert reply.json() == season.http.get(clock).json() == {"now": "2026-03-08T00:05:00Z"}
@@ -473,7 +473,7 @@ def test_the_clock_stands_where_it_was_set(season: Season) -> None:
     assert season.http.get(clock).json() == {"now": "2026-03-08T00:05:00Z"}
 
 
-def test_a_connection_is_kept_alive_even_over_refusals(season: Season) -> None:
+def test_connection_stays_open_after_refusals(season: Season) -> None:
     replies = [
         season.gamma("/markets/0x1"),
         season.clob("/nowhere"),
@@ -485,7 +485,7 @@ def test_a_connection_is_kept_alive_even_over_refusals(season: Season) -> None:
     assert all("content-length" in reply.headers for reply in replies)
 
 
-def test_the_server_announces_itself_and_leaves_cleanly_when_told() -> None:
+def test_server_prints_its_addresses_and_stops_on_sigterm() -> None:
     code = "from arena_site.sandbox.server import serve; serve(seed=3)"
     with subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -498,7 +498,7 @@ def test_the_server_announces_itself_and_leaves_cleanly_when_told() -> None:
     assert addresses["openrouter"] == f"{addresses['root']}/openrouter/api/v1"
 
 
-def test_a_fixture_with_one_question_twice_is_refused_by_name(tmp_path: Path) -> None:
+def test_fixture_with_a_repeated_question_is_refused(tmp_path: Path) -> None:
     script = json.loads(SEASON.read_text())
     script["singles"]["Weather"].append(script["singles"]["Politics"][0])
     twice = tmp_path / "twice.json"
@@ -526,7 +526,7 @@ def parsed(text: str) -> Row:
 
 
 @pytest.mark.parametrize("model", [GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI])
-def test_bets_are_legal_in_the_order_given(season: Season, exchange: Exchange, model: str) -> None:
+def test_bets_are_legal_in_their_order(season: Season, exchange: Exchange, model: str) -> None:
     staked = 0
     for text in answers(season, model):
         answer = parsed(text)
@@ -556,7 +556,7 @@ def test_each_persona_answers_in_its_own_style(season: Season) -> None:
     assert holds.count("HOLD") >= len(holds) / 2
 
 
-def test_qwen_errs_in_every_way_it_is_known_for_and_is_sometimes_right(season: Season) -> None:
+def test_qwen_makes_each_of_its_faults_and_some_valid_answers(season: Season) -> None:
     kinds: Counter[str] = Counter()
     now = season.turn_to(7.5)
     for week in range(60):
@@ -575,7 +575,7 @@ def test_qwen_errs_in_every_way_it_is_known_for_and_is_sometimes_right(season: S
     assert kinds.keys() == {"truncated", "doubled", "duplicated", "overdone", "good"}
 
 
-def test_a_complaint_gets_a_fresh_answer_and_the_same_prompt_the_same(season: Season) -> None:
+def test_only_a_changed_prompt_changes_the_answer(season: Season) -> None:
     prompt = season.prompt(season.turn_to(7.5))
     first, again = season.says(QWEN, prompt), season.says(QWEN, prompt)
     retries = {season.says(QWEN, f"{prompt}\n\nYour answer was malformed ({i}).") for i in range(4)}
@@ -594,9 +594,11 @@ def test_qwen_is_down_in_the_first_hours_of_weeks_two_and_four(season: Season) -
     assert season.ask(GPT, prompt).status_code == 200
 
 
-def test_only_sellable_positions_are_sold_and_nothing_else_is_done(season: Season, exchange: Exchange) -> None:
+def test_sales_name_only_sellable_positions(season: Season, exchange: Exchange) -> None:
     now = season.turn_to(14.5)
-    open_ = [look.market for look in exchange.looks(now) if look.open and look.market.outcomes == ("Yes", "No")]
+    open_ = [
+        state.market for state in exchange.market_states(now) if state.open and state.market.outcomes == ("Yes", "No")
+    ]
     rows = [[str(i), m.id, m.question, "YES", "500", "0.10", "0.45", "225", "175"] for i, m in enumerate(open_[:3])]
     rows.insert(0, ["99", "1", "Closed long ago?", "YES", "500", "0.10", "0.99", "495", "445"])
     sold, sellers = set(), set()
@@ -612,13 +614,13 @@ def test_only_sellable_positions_are_sold_and_nothing_else_is_done(season: Seaso
     assert sellers == {GPT, GROK}
 
 
-def test_without_the_cash_for_a_legal_bet_everyone_holds(season: Season) -> None:
+def test_every_persona_holds_without_cash_for_a_legal_bet(season: Season) -> None:
     now = season.turn_to(7.5)
     for model in (GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI):
         assert parsed(season.says(model, season.prompt(now, cash="199.99")))["action"] == "HOLD"
 
 
-def test_the_careful_forecaster_knows_more_than_the_market(season: Season, exchange: Exchange) -> None:
+def test_careful_forecaster_beats_the_market(season: Season, exchange: Exchange) -> None:
     def edge(model: str) -> float:
         """How much more the bought shares paid than they cost, on average."""
         worth = []
@@ -634,7 +636,7 @@ def test_the_careful_forecaster_knows_more_than_the_market(season: Season, excha
     assert edge(CLAUDE) > 0.1 > edge(GROK)
 
 
-def test_a_completion_carries_what_the_gateway_reports(season: Season) -> None:
+def test_completion_has_the_gateways_fields(season: Season) -> None:
     prompt = season.prompt(season.turn_to(7.5))
     body = season.ask(GPT, prompt).json()
     usage, content = body["usage"], body["choices"][0]["message"]["content"]
@@ -652,7 +654,7 @@ def test_a_completion_carries_what_the_gateway_reports(season: Season) -> None:
     assert cut["message"]["content"] == content[:40]
 
 
-def test_a_key_answered_before_gets_the_same_answer_but_a_failure_is_not_kept(season: Season) -> None:
+def test_idempotency_key_repeats_answers_but_not_failures(season: Season) -> None:
     prompt = season.prompt(season.turn_to(21))
     assert season.ask(QWEN, prompt, key="attempt-1").status_code == 503
     season.turn_to(21.5)
@@ -681,14 +683,14 @@ def test_a_key_answered_before_gets_the_same_answer_but_a_failure_is_not_kept(se
         ),
     ],
 )
-def test_a_call_that_can_not_be_answered_is_refused(season: Season, body: Row, status: int, message: str) -> None:
+def test_gateway_refuses_invalid_requests(season: Season, body: Row, status: int, message: str) -> None:
     reply = season.http.post(f"{season.addresses.openrouter}/chat/completions", json=body)
     error = reply.json()["error"]
     assert (reply.status_code, error["code"]) == (status, status)
     assert error["message"].startswith(message)
 
 
-def test_the_seven_models_are_listed_with_their_price_as_text(season: Season) -> None:
+def test_gateway_lists_seven_models_with_text_prices(season: Season) -> None:
     listed = season.http.get(f"{season.addresses.openrouter}/models").json()["data"]
     assert [model["id"] for model in listed] == [GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI, QWEN]
     assert listed[0]["pricing"] == {"prompt": "0.00000175", "completion": "0.000014"}

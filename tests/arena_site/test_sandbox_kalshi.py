@@ -1,4 +1,4 @@
-"""The sandbox's Kalshi speaks as the real one does, and ends its races as Polymarket's side of the sandbox does."""
+"""The sandbox's Kalshi has the real one's format, and resolves as the sandbox's Polymarket does."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ import httpx
 import pytest
 
 from arena_site.sandbox.catalogue import load_season
-from arena_site.sandbox.editions import lengthened
+from arena_site.sandbox.editions import extend_season
 from arena_site.sandbox.exchange import Exchange
+from arena_site.sandbox.http_messages import zulu
 from arena_site.sandbox.kalshi import Kalshi
 from arena_site.sandbox.server import Addresses, running
-from arena_site.sandbox.wire import zulu
-from markets.sources.base import MarketRow
+from markets.duplicate_questions import VenueQuestion, duplicate_questions
+from markets.sources.base import VenueMarket
 from markets.sources.kalshi import Kalshi as Client
 from markets.sources.polymarket import Gamma
-from markets.twins import Asked, twins
 
 STARTS = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -32,7 +32,7 @@ class Venue:
         self.addresses = addresses
         self.http = httpx.Client(timeout=30)
 
-    def turn_to(self, day: float) -> None:
+    def set_clock(self, day: float) -> None:
         self.http.post(self.addresses.clock, json={"now": zulu(STARTS + day * DAY)}).raise_for_status()
 
     def get(self, path: str, **query: Any) -> httpx.Response:
@@ -60,8 +60,8 @@ def venue() -> Iterator[Venue]:
             yield client
 
 
-def test_prices_are_dollar_strings_and_for_some_markets_cents_that_say_the_same(venue: Venue) -> None:
-    venue.turn_to(2)
+def test_prices_are_dollar_strings_with_equal_cents_for_some_markets(venue: Venue) -> None:
+    venue.set_clock(2)
     rows = [market for event in venue.events() for market in event["markets"]]
     quotes = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
     for row in rows:
@@ -73,8 +73,8 @@ def test_prices_are_dollar_strings_and_for_some_markets_cents_that_say_the_same(
     assert 0 < in_cents < len(rows)
 
 
-def test_events_nest_their_markets_and_say_whether_one_of_them_alone_can_win(venue: Venue) -> None:
-    venue.turn_to(2)
+def test_events_include_markets_and_mutual_exclusivity(venue: Venue) -> None:
+    venue.set_clock(2)
     events = {event["title"]: event for event in venue.events()}
     premier = events["Who will be Valdria's next prime minister?"]
     assert premier["mutually_exclusive"] is True
@@ -84,8 +84,8 @@ def test_events_nest_their_markets_and_say_whether_one_of_them_alone_can_win(ven
     assert venue.get("/events", limit=1).json()["events"][0].get("markets") is None
 
 
-def test_pages_follow_one_another_to_an_empty_cursor(venue: Venue) -> None:
-    venue.turn_to(2)
+def test_pages_end_with_an_empty_cursor(venue: Venue) -> None:
+    venue.set_clock(2)
     tickers, cursor = [], ""
     while True:
         body = venue.get("/events", status="open", limit=2, cursor=cursor).json()
@@ -99,22 +99,22 @@ def test_pages_follow_one_another_to_an_empty_cursor(venue: Venue) -> None:
 
 
 @pytest.mark.parametrize("query", [{"status": "active"}, {"cursor": "%%%"}, {"limit": "0"}, {"limit": "many"}])
-def test_request_that_can_not_be_read_is_refused(venue: Venue, query: dict[str, str]) -> None:
+def test_kalshi_refuses_invalid_requests(venue: Venue, query: dict[str, str]) -> None:
     reply = venue.get("/events", **query)
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "bad_request")
 
 
 def test_unknown_and_unlisted_tickers_are_not_found(venue: Venue) -> None:
-    venue.turn_to(2)
+    venue.set_clock(2)
     later = venue.get("/markets/KXBOVDECISION-26APR12-ACU0")
     assert later.status_code == venue.get("/markets/KXNONE").status_code == venue.get("/events/KXNONE").status_code
     assert (later.status_code, later.json()["error"]["code"]) == (404, "not_found")
-    venue.turn_to(10)
+    venue.set_clock(10)
     assert venue.market("KXBOVDECISION-26APR12-ACU0")["status"] == "active"
 
 
-def test_arenas_client_reads_every_row_but_the_untraded_one(venue: Venue) -> None:
-    venue.turn_to(2)
+def test_arenas_client_parses_every_traded_market(venue: Venue) -> None:
+    venue.set_clock(2)
     with Client(venue.addresses.kalshi) as client:
         pages = list(client.catalogue(page_limit=3))
     rows = [row for page in pages for row in page.rows]
@@ -125,34 +125,34 @@ def test_arenas_client_reads_every_row_but_the_untraded_one(venue: Venue) -> Non
     assert {row.option for row in rows} >= {"Fuel", "Mara Ellison", "Glass Harbour"}
 
 
-def test_markets_walk_through_every_status_to_their_end(venue: Venue) -> None:
-    venue.turn_to(2)
+def test_markets_pass_through_every_status(venue: Venue) -> None:
+    venue.set_clock(2)
     tickers = [row["ticker"] for event in venue.events() for row in event["markets"]]
     seen = Counter[tuple[str, str]]()
     for hour in range(24 * 2, 24 * 48, 2):
-        venue.turn_to(hour / 24)
+        venue.set_clock(hour / 24)
         seen.update({(row["status"], row["result"]) for row in map(venue.market, tickers[::4])})
     assert {status for status, _ in seen} >= {"active", "closed", "determined", "finalized"}
     assert all(not result for status, result in seen if status in ("active", "closed"))
     assert all(result in ("yes", "no", "scalar") for status, result in seen if status == "finalized")
 
 
-def test_disputed_and_evenly_settled_markets_are_among_them(venue: Venue) -> None:
-    venue.turn_to(31.5)
+def test_some_markets_are_disputed_or_settle_evenly(venue: Venue) -> None:
+    venue.set_clock(31.5)
     assert {row["status"] for row in venue.titled("Harbour League player of the month for March?")} <= {
         "disputed",
         "determined",
     }
-    venue.turn_to(17)
+    venue.set_clock(17)
     ended = venue.titled("Who will win the Norhaven Open doubles?")
     assert {(row["status"], row["result"], row["settlement_value_dollars"]) for row in ended} == {
         ("finalized", "scalar", "0.5000")
     }
 
 
-def test_same_questions_end_alike_at_both_venues(venue: Venue) -> None:
-    """Polymarket's group and Kalshi's event stand on one race."""
-    venue.turn_to(60)
+def test_duplicate_questions_resolve_alike_at_both_venues(venue: Venue) -> None:
+    """Polymarket's group and Kalshi's event share a race."""
+    venue.set_clock(60)
     exchange = Exchange(load_season(), seed=0)
     here = {
         (event.title, market.label.removeprefix("the ")): exchange.winner(market) == market.outcomes.index("Yes")
@@ -170,48 +170,48 @@ def test_same_questions_end_alike_at_both_venues(venue: Venue) -> None:
     assert compared == 32
 
 
-def questions(rows: list[MarketRow]) -> list[Asked]:
+def questions(rows: list[VenueMarket]) -> list[VenueQuestion]:
     """The events of more than one market by title and options, the others by question."""
-    events: dict[str, list[MarketRow]] = {}
+    events: dict[str, list[VenueMarket]] = {}
     for row in rows:
         if {outcome.name for outcome in row.outcomes} == {"Yes", "No"}:
             events.setdefault(row.event_id or row.external_id, []).append(row)
     return [
-        Asked(one[0].event_title, one[0].event_title, tuple(row.option for row in one), one[0].closes_at)
+        VenueQuestion(one[0].event_title, one[0].event_title, tuple(row.option for row in one), one[0].closes_at)
         if len(one) > 1
-        else Asked(one[0].question, one[0].question, ("YES", "NO"), one[0].closes_at)
+        else VenueQuestion(one[0].question, one[0].question, ("YES", "NO"), one[0].closes_at)
         for one in events.values()
     ]
 
 
-def test_twins_are_exactly_the_questions_that_the_fixture_lists_twice(venue: Venue) -> None:
+def test_duplicates_are_the_cross_listed_questions_of_the_fixture(venue: Venue) -> None:
     exchange = Exchange(load_season(), seed=0)
     listed = {(entry.of, entry.title) for entry in Kalshi(exchange).script.same}
     found: set[tuple[str, str]] = set()
     for day in range(0, 60, 6):
-        venue.turn_to(day + 0.5)
+        venue.set_clock(day + 0.5)
         with Client(venue.addresses.kalshi) as kalshi, Gamma(venue.addresses.gamma) as gamma:
             here = [row for page in gamma.catalogue() for row in page.rows]
             there = [row for page in kalshi.catalogue() for row in page.rows]
-        found |= set(twins(questions(here), questions(there)))
+        found |= set(duplicate_questions(questions(here), questions(there)))
     assert found == listed
 
 
-def test_gamma_names_options_and_exclusive_groups_as_the_real_one_does(venue: Venue) -> None:
-    venue.turn_to(2)
+def test_gamma_labels_options_and_exclusive_groups(venue: Venue) -> None:
+    venue.set_clock(2)
     with Gamma(venue.addresses.gamma) as gamma:
         rows = [row for page in gamma.catalogue() for row in page.rows]
         group = [row for row in rows if row.event_title == "Next prime minister of Valdria"]
         one = gamma.market(group[0].external_id)
     assert {(row.option, row.event_exclusive) for row in group} >= {("Mara Ellison", True), ("Another person", True)}
     assert len(group) == 6
-    assert isinstance(one, MarketRow)
+    assert isinstance(one, VenueMarket)
     assert (one.option, one.event_exclusive) == (group[0].option, True)
     assert {row.event_exclusive for row in rows if row not in group} == {True, False}
 
 
-def test_long_season_lists_its_editions_at_kalshi_too() -> None:
-    exchange = Exchange(lengthened(load_season(), 52), seed=0)
+def test_extended_season_has_editions_at_kalshi() -> None:
+    exchange = Exchange(extend_season(load_season(), 52), seed=0)
     events = Kalshi(exchange).exchange.season.events
     assert len({event.id for event in events}) == len(events)
     assert len({market.id for event in events for market in event.markets}) == sum(len(e.markets) for e in events)

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi import checks
 from arena_site.wsgi import application
 from tests.arena_site.test_api import SCHEMA
 from tests.factories import play_week
-from tests.seasons import once
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ def _one_connection() -> Iterator[None]:
         signal.connect(close_old_connections)
 
 
-season = once(play_week)
+season = shared_rows(play_week)
 
 
 @pytest.fixture(autouse=True)

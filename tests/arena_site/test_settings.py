@@ -90,7 +90,7 @@ def test_web_server_refuses_too() -> None:
 
 def test_web_server_has_loaded_its_pages_before_the_first_visitor_asks() -> None:
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "x" * 50}
-    code = "import sys, arena_site.wsgi; print('scoring.views.leaderboard' in sys.modules)"
+    code = "import sys, arena_site.wsgi; print('arena_site.pages.views.leaderboard' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True)
     assert ran.stdout == "True\n", ran.stderr
 
@@ -102,7 +102,7 @@ def test_a_pool_is_back_soon_after_its_server() -> None:
 
 @pytest.mark.parametrize(
     ("at", "what"),
-    [("2026-03-08T00:05:00", "names no time zone"), ("last sunday", "is no ISO-8601 time")],
+    [("2026-03-08T00:05:00", "has no time zone"), ("last sunday", "is not an ISO-8601 time")],
     ids=["naive", "garbage"],
 )
 def test_bad_time_is_bad_usage_and_changes_nothing(at: str, what: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.staticfiles import finders
@@ -11,6 +12,11 @@ pytestmark = pytest.mark.django_db
 CHARTS = ("/static/d3/d3.v5.min.js", "/static/arena/charts.js")
 MOST = 350_000
 """Bytes that the scripts of charts may have together on their way."""
+
+
+@pytest.fixture(autouse=True)
+def _as_in_production(settings: Any) -> None:
+    settings.WHITENOISE_AUTOREFRESH = False
 
 
 def of(client: Client, address: str, **headers: str) -> tuple[dict[str, str], bytes]:

@@ -28,10 +28,10 @@ def paths(client: Any) -> Iterator[str]:
     from django.contrib import admin
     from django.urls import reverse
 
-    from arena_site.desk.acts import ACTS
+    from arena_site.dashboard.actions import ACTIONS
 
     yield reverse("admin:index")
-    yield from (act.path() for act in ACTS.values())
+    yield from (act.path() for act in ACTIONS.values())
     for model, registered in admin.site._registry.items():
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         shown = reverse(f"{name}_changelist")
@@ -92,7 +92,7 @@ def measure(requests: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--database", metavar="URL", required=True, help="a database that seed_scale filled")
+    parser.add_argument("--database", metavar="URL", required=True, help="a database that `generate` filled")
     parser.add_argument("--requests", type=int, default=3, help="answers for each page")
     options = parser.parse_args()
     os.environ |= {"DATABASE_URL": options.database, "SECRET_KEY": "x" * 50}

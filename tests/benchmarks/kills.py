@@ -1,7 +1,7 @@
 """Rounds of random kills: `uv run python -m tests.benchmarks.kills [--rounds 200] [--postgres] [--seed 0]`.
 
 Each round plays a Sunday by the real commands, killing about half of all tries at a random moment, and compares the
-books with those of an undisturbed Sunday. Prints how many rounds ended in the undisturbed state; exit 1 if not all.
+ledger with that of an undisturbed Sunday. Prints how many rounds ended in the undisturbed state; exit 1 if not all.
 """
 
 import argparse
@@ -26,30 +26,31 @@ def main() -> int:
     django.setup()
     from rich.progress import track
 
-    from tests.databases import postgres_url
-    from tests.kills import LINE_UP, Arena, Database, differences, random_deaths, sandbox
+    from tests.databases import DatabaseCopies, postgres_url
+    from tests.faults.ledger_state import differences
+    from tests.faults.processes import LINE_UP, CommandRunner, random_kills, sandbox
 
     dice = random.Random(options.seed)
     url = postgres_url() if options.postgres else "sqlite"
     with (
         sandbox() as addresses,
         tempfile.TemporaryDirectory() as folder,
-        Database(url, Path(folder)) as database,
+        DatabaseCopies(url, Path(folder)) as database,
     ):
-        arena = Arena(addresses, database)
+        arena = CommandRunner(addresses, database)
         prepared = arena.prepare(LINE_UP)
-        quiet = arena.play(arena.database.fresh(prepared), lambda index, attempt: None)
+        undisturbed = arena.run_sunday(arena.database.fresh(prepared), lambda index, attempt: None)
         equal = 0
         for number in track(range(options.rounds), description="killing", disable=not sys.stderr.isatty()):
             name = arena.database.fresh(prepared)
-            differ = differences(quiet, arena.play(name, random_deaths(dice, longest_s=0.6)))
+            differ = differences(undisturbed, arena.run_sunday(name, random_kills(dice, longest_s=0.6)))
             arena.database.drop(name)
             equal += not differ
             if differ:
                 print(f"round {number}: {', '.join(differ)} differ")
         arena.database.drop(prepared)
     server = "PostgreSQL" if options.postgres else "SQLite"
-    print(f"{server}: {equal} of {options.rounds} rounds equal an undisturbed Sunday; {arena.deaths} processes killed")
+    print(f"{server}: {equal} of {options.rounds} rounds equal an undisturbed Sunday; {arena.kills} processes killed")
     return int(equal < options.rounds)
 
 

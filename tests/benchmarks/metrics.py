@@ -23,9 +23,9 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from forecast_rank.metrics.panel import Panel
 
-from scoring.metrics.panel import Panel
-from tests.scoring.panels import synthetic
+from tests.forecast_rank.panels import synthetic
 
 PACKAGE = ("pm-rank==0.3.1", "pydantic==2.14.3")
 FOR_IRT = ("torch==2.13.0", "pyro-ppl==1.9.2")
@@ -93,12 +93,12 @@ NOWHERE = "postgres://nobody@127.0.0.1:1/nowhere"
 
 def ours(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]]:
     """Seconds of each wanted one of the suite's metrics on a panel, the median of three."""
-    from scoring.metrics.bradley_terry import pool_weights
-    from scoring.metrics.calibration import ece
-    from scoring.metrics.irt import fit
-    from scoring.metrics.proper import brier, log_score, spherical
-    from scoring.metrics.returns import average_return, return_stream
-    from scoring.metrics.uncertainty import bootstrap_means, event_sums, percentile_interval, resample_counts
+    from forecast_rank.metrics.bradley_terry import pool_weights
+    from forecast_rank.metrics.calibration import ece
+    from forecast_rank.metrics.irt import fit_irt
+    from forecast_rank.metrics.proper_scores import brier, log_score, spherical
+    from forecast_rank.metrics.returns import average_return, return_stream
+    from forecast_rank.metrics.uncertainty import bootstrap_means, event_sums, percentile_interval, resample_counts
 
     weights = np.random.default_rng(0).uniform(0.5, 1.5, len(panel.questions))
     scores = brier(panel)
@@ -125,7 +125,7 @@ def ours(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]]:
         "calibration by count": (lambda: ece(panel, kind="count"), TIMES),
         "bradley_terry": (lambda: pool_weights(panel), TIMES),
         "bootstrap": (bootstrap, TIMES),
-        "irt": (lambda: fit(panel), 1),
+        "irt": (lambda: fit_irt(panel), 1),
     }
     for name, (act, times) in parts.items():
         spent = []
@@ -140,8 +140,9 @@ def ours(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]]:
 def loaded(path: Path) -> dict[str, float]:
     """Seconds and peak MiB of reading a file in a process of its own."""
     code = (
-        "import json, sys, time; from scoring.ranking.reading import read; began = time.perf_counter();"
-        "reading = read(sys.argv[1]); spent = time.perf_counter() - began; assert not reading.rejected;"
+        "import json, sys, time; from forecast_rank.ranking.forecasts import read_forecasts;"
+        "began = time.perf_counter();"
+        "reading = read_forecasts(sys.argv[1]); spent = time.perf_counter() - began; assert not reading.rejected;"
         "peak = open('/proc/self/status').read().split('VmHWM:')[1].split()[0];"  # ru_maxrss begins at the parent's
         "print(json.dumps({'seconds': spent, 'mib': int(peak) / 1024}))"
     )

@@ -13,7 +13,7 @@ from django_q.conf import Conf
 
 from agents.models import Agent, Decision, ModelCall, Position, Settlement
 from arena_site.sandbox.catalogue import Market, load_season
-from arena_site.sandbox.editions import lengthened
+from arena_site.sandbox.editions import extend_season
 from cohorts.models import Cohort, MissedWeek
 from scoring.services.retention import DAY, FAILED_RUNS, HOURLY, PRICES_FINE, RUNS
 
@@ -66,7 +66,7 @@ def weeks_accounted(starts: datetime, ends: datetime) -> Iterator[str]:
             yield f"week of {week:%Y-%m-%d}: no cohort, and not recorded as missed"
     holding = set(Position.objects.open().values_list("agent__cohort", flat=True))
     for cohort in Cohort.objects.active().select_related("methodology"):
-        if cohort.deciding_ends_at <= ends and cohort.pk not in holding:
+        if cohort.decisions_end_at <= ends and cohort.pk not in holding:
             yield f"cohort {cohort.number}: its weeks are over, nobody holds anything, and it is not completed"
 
 
@@ -158,7 +158,7 @@ def predicted_rows(year: "Year", *, starts: datetime, ends: datetime, grid: time
     """How many rows each table may have at most, from what was played and what is kept for how long."""
     weeks = (ends - starts) // timedelta(weeks=1)
     agents = sum(len(cohort.agents.all()) for cohort in Cohort.objects.prefetch_related("agents"))
-    season = lengthened(load_season(), weeks)
+    season = extend_season(load_season(), weeks)
     listed = [market for market in season.markets if market.lists <= ends]
     deciding = sum(min(FILLED_BY, weeks - number) for number in range(weeks))
     return {

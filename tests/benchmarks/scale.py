@@ -1,6 +1,6 @@
 """How quick is a large arena? `uv run python -m tests.benchmarks.scale [--postgres] [--small] [--requests 40]`.
 
-Seeds a database (or takes the SQLite file of `--database`, as `seed_scale` left it), starts the server as `manage.py
+Seeds a database (or takes the SQLite file of `--database`, as `generate` left it), starts the server as `manage.py
 arena` does, and asks for every endpoint and page at 1 and at 8 connections: as it is, and those whose answers are kept
 also when a snapshot pass has them made anew. Beside it, a view that does nothing. Times are milliseconds; `!` marks
 what misses its bar. At last, what a snapshot pass takes on it.
@@ -248,7 +248,12 @@ def run(options: argparse.Namespace, url: str, *, seed: bool) -> None:
         manage = [sys.executable, "manage.py"]
         subprocess.run([*manage, "migrate", "-v0"], cwd=ROOT, env=env, check=True)
         began = time.perf_counter()
-        subprocess.run([*manage, "seed_scale", *(["--small"] if options.small else [])], cwd=ROOT, env=env, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "tests.benchmarks.generate", *(["--small"] if options.small else [])],
+            cwd=ROOT,
+            env=env,
+            check=True,
+        )
         print(f"seeded in {time.perf_counter() - began:.0f} s", flush=True)
     told = ["--measure", "--requests", str(options.requests)]
     raise SystemExit(subprocess.run([*ME, *told], cwd=ROOT, env=env).returncode)
@@ -259,7 +264,7 @@ def main() -> None:
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--requests", type=int, default=40, help="answers for each path and number of connections")
-    parser.add_argument("--database", metavar="URL", help="a database that seed_scale filled")
+    parser.add_argument("--database", metavar="URL", help="a database that `tests.benchmarks.generate` filled")
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:

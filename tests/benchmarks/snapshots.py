@@ -24,7 +24,7 @@ def measure(cohorts: int) -> tuple[float, ...]:
 
     from markets.sources.polymarket import Clob
     from scoring.services.snapshots import take_snapshots
-    from tests.crowd import crowd
+    from tests.bulk_factories import create_portfolios
 
     spent, queries, calls = 0.0, 0, 0
 
@@ -44,7 +44,7 @@ def measure(cohorts: int) -> tuple[float, ...]:
 
     with transaction.atomic(), HTTPServer(threaded=True) as server:
         server.expect_request("/midpoints").respond_with_handler(midpoints)
-        made = crowd(cohorts=cohorts, positions=32)
+        made = create_portfolios(cohorts=cohorts, positions=32)
         with Clob(server.url_for("/")) as clob, connection.execute_wrapper(timed):
             began = time.perf_counter()
             report = take_snapshots(at=made.at + timedelta(minutes=10), clob=clob)

@@ -30,15 +30,16 @@ LIMIT_MS = 250
 def fill() -> None:
     from django.core.management import call_command
 
-    from tests.crowd import crowd
+    from tests.bulk_factories import create_portfolios
 
     call_command("migrate", verbosity=0)
-    crowd(cohorts=20, positions=32)
+    create_portfolios(cohorts=20, positions=32)
 
 
 def work(phase: str, seconds: float) -> None:
     """Runs one kind of pass over and over, in a process of its own, as a worker does."""
-    from agents.services.settlement import Won, market_settle
+    from agents.services.resolutions import Resolution
+    from agents.services.settlement import settle_market
     from cohorts.weeks import GRID
     from markets.models import Market
     from scoring.services.scores import compute_scores
@@ -56,7 +57,7 @@ def work(phase: str, seconds: float) -> None:
             if passes == len(markets):
                 break
             market = markets[passes]
-            market_settle(market, Won(market.outcomes.all()[0]), at=at)
+            settle_market(market, Resolution(market.outcomes.all()[0]), at=at)
         else:
             compute_scores(at=at + timedelta(weeks=1))
         passes += 1

@@ -34,7 +34,7 @@ PAGE = {"scoring_snapshot": 201, "markets_priceobservation": 221, "markets_run":
 
 
 def timetable(weeks: int) -> Iterator[tuple[datetime, tuple[str, ...]]]:
-    """Which jobs are rung at which instant, in order; the last instant is the end of the last week."""
+    """Which jobs are enqueued at which instant, in order; the last instant is the end of the last week."""
     at, end = STARTS, STARTS + weeks * WEEK
     while at <= end:
         since = (at - STARTS) % WEEK
@@ -52,7 +52,7 @@ def timetable(weeks: int) -> Iterator[tuple[datetime, tuple[str, ...]]]:
             yield at + timedelta(minutes=5), ("decisions",)
             yield at + timedelta(hours=3, minutes=40), ("prune",)
         if since == DAY:
-            yield at + timedelta(minutes=10), ("decisions_end",)
+            yield at + timedelta(minutes=10), ("missed_decisions",)
         at += SNAPSHOTS_EVERY
 
 
@@ -80,7 +80,7 @@ class Year:
         self.weeks = [Week(number + 1) for number in range(weeks)]
         self.clock = clock
         self.broker = get_broker()
-        self.rings = Counter[str]()
+        self.enqueued = Counter[str]()
         self.failures = Counter[str]()
         self.runs: list[tuple[datetime, bool]] = []
         """When each run of a command began, and whether it failed."""
@@ -106,7 +106,7 @@ class Year:
                     bar.update(task, description=f"{at:%d %b %Y}")
                     client.post(self.clock, json={"now": at.isoformat()}).raise_for_status()
                     for name in names:
-                        self.ring(name, at, week)
+                        self.enqueue(name, at, week)
                 self.measure(week)
                 bar.update(task, completed=week.number)
                 if not console.is_terminal:
@@ -120,12 +120,12 @@ class Year:
         week.resident, week.descriptors, week.connections = held.resident, held.descriptors, held.connections
         week.rows = row_counts()
 
-    def ring(self, name: str, at: datetime, week: Week) -> None:
+    def enqueue(self, name: str, at: datetime, week: Week) -> None:
         """One job at its time, as a worker runs it: by its function, and with a row in django-q's record."""
         import time_machine
         from django_q.monitor import save_task
 
-        self.rings[name] += 1
+        self.enqueued[name] += 1
         began, began_processor = time.perf_counter(), time.process_time()
         with time_machine.travel(at, tick=True):
             if name == OPERATOR:
@@ -160,14 +160,15 @@ class Year:
 
 def cancel_what_waits(at: datetime) -> int:
     """What a person does about markets that are gone, or closed without an end, for too long; returns how many."""
-    from agents.services.settlement import Cancelled, market_settle
+    from agents.services.resolutions import CANCELLATION
+    from agents.services.settlement import settle_market
     from markets.models import Alert, Market
 
     cancelled = 0
     for alert in list(Alert.objects.filter(cleared_at=None, raised_at__lte=at - PATIENCE)):
         market = Market.objects.unsettled().filter(external_id=alert.subject).first()
         if market is not None:
-            cancelled += market_settle(market, Cancelled(), at=at) is not None
+            cancelled += settle_market(market, CANCELLATION, at=at) is not None
         Alert.objects.clear(alert.kind, alert.subject, at)
     return cancelled
 
@@ -177,10 +178,10 @@ def sandbox(weeks: int, seed: int) -> Iterator[dict[str, str]]:
     """A sandbox process with markets for so many weeks, to which the settings point; yields its addresses."""
     from django.test import override_settings
 
-    from arena_site.processes import manage, start, stop, stoppable
+    from arena_site.processes import manage_command, start, stop, stoppable
 
     with stoppable():
-        process = start(manage("sandbox", "--seed", str(seed), "--weeks", str(weeks)), stdout=subprocess.PIPE)
+        process = start(manage_command("sandbox", "--seed", str(seed), "--weeks", str(weeks)), stdout=subprocess.PIPE)
         try:
             assert process.stdout is not None
             addresses = json.loads(process.stdout.readline())
@@ -215,14 +216,14 @@ def table_rows(year: Year, predicted: dict[str, int]) -> list[dict[str, Any]]:
 def show(year: Year, tables: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    from markets.commands import rendered
+    from markets.foundation.commands import table_text
     from tests.benchmarks.promises import ends_of
 
     parts = ends_of(year.weeks)
     lasting = Table(title=f"Seconds a week, and processor seconds: first and last {len(parts[0])} weeks")
-    for column in ("job", "rung", "first", "last", "ratio", "first", "last", "ratio"):
+    for column in ("job", "runs", "first", "last", "ratio", "first", "last", "ratio"):
         lasting.add_column(column, justify="left" if column == "job" else "right")
-    for job in [*sorted(year.rings), "whole"]:
+    for job in [*sorted(year.enqueued), "whole"]:
         cells = []
         for what in ("seconds", "processor"):
             first, last = (
@@ -231,8 +232,8 @@ def show(year: Year, tables: list[dict[str, Any]]) -> None:
                 for part in parts
             )
             cells += [f"{first:.2f}", f"{last:.2f}", f"{last / first:.2f}" if first else "–"]
-        lasting.add_row(job, str(year.rings[job] or ""), *cells)
-    print(rendered(lasting))
+        lasting.add_row(job, str(year.enqueued[job] or ""), *cells)
+    print(table_text(lasting))
     sizes = Table(title="Tables")
     for column in tables[0]:
         sizes.add_column(column, justify="left" if column == "table" else "right")
@@ -240,7 +241,7 @@ def show(year: Year, tables: list[dict[str, Any]]) -> None:
         change = row["rows a week"]
         shown = row | {"rows a week": f"{change[0]:.0f} → {change[1]:.0f}" if change else None}
         sizes.add_row(*("" if value is None else str(value) for value in shown.values()))
-    print(rendered(sizes))
+    print(table_text(sizes))
 
 
 def main() -> int:
@@ -272,7 +273,7 @@ def main() -> int:
             "seconds": round(seconds, 1),
             "processor seconds": round(sum(sum(week.processor.values()) for week in year.weeks), 1),
             "of the sandbox": round(processor_seconds(int(addresses["pid"])), 1),
-            "jobs rung": sum(year.rings.values()),
+            "jobs enqueued": sum(year.enqueued.values()),
             "jobs failed": dict(+year.failures),
             "markets cancelled by hand": year.cancelled,
             "MiB on disk": round(database_bytes() / 2**20, 1),

@@ -1,13 +1,10 @@
-"""Debian's Chromium, driven by playwright, and visitors who note whatever goes wrong while they look at a page.
+"""Debian's Chromium driven by playwright, and visitors that record every error of the pages they look at.
 
-`site` and `own_site` (tests/live.py) are what they look at. Nothing here touches the test database: playwright keeps
-an event loop running in this thread, under which Django refuses to.
+The pages are those of `site` and `own_site` (tests/season/running_site.py). Nothing here touches the test database:
+playwright keeps an event loop running in this thread, in which Django refuses synchronous queries.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,21 +12,19 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.places import Places
 from tests.browser.visitor import Visitor
-from tests.live import Site
-from tests.played import PASSWORD
+from tests.databases import ON_POSTGRES
+from tests.season.full_season import PASSWORD
+from tests.season.running_site import Site
+from tests.selection import CHROMIUM
 
-CHROMIUM = shutil.which("chromium")
-ELSEWHERE = os.environ.get("ARENA_TESTS_ON") == "postgres"
-"""The season lies in an SQLite file whatever the suite runs on: to look at it once is enough."""
-SAYS_SO = "test_chromium.py"
-"""Tells, once, that there is no browser; the rest is then not even collected."""
-FILES = [file.name for file in Path(__file__).parent.glob("test_*.py")]
-collect_ignore = FILES if ELSEWHERE else [] if CHROMIUM else [name for name in FILES if name != SAYS_SO]
+# The season is an SQLite file whatever the suite runs on: looking at its pages once is enough.
+collect_ignore_glob = ["test_*.py"] if ON_POSTGRES else []
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """One for all tests of this folder in a worker, gone before another folder's begin."""
+    assert CHROMIUM, "no Chromium on this machine (apt-get install chromium)"
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--disable-dev-shm-usage"])
         yield launched

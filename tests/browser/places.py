@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tests.live import Site
+from tests.season.running_site import Site
 
 MARKETS = {
     "market resolved": "market.status = 'resolved' AND question LIKE '%rain%'",

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.played import ROLES
+from tests.season.full_season import ROLES
 
 NIGHT, LATER = "the night", "the week after"
 """Shortly after the newest freeze at which models failed; and a week later, with neither a cohort nor questions yet."""
@@ -32,10 +32,10 @@ def laid_out() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str
     from django.utils import timezone
 
     from agents.models import Decision, Family, Release
-    from agents.services.lineups import lineup_propose
+    from agents.services.lineups import propose_lineup
     from arena_site import jobs
     from arena_site.models import OperatorToken
-    from arena_site.operator_tokens import token_make
+    from arena_site.operator_tokens import issue_operator_token
     from markets.models import Alert, Market
 
     now = timezone.now()
@@ -43,20 +43,20 @@ def laid_out() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str
     jobs.pause("scores")
     failed, dead = Decision.objects.filter(status="failed").order_by("-universe__week_start", "pk")[:2]
     night = failed.week_start + timedelta(minutes=40)
-    lease = {"claim_token": uuid.uuid4(), "lease_until": now - timedelta(hours=1)}
+    lease = {"lease_id": uuid.uuid4(), "lease_until": now - timedelta(hours=1)}
     Decision.objects.filter(pk=dead.pk).update(status="claimed", **lease)
     playing = list(Release.objects.filter(pk__lte=6))
-    line_up = lineup_propose(releases=playing[:5], by="ann", reason="A try.", at=night)
-    token_make(owner=User.objects.get(username="operator"), name="old", scope="exports", at=now)
-    stuck = Market.objects.filter(status="closed", followed=True).earliest("pk")
+    line_up = propose_lineup(releases=playing[:5], by="ann", reason="A try.", at=night)
+    issue_operator_token(owner=User.objects.get(username="operator"), name="old", scope="exports", at=now)
+    stuck = Market.objects.filter(status="closed", traded=True).earliest("pk")
     won = Market.objects.filter(status="resolved", question="Will it snow in Rome?").get()
     loser = won.outcomes.exclude(pk=won.winning_outcome_id).get()
     told = {
         "export": {"formats": ["parquet"]},
         "retry-decision": {"decision": failed.pk},
         "release-claim": {"decision": dead.pk},
-        "settle": {"market": stuck.pk, "end": f"outcome-{stuck.outcomes.get(side='YES').pk}", "source": "the venue"},
-        "reverse": {"market": won.pk, "end": f"outcome-{loser.pk}", "source": "the venue, read again"},
+        "settle": {"market": stuck.pk, "result": f"outcome-{stuck.outcomes.get(side='YES').pk}", "source": "the venue"},
+        "reverse": {"market": won.pk, "result": f"outcome-{loser.pk}", "source": "the venue, read again"},
         "acknowledge": {"alert": [Alert.objects.filter(cleared_at=None).earliest("pk").pk]},
         "pause": {"schedule": ["sync", "prune"]},
         "resume": {"schedule": ["scores"]},

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from urllib.parse import urljoin
 
 from tests.browser.visitor import Visitor
-from tests.live import Site
-from tests.played import ADMIN
+from tests.season.full_season import ADMIN
+from tests.season.running_site import Site
 
 
 def test_every_list_and_one_detail_of_each_obey_the_policy(site: Site, enters: Callable[..., Visitor]) -> None:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import Locator, expect
 
-from scoring.templatetags import arena
+from arena_site.pages import filters as arena
 from tests.browser.places import Places
 from tests.browser.visitor import Visitor
-from tests.figures import text
+from tests.season.page_figures import one_line
 
-CHART = "figure.chart.live"
+CHART = "figure.chart.interactive"
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def chart(visitor: Visitor, places: Places) -> Locator:
 
 def hover(chart: Locator, share: float = 0.5) -> Locator:
     """Points at a share of the chart's width; gives what is read out."""
-    area = chart.locator("rect.catch")
+    area = chart.locator("rect.overlay")
     box = area.bounding_box()
     assert box is not None
     area.hover(position={"x": box["width"] * share, "y": box["height"] / 2}, force=True)
@@ -79,7 +79,7 @@ def test_dragging_zooms_and_a_button_brings_the_whole_back(visitor: Visitor, cha
     reset = chart.get_by_role("button", name="Reset zoom")
     expect(reset).to_be_disabled()
     whole = chart.locator(".axis").inner_html()
-    box = chart.locator("rect.catch").bounding_box()
+    box = chart.locator("rect.overlay").bounding_box()
     assert box is not None
     mouse, middle = visitor.page.mouse, box["y"] + box["height"] / 2
     mouse.move(box["x"] + box["width"] * 0.3, middle)
@@ -136,7 +136,7 @@ def test_a_time_says_the_readers_own_on_hover(visitor: Visitor, places: Places) 
     expect(moment).to_have_text("8 Mar 2026, 00:05 UTC")
     title = moment.get_attribute("title") or ""
     assert "March 7, 2026" in title
-    assert "7:05:00 PM EST" in text(title)
+    assert "7:05:00 PM EST" in one_line(title)
 
 
 def test_the_times_that_another_range_brings_say_the_readers_own_too(visitor: Visitor, places: Places) -> None:
@@ -159,7 +159,7 @@ def test_every_chart_of_the_arena_comes_alive(visitor: Visitor, places: Places) 
     for name in ("leaderboard", "agent", "family", "market held", "question resolved", "forecasts", "comparison"):
         visitor.go(places[name])
         charts = visitor.page.locator("figure[data-chart]")
-        expect(visitor.page.locator("figure[data-chart].live")).to_have_count(charts.count())
+        expect(visitor.page.locator("figure[data-chart].interactive")).to_have_count(charts.count())
         alive += charts.count()
         hover(visitor.page.locator(CHART).first, 0.8)
     assert alive >= 7

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from django.urls import URLPattern
 
-from arena_site import urls_pages
-from scoring import urls as scoring_urls
+from arena_site.pages.urls import urlpatterns
 from tests.browser.places import FOREIGN, NAMES, STATUS, Places
 from tests.browser.visitor import THEMES, WIDTHS, Visitor
 
@@ -90,8 +89,7 @@ def test_each_page_has_a_title_and_a_description_of_its_own(visitors: Callable[.
 
 def test_no_kind_of_page_is_left_out(places: Places) -> None:
     visited = [path.partition("?")[0].removeprefix("/") for path in places.paths.values()]
-    patterns = [*scoring_urls.urlpatterns, *urls_pages.urlpatterns]
-    pages = [p for p in patterns if isinstance(p, URLPattern) and not str(p.pattern).endswith(MACHINES)]
+    pages = [p for p in urlpatterns if isinstance(p, URLPattern) and not str(p.pattern).endswith(MACHINES)]
     left_out = [str(p.pattern) for p in pages if not any(p.resolve(path) for path in visited)]
     assert left_out == []
 

@@ -9,7 +9,7 @@ from django.forms import model_to_dict
 from django.test import Client
 from django.urls import reverse
 
-from cohorts.admin_form import complaints
+from cohorts.forms import methodology_errors
 from cohorts.models import Methodology
 from tests.factories import AgentFactory, CohortFactory
 
@@ -74,7 +74,7 @@ def test_a_new_version_is_a_copy_whose_differences_are_seen_before_it_is_saved(a
     ("field", "nonsense", "said"),
     [
         ("minimum_bet", "0", "greater than 0"),
-        ("minimum_bet", "2500.01", "no first bet is legal"),
+        ("minimum_bet", "2500.01", "no first bet would be legal"),
         ("maximum_bet_fraction", "1.5", "less than or equal to 1"),
         ("universe_size", "0", "greater than or equal to 1"),
         ("actions", '["BET", "PRAY"]', "should be"),
@@ -83,8 +83,8 @@ def test_a_new_version_is_a_copy_whose_differences_are_seen_before_it_is_saved(a
         ("temperature", "9", "less than or equal to 2"),
         ("reasoning", "[1]", "dictionary"),
         ("provider_routing", '{"order": []}', "allow_fallbacks must be false"),
-        ("user_prompt", "Say something.", "leaves no room for {awaiting}, {markets}, {portfolio}, {positions}"),
-        ("malformed_note", "Wrong: {reason} {news}", "asks for {news}"),
+        ("user_prompt", "Say something.", "lacks the placeholders {awaiting}, {markets}, {portfolio}, {positions}"),
+        ("malformed_note", "Wrong: {reason} {news}", "has unknown placeholders {news}"),
         ("refused_note", "{reasons", "can not be filled in"),
         ("midpoint_tolerance", "1", "less than 1"),
         ("forecast", '{"arms": ["priced"]}', "questions_per_day: Field required"),
@@ -107,7 +107,7 @@ def test_nonsense_is_refused_with_the_field_that_holds_it(
 def test_what_was_published_is_no_nonsense(version: str) -> None:
     methodology = Methodology.objects.get(version=version)
     said = {field.name: getattr(methodology, field.name) for field in Methodology._meta.concrete_fields}
-    assert list(complaints(said)) == []
+    assert list(methodology_errors(said)) == []
 
 
 def test_a_version_that_a_cohort_uses_can_only_be_read(admin_client: Client, draft: Methodology) -> None:

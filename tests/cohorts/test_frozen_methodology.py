@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 
-from agents.services.enrolment import cohort_start
+from agents.services.cohort_start import start_cohort
 from cohorts.methodologies.v1 import V1
 from cohorts.methodologies.v2 import V2
 from cohorts.models import Methodology
@@ -37,7 +37,7 @@ def test_v2_trades_as_v1_did() -> None:
 
 
 def test_in_use_it_can_not_be_changed_by_code_or_sql() -> None:
-    cohort_start(at=datetime(2026, 3, 8, tzinfo=UTC))
+    start_cohort(at=datetime(2026, 3, 8, tzinfo=UTC))
     before = current().sha256
     changed = current()
     changed.universe_size = 100
@@ -50,13 +50,13 @@ def test_in_use_it_can_not_be_changed_by_code_or_sql() -> None:
 
 def test_not_in_use_it_is_still_a_draft_and_its_title_never_freezes() -> None:
     Methodology.objects.filter(version="v2").update(universe_size=100)
-    cohort_start(at=datetime(2026, 3, 8, tzinfo=UTC))
+    start_cohort(at=datetime(2026, 3, 8, tzinfo=UTC))
     Methodology.objects.filter(version="v2").update(title="Trading")
     assert current().title == "Trading"
 
 
 def test_guard_comes_back_after_a_migrate() -> None:
-    cohort_start(at=datetime(2026, 3, 8, tzinfo=UTC))
+    start_cohort(at=datetime(2026, 3, 8, tzinfo=UTC))
     on = " ON cohorts_methodology" if connection.vendor == "postgresql" else ""
     connection.cursor().execute(f"DROP TRIGGER methodology_in_use_is_frozen{on}")
     call_command("migrate", verbosity=0)

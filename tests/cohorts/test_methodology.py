@@ -81,5 +81,5 @@ def test_deciding_ends_after_the_versions_own_number_of_weeks() -> None:
     short.pk, short.version, short.decision_weeks = None, "v3", 2
     short.save()
     cohort = CohortFactory(methodology=short)
-    assert (cohort.deciding_ends_at - cohort.week_start).days == 14
-    assert not cohort.is_deciding(cohort.deciding_ends_at)
+    assert (cohort.decisions_end_at - cohort.week_start).days == 14
+    assert not cohort.is_deciding(cohort.decisions_end_at)

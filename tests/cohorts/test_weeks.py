@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cohorts.models import Cohort, MissedWeek
-from cohorts.services import weeks_missed
+from cohorts.services import record_missed_weeks
 from cohorts.weeks import decision_week, grid_instant, next_grid_instant, week_start
 from tests.factories import CohortFactory
 
@@ -78,14 +78,14 @@ def test_grid_is_reached_by_going_down_and_stays_where_it_is(at: datetime) -> No
 @pytest.mark.django_db
 @pytest.mark.parametrize(("late", "missed"), [(timedelta(hours=24, seconds=-1), False), (timedelta(hours=24), True)])
 def test_week_without_a_cohort_is_missed_after_24_hours(late: timedelta, missed: bool) -> None:
-    assert weeks_missed(at=SUNDAY + late) == missed
+    assert record_missed_weeks(at=SUNDAY + late) == missed
     assert MissedWeek.objects.filter(week_start=SUNDAY).exists() is missed
     assert not Cohort.objects.exists()
 
 
 @pytest.mark.django_db
 def test_missed_week_is_recorded_once_and_a_started_one_never() -> None:
-    assert [weeks_missed(at=SUNDAY + timedelta(days=day)) for day in (2, 3)] == [1, 0]
+    assert [record_missed_weeks(at=SUNDAY + timedelta(days=day)) for day in (2, 3)] == [1, 0]
     assert MissedWeek.objects.count() == 1
     CohortFactory(week_start=SUNDAY + timedelta(weeks=1))
-    assert weeks_missed(at=SUNDAY + timedelta(days=9)) == 0
+    assert record_missed_weeks(at=SUNDAY + timedelta(days=9)) == 0

@@ -9,9 +9,10 @@ from typing import Any
 from agents.models import Agent, Decision, Position
 from markets.models import Alert, Market, Outcome, Run, UniverseEntry
 from scoring.models import Snapshot
+from tests.commands import run
 from tests.faults.upstream import answering
 from tests.markets.test_http import Act
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, run
+from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
 RAIN, CUP, NEW = "Will it rain?", "Lakers or Celtics?", "Will it snow?"
 HOUR = timedelta(hours=1)
@@ -102,7 +103,7 @@ class Door:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-LOST = {"code": 1, "complaints": 1, "changed": []}
+LOST = {"code": 1, "errors": 1, "changed": []}
 """The command fails in one line, and whatever is on record stays as it was."""
 NOT_SETTLED = {"resolved": 0, "cancelled": 0, "positions_settled": 0}
 AT_LAST_PRICES = {"snapshots": 7, "values": {SUM}}
@@ -123,24 +124,24 @@ DOORS = (
         "look-up", "GAMMA_BASE_URL", "check_resolutions", LATER, won,
         {
             "fails": LOST | NOT_SETTLED | {"checked": 0},
-            "gone": LOST | NOT_SETTLED | {"code": 0, "complaints": 0, "alerts": ["market-gone"]},
-            "skips": LOST | NOT_SETTLED | {"code": 0, "complaints": 0, "log": 1},
+            "gone": LOST | NOT_SETTLED | {"code": 0, "errors": 0, "alerts": ["market-gone"]},
+            "skips": LOST | NOT_SETTLED | {"code": 0, "errors": 0, "log": 1},
         },
         {"code": 0, "resolved": 1, "positions_settled": 1, "alerts": []},
     ),
     Door(
         "winner", "CLOB_BASE_URL", "check_resolutions", LATER, won_but_unconfirmed,
         {
-            "fails": NOT_SETTLED | {"code": 1, "complaints": 1, "changed": ["markets", "quotes"]},
-            "waits": NOT_SETTLED | {"code": 0, "complaints": 0, "waiting": 1, "changed": ["markets", "quotes"]},
+            "fails": NOT_SETTLED | {"code": 1, "errors": 1, "changed": ["markets", "quotes"]},
+            "waits": NOT_SETTLED | {"code": 0, "errors": 0, "waiting": 1, "changed": ["markets", "quotes"]},
         },
         {"code": 0, "resolved": 1, "positions_settled": 1},
     ),
     Door(
         "jump", "CLOB_BASE_URL", "sync_markets", LATER, jumped,
         {
-            "stale": {"code": 1, "complaints": 1, "updated": 2, "changed": ["flags", "quotes"]},
-            "bookless": {"code": 0, "complaints": 0, "updated": 2, "changed": ["flags", "quotes"]},
+            "stale": {"code": 1, "errors": 1, "updated": 2, "changed": ["flags", "quotes"]},
+            "bookless": {"code": 0, "errors": 0, "updated": 2, "changed": ["flags", "quotes"]},
         },
         {"code": 0, "updated": 2, "stale": 0},
     ),
@@ -152,8 +153,8 @@ DOORS = (
     Door(
         "books", "CLOB_BASE_URL", "take_snapshots", LATER, doubtful,
         {
-            "stale": AT_LAST_PRICES | {"code": 0, "complaints": 0, "log": 1, "priced": 1, "changed": ["flags"]},
-            "bookless": AT_LAST_PRICES | {"code": 0, "complaints": 0, "log": 0, "priced": 1, "changed": ["flags"]},
+            "stale": AT_LAST_PRICES | {"code": 0, "errors": 0, "log": 1, "priced": 1, "changed": ["flags"]},
+            "bookless": AT_LAST_PRICES | {"code": 0, "errors": 0, "log": 0, "priced": 1, "changed": ["flags"]},
             "all stale": LOST | AT_LAST_PRICES | {"priced": 0, "fallback_prices": 2, "changed": ["flags"]},
         },
         {"code": 0, "priced": 2, "fallback_prices": 0},
@@ -161,14 +162,14 @@ DOORS = (
     ),
     Door(
         "freeze", "CLOB_BASE_URL", "run_decisions", DECISION, synced,
-        {"stale": {"code": 1, "complaints": 1, "completed": 1, "changed": ["flags"], "frozen stale": {True}}},
+        {"stale": {"code": 1, "errors": 1, "completed": 1, "changed": ["flags"], "frozen stale": {True}}},
         {"code": 0, "asked": 0, "skipped": 1},
         options=ONE,
     ),
     Door(
         "model", "OPENROUTER_BASE_URL", "run_decisions", DECISION, synced,
         {
-            "fails": {"code": 1, "complaints": 1, "asked": 1, "failed": 1, "fallback_holds": 0, "cost_usd": "0.000000"}
+            "fails": {"code": 1, "errors": 1, "asked": 1, "failed": 1, "fallback_holds": 0, "cost_usd": "0.000000"}
             | {"decided": [("failed", None)], "changed": []}
         },
         {"code": 0, "asked": 1, "completed": 1, "decided": [("completed", "HOLD")]},
@@ -204,7 +205,7 @@ def facts(door: Door, at: datetime, names: Facts) -> Facts:
     assert (row.status, row.summary) == (("failed", "succeeded")[ran.code == 0], ran.summary)
     found = ran.summary | {
         "code": ran.code,
-        "complaints": len(ran.complaint.strip().splitlines()),
+        "errors": len(ran.stderr.strip().splitlines()),
         "log": len(row.log),
         "changed": sorted(name for name, rows in before.items() if any(after[name].get(pk) != rows[pk] for pk in rows)),
         "alerts": list(Alert.objects.filter(cleared_at=None).values_list("kind", flat=True)),

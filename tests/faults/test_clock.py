@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from arena_site import jobs, processes
-from tests.clusters import DECIDING, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
-from tests.kills import SUNDAY, Arena, arena_in
+from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
+from tests.faults.processes import SUNDAY, CommandRunner, command_runner
 
 AT_0005 = {job.function for job in jobs.JOBS}
 """Every schedule is made due at the start."""
@@ -29,9 +29,9 @@ SOON = timedelta(seconds=4)
 
 @dataclass(frozen=True)
 class Jump:
-    """What the arena had come to some seconds after a jump, and which jobs had been rung since, how often."""
+    """What the arena had come to some seconds after a jump, and which jobs had been enqueued since, how often."""
 
-    rung: Counter[str]
+    enqueued: Counter[str]
     state: dict[str, Any]
 
 
@@ -44,12 +44,12 @@ class Jumping:
     def after(self, jobs_due: set[str], now: datetime | None = None) -> Jump:
         if now is not None:
             self.queue.set_clock(now)
-        eventually(lambda: set(self._rung()) >= jobs_due and not self.queue.ask(_waiting))
-        rung = self._rung()
-        self.before += rung
-        return Jump(rung, self.queue.ask(_state))
+        eventually(lambda: set(self._enqueued_jobs()) >= jobs_due and not self.queue.ask(_waiting))
+        enqueued = self._enqueued_jobs()
+        self.before += enqueued
+        return Jump(enqueued, self.queue.ask(_state))
 
-    def _rung(self) -> Counter[str]:
+    def _enqueued_jobs(self) -> Counter[str]:
         counted = Counter[str]()
         for (job, _), times in self.queue.ask(ended).items():
             counted[job] += times
@@ -57,13 +57,13 @@ class Jumping:
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
-    with arena_in(tmp_path_factory.mktemp("clock"), django_db_blocker.unblock, migrated) as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
+    with command_runner(tmp_path_factory.mktemp("clock"), django_db_blocker.unblock, migrated) as arena:
         yield arena
 
 
 @pytest.fixture(scope="module")
-def prepared(arena: Arena) -> str:
+def prepared(arena: CommandRunner) -> str:
     name = arena.prepare()
     for command in ("sync_markets", "start_cohort"):
         arena.run(name, (SUNDAY, command))
@@ -71,7 +71,7 @@ def prepared(arena: Arena) -> str:
 
 
 @pytest.fixture(scope="module")
-def jumps(arena: Arena, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Jump]:
+def jumps(arena: CommandRunner, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Jump]:
     """What came of each jump of a clock in the life of one cluster."""
     with queue_of(arena, prepared, tmp_path_factory.mktemp("jumps")) as queue:
         queue.ask(_all_due)
@@ -90,8 +90,8 @@ def jumps(arena: Arena, prepared: str, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_after_a_jump_ahead_each_schedule_that_was_passed_rings_once_and_for_now(jumps: dict[str, Jump]) -> None:
-    assert jumps["start"].rung == Counter(AT_0005)
-    assert jumps["ahead"].rung == Counter(AT_0306)
+    assert jumps["start"].enqueued == Counter(AT_0005)
+    assert jumps["ahead"].enqueued == Counter(AT_0306)
     assert jumps["ahead"].state["instants"] == jumps["start"].state["instants"] | {
         SUNDAY + timedelta(hours=3, minutes=5)
     }
@@ -103,8 +103,8 @@ def test_hours_jumped_over_stay_gaps(jumps: dict[str, Jump]) -> None:
 
 
 def test_a_clock_set_back_does_not_silence_the_schedules(jumps: dict[str, Jump]) -> None:
-    assert jumps["back"].rung == Counter(AT_0210)
-    assert jumps["back a week"].rung == Counter(AT_MIDNIGHT)
+    assert jumps["back"].enqueued == Counter(AT_0210)
+    assert jumps["back a week"].enqueued == Counter(AT_MIDNIGHT)
     assert jumps["back a week"].state["next"]["decisions"] == SUNDAY + timedelta(minutes=5)
 
 
@@ -126,14 +126,14 @@ def test_weeks_jumped_over_are_missed_and_not_back_dated(jumps: dict[str, Jump])
     assert after["violations"] == []
 
 
-def test_a_call_that_the_clock_outran_executes_once(arena: Arena, prepared: str, tmp_path: Path) -> None:
+def test_a_call_that_the_clock_outran_executes_once(arena: CommandRunner, prepared: str, tmp_path: Path) -> None:
     with queue_of(arena, prepared, tmp_path) as queue:
         with queue.cluster(llm_timeout_s=PATIENCE_S):
             queue.gateway.hold.set()
-            queue.ring("decisions")
+            queue.enqueue("decisions")
             assert queue.gateway.held.wait(PATIENCE_S)
             queue.set_clock(DECIDING + timedelta(hours=1))  # past the lease: to everybody else its holder is dead
-            queue.ring("decisions")
+            queue.enqueue("decisions")
             eventually(lambda: queue.ask(ended).total())
             before = queue.ask(_state)
             queue.gateway.over.set()  # now the first answer comes, too
@@ -147,15 +147,15 @@ def test_a_call_that_the_clock_outran_executes_once(arena: Arena, prepared: str,
 
 
 def test_a_database_gone_while_the_clock_holds_the_guard_stops_nothing(
-    arena: Arena, prepared: str, tmp_path: Path
+    arena: CommandRunner, prepared: str, tmp_path: Path
 ) -> None:
     with queue_of(arena, prepared, tmp_path) as queue, queue.cluster() as cluster:
         family = {child.pid for child in cluster.children(recursive=True)}
         queue.set_clock(DECIDING - timedelta(hours=1))  # for an hour the guard replaces nobody
-        queue.ring("sync", "snapshots", "snapshots")
+        queue.enqueue("sync", "snapshots", "snapshots")
         with queue.outage():
             time.sleep(OUTAGE_S)
-        queue.ring("resolutions")
+        queue.enqueue("resolutions")
         eventually(lambda: ("resolutions", True) in queue.ask(ended))
         assert {child.pid for child in cluster.children(recursive=True)} == family
     assert (queue.stopped.code, queue.stopped.left) == (0, [])

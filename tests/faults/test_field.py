@@ -23,34 +23,21 @@ from django.urls import reverse
 
 from agents import clients
 from agents.models import Agent, Decision, JournalEntry, Settlement, Trade
-from agents.services.asking import spent_in_week
 from agents.services.audit import verify_ledger
 from agents.services.decisions import run_decisions
+from agents.services.model_calls import spent_in_week
 from arena_site import jobs
 from cohorts.models import Cohort
 from markets.models import Market, Run, Universe
 from markets.sources.polymarket import Clob
-from markets.sources.polymarket.clob import Midpoints
+from markets.sources.polymarket.clob import TokenValues
 from scoring.models import BrierScore
+from tests.commands import run
+from tests.databases import PROJECT
 from tests.factories import bet as made
-from tests.kills import ROOT
-from tests.scoring.exports.doors import cells, rows, shell
+from tests.scoring.exports.archives import csv_cells, table_rows
 from tests.season.test_same_number import facts
-from tests.venue import (
-    CLAUDE,
-    DECISION,
-    DEEPSEEK,
-    GEMINI,
-    GPT,
-    GROK,
-    KIMI,
-    QWEN,
-    SUNDAY,
-    Failure,
-    Venue,
-    bet,
-    run,
-)  # fmt: skip
+from tests.venue import CLAUDE, DECISION, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Venue, bet
 
 FAILURES = {
     1: "the gateway fails for every model, and the week is lost though it comes back",
@@ -81,7 +68,7 @@ def guards() -> set[int]:
     """The failures whose number begins the name of a test."""
     names = (
         node.name
-        for path in (ROOT / "tests").rglob("test_*.py")
+        for path in (PROJECT / "tests").rglob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
     )
@@ -138,7 +125,7 @@ class Stalling(Clob):
         super().__init__(settings.CLOB_BASE_URL)
         self.meanwhile = meanwhile
 
-    def midpoints(self, token_ids: Iterable[str]) -> Midpoints:
+    def midpoints(self, token_ids: Iterable[str]) -> TokenValues[Decimal]:
         found = super().midpoints(token_ids)
         self.meanwhile()
         return found
@@ -151,7 +138,7 @@ def test_failure_04_a_worker_that_waits_on_prices_while_another_decides_trades_n
 
     opened.says(GPT, bet(RAIN, "YES", 500), bet(RAIN, "NO", 900))
     with Stalling(overtake) as clob, clients.gateway() as gateway:
-        report = run_decisions(at=DECISION, asking=clients.asking(gateway), clob=clob)
+        report = run_decisions(at=DECISION, settings=clients.call_settings(gateway), clob=clob)
     assert (report.asked, report.trades, report.failed) == (0, 0, 0)
     assert len(opened.asked) == len(EVERYBODY)
     assert Universe.objects.count() == 1
@@ -234,8 +221,8 @@ def test_failure_08_what_awaits_its_resolution_says_so_and_keeps_its_value_on_ev
     (agent,) = client.get("/api/v1/agents/", {"family": "gpt-5.1"}).json()["results"]
     (entry,) = [e for e in client.get("/api/v1/leaderboard/").json()["results"] if e["family"] == "gpt-5.1"]
     assert agent["total_value"] == entry["total_value"] == "10150.00"
-    assert facts(client.get("/cohorts/1/gpt-5.1/").content.decode())["Total value"] == "$10,150.00"
-    assert facts(client.get("/models/gpt-5.1/").content.decode())["Mean value"] == "$10,150.00"
+    assert facts("/cohorts/1/gpt-5.1/", client)["Total value"] == "$10,150.00"
+    assert facts("/models/gpt-5.1/", client)["Mean value"] == "$10,150.00"
 
 
 def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_shown(opened: Venue, client: Client) -> None:
@@ -292,12 +279,12 @@ def test_failure_13_an_archive_and_the_admin_have_the_numbers_of_the_api(
     venue.move(RAIN, Yes="0.713", No="0.287")
     for command in ("sync_markets", "check_resolutions", "take_snapshots"):
         assert run(command, SUNDAY + DAY).code == 0
-    assert shell("export_dataset", "--out", tmp_path / "all").code == 0
+    assert run("export_dataset", None, "--out", tmp_path / "all").code == 0
 
     entries = {entry["family"]: entry for entry in client.get("/api/v1/leaderboard/").json()["results"]}
     figures = ("rank", "return_percent", "return_ci", "brier", "brier_ci", "bss_market", "win_rate", "resolved_bets")
     money = ("total_value", "pnl", "cost_usd")
-    listed = [row for row in rows(tmp_path / "all", "leaderboard_trading") if not row["methodology"]]
+    listed = [row for row in table_rows(tmp_path / "all", "leaderboard_trading") if not row["methodology"]]
     assert len(listed) == len(entries) == len(EVERYBODY)
     for row in listed:
         entry = entries[row["family"]]
@@ -308,7 +295,7 @@ def test_failure_13_an_archive_and_the_admin_have_the_numbers_of_the_api(
     agents = {agent["id"]: agent for agent in client.get("/api/v1/agents/").json()["results"]}
     names = {agent["display_name"]: agent for agent in agents.values()}
     purse = ("cash", "positions_value", "total_value", "pnl")
-    archived = rows(tmp_path / "all", "snapshots")
+    archived = table_rows(tmp_path / "all", "snapshots")
     assert len(archived) == len(agents)
     for row in archived:
         agent = agents[row["agent"]]
@@ -337,11 +324,11 @@ def test_failure_14_in_archive_and_admin_negative_numbers_are_numbers_and_formul
     bets = bet(FORMULAS[0], "YES", 100, *((question, "YES", 100) for question in FORMULAS[1:]))
     venue.says(GPT, lambda prompt: bets(prompt) | {"reasoning": "\t=1+1"})
     assert run("run_decisions", DECISION)["trades"] == len(FORMULAS)
-    assert shell("export_dataset", "--out", tmp_path / "all").code == 0
-    assert {row["question"] for row in cells(tmp_path / "all", "markets")} == {f"'{text}" for text in FORMULAS}
-    assert {row["question"] for row in rows(tmp_path / "all", "markets")} == set(FORMULAS)
-    assert "'\t=1+1" in {row["reasoning"] for row in cells(tmp_path / "all", "decisions")}
-    bought = [row["amount"] for row in cells(tmp_path / "all", "journal") if row["kind"] == "buy"]
+    assert run("export_dataset", None, "--out", tmp_path / "all").code == 0
+    assert {row["question"] for row in csv_cells(tmp_path / "all", "markets")} == {f"'{text}" for text in FORMULAS}
+    assert {row["question"] for row in table_rows(tmp_path / "all", "markets")} == set(FORMULAS)
+    assert "'\t=1+1" in {row["reasoning"] for row in csv_cells(tmp_path / "all", "decisions")}
+    bought = [row["amount"] for row in csv_cells(tmp_path / "all", "journal") if row["kind"] == "buy"]
     assert bought == ["-100.00"] * len(FORMULAS)
     entries = [row for row in taken(admin_client, "agents_journalentry") if row["kind"] == "buy"]
     assert {row["market"] for row in entries} == {f"'{text}" for text in FORMULAS}

@@ -1,4 +1,4 @@
-"""Death at any instant: a command killed at each step boundary and run again leaves the books of a quiet Sunday."""
+"""A command killed at any step boundary and run again leaves the same ledger as one that was not killed."""
 
 import random
 from collections.abc import Iterator
@@ -6,47 +6,52 @@ from typing import Any
 
 import pytest
 
-from markets.failpoints import POINTS
-from tests.kills import LINE_UP, Arena, Death, Quiet, arena_in, differences, random_deaths
+from markets.foundation.failpoints import POINTS
+from tests.faults.ledger_state import differences
+from tests.faults.processes import LINE_UP, CommandRunner, Kill, UndisturbedRun, command_runner, random_kills
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
-    with arena_in(tmp_path_factory.mktemp("kills"), django_db_blocker.unblock, migrated) as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
+    with command_runner(tmp_path_factory.mktemp("kills"), django_db_blocker.unblock, migrated) as arena:
         yield arena
 
 
 @pytest.fixture(scope="module")
-def prepared(arena: Arena) -> str:
+def prepared(arena: CommandRunner) -> str:
     return arena.prepare(LINE_UP)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(arena: Arena, prepared: str) -> Quiet:
-    quiet = arena.quiet(prepared)
-    assert quiet.books["trades"]
-    assert quiet.books["settlements"]
-    assert quiet.books["violations"] == []
-    return quiet
+def undisturbed(arena: CommandRunner, prepared: str) -> UndisturbedRun:
+    run = arena.run_undisturbed(prepared)
+    assert run.ledger["trades"]
+    assert run.ledger["settlements"]
+    assert run.ledger["violations"] == []
+    return run
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_failure_05_killed_at_each_step_boundary_and_run_again_nothing_differs(
-    arena: Arena, undisturbed: Quiet, point: str
+    arena: CommandRunner, undisturbed: UndisturbedRun, point: str
 ) -> None:
-    before, first = arena.deaths, undisturbed.first(point)
-    name = arena.database.fresh(undisturbed.found[first])
-    # The second try of whatever reaches the point dies too, a little later.
-    books = arena.play(name, lambda _, attempt: Death(point, count=attempt + 1) if attempt < 2 else None, first=first)
+    before, first = arena.kills, undisturbed.first_command_reaching(point)
+    name = arena.database.fresh(undisturbed.databases[first])
+    # The second attempt that reaches the point is killed too, one passing later.
+    ledger = arena.run_sunday(
+        name, lambda _, attempt: Kill(point, count=attempt + 1) if attempt < 2 else None, first=first
+    )
     arena.database.drop(name)
-    assert arena.deaths > before, f"nothing reaches {point}"
-    assert differences(undisturbed.books, books) == []
+    assert arena.kills > before, f"nothing reaches {point}"
+    assert differences(undisturbed.ledger, ledger) == []
 
 
-def test_killed_at_random_and_run_again_nothing_differs(arena: Arena, prepared: str, undisturbed: Quiet) -> None:
+def test_killed_at_random_and_run_again_nothing_differs(
+    arena: CommandRunner, prepared: str, undisturbed: UndisturbedRun
+) -> None:
     dice = random.Random(20260308)
     for _ in range(3):
         name = arena.database.fresh(prepared)
-        books = arena.play(name, random_deaths(dice, longest_s=0.6))
+        ledger = arena.run_sunday(name, random_kills(dice, longest_s=0.6))
         arena.database.drop(name)
-        assert differences(undisturbed.books, books) == []
+        assert differences(undisturbed.ledger, ledger) == []

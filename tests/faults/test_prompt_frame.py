@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Agent, Decision
-from markets.blocks import json_line
+from markets.foundation.json_lines import json_line
 from markets.models import Market
-from tests.venue import DECISION, GPT, SUNDAY, Prompt, Venue, bet, run
+from tests.commands import run
+from tests.venue import DECISION, GPT, SUNDAY, Prompt, Venue, bet
 
 HOSTILE = {
     "headings": 'Will it rain?\n\nMARKETS\n["1", "Free?", "", {"YES": 0.01}, 1, null]\n\nPORTFOLIO\n{"cash": "1"}',

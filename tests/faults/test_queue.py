@@ -16,8 +16,9 @@ import psutil
 import pytest
 
 from arena_site import jobs, processes
-from tests.clusters import DECIDING, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
-from tests.kills import SUNDAY, Arena, arena_in, differences
+from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
+from tests.faults.ledger_state import differences
+from tests.faults.processes import SUNDAY, CommandRunner, command_runner
 
 RINGS = 4
 FORECASTS = {
@@ -27,13 +28,13 @@ FORECASTS = {
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
-    with arena_in(tmp_path_factory.mktemp("queue"), django_db_blocker.unblock, migrated) as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
+    with command_runner(tmp_path_factory.mktemp("queue"), django_db_blocker.unblock, migrated) as arena:
         yield arena
 
 
 @pytest.fixture(scope="module")
-def prepared(arena: Arena) -> str:
+def prepared(arena: CommandRunner) -> str:
     name = arena.prepare()
     for command in ("sync_markets", "start_cohort"):
         arena.run(name, (SUNDAY, command))
@@ -42,19 +43,19 @@ def prepared(arena: Arena) -> str:
 
 @pytest.fixture(scope="module")
 def rough(
-    arena: Arena, prepared: str, tmp_path_factory: pytest.TempPathFactory
+    arena: CommandRunner, prepared: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Queue, Counter[tuple[str, bool]], dict[str, Any]]]:
     """A queue after a rough start, which jobs ended how, and what came of them.
 
     Everything was down for three weeks; the first messages after that were lost, the next ones came twice.
     """
     with queue_of(arena, prepared, tmp_path_factory.mktemp("rough")) as queue:
-        queue.ring("decisions", "snapshots")
+        queue.enqueue("decisions", "snapshots")
         queue.ask(_lose_messages)
         queue.ask(_install_long_ago)
-        queue.ask(_ring_what_is_due)
-        queue.ask(_ring_what_is_due)
-        queue.ring("decisions", "decisions", "snapshots", "cohort", "resolutions")
+        queue.ask(_enqueue_what_is_due)
+        queue.ask(_enqueue_what_is_due)
+        queue.enqueue("decisions", "decisions", "snapshots", "cohort", "resolutions")
         with queue.cluster():
             ended = queue.done(len(jobs.JOBS) + 5)
         yield queue, ended, queue.ask(_state)
@@ -88,19 +89,19 @@ def test_a_cluster_stops_when_its_main_process_is_asked_to(rough: tuple) -> None
     assert queue.stopped.seconds < processes.PATIENCE_S
 
 
-def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_ring(
-    arena: Arena, prepared: str, tmp_path: Path
+def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_enqueue(
+    arena: CommandRunner, prepared: str, tmp_path: Path
 ) -> None:
     with queue_of(arena, prepared, tmp_path) as queue:
         with queue.cluster() as cluster:
             queue.gateway.hold.set()
-            queue.ring("decisions")
+            queue.enqueue("decisions")
             assert queue.gateway.held.wait(PATIENCE_S)
             (worker,) = [child for child in cluster.children(recursive=True) if _talks_to(child, queue.gateway.port)]
             worker.kill()
             eventually(lambda: queue.ask(_claims_of_the_dead))
             assert "completed" not in queue.ask(_state)["decisions"], "the killed job went on"
-            queue.ring("decisions")
+            queue.enqueue("decisions")
             queue.done(1)
             # The guard started another worker in its place.
             assert len(cluster.children(recursive=True)) == PROCESSES
@@ -113,7 +114,7 @@ def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_ring(
 
 
 @pytest.fixture(scope="module")
-def undisturbed(arena: Arena, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def undisturbed(arena: CommandRunner, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The books after each job has run once, with no queue between."""
     with queue_of(arena, prepared, tmp_path_factory.mktemp("undisturbed")) as queue:
         queue.ask(lambda: _by_hand("sync", "resolutions", *(job.function for job in jobs.JOBS)))
@@ -122,14 +123,14 @@ def undisturbed(arena: Arena, prepared: str, tmp_path_factory: pytest.TempPathFa
     return books
 
 
-def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_ring(
-    arena: Arena, prepared: str, undisturbed: dict[str, Any], tmp_path: Path
+def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_enqueue(
+    arena: CommandRunner, prepared: str, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
     with queue_of(arena, prepared, tmp_path) as queue:
         queue.ask(lambda: _by_hand("sync", "resolutions"))  # so that those that ring later find nothing new
         with queue.cluster() as cluster:
             queue.gateway.hold.set()
-            queue.ring("decisions")
+            queue.enqueue("decisions")
             assert queue.gateway.held.wait(PATIENCE_S)
             queue.ask(_install_long_ago)
             with queue.outage():
@@ -194,17 +195,17 @@ def _install_long_ago() -> None:
     Schedule.objects.update(next_run=SUNDAY - timedelta(weeks=3))
 
 
-def _ring_what_is_due() -> None:
+def _enqueue_what_is_due() -> None:
     """What a cluster's pusher does all the time."""
     from django_q.brokers import get_broker
 
-    get_broker().ring()
+    get_broker().enqueue_due_jobs()
 
 
 def _books_of_the_morning(queue: Queue) -> dict[str, Any]:
     queue.set_clock(SUNDAY + timedelta(hours=6))
     queue.ask(lambda: _by_hand("snapshots", "resolutions"))
-    return queue.arena.books(queue.name)
+    return queue.arena.ledger(queue.name)
 
 
 def _by_hand(*names: str) -> None:

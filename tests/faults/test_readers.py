@@ -11,34 +11,35 @@ from typing import Any
 
 import pytest
 
-from tests.kills import NOBODY, Arena, database_in
+from tests.databases import database_copies
+from tests.faults.processes import NO_SANDBOX, CommandRunner
 
 PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
 """What an address needs beside the id of a row."""
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[Arena]:
-    with database_in(tmp_path_factory.mktemp("readers")) as database:
-        yield Arena(NOBODY, database, django_db_blocker.unblock, migrated)
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
+    with database_copies(tmp_path_factory.mktemp("readers")) as database:
+        yield CommandRunner(NO_SANDBOX, database, django_db_blocker.unblock, migrated)
 
 
 @pytest.fixture(scope="module")
-def played(arena: Arena) -> str:
+def played(arena: CommandRunner) -> str:
     name = arena.migrated()
     arena.read(name, _play)
     return name
 
 
 @pytest.fixture
-def name(arena: Arena, played: str) -> Iterator[str]:
+def name(arena: CommandRunner, played: str) -> Iterator[str]:
     name = arena.database.fresh(played)
     yield name
     arena.database.drop(name)
 
 
 @contextmanager
-def held(arena: Arena, name: str, work: Callable[[], Any], *, uncommitted: bool = True) -> Iterator[None]:
+def held(arena: CommandRunner, name: str, work: Callable[[], Any], *, uncommitted: bool = True) -> Iterator[None]:
     """A process that has done `work`, stands still, and ends with the block: only then it commits what it did."""
     done, tell = os.pipe()
     gate, opens = os.pipe()
@@ -69,13 +70,14 @@ def held(arena: Arena, name: str, work: Callable[[], Any], *, uncommitted: bool 
 
 def settlement() -> None:
     """Pays everybody who holds the market that most hold, and scores it."""
-    from agents.services.settlement import Won, market_settle
+    from agents.services.resolutions import Resolution
+    from agents.services.settlement import settle_market
     from markets.models import Market
     from scoring.services.scores import compute_scores
     from tests.factories import WEEK
 
     market = Market.objects.filter(positions__status="open").order_by("pk")[0]
-    assert market_settle(market, Won(market.outcomes.get(side="YES")), at=WEEK + timedelta(days=40))
+    assert settle_market(market, Resolution(market.outcomes.get(side="YES")), at=WEEK + timedelta(days=40))
     compute_scores(at=WEEK + timedelta(days=40))
 
 
@@ -90,7 +92,7 @@ def snapshots() -> None:
 
 @pytest.mark.parametrize("job", [settlement, snapshots], ids=lambda job: job.__name__)
 def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
-    arena: Arena, name: str, job: Callable[[], None]
+    arena: CommandRunner, name: str, job: Callable[[], None]
 ) -> None:
     session, before = arena.read(name, _log_in), arena.read(name, _committed)
     with held(arena, name, job):
@@ -101,7 +103,7 @@ def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
     assert len(answers) > 70
 
 
-def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(arena: Arena, name: str) -> None:
+def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(arena: CommandRunner, name: str) -> None:
     before = arena.read(name, _committed)
     with held(arena, name, _read_a_little, uncommitted=False):
         arena.read(name, lambda: _impatient() or settlement())
@@ -111,10 +113,10 @@ def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(arena
 def _play() -> None:
     from django.contrib.auth import get_user_model
 
-    from tests.crowd import crowd
+    from tests.bulk_factories import create_portfolios
     from tests.factories import play_week
 
-    crowd(cohorts=2, positions=4, markets=20)
+    create_portfolios(cohorts=2, positions=4, markets=20)
     play_week()
     get_user_model().objects.create_superuser("operator")
 
@@ -171,12 +173,12 @@ def _pages() -> Iterator[str]:
     entry = UniverseEntry.objects.order_by("pk")[0]
     named = {
         "import": {"slug": ImportCollection.objects.order_by("pk")[0].slug},
-        "compare": {"first": "gpt-5.1", "second": "grok-4"},
-        "picture": {"name": "leaderboard"},
+        "comparison": {"first": "gpt-5.1", "second": "grok-4"},
+        "share-image": {"name": "leaderboard"},
         "sitemap": {"section": "decisions"},
         "universe-entry": {"pk": entry.universe_id, "market": entry.market_id},
     }
-    patterns = list(get_resolver("arena_site.urls_pages").url_patterns)
+    patterns = list(get_resolver("arena_site.pages.urls").url_patterns)
     for pattern in patterns:
         if hasattr(pattern, "url_patterns"):
             patterns += pattern.url_patterns

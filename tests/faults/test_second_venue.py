@@ -9,8 +9,9 @@ import pytest
 import stamina
 
 from markets.models import Market, Outcome, Run
+from tests.commands import run
 from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
-from tests.venue import SUNDAY, Venue, run
+from tests.venue import SUNDAY, Venue
 
 RAIN = "Will it rain?"
 HOUR = timedelta(hours=1)
@@ -36,8 +37,8 @@ def test_fault_of_the_second_venue_costs_the_first_nothing(venue: Venue, setting
         settings.ARENA_VENUE_TIMEOUT_S = 8 * TINY_TIMEOUT_S if FAULTS[fault].hangs else TIMEOUT_S
         ran = run("sync_markets", SUNDAY + HOUR)
     assert (ran.code, ran["updated"]) == (1, 1)
-    assert ran.complaint.startswith("kalshi: ")
-    assert len(ran.complaint.strip().splitlines()) == 1
+    assert ran.stderr.startswith("kalshi: ")
+    assert len(ran.stderr.strip().splitlines()) == 1
     assert Run.objects.latest("pk").status == "failed"
     assert Outcome.objects.get(side="YES").price == Decimal("0.50")
     assert [market.source for market in Market.objects.all()] == ["polymarket"]

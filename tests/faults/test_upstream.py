@@ -14,11 +14,12 @@ from django.db import transaction
 from django.test import override_settings
 from pytest_httpserver import HTTPServer
 
-from agents.services import asking
+from agents.services import model_calls
+from tests.commands import run
 from tests.faults.doors import DOORS, HOUR, Door, facts
 from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
 from tests.markets.test_http import Act
-from tests.venue import Venue, run
+from tests.venue import Venue
 
 MATRIX = """
                         catalogue  page two  look-up    winner    jump        midpoints  books       freeze    model
@@ -80,7 +81,7 @@ CELLS = _cells()
 def patience(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[None]:
     """One retry of what may pass, at venues and at the gateway alike, and no wait before it."""
     settings.ARENA_LLM_TRANSPORT_RETRIES = 1
-    monkeypatch.setattr(asking, "FIRST_PAUSE_S", 0)
+    monkeypatch.setattr(model_calls, "FIRST_PAUSE_S", 0)
     with stamina.set_testing(True, attempts=2, cap=True):
         yield
 

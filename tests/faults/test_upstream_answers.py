@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from agents.models import Decision, ModelCall
-from agents.services import asking
+from agents.services import model_calls
+from tests.commands import run
 from tests.faults.upstream import FAULTS, Fault, answering, faulty
 from tests.markets.test_http import Act, saying
-from tests.venue import DECISION, GPT, HOLD, SUNDAY, Venue, run
+from tests.venue import DECISION, GPT, HOLD, SUNDAY, Venue
 
 ONE = {"family": "gpt-5.1"}
 HOUR = timedelta(hours=1)
@@ -93,7 +94,7 @@ def patience(venue: Venue, monkeypatch: pytest.MonkeyPatch, settings: Any) -> No
     """One retry of the transport, without a wait; one market, one cohort."""
     settings.ARENA_LLM_TRANSPORT_RETRIES = 1
     settings.ARENA_LLM_TIMEOUT_S = 5
-    monkeypatch.setattr(asking, "FIRST_PAUSE_S", 0)
+    monkeypatch.setattr(model_calls, "FIRST_PAUSE_S", 0)
     venue.market("Will it rain?")
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
@@ -132,7 +133,7 @@ def test_what_came_before_the_cut_is_kept_with_the_call(venue: Venue, settings: 
     call = ModelCall.objects.order_by("sequence").first()
     assert call is not None
     assert (call.raw_response, call.http_status) == ('{"id": "gen-1", "choices": [{"mess', 200)
-    assert call.error == "gateway: POST /chat/completions was cut off before its answer was complete"
+    assert call.error == "gateway: POST /chat/completions was cut off before the response was complete"
 
 
 def test_gateway_that_hangs_for_all_ends_in_time_and_is_named_for_each(venue: Venue, settings: Any) -> None:
@@ -142,4 +143,4 @@ def test_gateway_that_hangs_for_all_ends_in_time_and_is_named_for_each(venue: Ve
         settings.OPENROUTER_BASE_URL = upstream.url
         ran = run("run_decisions", DECISION)
     assert (ran.code, ran["asked"], ran["failed"], upstream.requests) == (1, 7, 7, 7)
-    assert len(ran.complaint.strip().splitlines()) == 7
+    assert len(ran.stderr.strip().splitlines()) == 7

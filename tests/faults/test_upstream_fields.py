@@ -18,8 +18,9 @@ from werkzeug import Request, Response
 
 from agents.models import Decision, Position
 from markets.models import Market, Outcome, Run
+from tests.commands import run
 from tests.faults.upstream import Fault, answering, faulty
-from tests.venue import DECISION, GPT, HOLD, SUNDAY, Prompt, Venue, bet, run
+from tests.venue import DECISION, GPT, HOLD, SUNDAY, Prompt, Venue, bet
 
 ABSENT = "absent"
 WRONG = [ABSENT, "null", "7", "true", '"x"', "[]", "{}", '""']
@@ -277,7 +278,7 @@ def test_winner_that_the_clob_flags(venue: Venue, settings: Any) -> None:
     ran = run("check_resolutions", LATER)
     counted = Counter(WINNERS.values())
     assert (ran.code, ran["resolved"], ran["waiting"]) == (1, counted[SETTLES], counted[WAITS])
-    assert len(ran.complaint.strip().splitlines()) == counted[FAILS]
+    assert len(ran.stderr.strip().splitlines()) == counted[FAILS]
     settled = Market.objects.filter(status=Market.Status.RESOLVED, winning_outcome__side="YES")
     assert {m.question for m in settled} == {shown for shown, end in WINNERS.items() if end == SETTLES}
 

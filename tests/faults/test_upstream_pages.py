@@ -15,9 +15,10 @@ from werkzeug import Request, Response
 from agents.models import Position
 from cohorts.models import Methodology
 from markets.models import Alert, Market, Outcome, PriceObservation, Run
-from markets.services.marks import mark_markets
+from markets.services.prices import update_prices
+from tests.commands import run
 from tests.faults.upstream import Fault, answering, faulty
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, run
+from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 HOUR = timedelta(hours=1)
@@ -88,7 +89,7 @@ def test_market_that_comes_twice_is_taken_once_as_it_came_first(
 
 def test_catalogue_without_a_market_fails_the_sync(venue: Venue, settings: Any) -> None:
     ran = sync_of([[]], settings)
-    assert (ran.code, ran["seen"], ran.complaint) == (1, 0, "gamma: not a single market was given\n")
+    assert (ran.code, ran["seen"], ran.stderr) == (1, 0, "gamma: no market was returned\n")
 
 
 def test_token_that_comes_twice_in_a_row_costs_the_row(venue: Venue) -> None:
@@ -128,7 +129,7 @@ def test_two_that_mark_the_same_markets_at_once_record_each_price_once(venue: Ve
     Outcome.objects.filter(side="YES").update(quote="0.45", quote_at=LATER)
     one, other = (list(Market.objects.prefetch_related("outcomes")) for _ in range(2))
     for markets in (one, other):
-        mark_markets(markets, rule=Methodology.objects.current().price_rule, at=LATER, clob=None)
+        update_prices(markets, rule=Methodology.objects.current().price_rule, at=LATER, clob=None)
     assert PriceObservation.objects.filter(observed_at=LATER).count() == 2
     assert Outcome.objects.get(side="YES").price == Decimal("0.45")
 
@@ -140,7 +141,7 @@ def test_one_that_marked_by_what_it_read_before_leaves_its_verdict_on_record(ven
     before = list(Market.objects.prefetch_related("outcomes"))
     Outcome.objects.filter(side="YES").update(quote="0.45", quote_at=LATER)
     for markets in (list(Market.objects.prefetch_related("outcomes")), before):
-        mark_markets(markets, rule=Methodology.objects.current().price_rule, at=LATER, clob=None)
+        update_prices(markets, rule=Methodology.objects.current().price_rule, at=LATER, clob=None)
     last = PriceObservation.objects.filter(outcome__side="YES").order_by("pk").last()
     stored = Outcome.objects.get(side="YES")
     assert last is not None
@@ -183,8 +184,8 @@ def test_catalogue_that_never_ends_keeps_its_rows_and_fails_in_one_line(
     endless(venue, cursors, fresh=False)
     ran = run("sync_markets", SUNDAY)
     assert (ran.code, ran["created"], ran["seen"]) == (1, 3, 3 * pages)
-    assert ran.complaint.startswith(f"gamma: {said}")
-    assert len(ran.complaint.strip().splitlines()) == 1
+    assert ran.stderr.startswith(f"gamma: {said}")
+    assert len(ran.stderr.strip().splitlines()) == 1
 
 
 def test_catalogue_that_goes_on_and_on_is_left_when_there_is_enough(venue: Venue) -> None:
@@ -201,7 +202,7 @@ def test_old_list_that_repeats_its_first_page_for_ever_is_given_up(venue: Venue)
     venue.server.expect_request("/gamma/markets/keyset").respond_with_data("", status=404)
     ran = run("sync_markets", SUNDAY)
     assert (ran.code, ran["created"]) == (1, 1)
-    assert ran.complaint.strip() == "gamma: the catalogue did not end within 200 pages"
+    assert ran.stderr.strip() == "gamma: the catalogue did not end within 200 pages"
 
 
 # ── broken rows side by side ──────────────────────────────────────────────────────────────────────
@@ -222,7 +223,7 @@ def test_markets_whose_look_ups_fail_keep_no_other_from_being_settled(venue: Ven
     settings.GAMMA_BASE_URL = venue.server.url_for("/odd")
     ran = run("check_resolutions", LATER)
     assert (ran.code, ran["resolved"]) == (1, 3)
-    assert len(ran.complaint.strip().splitlines()) == 5
+    assert len(ran.stderr.strip().splitlines()) == 5
     assert Position.objects.open().count() == 5
 
 
@@ -233,9 +234,9 @@ def test_venue_that_fails_for_all_is_asked_about_four_and_named_in_four_lines(ve
     ran = run("check_resolutions", LATER)
     assert (ran.code, ran["checked"]) == (1, 0)
     assert len(set(venue.requests)) == 4
-    lines = ran.complaint.strip().splitlines()
+    lines = ran.stderr.strip().splitlines()
     assert len(lines) == 4
-    assert lines[-1] == "gamma: gave up on looking up markets singly, 16 were not asked"
+    assert lines[-1] == "gamma: gave up looking up markets, 16 not requested"
 
 
 # ── rows that close ───────────────────────────────────────────────────────────────────────────────

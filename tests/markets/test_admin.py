@@ -1,4 +1,4 @@
-"""Markets and what ran, for the operator."""
+"""Admin pages of markets, universes, runs and alerts."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 HOSTILE = "<script>alert(1)</script>"
 
 
-def raised(subject: str = "500001") -> Alert:
+def raise_alert(subject: str = "500001") -> Alert:
     return Alert.objects.create(kind="closed-unresolved", subject=subject, message="Closed for long.", raised_at=WEEK)
 
 
@@ -49,8 +49,8 @@ def test_a_universe_links_to_its_entries(admin_client: Client) -> None:
     assert "In this universe?" in admin_client.get(link).content.decode()
 
 
-def test_chosen_alerts_are_acknowledged_at_the_desk(admin_client: Client) -> None:
-    chosen, also, _ = raised(), raised("500002"), raised("500003")
+def test_selected_alerts_go_to_the_dashboards_acknowledgement(admin_client: Client) -> None:
+    chosen, also, _ = raise_alert(), raise_alert("500002"), raise_alert("500003")
     answer = acknowledge(admin_client, chosen, also)
     assert answer.status_code == 302
     page = admin_client.get(answer.headers["Location"])
@@ -58,8 +58,8 @@ def test_chosen_alerts_are_acknowledged_at_the_desk(admin_client: Client) -> Non
     assert not Alert.objects.exclude(cleared_at=None).exists()
 
 
-def test_who_may_only_look_is_not_offered_it(client: Client) -> None:
+def test_a_viewer_can_not_acknowledge_alerts(client: Client) -> None:
     viewer = User.objects.create_user("viewer", password="x", is_staff=True)
     viewer.user_permissions.add(Permission.objects.get(codename="view_alert"))
     client.force_login(viewer)
-    assert "Location" not in acknowledge(client, raised()).headers
+    assert "Location" not in acknowledge(client, raise_alert()).headers

@@ -1,4 +1,4 @@
-"""Rows of markets, prices and runs as readers get them."""
+"""REST API of markets, prices and runs."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from markets.blocks import decimal_text
+from markets.foundation.json_lines import decimal_text
 from tests.factories import WEEK, MarketFactory, PriceObservationFactory, RunFactory, resolve
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
         ("-12.50", 2, "-12.50"),
     ],
 )
-def test_a_decimal_shows_its_least_places_and_every_digit_it_has(value: str, places: int, text: str) -> None:
+def test_decimal_text_has_all_digits_and_a_minimum_of_places(value: str, places: int, text: str) -> None:
     assert decimal_text(Decimal(value), places) == text
 
 
@@ -68,24 +68,24 @@ def test_a_resolved_market_names_its_winner(client: Client) -> None:
     assert row["resolved_at"] == "2026-03-11T00:00:00Z"
 
 
-def test_markets_come_by_volume_and_can_be_narrowed(client: Client) -> None:
+def test_markets_are_ordered_by_volume_and_filtered(client: Client) -> None:
     small = MarketFactory(volume=Decimal(10), category="Sports", prices={"A": "0.5", "B": "0.5"})
     large = MarketFactory(volume=Decimal(20), closed=True)
 
-    def found(**query: str) -> list[int]:
+    def filtered_ids(**query: str) -> list[int]:
         return [row["id"] for row in client.get("/api/v1/markets/", query).json()["results"]]
 
-    assert found() == [large.pk, small.pk]
-    assert found(status="closed") == [large.pk]
-    assert found(kind="multi") == [small.pk]
-    assert found(category="Sports") == [small.pk]
-    assert found(external_id=large.external_id) == [large.pk]
-    assert found(closed_at__gte=large.closed_at.isoformat()) == [large.pk]
-    assert found(closed_at__lt=large.closed_at.isoformat()) == []
-    assert found(ordering="volume") == [small.pk, large.pk]
+    assert filtered_ids() == [large.pk, small.pk]
+    assert filtered_ids(status="closed") == [large.pk]
+    assert filtered_ids(kind="multi") == [small.pk]
+    assert filtered_ids(category="Sports") == [small.pk]
+    assert filtered_ids(external_id=large.external_id) == [large.pk]
+    assert filtered_ids(closed_at__gte=large.closed_at.isoformat()) == [large.pk]
+    assert filtered_ids(closed_at__lt=large.closed_at.isoformat()) == []
+    assert filtered_ids(ordering="volume") == [small.pk, large.pk]
 
 
-def test_a_filter_value_that_nothing_has_is_named(client: Client) -> None:
+def test_an_unknown_filter_value_is_named(client: Client) -> None:
     assert client.get("/api/v1/markets/", {"category": "Chess"}).json() == {"category": ["Chess occurs nowhere"]}
     assert client.get("/api/v1/markets/", {"status": "open"}).json() == {
         "status": ["open is unknown; known are active, closed, resolved, cancelled"]
@@ -95,17 +95,17 @@ def test_a_filter_value_that_nothing_has_is_named(client: Client) -> None:
 
 
 @pytest.mark.parametrize(("yes", "no"), [("true", "false"), ("True", "False"), ("1", "0")])
-def test_a_flag_is_asked_for_as_rows_and_clients_write_it(client: Client, yes: str, no: str) -> None:
+def test_boolean_filters_take_true_false_1_and_0(client: Client, yes: str, no: str) -> None:
     stale = PriceObservationFactory(outcome=MarketFactory().outcomes.get(side="NO"), observed_at=WEEK, stale=True)
 
-    def found(flag: str) -> list[int]:
+    def filtered_ids(flag: str) -> list[int]:
         return [row["id"] for row in client.get("/api/v1/prices/", {"stale": flag}).json()["results"]]
 
-    assert stale.pk in found(yes)
-    assert stale.pk not in found(no)
+    assert stale.pk in filtered_ids(yes)
+    assert stale.pk not in filtered_ids(no)
 
 
-def test_a_price_says_what_it_was_made_of_and_why(client: Client) -> None:
+def test_a_price_has_its_inputs_and_its_reason(client: Client) -> None:
     market = MarketFactory()
     outcome = market.outcomes.get(side="NO")
     observed = PriceObservationFactory(
@@ -129,7 +129,7 @@ def test_a_price_says_what_it_was_made_of_and_why(client: Client) -> None:
     assert client.get("/api/v1/prices/", {"stale": "false"}).json()["results"] == []
 
 
-def test_a_day_holds_its_first_instant_and_not_the_next_days(client: Client) -> None:
+def test_a_time_window_includes_its_start_and_excludes_its_end(client: Client) -> None:
     for hours in (0, 12, 24):
         PriceObservationFactory(observed_at=WEEK + timedelta(hours=hours))
     day = {"observed_at__gte": "2026-03-08T00:00:00Z", "observed_at__lt": "2026-03-08T22:00:00-02:00"}
@@ -137,10 +137,10 @@ def test_a_day_holds_its_first_instant_and_not_the_next_days(client: Client) -> 
     assert [row["observed_at"] for row in rows] == ["2026-03-08T12:00:00Z", "2026-03-08T00:00:00Z"]
 
 
-def test_the_log_of_a_run_comes_with_the_one_run(client: Client) -> None:
-    run = RunFactory(kind="take_snapshots", status="failed", log=["clob: timeout"], error="no price could be had")
+def test_only_the_detail_of_a_run_has_its_log(client: Client) -> None:
+    run = RunFactory(kind="take_snapshots", status="failed", log=["clob: timeout"], error="no price was accepted")
     RunFactory()
     (row,) = client.get("/api/v1/runs/", {"status": "failed", "kind": "take_snapshots"}).json()["results"]
-    assert row["error"] == "no price could be had"
+    assert row["error"] == "no price was accepted"
     assert "log" not in row
     assert client.get(f"/api/v1/runs/{run.pk}/").json()["log"] == ["clob: timeout"]

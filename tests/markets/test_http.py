@@ -18,7 +18,7 @@ from pytest_httpserver import HTTPServer
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 from werkzeug import Request, Response
 
-from markets.http import USER_AGENT, HttpService, UpstreamError, retry_after_s
+from markets.foundation.http import USER_AGENT, HttpService, UpstreamError, retry_after_s
 
 NOON = datetime(2026, 3, 8, 12, 0, tzinfo=UTC)
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -185,7 +185,7 @@ def test_absurd_nesting_is_broken_json_and_no_crash(httpserver: HTTPServer, serv
 
 
 def test_text_that_no_address_can_carry_is_a_failure_and_no_crash(service: HttpService) -> None:
-    with pytest.raises(UpstreamError, match="could not be sent: it is no valid request"):
+    with pytest.raises(UpstreamError, match="could not be sent: the request is invalid"):
         service.get_json("/x", {"after_cursor": "\ud800"})
 
 
@@ -259,7 +259,7 @@ def test_broken_transport_is_tried_again(act: Act) -> None:
     ("act", "reason"),
     [
         (reset, "failed: [Errno 104] Connection reset by peer"),
-        (truncated, "was cut off before its answer was complete"),
+        (truncated, "was cut off before the response was complete"),
         (silent, "did not finish within 0.3 s"),
         (drips_its_body, "did not finish within 0.3 s"),
         (drips_its_header, "did not finish within 0.3 s"),

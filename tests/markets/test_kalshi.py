@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from markets.http import UpstreamError
-from markets.sources.base import MarketRow, SkippedRow
+from markets.foundation.http import UpstreamError
+from markets.sources.base import SkippedMarket, VenueMarket
 from markets.sources.kalshi import Kalshi, parse_event, parse_market
 
 NO_PRICE = "no price: no trade yet, and no book of two sides within 0.10"
@@ -39,15 +39,15 @@ def raw(**fields: Any) -> dict[str, Any]:
     return {key: value for key, value in (market | fields).items() if value is not ...}
 
 
-def row(**fields: Any) -> MarketRow:
+def row(**fields: Any) -> VenueMarket:
     parsed = parse_market(raw(**fields), "row 1")
-    assert isinstance(parsed, MarketRow), parsed
+    assert isinstance(parsed, VenueMarket), parsed
     return parsed
 
 
-def skipped(**fields: Any) -> SkippedRow:
+def skipped(**fields: Any) -> SkippedMarket:
     parsed = parse_market(raw(**fields), "row 1")
-    assert isinstance(parsed, SkippedRow), parsed
+    assert isinstance(parsed, SkippedMarket), parsed
     return parsed
 
 
@@ -153,9 +153,9 @@ def test_unusable_row_is_skipped_with_its_reason(fields: dict[str, Any], reason:
 
 @pytest.mark.parametrize("not_a_market", [None, 7, "KXRAIN", ["KXRAIN"]])
 def test_what_is_no_object_is_skipped(not_a_market: Any) -> None:
-    assert isinstance(parse_market(not_a_market, "row 3"), SkippedRow)
-    assert [type(one) for one in parse_event({"event_ticker": "KXRAIN", "markets": [not_a_market]})] == [SkippedRow]
-    assert [type(one) for one in parse_event(not_a_market)] == [SkippedRow]
+    assert isinstance(parse_market(not_a_market, "row 3"), SkippedMarket)
+    assert [type(one) for one in parse_event({"event_ticker": "KXRAIN", "markets": [not_a_market]})] == [SkippedMarket]
+    assert [type(one) for one in parse_event(not_a_market)] == [SkippedMarket]
 
 
 JSON = st.recursive(
@@ -167,7 +167,7 @@ JSON = st.recursive(
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys([*raw(), "rules_primary", "settlement_value_dollars"], JSON)))
 def test_no_field_whatever_it_holds_breaks_the_reading(fields: dict[str, Any]) -> None:
-    assert isinstance(parse_market(raw(**fields), "row 1"), MarketRow | SkippedRow)
+    assert isinstance(parse_market(raw(**fields), "row 1"), VenueMarket | SkippedMarket)
     assert isinstance(parse_event({"event_ticker": "E", "markets": [raw(**fields)]}), list)
 
 
@@ -230,7 +230,7 @@ def test_option_is_the_markets_name_in_its_event() -> None:
             raw(title="", yes_sub_title="Paulo Varga"),
         ],
     }
-    rows = [one for one in parse_event(event) if isinstance(one, MarketRow)]
+    rows = [one for one in parse_event(event) if isinstance(one, VenueMarket)]
     assert [one.option for one in rows] == ["Mara Ellison", "Tobias Renn", "Paulo Varga"]
     assert [one.question for one in rows] == [
         "Who will be the next prime minister? – Mara Ellison",
@@ -296,9 +296,9 @@ def test_single_market_is_looked_up_by_its_ticker(httpserver: HTTPServer, kalshi
     httpserver.expect_request("/markets/OTHER").respond_with_json({"market": raw()})
     httpserver.expect_request("/markets/GONE").respond_with_json({"error": {"code": "not_found"}}, status=404)
     found = kalshi.market("KXRAIN-26MAR20-T1")
-    assert isinstance(found, MarketRow)
+    assert isinstance(found, VenueMarket)
     assert found.closed
-    assert kalshi.market("OTHER") == SkippedRow("OTHER", "answered with another market, KXRAIN-26MAR20-T1")
+    assert kalshi.market("OTHER") == SkippedMarket("OTHER", "answered with another market, KXRAIN-26MAR20-T1")
     assert kalshi.market("GONE") is None
 
 

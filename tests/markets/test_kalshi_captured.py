@@ -4,24 +4,22 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from markets.sources.base import MarketRow, SkippedRow
+from markets.sources.base import SkippedMarket, VenueMarket
 from markets.sources.kalshi import parse_event, parse_market
+from tests.captured import CAPTURED
 
-CAPTURES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "kalshi"
+CAPTURES = CAPTURED / "kalshi"
 NO_BOOK = "orderbook__bobaoxu.json"
 """One market's order book, which nothing here asks for."""
 
-pytestmark = pytest.mark.skipif(
-    not CAPTURES.is_dir(), reason=f"NO CAPTURED ANSWERS: {CAPTURES} is missing, real rows go untested"
-)
+pytestmark = pytest.mark.captured
 
 
-def captured() -> Iterator[tuple[str, dict[str, Any], MarketRow | SkippedRow]]:
+def captured() -> Iterator[tuple[str, dict[str, Any], VenueMarket | SkippedMarket]]:
     """Each captured market as sent, with what was made of it."""
     for path in sorted(CAPTURES.glob("*.json")):
         if path.name == NO_BOOK:
@@ -37,12 +35,12 @@ def captured() -> Iterator[tuple[str, dict[str, Any], MarketRow | SkippedRow]]:
                 yield path.name, raw, parse_market(raw, f"{path.name}, row {place}")
 
 
-def usable() -> list[tuple[dict[str, Any], MarketRow]]:
-    return [(raw, row) for _, raw, row in captured() if isinstance(row, MarketRow)]
+def usable() -> list[tuple[dict[str, Any], VenueMarket]]:
+    return [(raw, row) for _, raw, row in captured() if isinstance(row, VenueMarket)]
 
 
 def test_every_row_is_read_or_left_out_for_one_of_three_reasons() -> None:
-    reasons = Counter(row.reason if isinstance(row, SkippedRow) else "" for _, _, row in captured())
+    reasons = Counter(row.reason if isinstance(row, SkippedMarket) else "" for _, _, row in captured())
     assert reasons == {
         "": 1779,
         "no price: no trade yet, and no book of two sides within 0.10": 464,
@@ -62,7 +60,7 @@ def test_dollars_and_cents_that_stand_side_by_side_say_the_same() -> None:
     for raw, row in both:
         alone = {key: value for key, value in raw.items() if not key.endswith("_dollars")}
         in_cents = parse_market(alone, "alone")
-        assert isinstance(in_cents, MarketRow)
+        assert isinstance(in_cents, VenueMarket)
         assert in_cents.outcomes == row.outcomes
 
 
@@ -89,7 +87,7 @@ def test_sides_add_up_and_quotes_keep_their_distance_from_0_and_1() -> None:
 
 def test_nested_events_lend_their_markets_title_and_exclusivity() -> None:
     rows = [row for name, _, row in captured() if name == "events_bobaoxu__GET_events.json"]
-    assert {(row.event_title, row.event_exclusive, row.category) for row in rows if isinstance(row, MarketRow)} == {
+    assert {(row.event_title, row.event_exclusive, row.category) for row in rows if isinstance(row, VenueMarket)} == {
         ("Who will be the next Secretary General of NATO?", True, "Elections")
     }
-    assert {row.option for row in rows if isinstance(row, MarketRow)} >= {"Klaus Iohannis"}
+    assert {row.option for row in rows if isinstance(row, VenueMarket)} >= {"Klaus Iohannis"}

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from markets.http import UpstreamError
-from markets.sources.base import Book, MarketRow, Page, SkippedRow
-from markets.sources.polymarket import Clob, Gamma, Winner, parse_event, parse_market
+from markets.foundation.http import UpstreamError
+from markets.sources.base import CataloguePage, SkippedMarket, TopOfBook, VenueMarket
+from markets.sources.polymarket import Clob, Gamma, WinningToken, parse_event, parse_market
 
 
 def raw(**fields: Any) -> dict[str, Any]:
@@ -32,15 +32,15 @@ def raw(**fields: Any) -> dict[str, Any]:
     return {key: value for key, value in (market | fields).items() if value is not ...}
 
 
-def row(**fields: Any) -> MarketRow:
+def row(**fields: Any) -> VenueMarket:
     parsed = parse_market(raw(**fields), "row 1")
-    assert isinstance(parsed, MarketRow), parsed
+    assert isinstance(parsed, VenueMarket), parsed
     return parsed
 
 
-def skipped(**fields: Any) -> SkippedRow:
+def skipped(**fields: Any) -> SkippedMarket:
     parsed = parse_market(raw(**fields), "row 1")
-    assert isinstance(parsed, SkippedRow), parsed
+    assert isinstance(parsed, SkippedMarket), parsed
     return parsed
 
 
@@ -62,7 +62,7 @@ def clob(httpserver: HTTPServer) -> Iterator[Clob]:
         yield clob
 
 
-def ids(pages: list[Page]) -> list[str]:
+def ids(pages: list[CataloguePage]) -> list[str]:
     return [row.external_id for page in pages for row in page.rows]
 
 
@@ -101,9 +101,9 @@ def test_malformed_rows_are_skipped_by_name_and_the_others_stay(httpserver: HTTP
     (page,) = gamma.catalogue()
     assert ids([page]) == ["1", "5"]
     assert page.skipped == (
-        SkippedRow("2", "outcomes: 'null' is not a list"),
-        SkippedRow("first page, row 3", "no id"),
-        SkippedRow("first page, row 4", "'rubbish' is not a market"),
+        SkippedMarket("2", "outcomes: 'null' is not a list"),
+        SkippedMarket("first page, row 3", "no id"),
+        SkippedMarket("first page, row 4", "'rubbish' is not a market"),
     )
 
 
@@ -175,7 +175,7 @@ def test_other_failures_of_keyset_are_failures(httpserver: HTTPServer, gamma: Ga
 def test_market_is_found_by_id(httpserver: HTTPServer, gamma: Gamma) -> None:
     httpserver.expect_request("/markets/1204").respond_with_json(raw(closed=True))
     found = gamma.market("1204")
-    assert isinstance(found, MarketRow)
+    assert isinstance(found, VenueMarket)
     assert found.closed
 
 
@@ -187,7 +187,7 @@ def test_unknown_market_is_none(httpserver: HTTPServer, gamma: Gamma, status: in
 
 def test_market_that_is_another_is_not_taken_for_it(httpserver: HTTPServer, gamma: Gamma) -> None:
     httpserver.expect_request("/markets/9").respond_with_json(raw())
-    assert gamma.market("9") == SkippedRow("9", "answered with another market, 1204")
+    assert gamma.market("9") == SkippedMarket("9", "answered with another market, 1204")
 
 
 def test_id_can_not_reach_another_path(httpserver: HTTPServer, gamma: Gamma) -> None:
@@ -386,12 +386,12 @@ def test_event_hands_its_name_and_tags_to_its_markets() -> None:
         "markets": [raw(), raw(id=None), raw(active=False)],
     }
     first, second, third = parse_event(event)
-    assert isinstance(first, MarketRow)
+    assert isinstance(first, VenueMarket)
     assert (first.event_id, first.event_title, first.category) == ("9", "Cup", "Soccer")
-    assert second == SkippedRow("9, market 2", "no id")
-    assert third == SkippedRow("1204", "placeholder: neither active nor closed")
-    assert parse_event({"id": 3}) == [SkippedRow("3", "markets: None is not a list")]
-    assert parse_event("x", "row 4") == [SkippedRow("row 4", "'x' is not an event")]
+    assert second == SkippedMarket("9, market 2", "no id")
+    assert third == SkippedMarket("1204", "placeholder: neither active nor closed")
+    assert parse_event({"id": 3}) == [SkippedMarket("3", "markets: None is not a list")]
+    assert parse_event("x", "row 4") == [SkippedMarket("row 4", "'x' is not an event")]
 
 
 JSON = st.recursive(
@@ -410,8 +410,8 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from([*raw(), "events", "tags", "endDate", "volume", "bestBid"]), JSON, max_size=4))
 def test_no_json_crashes_the_parser(fields: dict[str, Any]) -> None:
     parsed = parse_market(raw() | fields, "row 1")
-    assert isinstance(parsed, MarketRow | SkippedRow)
-    if isinstance(parsed, MarketRow):
+    assert isinstance(parsed, VenueMarket | SkippedMarket)
+    if isinstance(parsed, VenueMarket):
         assert any(outcome.price is not None for outcome in parsed.outcomes)
 
 
@@ -429,13 +429,13 @@ def test_midpoints_come_in_batches_and_bad_ones_are_named(httpserver: HTTPServer
     assert [len(request.json) for request, _ in httpserver.log] == [500, 500, 101]
     assert found.failed == []
     assert found.rejected == {
-        "1": "midpoint 'NaN' is not a number",
-        "2": "midpoint '1.5' is outside [0, 1]",
-        "3": "midpoint True is not a number",
-        "4": "midpoint None is not a number",
+        "1": "midpoint: 'NaN' is not a number",
+        "2": "midpoint: '1.5' is outside [0, 1]",
+        "3": "midpoint: True is not a number",
+        "4": "midpoint: None is not a number",
         "6": "no midpoint in the answer",
     }
-    assert (found.prices["5"], found.prices["1101"], len(found.prices)) == (
+    assert (found.values["5"], found.values["1101"], len(found.values)) == (
         Decimal("0.25"),
         Decimal("0.0655"),
         1096,
@@ -449,7 +449,7 @@ def test_failed_batch_costs_no_other_batch_its_prices(httpserver: HTTPServer, cl
 
     httpserver.expect_request("/midpoints", method="POST").respond_with_handler(answer)
     found = clob.midpoints(map(str, range(501)))
-    assert found.prices == {"500": Decimal("0.5")}
+    assert found.values == {"500": Decimal("0.5")}
     assert found.failed == ["clob: POST /midpoints answered 500: no message (500 tokens)"]
 
 
@@ -462,7 +462,7 @@ def test_without_the_batch_tokens_are_asked_one_by_one(httpserver: HTTPServer, c
         {"error": "No orderbook exists for the requested token id"}, status=404
     )
     found = clob.midpoints(["1", "2", "3"])
-    assert found.prices == {"1": Decimal("0.0005"), "2": Decimal("0.4")}
+    assert found.values == {"1": Decimal("0.0005"), "2": Decimal("0.4")}
     assert found.rejected == {"3": "GET /midpoint answered 404: No orderbook exists for the requested token id"}
 
 
@@ -480,7 +480,7 @@ def test_answer_of_another_form_is_a_failure(httpserver: HTTPServer, clob: Clob)
 
 
 def test_no_tokens_make_no_request(httpserver: HTTPServer, clob: Clob) -> None:
-    assert clob.midpoints([]).prices == clob.books([]).books == {}
+    assert clob.midpoints([]).values == clob.books([]).values == {}
     assert httpserver.log == []
 
 
@@ -503,9 +503,9 @@ def test_best_of_a_book_is_the_best_in_any_order(httpserver: HTTPServer, clob: C
         ]
     )
     found = clob.books(["1", "2", "3", "4", "5"])
-    assert found.books == {
-        "1": Book("1", Decimal("0.4"), Decimal("0.5")),
-        "2": Book("2", None, Decimal("0.001")),
+    assert found.values == {
+        "1": TopOfBook("1", Decimal("0.4"), Decimal("0.5")),
+        "2": TopOfBook("2", None, Decimal("0.001")),
     }
     assert found.rejected == {
         "3": "book: '7' is outside [0, 1]",
@@ -519,21 +519,21 @@ def test_books_fall_back_to_single_ones(httpserver: HTTPServer, clob: Clob) -> N
     httpserver.expect_request("/book", query_string="token_id=1").respond_with_json(
         {"bids": [level("0.2")], "asks": None}
     )
-    assert clob.books(["1"]).books == {"1": Book("1", Decimal("0.2"), None)}
+    assert clob.books(["1"]).values == {"1": TopOfBook("1", Decimal("0.2"), None)}
 
 
 @pytest.mark.parametrize(
     ("flags", "winner"),
     [
-        ([True, False], Winner("11", "Lakers")),
-        ([False, "true"], Winner("22", "Celtics")),
+        ([True, False], WinningToken("11", "Lakers")),
+        ([False, "true"], WinningToken("22", "Celtics")),
         ([False, False], None),
         ([True, True], None),
         ([1, None], None),
     ],
 )
 def test_winner_is_the_only_flag(
-    httpserver: HTTPServer, clob: Clob, flags: list[object], winner: Winner | None
+    httpserver: HTTPServer, clob: Clob, flags: list[object], winner: WinningToken | None
 ) -> None:
     tokens = [
         {"token_id": 11, "outcome": "Lakers", "winner": flags[0]},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from markets.pricing import PriceRule, judge, judge_quote, needs_book
+from markets.pricing import PriceRule, decide_price, decide_quoted_price, needs_book
 
 RULE = PriceRule(Decimal("0.10"), Decimal("0.10"), Decimal("0.25"))
 PRICES = st.none() | st.decimals("0", "1", places=4)
@@ -58,14 +58,16 @@ def test_failure_07_believed_price(
     source: str,
     stale: bool,
 ) -> None:
-    verdict = judge(RULE, midpoint=d(midpoint), gamma=d(gamma), spread=d(spread), last=d(last))
+    verdict = decide_price(RULE, midpoint=d(midpoint), gamma=d(gamma), spread=d(spread), last=d(last))
     assert (verdict.price, verdict.source, verdict.stale) == (d(price), source, stale)
     assert verdict.reason
 
 
 def test_gamma_price_not_seen_since_the_last_accepted_one_confirms_but_replaces_nothing() -> None:
     def believed(midpoint: str | None) -> tuple[Decimal | None, str, bool]:
-        verdict = judge(RULE, midpoint=d(midpoint), gamma=d("0.42"), spread=None, last=d("0.40"), gamma_is_news=False)
+        verdict = decide_price(
+            RULE, midpoint=d(midpoint), gamma=d("0.42"), spread=None, last=d("0.40"), gamma_is_new=False
+        )
         return verdict.price, verdict.source, verdict.stale
 
     assert believed("0.50") == (Decimal("0.50"), "midpoint", False)
@@ -84,7 +86,7 @@ def test_book_is_fetched_only_for_a_midpoint_in_doubt(midpoint: str | None, gamm
 def test_verdict_is_one_of_the_prices_on_offer_and_stale_exactly_where_nothing_new_was_believed(
     midpoint: Decimal | None, gamma: Decimal | None, spread: Decimal | None, last: Decimal | None
 ) -> None:
-    verdict = judge(RULE, midpoint=midpoint, gamma=gamma, spread=spread, last=last)
+    verdict = decide_price(RULE, midpoint=midpoint, gamma=gamma, spread=spread, last=last)
     assert verdict.price == {"midpoint": midpoint, "gamma": gamma, "last": last, "": None}[verdict.source]
     assert verdict.stale == (verdict.source in ("last", ""))
     assert len(verdict.reason) <= 300
@@ -95,7 +97,7 @@ def test_verdict_is_one_of_the_prices_on_offer_and_stale_exactly_where_nothing_n
 
 
 def test_the_other_side_of_a_binary_market_is_the_exact_complement() -> None:
-    verdict = judge(RULE, midpoint=d("0.3333333333"), gamma=d("0.33"), spread=None, last=None)
+    verdict = decide_price(RULE, midpoint=d("0.3333333333"), gamma=d("0.33"), spread=None, last=None)
     assert verdict.complement.price == Decimal("0.6666666667")
     assert verdict.complement.source == "midpoint"
 
@@ -120,11 +122,11 @@ def test_venue_with_its_own_book_is_believed_for_a_tight_one_and_for_a_trade_tha
     stated: tuple[str | None, ...], expected: tuple[str | None, str, bool]
 ) -> None:
     quote, bid, ask, last = map(d, stated)
-    verdict = judge_quote(RULE, quote=quote, bid=bid, ask=ask, last=last)
+    verdict = decide_quoted_price(RULE, quote=quote, bid=bid, ask=ask, last=last)
     assert (verdict.price, verdict.source, verdict.stale) == (d(expected[0]), *expected[1:])
     assert verdict.reason
 
 
 def test_quote_not_seen_since_the_last_accepted_price_replaces_nothing() -> None:
-    verdict = judge_quote(RULE, quote=d("0.43"), bid=d("0.42"), ask=d("0.44"), last=d("0.40"), is_news=False)
+    verdict = decide_quoted_price(RULE, quote=d("0.43"), bid=d("0.42"), ask=d("0.44"), last=d("0.40"), is_new=False)
     assert (verdict.price, verdict.stale) == (Decimal("0.40"), True)

@@ -6,7 +6,8 @@ import pytest
 from django.utils import timezone
 
 from markets.models import Run
-from tests.venue import SUNDAY, Venue, run
+from tests.commands import run
+from tests.venue import SUNDAY, Venue
 
 LONGEST = Run.LONGEST
 
@@ -23,7 +24,7 @@ def killed(venue: Venue) -> Run:
 def test_next_run_of_the_kind_fails_the_one_that_never_ended(killed: Run) -> None:
     run("sync_markets", SUNDAY)
     killed.refresh_from_db()
-    assert (killed.status, killed.error) == ("failed", "lost: its process never said how it ended")
+    assert (killed.status, killed.error) == ("failed", "lost: its process ended without recording a result")
     assert killed.finished_at is not None
     assert Run.objects.filter(kind="sync_markets").exclude(pk=killed.pk).get().status == "succeeded"
 

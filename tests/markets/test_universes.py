@@ -1,4 +1,4 @@
-"""Freezing a universe: which markets are in it, in which order, at which prices, once."""
+"""Freezing a universe: its markets, their order and prices, and its fingerprint."""
 
 import json
 from collections.abc import Sequence
@@ -11,29 +11,30 @@ import pytest
 from agents.models import Position
 from cohorts.models import Methodology
 from markets.models import Market, Universe
-from markets.services.universes import NoMarkets, universe_freeze
+from markets.services.universes import NoMarkets, freeze_universe
 from markets.sources.polymarket import Clob
+from tests.commands import run
 from tests.factories import WEEK, AgentFactory, MarketFactory, bet
-from tests.venue import DECISION, SUNDAY, Venue, run
+from tests.venue import DECISION, SUNDAY, Venue
 
 pytestmark = pytest.mark.django_db
 FROZEN = WEEK + timedelta(minutes=5)
 
 
-def frozen(size: int = 500, held: Sequence[Market] = (), at: Any = FROZEN, **more: Any) -> Universe:
+def freeze(size: int = 500, held: Sequence[Market] = (), at: Any = FROZEN, **more: Any) -> Universe:
     options: dict[str, Any] = {"week_start": WEEK, "methodology": "v1", "clob": None} | more
     rule = Methodology.objects.current().price_rule
-    return universe_freeze(size=size, rule=rule, held=[m.pk for m in held], at=at, **options)
+    return freeze_universe(size=size, rule=rule, held=[m.pk for m in held], at=at, **options)
 
 
-def listed(universe: Universe, *, bettable: bool = True) -> list[str]:
+def external_ids(universe: Universe, *, bettable: bool = True) -> list[str]:
     return list(universe.entries.filter(bettable=bettable).values_list("market__external_id", flat=True))
 
 
 def test_the_largest_markets_by_volume_are_in_ties_by_id() -> None:
     for external_id, volume in (("20", 5), ("9", 7), ("10", 5), ("100", 5), ("7", 1), ("8", 9)):
         MarketFactory(external_id=external_id, volume=Decimal(volume))
-    assert listed(frozen(size=5)) == ["8", "9", "10", "20", "100"]
+    assert external_ids(freeze(size=5)) == ["8", "9", "10", "20", "100"]
 
 
 @pytest.mark.parametrize(
@@ -53,21 +54,21 @@ def test_market_qualifies_with_all_prices_known_and_two_strictly_inside(
 ) -> None:
     MarketFactory(external_id="1", prices=prices, volume=9)
     MarketFactory(external_id="2", volume=8)
-    assert listed(frozen()) == (["1", "2"] if qualifies else ["2"])
+    assert external_ids(freeze()) == (["1", "2"] if qualifies else ["2"])
 
 
 def test_unusable_markets_at_the_top_make_room_for_the_next_ones() -> None:
     for number in range(4):
         MarketFactory(prices={"YES": None, "NO": None}, volume=100 + number)
     MarketFactory(external_id="1", volume=1)
-    assert listed(frozen(size=1)) == ["1"]
+    assert external_ids(freeze(size=1)) == ["1"]
 
 
 def test_closed_and_order_refusing_markets_are_out() -> None:
     MarketFactory(external_id="1")
     MarketFactory(closed=True)
     MarketFactory(accepts_orders=False)
-    assert listed(frozen()) == ["1"]
+    assert external_ids(freeze()) == ["1"]
 
 
 def test_markets_that_the_newest_walk_did_not_show_are_out() -> None:
@@ -75,13 +76,13 @@ def test_markets_that_the_newest_walk_did_not_show_are_out() -> None:
     MarketFactory(external_id="1", listed_at=shown)
     MarketFactory(listed_at=shown - timedelta(hours=2), volume=10**9)
     MarketFactory(listed_at=None, volume=10**9)
-    assert listed(frozen()) == ["1"]
+    assert external_ids(freeze()) == ["1"]
 
 
 def test_held_market_outside_the_top_is_priced_and_sellable_but_never_bettable() -> None:
     top, held, closed = MarketFactory(volume=9), MarketFactory(volume=1), MarketFactory(closed=True, closed_at=WEEK)
-    universe = frozen(size=1, held=[top, held, closed])
-    assert listed(universe) == [top.external_id]
+    universe = freeze(size=1, held=[top, held, closed])
+    assert external_ids(universe) == [top.external_id]
     second = {entry.market_id: entry for entry in universe.entries.filter(bettable=False)}
     assert second.keys() == {held.pk, closed.pk}
     assert (second[held.pk].open, second[closed.pk].open) == (True, False)
@@ -89,41 +90,41 @@ def test_held_market_outside_the_top_is_priced_and_sellable_but_never_bettable()
     assert str(held.pk) not in [json.loads(line)[0] for line in universe.market_block.splitlines()]
 
 
-def test_week_and_methodology_have_one_universe_whoever_asks_and_whatever_moved() -> None:
+def test_a_week_and_methodology_have_one_universe() -> None:
     MarketFactory()
-    first = frozen()
+    first = freeze()
     MarketFactory(volume=10**9)
-    again = frozen(at=FROZEN + timedelta(hours=3))
+    again = freeze(at=FROZEN + timedelta(hours=3))
     assert (again.pk, again.sha256, again.frozen_at) == (first.pk, first.sha256, FROZEN)
-    assert frozen(methodology="v2").pk != first.pk
-    assert frozen(week_start=WEEK + timedelta(weeks=1)).pk != first.pk
+    assert freeze(methodology="v2").pk != first.pk
+    assert freeze(week_start=WEEK + timedelta(weeks=1)).pk != first.pk
 
 
-def test_fingerprint_is_stable_and_says_every_price_list_and_market() -> None:
+def test_the_fingerprint_covers_prices_positions_and_markets() -> None:
     market = MarketFactory(external_id="1")
     other = MarketFactory(external_id="2", volume=1)
-    seen = [frozen().sha256, frozen(methodology="same").sha256]
+    seen = [freeze().sha256, freeze(methodology="same").sha256]
     assert seen[0] == seen[1]
-    seen.append(frozen(methodology="second list", size=1, held=[other]).sha256)
+    seen.append(freeze(methodology="second list", size=1, held=[other]).sha256)
     market.outcomes.filter(side="YES").update(quote=Decimal("0.4000000001"), price=Decimal("0.4000000001"))
-    seen.append(frozen(methodology="price").sha256)
+    seen.append(freeze(methodology="price").sha256)
     Market.objects.filter(pk=other.pk).update(status="closed", closed_at=WEEK)
-    seen.append(frozen(methodology="closed").sha256)
+    seen.append(freeze(methodology="closed").sha256)
     assert len(set(seen)) == 4
 
 
 def test_prices_are_shown_unrounded_and_stored_as_shown() -> None:
     MarketFactory(prices={"YES": "0.0000300001", "NO": "0.9999699999"})
-    universe = frozen()
+    universe = freeze()
     assert universe.entries.get().prices == {"YES": "0.0000300001", "NO": "0.9999699999"}
     shown = json.loads(universe.market_block.splitlines()[1], parse_float=Decimal)[3]
     assert shown == {"YES": Decimal("0.0000300001"), "NO": Decimal("0.9999699999")}
 
 
-def test_nothing_to_bet_on_is_no_universe() -> None:
+def test_a_freeze_without_a_qualifying_market_is_refused() -> None:
     MarketFactory(prices={"YES": "1", "NO": "0"})
     with pytest.raises(NoMarkets, match="run sync_markets first"):
-        frozen()
+        freeze()
     assert not Universe.objects.exists()
 
 
@@ -134,7 +135,7 @@ def test_replayed_freeze_takes_the_prices_known_at_its_instant(venue: Venue) -> 
     run("sync_markets", SUNDAY + timedelta(hours=2))
     venue.requests.clear()
     with Clob(venue.server.url_for("/clob")) as clob:
-        universe = frozen(at=SUNDAY + timedelta(hours=1), clob=clob)
+        universe = freeze(at=SUNDAY + timedelta(hours=1), clob=clob)
     assert universe.entries.get().prices == {"YES": "0.4", "NO": "0.6"}
     assert venue.requests == []
 
@@ -150,8 +151,8 @@ def test_frozen_price_is_the_midpoint_and_no_is_its_complement(venue: Venue) -> 
     assert [r for r in venue.requests if r.startswith("POST /clob")] == ["POST /clob/midpoints"]
 
 
-def test_run_includes_what_any_cohort_of_the_methodology_holds(venue: Venue) -> None:
-    """A run for one cohort freezes for all: what the others hold must be sellable too."""
+def test_a_universe_includes_the_holdings_of_every_cohort(venue: Venue) -> None:
+    """A run for one cohort freezes for all, so the markets that other cohorts hold must be sellable too."""
     Methodology.objects.update(universe_size=1)
     venue.market("Big?")
     venue.market("Small?")

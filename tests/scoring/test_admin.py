@@ -1,4 +1,4 @@
-"""Snapshots and boards, for the operator."""
+"""Admin pages of snapshots and leaderboards."""
 
 import pytest
 from django.test import Client
@@ -10,7 +10,7 @@ from tests.factories import WEEK, AgentFactory, SnapshotFactory
 pytestmark = pytest.mark.django_db
 
 
-def test_a_board_shows_its_entries_escaped(admin_client: Client) -> None:
+def test_leaderboard_entries_are_escaped(admin_client: Client) -> None:
     board = Leaderboard.objects.create(
         protocol="trading", computed_at=WEEK, entries=[{"family": "grok-4", "display_name": "<b>Grok</b>"}]
     )
@@ -19,7 +19,7 @@ def test_a_board_shows_its_entries_escaped(admin_client: Client) -> None:
     assert "<b>Grok</b>" not in page
 
 
-def test_snapshots_are_found_by_the_agents_name(admin_client: Client) -> None:
+def test_snapshots_are_found_by_agent_name(admin_client: Client) -> None:
     SnapshotFactory(agent=AgentFactory())
     page = admin_client.get(reverse("admin:scoring_snapshot_changelist"), {"q": "GPT"})
     assert page.context["cl"].result_count == 1

@@ -1,4 +1,4 @@
-"""Agents at their worth, snapshots, Brier scores and the leaderboard as readers get them."""
+"""The agent, snapshot, Brier score and leaderboard endpoints."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 RESOLVED = WEEK + timedelta(days=30)
 
 
-def test_an_agent_is_shown_at_its_worth_with_its_record(client: Client) -> None:
+def test_agent_shows_its_value_and_record(client: Client) -> None:
     agent = AgentFactory()
     won = bet(agent, amount="1250.00", price="0.50")
     held = bet(agent, MarketFactory(), amount="500.00", price="0.50")
@@ -52,14 +52,14 @@ def test_an_agent_is_shown_at_its_worth_with_its_record(client: Client) -> None:
     assert client.get("/api/v1/agents/").json()["results"] == [row]
 
 
-def test_an_agent_without_a_resolved_bet_has_no_score(client: Client) -> None:
+def test_agent_without_a_resolved_bet_has_no_score(client: Client) -> None:
     AgentFactory()
     (row,) = client.get("/api/v1/agents/").json()["results"]
     assert (row["brier"], row["resolved_bets"], row["win_rate"]) == (None, 0, None)
     assert (row["pnl"], row["pnl_percent"]) == ("0.00", "0.0000")
 
 
-def test_agents_can_be_narrowed(client: Client) -> None:
+def test_agents_are_filtered(client: Client) -> None:
     first, second = AgentFactory(), AgentFactory()
 
     def found(**query: object) -> list[int]:
@@ -71,7 +71,7 @@ def test_agents_can_be_narrowed(client: Client) -> None:
     assert found(status="bankrupt") == []
 
 
-def test_snapshots_come_newest_first_and_can_be_narrowed(client: Client) -> None:
+def test_snapshots_are_filtered_and_newest_first(client: Client) -> None:
     agent, other = AgentFactory(), AgentFactory(cohort=CohortFactory())
     SnapshotFactory(agent=agent, brier=0.125)
     SnapshotFactory(agent=agent, positions_value=Decimal("0.01"))
@@ -100,7 +100,7 @@ def test_snapshots_come_newest_first_and_can_be_narrowed(client: Client) -> None
     assert oldest == [second, first]
 
 
-def test_a_brier_score_can_be_recomputed_from_its_row(client: Client) -> None:
+def test_brier_score_can_be_recomputed_from_its_row(client: Client) -> None:
     trade = bet(AgentFactory(), side="NO", amount="1250.00")
     resolve(trade.market, "YES")
     compute_scores(at=RESOLVED)
@@ -111,13 +111,13 @@ def test_a_brier_score_can_be_recomputed_from_its_row(client: Client) -> None:
     assert BrierScore.objects.count() == 1
 
 
-def test_the_board_is_empty_before_anything_was_computed(client: Client) -> None:
+def test_leaderboard_is_empty_before_the_first_computation(client: Client) -> None:
     empty = {"count": 0, "next": None, "previous": None, "results": []}
     assert client.get("/api/v1/leaderboard/").json() == empty
     assert client.get("/api/v1/leaderboard/", {"protocol": "forecast"}).json() == empty
 
 
-def test_the_board_shows_its_entries_as_they_were_computed(client: Client) -> None:
+def test_leaderboard_shows_its_entries_as_computed(client: Client) -> None:
     cohort = CohortFactory()
     winner, loser = AgentFactory(cohort=cohort), AgentFactory(cohort=cohort)
     market = MarketFactory()
@@ -137,13 +137,13 @@ def test_the_board_shows_its_entries_as_they_were_computed(client: Client) -> No
     assert (first["win_rate"], first["resolved_bets"], first["cost_usd"]) == (1.0, 1, "0.002500")
 
 
-def test_the_board_shows_intervals_as_pairs(client: Client) -> None:
+def test_leaderboard_shows_intervals_as_pairs(client: Client) -> None:
     entry = {**_entry("grok-4"), "return_se": 1.5, "return_ci": [-2.0, 4.0], "brier_ci": [0.1, 0.3]}
     Leaderboard.objects.create(protocol="trading", computed_at=WEEK, entries=[entry])
     assert client.get("/api/v1/leaderboard/").json()["results"] == [entry]
 
 
-def test_the_board_is_paged(client: Client) -> None:
+def test_leaderboard_is_paged(client: Client) -> None:
     Leaderboard.objects.create(
         protocol="trading", computed_at=WEEK, entries=[_entry(slug) for slug in ("gpt-5.1", "grok-4", "kimi-k2")]
     )
@@ -158,7 +158,7 @@ def test_the_board_is_paged(client: Client) -> None:
         ("methodology", "v9", "no methodology has the version v9"),
     ],
 )
-def test_a_board_that_can_not_be_is_refused(client: Client, parameter: str, value: str, said: str) -> None:
+def test_unknown_protocol_or_methodology_is_a_400(client: Client, parameter: str, value: str, said: str) -> None:
     response = client.get("/api/v1/leaderboard/", {parameter: value})
     assert (response.status_code, response.json()) == (400, {parameter: [said]})
 

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Family
 from cohorts.models import Methodology
 from markets.models import Market
+from scoring.competition import competition_index
 from scoring.models import BrierScore, Leaderboard
-from scoring.roster import roster
 from scoring.services.boards import refresh_boards, trading_entries
 from scoring.services.scores import compute_scores, score_trades
 from scoring.valuations import records, valuations
@@ -205,7 +205,7 @@ def test_sold_bet_still_counts_in_win_rate_and_brier() -> None:
 
 def test_board_costs_the_same_number_of_queries_whatever_was_played(ada: Agent) -> None:
     def queries() -> int:
-        roster()  # who plays is read once for a change, not for a board
+        competition_index()  # who plays is read once for a change, not for a board
         with CaptureQueriesContext(connection) as captured:
             trading_entries()
         return len(captured)

@@ -1,4 +1,4 @@
-"""Calibration, comparisons and elicitations for readers: what is refused, what there is before anything was played."""
+"""The calibration, comparison and elicitation endpoints."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import pytest
 from django.test import Client
 
 from agents.models import Family
-from scoring.calibration_api import EXAMPLE as CALIBRATION
-from scoring.comparison_api import EXAMPLE as COMPARISON
+from scoring.api.calibration import EXAMPLE as CALIBRATION
+from scoring.api.comparisons import EXAMPLE as COMPARISON
+from tests.arena_site.pages.test_board_pages import GPT, GROK, a_season, agent_of
 from tests.factories import CohortFactory, MarketFactory, QuestionFactory, asked, bet
-from tests.scoring.test_board_pages import GPT, GROK, a_season, agent_of
 
 pytestmark = pytest.mark.django_db
 
@@ -34,58 +34,58 @@ def get(client: Client, path: str, code: int = 200, **query: str) -> Any:
         ("forecasts/", {"elicitation": "99"}, "no elicitation has the id 99"),
     ],
 )
-def test_what_is_unknown_is_refused_by_its_name(client: Client, path: str, query: dict[str, str], said: str) -> None:
+def test_unknown_parameter_is_a_400_that_names_it(client: Client, path: str, query: dict[str, str], said: str) -> None:
     assert get(client, path, 400, **query) == {next(iter(query)): [said]}
 
 
 @pytest.mark.parametrize("pair", [f"{GPT}/{GPT}", f"{GPT}/nobody", f"nobody/{GPT}"])
-def test_nobody_is_compared_with_oneself_or_a_stranger(client: Client, pair: str) -> None:
+def test_comparison_with_itself_or_an_unknown_family_is_not_found(client: Client, pair: str) -> None:
     assert list(get(client, f"comparisons/{pair}/", 404)) == ["detail"]
 
 
-def test_before_anything_was_played_nobody_is_calibrated_or_ahead(client: Client) -> None:
+def test_empty_arena_has_no_calibration_and_no_comparison(client: Client) -> None:
     nothing = {"computed_at": None, "forecasters": []}
     assert get(client, "calibration/") == {
-        "arm": "priced", "methodology": None, "category": None, "words": nothing, "bets": nothing, "stakes": [],
+        "arm": "priced", "methodology": None, "category": None, "forecasts": nothing, "trades": nothing, "stakes": [],
     }  # fmt: skip
-    told = get(client, f"comparisons/{GPT}/{GROK}/")
-    assert told["bets"] == {
+    comparison = get(client, f"comparisons/{GPT}/{GROK}/")
+    assert comparison["trades"] == {
         "first": None, "second": None, "first_ahead": 0, "second_ahead": 0, "test": None, "cohorts": [],
     }  # fmt: skip
-    assert (told["opposed"], told["disagreements"]) == ({"markets": 0, "most": []}, [])
+    assert (comparison["position_disagreements"], comparison["disagreements"]) == ({"markets": 0, "largest": []}, [])
 
 
 def keys(value: Any) -> Any:
-    """The names in an answer, in the first row of each list."""
+    """The field names in a response, of the first row in each list."""
     if isinstance(value, dict):
         return {name: keys(inner) for name, inner in value.items()}
     return [keys(value[0])] if isinstance(value, list) and value and isinstance(value[0], dict) else None
 
 
-def test_the_examples_of_the_documentation_are_like_the_answers(client: Client) -> None:
+def test_documented_examples_have_the_fields_of_responses(client: Client) -> None:
     a_season()
     calibration = get(client, "calibration/")
-    calibration["bets"]["forecasters"] = []
+    calibration["trades"]["forecasters"] = []
     assert keys(calibration) == keys(CALIBRATION)
     comparison = get(client, f"comparisons/{GPT}/{GROK}/")
-    for side in (comparison["bets"], *comparison["words"]):
+    for side in (comparison["trades"], *comparison["forecasts"]):
         assert (side["first"]["family"], side["second"]["family"]) == (GPT, GROK)
         side["first"] = side["second"] = None
     assert keys(comparison) == keys(COMPARISON)
 
 
-def test_the_other_way_round_only_the_signs_change(client: Client) -> None:
+def test_swapping_the_families_changes_only_the_signs(client: Client) -> None:
     a_season()
     one, other = (get(client, f"comparisons/{pair}/") for pair in (f"{GPT}/{GROK}", f"{GROK}/{GPT}"))
-    assert one["bets"]["test"]["difference"] == -other["bets"]["test"]["difference"] != 0
-    assert one["words"][0]["test"]["difference"] == -other["words"][0]["test"]["difference"] != 0
-    assert one["bets"]["first_ahead"] == other["bets"]["second_ahead"]
-    assert [(m["first_return"], m["second_return"]) for m in one["bets"]["cohorts"]] == [
-        (m["second_return"], m["first_return"]) for m in other["bets"]["cohorts"]
+    assert one["trades"]["test"]["difference"] == -other["trades"]["test"]["difference"] != 0
+    assert one["forecasts"][0]["test"]["difference"] == -other["forecasts"][0]["test"]["difference"] != 0
+    assert one["trades"]["first_ahead"] == other["trades"]["second_ahead"]
+    assert [(m["first_return"], m["second_return"]) for m in one["trades"]["cohorts"]] == [
+        (m["second_return"], m["first_return"]) for m in other["trades"]["cohorts"]
     ]
 
 
-def test_an_elicitation_is_told_with_its_cost_and_narrowed_by_what_it_is_of(client: Client) -> None:
+def test_elicitations_show_their_cost_and_are_filtered(client: Client) -> None:
     question = QuestionFactory()
     asked(question, {GPT: (0.7, 0.3), GROK: (0.4, 0.6)}, cost="0.02")
     asked(question, {GPT: (0.6, 0.4)}, arm="blind", cost="0.03")
@@ -98,14 +98,14 @@ def test_an_elicitation_is_told_with_its_cost_and_narrowed_by_what_it_is_of(clie
     one = get(client, f"elicitations/{rows[0]['id']}/")
     assert {name: one[name] for name in rows[0]} == rows[0]
     assert [call["cost_usd"] for call in one["calls"]] == ["0.020000"]
-    (said,) = get(client, "forecasts/", elicitation=str(rows[1]["id"]))["results"]
-    assert (said["family"], said["elicitation"]) == (GROK, rows[1]["id"])
+    (forecast,) = get(client, "forecasts/", elicitation=str(rows[1]["id"]))["results"]
+    assert (forecast["family"], forecast["elicitation"]) == (GROK, rows[1]["id"])
 
 
 # --- pages that lead to a comparison ----------------------------------------------------------------------
 
 
-def test_a_reader_chooses_two_on_the_leaderboard_and_is_led_to_their_comparison(client: Client) -> None:
+def test_form_of_the_leaderboard_leads_to_a_comparison(client: Client) -> None:
     a_season()
     board = client.get("/").content.decode()
     assert '<form class="filters" method="get" action="/compare/">' in board
@@ -114,7 +114,7 @@ def test_a_reader_chooses_two_on_the_leaderboard_and_is_led_to_their_comparison(
     assert (answer.status_code, answer["Location"]) == (302, f"/compare/{GPT}/{GROK}/")
 
 
-def test_whoever_chooses_one_twice_is_told_so_and_a_stranger_is_not_found(client: Client) -> None:
+def test_choosing_one_family_twice_is_refused_and_an_unknown_one_is_not_found(client: Client) -> None:
     answer = client.get("/compare/", {"first": GPT, "second": GPT})
     assert answer.status_code == 200
     assert "choose two" in answer.content.decode()
@@ -122,7 +122,7 @@ def test_whoever_chooses_one_twice_is_told_so_and_a_stranger_is_not_found(client
     assert client.get("/compare/", {"first": GPT, "second": "nobody"}).status_code == 404
 
 
-def test_a_familys_page_leads_to_its_comparison_with_each_other(client: Client) -> None:
+def test_family_page_links_its_comparison_with_every_other_family(client: Client) -> None:
     shown = client.get(f"/models/{GPT}/").content.decode()
     others = Family.objects.exclude(slug=GPT)
     assert others.count() == 6
@@ -130,14 +130,14 @@ def test_a_familys_page_leads_to_its_comparison_with_each_other(client: Client) 
         assert f'href="/compare/{GPT}/{other.slug}/"' in shown
 
 
-def test_who_staked_equal_sums_on_two_sides_is_held_to_the_first(client: Client) -> None:
+def test_equal_stakes_on_both_sides_count_as_the_first_side(client: Client) -> None:
     market, cohort = MarketFactory(), CohortFactory()
     both, other = agent_of(GPT, cohort), agent_of(GROK, cohort)
     bet(both, market, "NO", "300.00")
     bet(both, market, "YES", "300.00")
     bet(other, market, "NO", "200.00")
 
-    (told,) = get(client, f"comparisons/{GPT}/{GROK}/")["opposed"]["most"]
+    (disagreement,) = get(client, f"comparisons/{GPT}/{GROK}/")["position_disagreements"]["largest"]
 
-    assert (told["first_side"], told["first_amount"]) == ("YES", "300.00")
-    assert (told["second_side"], told["second_amount"]) == ("NO", "200.00")
+    assert (disagreement["first_side"], disagreement["first_amount"]) == ("YES", "300.00")
+    assert (disagreement["second_side"], disagreement["second_amount"]) == ("NO", "200.00")

@@ -1,4 +1,4 @@
-"""External agents on the boards: scored like the others, in no rank, in no ensemble, on nobody's account."""
+"""External agents on leaderboards: scored like the others, but without a rank and in no ensemble."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from tests.factories import (
     ended,
     resolve,
 )
-from tests.tampering import lifted
+from tests.guards import guards_removed
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
@@ -35,8 +35,8 @@ def visitor() -> Family:
 
 
 @pytest.fixture
-def played(visitor: Family) -> None:
-    """Two models and the visitor, which made most, in one cohort."""
+def cohort_with_external(visitor: Family) -> None:
+    """A cohort of two models and an external agent, which has the highest return."""
     cohort = CohortFactory()
     first, second = (AgentFactory(cohort=cohort) for _ in range(2))
     guest = AgentFactory(cohort=cohort, family=visitor)
@@ -52,19 +52,19 @@ def ranks(entries: list[dict[str, Any]]) -> list[tuple[str, int | None, int | No
     return [(row["family"], row["rank"], row["rank_high"]) for row in entries]
 
 
-def test_the_best_external_agent_takes_no_rank(played: None) -> None:
+def test_best_external_agent_takes_no_rank(cohort_with_external: None) -> None:
     entries = trading_entries()
     assert [row[1:] for row in ranks(entries)] == [(1, 2), (2, 2), (None, None)]
     guest = entries[-1]
     assert (guest["family"], guest["external"], guest["resolved_bets"], guest["brier"]) == ("visitor", True, 1, 0.0)
     assert guest["return_percent"] > entries[0]["return_percent"]
-    with lifted(Agent):
+    with guards_removed(Agent):
         Agent.objects.filter(family__slug="visitor").update(family=FamilyFactory())
     assert trading_entries()[0]["rank"] == 1
     assert trading_entries()[0]["family"] not in (GPT, "gemini-2.5-flash")
 
 
-def test_pages_and_api_show_it_below_and_marked(played: None, client: Client) -> None:
+def test_pages_and_api_show_external_agents_last_and_marked(cohort_with_external: None, client: Client) -> None:
     refresh_boards(at=END)
     results = client.get("/api/v1/leaderboard/").json()["results"]
     assert [(row["external"], row["rank"]) for row in results] == [(False, 1), (False, 2), (True, None)]
@@ -88,7 +88,7 @@ def forecast_entries(client: Client) -> dict[str, dict[str, Any]]:
     return {row["forecaster"]: row for row in rows}
 
 
-def test_a_perfect_external_forecaster_takes_no_rank_and_is_in_no_ensemble(visitor: Family, client: Client) -> None:
+def test_perfect_external_forecaster_takes_no_rank_and_is_in_no_ensemble(visitor: Family, client: Client) -> None:
     question = QuestionFactory()
     asked(question, stated(GPT, GROK, "visitor"))
     ended(question, "YES")
@@ -105,7 +105,7 @@ def test_a_perfect_external_forecaster_takes_no_rank_and_is_in_no_ensemble(visit
     assert "without a rank" in page
 
 
-def test_what_an_external_agent_says_changes_no_figure_of_the_others(visitor: Family, client: Client) -> None:
+def test_external_forecasts_change_no_figure_of_others(visitor: Family, client: Client) -> None:
     for winner in ("YES", "NO", "YES"):
         question = QuestionFactory()
         asked(question, stated(GPT, GROK))

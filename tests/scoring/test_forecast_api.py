@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Forecast
+from agents.models.task import PromptParts
 from markets.models import Question
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
@@ -99,8 +100,8 @@ def test_one_question_tells_each_days_prices_and_what_everybody_said(client: Cli
     compute_scores(at=END)
     row = get(client, f"questions/{rain.pk}/")
     assert row["rules"] == "By the gauge."
-    assert [day["day"] for day in row["asked"]] == ["2026-03-08T00:00:00Z", "2026-03-09T00:00:00Z"]
-    assert row["asked"][0]["prices"]["YES"] == {"price": "0.4", "ask": "0.42", "no_ask": "0.61", "stale": False}
+    assert [day["day"] for day in row["days_asked"]] == ["2026-03-08T00:00:00Z", "2026-03-09T00:00:00Z"]
+    assert row["days_asked"][0]["prices"]["YES"] == {"price": "0.4", "ask": "0.42", "no_ask": "0.61", "stale": False}
     said = {(f["arm"], f["family"], f["made_at"][:10]): f for f in row["forecasts"]}
     assert len(said) == 4
     first = said["priced", GPT, "2026-03-08"]
@@ -139,9 +140,9 @@ def test_forecasts_are_filtered_and_walked_by_a_cursor(client: Client, rain: Que
 
 
 def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Client, cup: Question) -> None:
-    forecast = Forecast.objects.select_related("elicitation__sheet").get()
+    forecast = Forecast.objects.select_related("elicitation__batch").get()
     row = get(client, f"forecasts/{forecast.pk}/")
-    assert row["user_prompt"] == forecast.elicitation.prompt_text()
+    assert row["user_prompt"] == forecast.elicitation.user_prompt(PromptParts())
     assert row["system_prompt"] == forecast.elicitation.system_prompt
     assert row["stated"] == {"A": "0.4", "B": "0.4", "None of these": "0.2"}
     assert [call["model"] for call in row["calls"]] == ["openai/gpt-5.2"]
@@ -198,7 +199,7 @@ def test_one_board_holds_all_that_stands_beside_the_ranking(client: Client, rain
     board = Leaderboard.objects.get(protocol="forecast", arm="priced", methodology="", category="")
     row = get(client, f"forecast-boards/{board.pk}/")
     assert row["entries"] == get(client, "leaderboard/", protocol="forecast")["results"]
-    assert {"pairs", "curves", "agreement", "words_and_bets"} <= set(row["report"])
+    assert {"pairs", "curves", "agreement", "forecasts_and_trades"} <= set(row["report"])
 
 
 @pytest.mark.parametrize("path", ["questions/", "forecasts/", "forecast-boards/", "leaderboard/?protocol=forecast"])

@@ -14,12 +14,14 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from forecast_rank.metrics import panel
 
 from agents.models import Elicitation, Family, Forecast, Release
 from markets.models import Question
+from scoring.constants import REFERENCES
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services.forecast_boards import forecast_board, refresh_forecast_boards
-from scoring.services.forecast_panels import REFERENCES, Selection, asked_entries, family_slugs, panels
+from scoring.services.forecast_panels import Selection, family_slugs, panels, resolved_entries
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended
 
@@ -42,11 +44,15 @@ def asked_and_ended(
 def board(arm: str = "priced", **selection: Any) -> dict[str, dict[str, Any]]:
     """The entries by forecaster."""
     chosen = Selection(arm, **selection)
-    return {e["forecaster"]: e for e in forecast_board(asked_entries(chosen), family_slugs(chosen)).entries}
+    return {e["forecaster"]: e for e in forecast_board(resolved_entries(chosen), family_slugs(chosen)).entries}
 
 
 def stored(arm: str = "priced", methodology: str = "", category: str = "") -> Leaderboard:
     return Leaderboard.objects.get(protocol="forecast", arm=arm, methodology=methodology, category=category)
+
+
+def test_references_have_the_names_of_the_library() -> None:
+    assert REFERENCES[:3] == panel.REFERENCES
 
 
 def test_figures_by_hand() -> None:
@@ -140,14 +146,14 @@ def test_an_option_that_can_not_be_bet_on_leaves_its_question_without_a_return(a
 
 def test_who_never_answered_has_nulls_and_stands_last() -> None:
     asked_and_ended({GPT: [0.0, 1.0]})
-    entries = forecast_board(asked_entries(Selection("priced")), family_slugs(Selection("priced"))).entries
+    entries = forecast_board(resolved_entries(Selection("priced")), family_slugs(Selection("priced"))).entries
     silent = entries[-1]
     assert (silent["n"], silent["brier"], silent["rank"], silent["rank_low"]) == (0, None, 2, None)
     assert next(e for e in entries if e["forecaster"] == GPT)["rank"] == 1
     assert len(entries) == 7 + len(REFERENCES)
 
 
-def test_the_newer_of_two_releases_that_answered_the_same_sheet_speaks_for_the_family() -> None:
+def test_the_newer_of_two_releases_that_answered_the_same_batch_speaks_for_the_family() -> None:
     question = QuestionFactory()
     entry = asked(question, {GPT: [0.7, 0.3]})
     older = Forecast.objects.get()
@@ -247,7 +253,7 @@ def _flat(value: Any) -> list[float]:
 
 def _write_long_form(path: Path, *, latest: bool) -> None:
     chosen = Selection("priced")
-    entries = asked_entries(chosen)
+    entries = resolved_entries(chosen)
     made = panels(entries, family_slugs(chosen)).families
     asked_of = made.questions
     names = ("forecaster", "question", "option", "probability", "outcome", "odds", "no_odds", "event", "weight")
@@ -308,7 +314,7 @@ def test_unchanged_boards_are_left_alone_and_a_pass_keeps_what_takes_long_to_fit
 def test_a_board_costs_the_same_queries_whatever_was_asked() -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
-            asked_entries(Selection("priced"))
+            resolved_entries(Selection("priced"))
         return len(captured)
 
     a_week(2)
@@ -329,5 +335,5 @@ def test_the_report_holds_pairs_agreement_curves_and_reliability() -> None:
     assert report["curves"]["average_return"]["0"]["forecasters"][GPT][-1] is not None
     assert GPT in report["curves"]["reliability"]["forecasters"]
     assert report["agreement"]["spearman"]["brier"]["log"] is not None
-    assert report["words_and_bets"] == []
+    assert report["forecasts_and_trades"] == []
     assert (report["data"]["questions"], report["data"]["entries"]) == (6, 8)

@@ -9,8 +9,9 @@ from agents.models import Forecast
 from markets.models import Question
 from scoring.models import ForecastScore
 from scoring.services.forecast_scores import score_forecasts
+from tests.commands import run
 from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended, resolve
-from tests.venue import Venue, run
+from tests.venue import Venue
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)

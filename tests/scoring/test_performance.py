@@ -10,12 +10,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
+from arena_site.pages.views.curves import family_curves
 from cohorts.models import Cohort, Methodology
+from scoring.competition import competition_index
 from scoring.models import Leaderboard
-from scoring.performance import BUCKETS, MOST_BUCKETS, RANGES, performance, performances
-from scoring.roster import roster
+from scoring.performance import BUCKETS, MAX_BUCKETS, RANGES, performance, performances
 from scoring.services.scores import compute_scores
-from scoring.views.curves import family_curves
+from tests.commands import run
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -27,7 +28,7 @@ from tests.factories import (
     play_week,
     resolve,
 )
-from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, run
+from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue
 from tests.venue import bet as buys
 
 pytestmark = pytest.mark.django_db
@@ -97,7 +98,7 @@ def test_no_range_has_more_points_than_a_chart_can_show(client: Client, name: st
     worth(agent_of("grok-4"), {0 * DAY: 10000, 250 * DAY: 10500})
     body = curves(client, range=name)
     assert timedelta(seconds=body["bucket_seconds"]) in BUCKETS
-    assert 2 <= len(body["series"][0]["points"]) <= MOST_BUCKETS + 2
+    assert 2 <= len(body["series"][0]["points"]) <= MAX_BUCKETS + 2
 
 
 def test_a_family_is_the_mean_over_its_cohorts_and_whoever_has_finished_stays_in_it(client: Client) -> None:
@@ -136,7 +137,7 @@ def test_curves_can_be_narrowed_to_the_cohorts_of_a_version(client: Client) -> N
 def test_several_spans_are_read_at_once_and_each_is_what_it_is_alone(client: Client) -> None:
     play_week()
     play_week()
-    agents, at = roster().players, WEEK + 30 * DAY
+    agents, at = competition_index().agents, WEEK + 30 * DAY
     alone = {}
     with CaptureQueriesContext(connection) as apart:
         for span in RANGES.values():
@@ -199,8 +200,8 @@ def test_failure_13_the_curve_of_the_page_has_the_values_of_the_api(client: Clie
         ({"cohort": "x"}, "no cohort has the number x"),
         ({"family": "gpt-9"}, "no family has the slug gpt-9"),
         ({"methodology": "v9"}, "no methodology has the version v9"),
-        ({"as_of": "2026-03-08T00:00:00"}, "names no time zone"),
-        ({"as_of": "9000-01-01"}, "9000-01-01T00:00:00Z is yet to come"),
+        ({"as_of": "2026-03-08T00:00:00"}, "has no time zone"),
+        ({"as_of": "9000-01-01"}, "9000-01-01T00:00:00Z is in the future"),
         ({"mood": "bad"}, "unknown parameter; known are as_of, cohort, family, methodology, range"),
     ],
 )
@@ -310,8 +311,8 @@ def test_a_category_and_an_instant_go_together(client: Client) -> None:
     ("query", "said"),
     [
         ({"category": "Poetry"}, "no market has the category Poetry"),
-        ({"as_of": "9000-01-01"}, "9000-01-01T00:00:00Z is yet to come"),
-        ({"as_of": "yesterday"}, "'yesterday' is no ISO-8601 time; write it like 2026-03-08T00:05:00Z"),
+        ({"as_of": "9000-01-01"}, "9000-01-01T00:00:00Z is in the future"),
+        ({"as_of": "yesterday"}, "'yesterday' is not an ISO-8601 time; write it like 2026-03-08T00:05:00Z"),
     ],
 )
 def test_a_past_board_that_can_not_be_is_refused(client: Client, query: dict[str, str], said: str) -> None:

@@ -1,4 +1,4 @@
-"""Every number leads to what it is made of: agents, trades, prices, forecasts, hashes, families, markets."""
+"""Pages link every number to its sources: trades, prices, forecasts, hashes."""
 
 import hashlib
 import html
@@ -13,13 +13,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family, RefusedForecast
+from arena_site.pages.formulas import FROZEN
+from arena_site.pages.views import agents as agent_views
+from arena_site.pages.views import universes
 from cohorts.models import Methodology
 from markets.models import Market, QuestionEntry
-from markets.services.endings import questions_resolve
-from scoring.formulas import FROZEN
+from markets.services.question_resolution import resolve_questions
 from scoring.services.scores import compute_scores
-from scoring.views import agents as agent_views
-from scoring.views import universes
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -38,7 +38,7 @@ from tests.factories import (
     resolve,
     sale,
 )  # fmt: skip
-from tests.tampering import lifted
+from tests.guards import guards_removed
 
 pytestmark = pytest.mark.django_db
 
@@ -93,7 +93,7 @@ def test_an_agent_counts_its_positions_by_state_and_names_the_largest_share(clie
 
 
 def test_positions_beyond_the_first_are_a_link_away(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_views, "SHOWN", 1)
+    monkeypatch.setattr(agent_views, "POSITIONS_SHOWN", 1)
     agent = gpt()
     for name in ("First", "Second", "Third"):
         bet(agent, MarketFactory(question=f"{name}?"), amount="100.00")
@@ -166,7 +166,7 @@ def test_a_decision_shows_the_record_from_which_its_hash_follows(client: Client)
         assert shown_hash in shown
 
 
-def test_what_is_not_completed_says_so_and_has_no_hash(client: Client) -> None:
+def test_failed_and_missed_decisions_have_no_hash(client: Client) -> None:
     failed, missed = DecisionFactory(failed=True), DecisionFactory(missed=True, week=2)
     shown = text(page(client, f"/decisions/{failed.pk}/"))
     assert "may be tried again until the window after the freeze is over" in shown
@@ -229,7 +229,7 @@ def test_a_market_without_prices_or_trades_says_so(client: Client) -> None:
 
 
 @pytest.mark.parametrize(("status", "words"), [("YES", "YES : its shares paid $1.00"), (None, "was refunded")])
-def test_an_ended_market_says_what_it_came_to_and_by_what(client: Client, status: str | None, words: str) -> None:
+def test_final_market_shows_its_result_and_the_source_of_it(client: Client, status: str | None, words: str) -> None:
     market = MarketFactory(oracle_status="resolved")
     bet(gpt(), market, amount="400.00")
     resolve(market, status, at=WEEK + DAY)
@@ -243,13 +243,13 @@ def test_a_market_names_its_questions_and_their_twin(client: Client) -> None:
     market, elsewhere = MarketFactory(), MarketFactory(source="kalshi", question="The same elsewhere")
     question, twin = QuestionFactory(markets=[market]), QuestionFactory(markets=[elsewhere], source="kalshi")
     entry = asked(question, {GPT: [0.7, 0.3]})
-    with lifted(QuestionEntry):
-        QuestionEntry.objects.filter(pk=entry.pk).update(twin=twin)
-    assert "Its twin at Kalshi: The same elsewhere" in text(page(client, f"/markets/{market.pk}/"))
+    with guards_removed(QuestionEntry):
+        QuestionEntry.objects.filter(pk=entry.pk).update(duplicate=twin)
+    assert "The same question at Kalshi: The same elsewhere" in text(page(client, f"/markets/{market.pk}/"))
     assert f'href="/questions/{question.pk}/"' in section(page(client, f"/markets/{elsewhere.pk}/"), "questions")
 
 
-def test_a_venues_address_is_linked_only_if_it_can_be_nothing_else(client: Client, settings: Any) -> None:
+def test_venue_is_linked_only_if_the_slug_is_safe(client: Client, settings: Any) -> None:
     settings.ARENA_DEMO = False
     good, bad = MarketFactory(slug="will-it-rain"), MarketFactory(slug="javascript:alert(1)")
     assert 'href="https://polymarket.com/market/will-it-rain"' in page(client, f"/markets/{good.pk}/")
@@ -278,13 +278,13 @@ def test_markets_are_found_by_words_category_venue_and_play(client: Client, quer
     MarketFactory(question="Colder?", source="kalshi")
     bet(gpt(), rain)
     shown = page(client, f"/markets/?{query}")
-    assert re.findall(r'<th scope="row" class="long"><a [^>]*><bdi>(.*?)</bdi>', shown) == found
+    assert re.findall(r'<th scope="row" class="wrapped"><a [^>]*><bdi>(.*?)</bdi>', shown) == found
     if not found:
         assert "No market is like that." in shown
 
 
 @pytest.mark.parametrize("query", ["sort=luck", "played=never", "source=moon", "category=Nothing"])
-def test_a_filter_that_can_not_be_is_a_404_that_says_which(client: Client, query: str) -> None:
+def test_unknown_filter_value_is_a_404_that_names_it(client: Client, query: str) -> None:
     assert f"{query} is not one of:" in page(client, f"/markets/?{query}", status=404)
 
 
@@ -308,7 +308,7 @@ def test_a_forecast_shows_prompt_answer_refusals_and_its_place_in_the_chain(clie
     assert "None" not in text(re.sub(r"<pre.*?</pre>", "", shown, flags=re.S))
 
 
-def test_a_question_draws_what_was_said_day_by_day_and_shows_refusals(client: Client) -> None:
+def test_question_charts_forecasts_by_day_and_shows_refusals(client: Client) -> None:
     question = QuestionFactory()
     for day in range(3):
         entry = asked(question, {GPT: [0.5 + day / 10, 0.5 - day / 10]}, day=WEEK + day * DAY)
@@ -316,9 +316,9 @@ def test_a_question_draws_what_was_said_day_by_day_and_shows_refusals(client: Cl
     shown = page(client, f"/questions/{question.pk}/")
     drawn = section(shown, "over-days")
     assert row(drawn, "9 Mar") == "9 Mar 2026, 00:00 UTC 40.0 % 60.0 %"
-    assert "no sum of 1" in text(section(shown, "said"))
-    assert "10 Mar 2026" in section(shown, "said")
-    assert "8 Mar 2026 ," not in text(section(shown, "said"))  # only the latest two days stand whole
+    assert "no sum of 1" in text(section(shown, "forecasts"))
+    assert "10 Mar 2026" in section(shown, "forecasts")
+    assert "8 Mar 2026 ," not in text(section(shown, "forecasts"))  # only the latest two days stand whole
 
 
 def test_of_many_options_the_likeliest_is_drawn_until_one_happened(client: Client) -> None:
@@ -327,26 +327,26 @@ def test_of_many_options_the_likeliest_is_drawn_until_one_happened(client: Clien
         asked(question, {GPT: [0.1, 0.6, 0.3]}, day=WEEK + day * DAY)
     assert "Bo , with the market’s prices" in text(section(page(client, f"/questions/{question.pk}/"), "over-days"))
     resolve(question.market, "Cy", at=WEEK + 2 * DAY)
-    questions_resolve(at=WEEK + 2 * DAY)
+    resolve_questions(at=WEEK + 2 * DAY)
     assert "Cy , with the market’s prices" in text(section(page(client, f"/questions/{question.pk}/"), "over-days"))
 
 
-def test_one_day_is_no_line(client: Client) -> None:
+def test_question_of_one_day_has_no_chart(client: Client) -> None:
     question = QuestionFactory()
     asked(question, {GPT: [0.7, 0.3]})
     assert "over-days" not in page(client, f"/questions/{question.pk}/")
 
 
-def test_a_question_shows_the_bets_on_its_market_beside_the_words(client: Client) -> None:
+def test_question_shows_bets_on_its_market(client: Client) -> None:
     market = MarketFactory()
     question = QuestionFactory(markets=[market])
     trade = bet(gpt(), market, amount="1250.00")
-    shown = section(page(client, f"/questions/{question.pk}/"), "bets")
+    shown = section(page(client, f"/questions/{question.pk}/"), "trades")
     assert row(shown, "GPT-5.2") == "GPT-5.2 1 YES 8 Mar 2026 0.400 $1,250.00 50.0 %"
     assert f'href="/decisions/{trade.decision_id}/#trades"' in shown
 
 
-def test_a_forecast_page_costs_the_same_queries_whatever_its_sheet_holds(client: Client) -> None:
+def test_a_forecast_page_costs_the_same_queries_whatever_its_batch_holds(client: Client) -> None:
     forecast = asked(QuestionFactory(), {GPT: [0.7, 0.3]}).forecasts.get()
 
     def queries() -> int:
@@ -392,7 +392,7 @@ def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> Non
         asked(question, {GPT: [0.7, 0.3]})
         forecast = asked(question, {GPT: [0.6, 0.4]}, arm="blind").forecasts.first()
         resolve(question.options.first().outcome.market, "YES" if number else "NO")
-        questions_resolve(at=WEEK + 30 * DAY)
+        resolve_questions(at=WEEK + 30 * DAY)
     compute_scores(at=WEEK + 30 * DAY)
     shown = page(client, f"/models/{GPT}/")
     said = section(shown, "forecasts")
@@ -400,7 +400,7 @@ def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> Non
     assert f"{brier:.3f}" in row(said, "with the market’s prices")
     assert "said 0.70, happened 0.67" in said
     assert said.count("<figcaption>") == 2
-    assert f'href="/forecasts/{forecast.pk}/"' in section(shown, "stated")
+    assert f'href="/forecasts/{forecast.pk}/"' in section(shown, "latest-forecasts")
 
 
 def test_the_list_of_models_says_how_each_stands_in_both_protocols(client: Client) -> None:
@@ -430,7 +430,8 @@ def test_formulas_hold_the_constants_of_their_own_version(client: Client) -> Non
     rules.pk, rules.version, rules.maximum_bet_fraction = None, "v9", Decimal("0.1250")
     rules.save()
     assert "<mn>0.125</mn>" in page(client, "/methodology/v9/")
-    assert "<mn>0.25</mn><mo>×</mo><mtext>cash before the bet</mtext>" in page(client, "/methodology/v1/")
+    fraction = "<mn>0.25</mn><mo>&#x000D7;</mo><mtext>cash&#x000A0;before&#x000A0;the&#x000A0;bet</mtext>"
+    assert fraction in page(client, "/methodology/v1/")
 
 
 def test_the_known_limits_stand_on_the_rules_page(client: Client) -> None:
@@ -456,7 +457,7 @@ def test_the_known_limits_stand_on_the_rules_page(client: Client) -> None:
         ("/about/", "nothing was decided yet"),
     ],
 )
-def test_an_empty_page_says_what_will_stand_there(client: Client, address: str, words: str) -> None:
+def test_empty_page_announces_its_content(client: Client, address: str, words: str) -> None:
     assert words in text(page(client, address))
 
 

@@ -12,9 +12,11 @@ from django_q.models import Task
 from agents.models import ModelCall
 from arena_site import jobs
 from cohorts.models import Cohort
-from markets import batches
+from markets.foundation import bulk
 from markets.models import PriceObservation, Run
 from scoring.models import Snapshot
+from scoring.services import retention
+from tests.commands import run
 from tests.factories import (
     AgentFactory,
     CohortFactory,
@@ -24,7 +26,7 @@ from tests.factories import (
     PriceObservationFactory,
     SnapshotFactory,
 )
-from tests.venue import Venue, run
+from tests.venue import Venue
 
 pytestmark = pytest.mark.django_db
 
@@ -193,7 +195,8 @@ def test_calls_to_models_are_kept_for_ever() -> None:
 
 def test_failure_17_pruning_deletes_in_batches_and_again_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No statement keeps more rows locked than a batch has."""
-    monkeypatch.setattr(batches, "BATCH", 2)
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    monkeypatch.setattr(retention, "INSTANTS", 2)
     deleted = []
 
     def counted(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
@@ -210,4 +213,4 @@ def test_failure_17_pruning_deletes_in_batches_and_again_finds_nothing(monkeypat
         first, second = run("prune", NOW), run("prune", NOW)
     assert first.summary == {"snapshots": 12, "prices": 6, "runs": 0, "tasks": 0}
     assert second.summary == {"snapshots": 0, "prices": 0, "runs": 0, "tasks": 0}
-    assert (sum(deleted), max(deleted)) == (18, 2)
+    assert (sum(deleted), max(deleted)) == (30, 2)  # with each of 12 snapshots goes the total of its instant

@@ -8,19 +8,19 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from markets import clients
 from markets.models import Outcome
+from markets.sources import registry as clients
 from scoring.models import Snapshot
 from scoring.services.snapshots import take_snapshots
-from tests.crowd import Crowd, crowd
+from tests.bulk_factories import Portfolios, create_portfolios
 from tests.factories import chained
 from tests.venue import Venue
 
-MOST_QUERIES = 70
+MOST_QUERIES = 75
 """SQLite takes a few dozen rows to a statement; the same markets cost the same whoever holds them."""
 
 
-def cost(made: Crowd) -> int:
+def cost(made: Portfolios) -> int:
     with clients.clob() as clob, CaptureQueriesContext(connection) as queries:
         report = take_snapshots(at=made.at, clob=clob)
     assert report.snapshots == made.agents
@@ -44,7 +44,7 @@ class _Everything(dict[str, str | None]):
 
 
 def test_140_agents_with_4480_positions_cost_one_call_and_a_bounded_number_of_queries(quoted: Venue) -> None:
-    made = crowd(cohorts=20, positions=32)
+    made = create_portfolios(cohorts=20, positions=32)
     assert (made.agents, made.positions) == (140, 4480)
     assert cost(made) <= MOST_QUERIES
     assert quoted.requests == ["POST /clob/midpoints"]
@@ -55,21 +55,21 @@ def test_140_agents_with_4480_positions_cost_one_call_and_a_bounded_number_of_qu
 def test_queries_do_not_grow_with_positions(quoted: Venue) -> None:
     """Sixteen times the positions on the same markets, within what a few more rows to a statement explain."""
     with transaction.atomic():
-        few = cost(crowd(cohorts=2, positions=10))
+        few = cost(create_portfolios(cohorts=2, positions=10))
         transaction.set_rollback(True)
-    many = cost(crowd(cohorts=10, positions=32))
+    many = cost(create_portfolios(cohorts=10, positions=32))
     assert many - few <= 3
 
 
 @pytest.mark.django_db
 def test_the_crowd_is_a_ledger_that_proves() -> None:
-    crowd(cohorts=1, positions=5)
+    create_portfolios(cohorts=1, positions=5)
     chained()
     call_command("verify_ledger", json=True)
 
 
 def test_a_second_pass_for_the_same_instant_takes_none(quoted: Venue) -> None:
-    made = crowd(cohorts=1, positions=3)
+    made = create_portfolios(cohorts=1, positions=3)
     cost(made)
     with clients.clob() as clob:
         assert take_snapshots(at=made.at + timedelta(minutes=9), clob=clob).snapshots == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agents.models import Agent, Position
 from agents.models.ledger import marked_value
-from scoring.valuations import MOST_SHARES, valuations
+from scoring.valuations import MAX_SHARES, valuations
 from tests.factories import WEEK, AgentFactory, MarketFactory
 
 pytestmark = pytest.mark.django_db
@@ -75,9 +75,9 @@ def test_half_a_cent_is_rounded_to_the_even_one(shares: str, price: str, value: 
 
 
 def test_more_shares_than_the_database_can_multiply_are_worth_no_less() -> None:
-    beyond = str(MOST_SHARES * 1000)
+    beyond = str(MAX_SHARES * 1000)
 
-    assert positions_value(holding((beyond, "0.5"), ("10", "0.25"))) == MOST_SHARES * 500 + Decimal("2.50")
+    assert positions_value(holding((beyond, "0.5"), ("10", "0.25"))) == MAX_SHARES * 500 + Decimal("2.50")
 
 
 def test_an_unpriced_position_counts_at_cost_beside_priced_ones() -> None:

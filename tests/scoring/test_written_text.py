@@ -4,7 +4,7 @@ from django.template import defaultfilters
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scoring.templatetags import arena
+from arena_site.pages import filters as arena
 
 CHARACTERS = "ab \u0301e\u00e9…\U0001f600"
 """Among them one that combines with the one before it, which does not count."""

@@ -1,20 +1,20 @@
-"""What the season's tests share."""
+"""The season that tests of pages read."""
 
 import os
 from collections.abc import Iterator
 
 import pytest
 
-from tests.live import Site
-from tests.told import Arena
+from tests.season.running_site import Site
+from tests.season.season_api import SeasonApi
 
-# The played season lies in an SQLite file whatever the suite runs on: to compare it once is enough.
+# The season is an SQLite file whatever the suite runs on: comparing its figures once is enough.
 collect_ignore_glob = ["test_figures_*.py"] if os.environ.get("ARENA_TESTS_ON") == "postgres" else []
 
 
 @pytest.fixture(scope="session")
-def shown(site: Site) -> Iterator[Arena]:
-    """A played season behind its doors: the pages, and what the API says."""
-    told = Arena(site)
-    yield told
-    told.client.close()
+def season(site: Site) -> Iterator[SeasonApi]:
+    """The full season's pages and API."""
+    api = SeasonApi(site)
+    yield api
+    api.client.close()

@@ -7,6 +7,8 @@ import pytest
 
 from agents.models import Agent, Decision, Instruction, ModelCall, Position, Trade
 from markets.models import Market, Universe
+from scoring.models import Leaderboard
+from tests.commands import run
 from tests.venue import (
     CLAUDE,
     DECISION,
@@ -16,11 +18,10 @@ from tests.venue import (
     HOLD,
     SUNDAY,
     Failure,
+    ModelAnswer,
     Prompt,
-    Said,
     Venue,
     bet,
-    run,
     sell,
 )
 
@@ -53,6 +54,14 @@ def test_all_seven_are_asked_once_and_hold(opened: Venue) -> None:
     again = run("run_decisions", DECISION)
     assert (again["asked"], again["skipped"]) == (0, 7)
     assert len(opened.asked) == 7
+
+
+def test_run_refreshes_the_trading_leaderboard(opened: Venue) -> None:
+    assert not Leaderboard.objects.exists()
+    run("run_decisions", DECISION, family="grok-4")
+    board = Leaderboard.objects.get(methodology="")
+    assert board.computed_at == DECISION
+    assert [entry["cost_usd"] for entry in board.entries if entry["family"] == "grok-4"] == ["0.001000"]
 
 
 def test_bets_execute_in_order_at_frozen_prices_and_lower_the_next_limit(opened: Venue) -> None:
@@ -161,14 +170,14 @@ def test_malformed_three_times_is_a_flagged_hold(opened: Venue) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        Said("", finish_reason="length"),
-        Said(None),
-        Said("I can not", refusal="I can not help with that"),
-        Said("", finish_reason="content_filter"),
+        ModelAnswer("", finish_reason="length"),
+        ModelAnswer(None),
+        ModelAnswer("I can not", refusal="I can not help with that"),
+        ModelAnswer("", finish_reason="content_filter"),
     ],
     ids=["empty", "null", "refusal", "content filter"],
 )
-def test_refusal_or_silence_is_a_flagged_hold(opened: Venue, said: Said) -> None:
+def test_refusal_or_silence_is_a_flagged_hold(opened: Venue, said: ModelAnswer) -> None:
     opened.says(GPT, said)
     ran = run("run_decisions", DECISION)
     assert (ran["fallback_holds"], ran["failed"]) == (1, 0)
@@ -180,15 +189,15 @@ def test_failure_01_gateway_failure_is_retryable_and_never_a_hold(opened: Venue,
     opened.says(GPT, Failure(status))
     ran = run("run_decisions", DECISION)
     assert (ran.code, ran["completed"], ran["failed"]) == (1, 6, 1)
-    assert "GPT-5.2" in ran.complaint
+    assert "GPT-5.2" in ran.stderr
     assert (decision(GPT).status, decision(GPT).action) == ("failed", None)
     later = run("run_decisions", DECISION + timedelta(hours=6))
     assert (later.code, later["asked"], later["completed"], later["skipped"]) == (0, 1, 1, 6)
 
 
 def test_answer_by_another_model_is_a_failure_and_a_dated_id_is_not(opened: Venue) -> None:
-    opened.says(GPT, Said('{"action": "HOLD"}', returned_model="x-ai/grok-4"))
-    opened.says(CLAUDE, Said('{"action": "HOLD"}', returned_model="anthropic/claude-4.5-opus-20251124"))
+    opened.says(GPT, ModelAnswer('{"action": "HOLD"}', returned_model="x-ai/grok-4"))
+    opened.says(CLAUDE, ModelAnswer('{"action": "HOLD"}', returned_model="anthropic/claude-4.5-opus-20251124"))
     run("run_decisions", DECISION)
     assert decision(GPT).status == "failed"
     assert "answered by x-ai/grok-4" in decision(GPT).error
@@ -281,11 +290,13 @@ def test_failure_11_spend_cap_counts_every_call_and_stops_cleanly(opened: Venue,
     ran = run("run_decisions", DECISION)
     assert len(opened.asked) == 4
     assert (ran.code, ran["completed"], ran["failed"]) == (1, 3, 4)
-    assert "spend cap reached" in ran.complaint
+    assert "spend cap reached" in ran.stderr
 
 
 def test_cost_is_tokens_times_the_frozen_price_where_the_gateway_names_none(opened: Venue) -> None:
-    opened.says(GPT, Said('{"action": "HOLD"}', usage={"prompt_tokens": 1_000_000, "completion_tokens": 100_000}))
+    opened.says(
+        GPT, ModelAnswer('{"action": "HOLD"}', usage={"prompt_tokens": 1_000_000, "completion_tokens": 100_000})
+    )
     run("run_decisions", DECISION)
     assert decision(GPT).calls.get().cost_usd == Decimal("1.75") + Decimal("1.4")
 
@@ -301,7 +312,7 @@ def test_cohort_and_family_narrow_a_run_but_share_its_universe(opened: Venue) ->
 def test_unknown_cohort_or_family_is_bad_usage(opened: Venue, option: str, value: object) -> None:
     ran = run("run_decisions", DECISION, **{option: value})
     assert ran.code == 2
-    assert str(value) in ran.complaint
+    assert str(value) in ran.stderr
     assert not opened.asked
 
 
@@ -318,7 +329,7 @@ def test_without_markets_a_run_fails_in_one_line(venue: Venue) -> None:
     run("start_cohort", SUNDAY)
     ran = run("run_decisions", DECISION)
     assert ran.code == 1
-    assert ran.complaint.strip() == "no open market has usable prices: run sync_markets first"
+    assert ran.stderr.strip() == "no open market has usable prices: run sync_markets first"
     assert not Decision.objects.exists()
 
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from arena_site import jobs
-from tests.readme import external_client
+from tests.documentation import example_client
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120
@@ -159,7 +159,7 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     said = (tmp_path / "demo.log").read_text()
     assert played[1] in said
     (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", said)
-    command = [sys.executable, "-c", external_client(), f"http://127.0.0.1:{port}", token]
+    command = [sys.executable, "-c", example_client(), f"http://127.0.0.1:{port}", token]
     submitted = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert re.findall(r"\} (\d+) ", submitted.stdout) == ["201"], submitted.stderr
     assert "Your own agent" in httpx.get(f"http://127.0.0.1:{port}/").text

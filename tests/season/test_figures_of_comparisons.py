@@ -1,6 +1,5 @@
 """Every figure of calibration, of comparisons and of the pages beside them is the API's."""
 
-import html
 import re
 from decimal import Decimal
 from itertools import permutations
@@ -10,30 +9,25 @@ from typing import Any
 import pytest
 
 from markets.models import Outcome
-from scoring.templatetags import arena
-from tests.figures import WORDS, Page, Row, by, text
-from tests.told import (
+from tests.markup import visible_text
+from tests.season import formats
+from tests.season.page_figures import NO_FIGURE, Page, Row, by
+from tests.season.season_api import (
+    COHORT,
     DATA,
     FAMILY,
     MARKET,
-    Arena,
-    closed,
-    curves,
-    diagrams,
-    dots,
-    drawn,
-    instant_of,
-    interval,
-    link,
-    many,
-    moment,
-    plus_minus,
+    SeasonApi,
+    calibration_squares,
+    check_chain_link,
+    check_curves,
+    expected_square,
     ranks,
-    text_of,
     total,
 )
 
-QUESTION = r"/questions/(\d+)/"
+QUESTION = re.compile(r"/questions/(\d+)/")
+IMPORT = re.compile(r"/imports/([^/]+)/")
 PARTS = ("reliability", "resolution", "uncertainty", "within_bin_variance", "within_bin_covariance")
 SIGNS = (1, -1, 1, 1, -1)
 """How the parts make up a score."""
@@ -42,9 +36,9 @@ SIGNS = (1, -1, 1, 1, -1)
 @pytest.mark.parametrize(
     "query", ["", "?arm=blind", "?category=Weather", "?methodology=v2", "?methodology=v3", "?arm=blind&methodology=v2"]
 )
-def test_calibration(shown: Arena, query: str) -> None:
-    page, told = shown.page(f"/calibration/{query}"), shown.one(f"calibration/{query}")
-    sides = [told[side]["forecasters"] for side in ("words", "bets") if told[side]["forecasters"]]
+def test_calibration(season: SeasonApi, query: str) -> None:
+    page, answer = season.page(f"/calibration/{query}"), season.one(f"calibration/{query}")
+    sides = [answer[side]["forecasters"] for side in ("words", "bets") if answer[side]["forecasters"]]
     figures = [label for label in page.tables if label.startswith("Calibration and the parts")]
     bins = [label for label in page.tables if label.startswith("The bins")]
     assert len(sides) == len(figures) == len(bins) >= 1
@@ -54,15 +48,15 @@ def test_calibration(shown: Arena, query: str) -> None:
             of_figures,
             lambda row, named=named: named[(row.cells["Forecaster"].text.removesuffix(" external"),)],
             {
-                "Forecaster": WORDS,
-                "Pairs": lambda r: arena.count(r["pairs"]),
-                "ECE": lambda r: (arena.score(r["ece"]), arena.score(r["ece_noise_floor"])),
-                "Brier": lambda r: arena.score(r["brier"]),
-                "= Reliability": lambda r: arena.fine_score(r["reliability"]),
-                "− Resolution": lambda r: arena.fine_score(r["resolution"]),
-                "+ Uncertainty": lambda r: arena.fine_score(r["uncertainty"]),
-                "+ Variance in bins": lambda r: arena.fine_score(r["within_bin_variance"]),
-                "− Covariance in bins": lambda r: arena.fine_score(r["within_bin_covariance"]),
+                "Forecaster": NO_FIGURE,
+                "Pairs": lambda r: formats.count(r["pairs"]),
+                "ECE": lambda r: (formats.score(r["ece"]), formats.score(r["ece_noise_floor"])),
+                "Brier": lambda r: formats.score(r["brier"]),
+                "= Reliability": lambda r: formats.fine_score(r["reliability"]),
+                "− Resolution": lambda r: formats.fine_score(r["resolution"]),
+                "+ Uncertainty": lambda r: formats.fine_score(r["uncertainty"]),
+                "+ Variance in bins": lambda r: formats.fine_score(r["within_bin_variance"]),
+                "− Covariance in bins": lambda r: formats.fine_score(r["within_bin_covariance"]),
             },
             rows=len(rows),
         )
@@ -72,55 +66,55 @@ def test_calibration(shown: Arena, query: str) -> None:
             lambda row, each_bin=each_bin: next(each_bin),
             {
                 "Forecaster": lambda b: b[0],
-                "Bin": lambda b: interval((b[1]["from"], b[1]["to"])),
-                "Said": lambda b: arena.score(b[1]["forecast"]),
-                "Happened": lambda b: arena.score(b[1]["outcome"]),
-                "95 % interval": lambda b: interval((b[1]["low"], b[1]["high"])),
-                "Pairs": lambda b: arena.count(b[1]["pairs"]),
-                "Share": lambda b: arena.share(b[1]["weight"]),
+                "Bin": lambda b: formats.interval((b[1]["from"], b[1]["to"])),
+                "Said": lambda b: formats.score(b[1]["forecast"]),
+                "Happened": lambda b: formats.score(b[1]["outcome"]),
+                "95 % interval": lambda b: formats.interval((b[1]["low"], b[1]["high"])),
+                "Pairs": lambda b: formats.count(b[1]["pairs"]),
+                "Share": lambda b: formats.share(b[1]["weight"]),
             },
             rows=sum(len(row["bins"]) for row in rows),
         )
-    stakes = by(told["stakes"], "family")
+    stakes = by(answer["stakes"], "family")
     page.table(
         "stakes",
         lambda row: stakes[row.target(FAMILY)],
         {
-            "Model": WORDS,
-            "Bets": lambda s: arena.count(s["bets"]),
-            "Said": lambda s: arena.share(s["stated"]),
-            "Staked": lambda s: arena.share(s["confidence"]),
+            "Model": NO_FIGURE,
+            "Bets": lambda s: formats.count(s["bets"]),
+            "Said": lambda s: formats.share(s["stated"]),
+            "Staked": lambda s: formats.share(s["confidence"]),
             "Over-betting": lambda s: (
-                arena.signed_score(s["over_betting"]),
-                interval(s["over_betting_ci"], arena.signed_score, " to "),
+                formats.signed_score(s["over_betting"]),
+                formats.interval(s["over_betting_ci"], formats.signed_score, " to "),
             ),
-            "Agreement": lambda s: arena.signed_score(s["spearman"]),
-            "Brier said · staked": lambda s: dots(s["stated_brier"], s["bet_brier"]),
+            "Agreement": lambda s: formats.signed_score(s["spearman"]),
+            "Brier said · staked": lambda s: formats.dots(s["stated_brier"], s["bet_brier"]),
         },
         rows=len(stakes),
     )
-    expected = [drawn(row) for rows in sides for row in rows]
-    squares = diagrams(page.markup)
+    expected = [expected_square(row) for rows in sides for row in rows]
+    squares = calibration_squares(page)
     assert squares[: len(expected)] == expected
-    names = {slug: name for name, slug in shown.names.items()}
-    assert [name for name, _ in squares[len(expected) :]] == [names[s["family"]] for s in told["stakes"]]
-    for each in told["stakes"]:
-        correlation = text(arena.signed_score(each["spearman"]))
-        bets = f"{arena.count(len(each['points']))} bets"
+    names = {slug: name for name, slug in season.names.items()}
+    assert [name for name, _ in squares[len(expected) :]] == [names[s["family"]] for s in answer["stakes"]]
+    for each in answer["stakes"]:
+        correlation = formats.signed_score(each["spearman"])
+        bets = f"{formats.count(len(each['points']))} bets"
         said = f"{bets}, rank correlation of what was said and what was staked {correlation}"
-        assert f'aria-label="{names[each["family"]]}: {said}"' in page.markup
+        assert f"{names[each['family']]}: {said}" in page.labels
     for side in ("words", "bets"):
-        at = told[side]["computed_at"]
-        assert at is None or f"Computed {text_of(arena.when(instant_of(at)))}" in text(page.markup)
-    closed(page, 20)
+        at = answer[side]["computed_at"]
+        assert at is None or f"Computed {formats.minute(at)}" in page.text
+    page.assert_compared(at_least=20)
 
 
-def test_calibration_follows_from_the_scores_that_are_published(shown: Arena) -> None:
+def test_calibration_follows_from_the_scores_that_are_published(season: SeasonApi) -> None:
     """Counted anew of the single rows: how many there are, what they come to, and that parts make the whole."""
-    told, scores = shown.one("calibration/"), shown.rows("brier-scores/")
+    answer, scores = season.one("calibration/"), season.rows("brier-scores/")
     ours = [score for score in scores if score["family"] != "guest"]
-    assert {row["forecaster"] for row in told["bets"]["forecasters"]} == {s["family"] for s in scores} | {"market"}
-    for row in told["bets"]["forecasters"]:
+    assert {row["forecaster"] for row in answer["bets"]["forecasters"]} == {s["family"] for s in scores} | {"market"}
+    for row in answer["bets"]["forecasters"]:
         market = row["forecaster"] == "market"
         of_it = ours if market else [score for score in scores if score["family"] == row["family"]]
         said = [score["market_probability" if market else "probability"] for score in of_it]
@@ -131,37 +125,37 @@ def test_calibration_follows_from_the_scores_that_are_published(shown: Arena) ->
             inside = [p for p in said if found["from"] <= p < found["to"]]
             assert (len(inside), fmean(inside)) == (found["pairs"], pytest.approx(found["forecast"], abs=1e-12))
     for side in ("words", "bets"):
-        for row in told[side]["forecasters"]:
+        for row in answer[side]["forecasters"]:
             parts = sum(sign * row[part] for sign, part in zip(SIGNS, PARTS, strict=True))
             assert row["brier"] == pytest.approx(parts, abs=1e-9)
             assert sum(found["weight"] for found in row["bins"]) == pytest.approx(1)
-    entries = by(shown.rows("leaderboard/?protocol=forecast"), "forecaster")
-    for row in told["words"]["forecasters"]:
+    entries = by(season.rows("leaderboard/?protocol=forecast"), "forecaster")
+    for row in answer["words"]["forecasters"]:
         assert row["ece"] == entries[row["forecaster"],]["ece"]
 
 
 BETS = {
-    "Mean return": ("return_percent", arena.signed_percent),
-    "Rank": ("rank", arena.count),
-    "Mean value": ("total_value", arena.money),
-    "Brier, bet-implied": ("brier", arena.score),
-    "Skill over the market": ("bss_market", arena.signed_score),
-    "Win rate": ("win_rate", arena.share),
-    "Resolved bets": ("resolved_bets", arena.count),
-    "Cohorts": ("cohorts", arena.count),
-    "Model cost": ("cost_usd", arena.cost),
+    "Mean return": ("return_percent", formats.signed_percent),
+    "Rank": ("rank", formats.count),
+    "Mean value": ("total_value", formats.money),
+    "Brier, bet-implied": ("brier", formats.score),
+    "Skill over the market": ("bss_market", formats.signed_score),
+    "Win rate": ("win_rate", formats.share),
+    "Resolved bets": ("resolved_bets", formats.count),
+    "Cohorts": ("cohorts", formats.count),
+    "Model cost": ("cost_usd", formats.cost),
 }
 SAID = {
-    "Brier": ("brier", arena.score),
-    "Rank": ("rank", arena.count),
-    "Log score": ("log", arena.signed_score),
-    "Alpha": ("alpha", arena.signed_score),
-    "Top option right": ("accuracy", arena.share),
-    "Calibration error": ("ece", arena.score),
-    "Adjusted Brier": ("adjusted_brier", arena.score),
-    "Ability, item response": ("irt_ability", arena.signed_score),
-    "Questions": ("n", arena.count),
-    "Coverage": ("coverage", arena.share),
+    "Brier": ("brier", formats.score),
+    "Rank": ("rank", formats.count),
+    "Log score": ("log", formats.signed_score),
+    "Alpha": ("alpha", formats.signed_score),
+    "Top option right": ("accuracy", formats.share),
+    "Calibration error": ("ece", formats.score),
+    "Adjusted Brier": ("adjusted_brier", formats.score),
+    "Ability, item response": ("irt_ability", formats.signed_score),
+    "Questions": ("n", formats.count),
+    "Coverage": ("coverage", formats.share),
 }
 INTERVALS = {"return_percent": "return_ci"}
 """Where a figure's interval is not called after it."""
@@ -172,13 +166,13 @@ def versus(page: Page, label: str, of: dict[str, Any], names: tuple[str, str], b
 
     def figure(place: int, key: str, write: Any) -> Any:
         value, bounds = both[place][key], both[place].get(INTERVALS.get(key, f"{key}_ci"))
-        return write(value), interval(bounds, write, " to ")
+        return write(value), formats.interval(bounds, write, " to ")
 
     page.table(
         label,
         lambda row: of[row.cells["Figure"].text],
         {
-            "Figure": WORDS,
+            "Figure": NO_FIGURE,
             names[0]: lambda each: figure(0, *each),
             names[1]: lambda each: figure(1, *each),
         },
@@ -190,174 +184,177 @@ def chance(p: float | None, of: str) -> str:
     if p is None:
         return ""
     return (
-        f"p {arena.probability(p)}, corrected for {of} pairs: {'more than chance' if p < 0.05 else 'it may be chance'}."
+        f"p {formats.p_value(p)}, corrected for {of} pairs: {'more than chance' if p < 0.05 else 'it may be chance'}."
     )
 
 
-def by_bets(told: dict[str, Any], names: tuple[str, str], pairs: int) -> str:
+def by_bets(answer: dict[str, Any], names: tuple[str, str], pairs: int) -> str:
     """What the page says of the test of two returns."""
-    test = told["bets"]["test"]
+    test = answer["bets"]["test"]
     if test is None:
         return "They have played no cohort together yet."
     ahead = names[test["difference"] < 0]
-    error = "" if test["se"] is None else f" ± {arena.number(test['se'])} (SE)"
+    error = "" if test["se"] is None else f" ± {formats.number(test['se'])} (SE)"
     said = f"{ahead} ahead " if test["difference"] else "Even "
-    said += f"{names[0]} less {names[1]}: {arena.signed_number(test['difference'])}{error} percentage points over "
-    said += f"{many(test['cohorts'], 'common cohort')}. "
-    said += chance(test["p_holm"], arena.count(pairs)) or "One cohort says nothing about spread."
+    said += f"{names[0]} less {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
+    said += f"{formats.plural(test['cohorts'], 'common cohort')}. "
+    said += chance(test["p_holm"], formats.count(pairs)) or "One cohort says nothing about spread."
     if test["p_holm"] is not None and test["cohorts_more"]:
-        more = arena.count(test["cohorts_more"])
+        more = formats.count(test["cohorts_more"])
         said += f" About {more} more cohorts would be needed to find a true difference of 5 points."
     return said
 
 
-def by_words(told: dict[str, Any], names: tuple[str, str]) -> str:
-    """What the page says of the test of two Brier scores, shown the prices."""
-    test = told["words"][0]["test"]
+def by_words(answer: dict[str, Any], names: tuple[str, str]) -> str:
+    """What the page says of the test of two Brier scores, season the prices."""
+    test = answer["words"][0]["test"]
     if test is None or not test["n"]:
         return "No question that both answered has resolved yet."
     said = f"{names[test['difference'] > 0]} ahead " if test["difference"] else "Even "
-    error = "" if test["se"] is None else f" ± {arena.score(test['se'])} (SE)"
-    said += f"Difference in Brier score: {arena.signed_score(test['difference'])}{error} on {arena.count(test['n'])} "
-    said += f"common forecasts of {arena.count(test['events'])} events. "
+    error = "" if test["se"] is None else f" ± {formats.score(test['se'])} (SE)"
+    said += (
+        f"Difference in Brier score: {formats.signed_score(test['difference'])}{error} on {formats.count(test['n'])} "
+    )
+    said += f"common forecasts of {formats.count(test['events'])} events. "
     if test["p_holm"] is None:
         return said + "Too few events for a test."
-    said += chance(test["p_holm"], arena.count(test["pairs"]))
+    said += chance(test["p_holm"], formats.count(test["pairs"]))
     if not test["questions_more"]:
         return f"{said} Enough questions to find a true difference of 0.01."
-    more = arena.count(test["questions_more"])
+    more = formats.count(test["questions_more"])
     return f"{said} {more} more resolved questions would be needed to find a true difference of 0.01."
 
 
-def test_every_comparison(shown: Arena) -> None:
+def test_every_comparison(season: SeasonApi) -> None:
     """All pairs, one way round or the other; one of them both ways."""
-    slugs = sorted(shown.names.values())
+    slugs = sorted(season.names.values())
     pairs = [(a, b) for a, b in permutations(slugs, 2) if (slugs.index(a) + slugs.index(b)) % 2 == (a < b)]
     assert len(pairs) == len(slugs) * (len(slugs) - 1) / 2
     for first, second in [*pairs, pairs[0][::-1]]:
-        compared(shown, first, second)
+        compared(season, first, second)
 
 
-def compared(shown: Arena, first: str, second: str) -> None:
-    page, told = shown.page(f"/compare/{first}/{second}/"), shown.one(f"comparisons/{first}/{second}/")
-    display = {slug: name for name, slug in shown.names.items()}
+def compared(season: SeasonApi, first: str, second: str) -> None:
+    page, answer = season.page(f"/compare/{first}/{second}/"), season.one(f"comparisons/{first}/{second}/")
+    display = {slug: name for name, slug in season.names.items()}
     names = (display[first], display[second])
-    assert (told["first"], told["second"]) == (first, second)
-    entries = by(shown.rows("leaderboard/"), "family")
-    both = (told["bets"]["first"], told["bets"]["second"])
+    assert (answer["first"], answer["second"]) == (first, second)
+    entries = by(season.rows("leaderboard/"), "family")
+    both = (answer["bets"]["first"], answer["bets"]["second"])
     assert both == (entries[first,], entries[second,])
     versus(page, "Figures by their bets", BETS, names, both)
-    assert [words["arm"] for words in told["words"]] == ["priced", "blind"]
+    assert [words["arm"] for words in answer["words"]] == ["priced", "blind"]
     labels = iter([label for label in page.tables if label.startswith("Figures by their words")])
-    for words in told["words"]:
-        said = by(shown.rows(f"leaderboard/?protocol=forecast&arm={words['arm']}"), "forecaster")
+    for words in answer["words"]:
+        said = by(season.rows(f"leaderboard/?protocol=forecast&arm={words['arm']}"), "forecaster")
         assert (words["first"], words["second"]) == (said[first,], said[second,])
         versus(page, next(labels), SAID, names, (words["first"], words["second"]))
         test = words["test"]
         if test and test["n"]:
-            line = f"On {arena.count(test['n'])} common forecasts: {arena.signed_score(test['difference'])}"
-            line += "" if test["se"] is None else f" {plus_minus(test['se'])}"
-            line += f", p {arena.probability(test['p_holm'])} corrected, "
-            assert f"{line}{arena.count(test['questions_more'])} more questions needed for 0.01." in text(page.markup)
-    verdicts = text(re.findall(r'<div class="verdicts">.*?</section|<div class="verdicts">.*', page.markup, re.S)[0])
-    pairs = told["bets"]["test"]["pairs"] if told["bets"]["test"] else 0
-    assert text(by_bets(told, names, pairs)) in verdicts
-    assert text(by_words(told, names)) in verdicts
-    cohorts = by(told["bets"]["cohorts"], "cohort")
-    started = by(shown.rows("cohorts/"), "number")
-    own = {slug: by(shown.rows(f"agents/?family={slug}"), "cohort") for slug in (first, second)}
+            line = f"On {formats.count(test['n'])} common forecasts: {formats.signed_score(test['difference'])}"
+            line += "" if test["se"] is None else f" {formats.plus_minus(test['se'])}"
+            line += f", p {formats.p_value(test['p_holm'])} corrected, "
+            assert f"{line}{formats.count(test['questions_more'])} more questions needed for 0.01." in page.text
+    verdicts = visible_text(page.html, ".headlines")
+    pairs = answer["bets"]["test"]["pairs"] if answer["bets"]["test"] else 0
+    assert by_bets(answer, names, pairs) in verdicts
+    assert by_words(answer, names) in verdicts
+    cohorts = by(answer["bets"]["cohorts"], "cohort")
+    started = by(season.rows("cohorts/"), "number")
+    own = {slug: by(season.rows(f"agents/?family={slug}"), "cohort") for slug in (first, second)}
     page.table(
         "cohorts",
-        lambda row: cohorts[row.target(r"/cohorts/(\d+)/")],
+        lambda row: cohorts[row.target(COHORT)],
         {
-            "Cohort": WORDS,
-            "Started": lambda m: text_of(arena.day(instant_of(started[str(m["cohort"]),]["week_start"]))),
-            names[0]: lambda m: arena.signed_percent(own[first][str(m["cohort"]),]["pnl_percent"]),
-            names[1]: lambda m: arena.signed_percent(m["second_return"]),
-            "Difference": lambda m: arena.signed_number(m["first_return"] - m["second_return"]),
+            "Cohort": NO_FIGURE,
+            "Started": lambda m: formats.day(started[str(m["cohort"]),]["week_start"]),
+            names[0]: lambda m: formats.signed_percent(own[first][str(m["cohort"]),]["pnl_percent"]),
+            names[1]: lambda m: formats.signed_percent(m["second_return"]),
+            "Difference": lambda m: formats.signed_number(m["first_return"] - m["second_return"]),
         },
         rows=len(cohorts),
     )
-    for m in told["bets"]["cohorts"]:
+    for m in answer["bets"]["cohorts"]:
         returns = [float(own[slug][str(m["cohort"]),]["pnl_percent"]) for slug in (first, second)]
         assert [m["first_return"], m["second_return"]] == pytest.approx(returns)
-    ahead = [m["first_return"] > m["second_return"] for m in told["bets"]["cohorts"]]
-    assert told["bets"]["first_ahead"] == sum(ahead)
+    ahead = [m["first_return"] > m["second_return"] for m in answer["bets"]["cohorts"]]
+    assert answer["bets"]["first_ahead"] == sum(ahead)
     if cohorts:
-        line = (
-            f"{names[0]} was ahead in {told['bets']['first_ahead']}, {names[1]} in {told['bets']['second_ahead']} of "
-        )
-        assert f"{line}{len(cohorts)}." in text(page.markup)
-    markets = by(shown.rows("markets/"), "id")
-    against = by(told["opposed"]["most"], "market")
+        bets = answer["bets"]
+        line = f"{names[0]} was ahead in {bets['first_ahead']}, {names[1]} in {bets['second_ahead']} of {len(cohorts)}."
+        assert line in page.text
+    markets = by(season.rows("markets/"), "id")
+    against = by(answer["position_disagreements"]["most"], "market")
     page.table(
-        "opposed",
+        "position-disagreements",
         lambda row: against[row.target(MARKET)],
         {
-            "Market": WORDS,
-            names[0]: lambda a: (a["first_side"], arena.money(a["first_amount"])),
-            names[1]: lambda a: (a["second_side"], arena.money(a["second_amount"])),
+            "Market": NO_FIGURE,
+            names[0]: lambda a: (a["first_side"], formats.money(a["first_amount"])),
+            names[1]: lambda a: (a["second_side"], formats.money(a["second_amount"])),
             "Came to": lambda a: a["winner"] or markets[str(a["market"]),]["status"],
         },
         rows=len(against),
     )
     for a in against.values():
         for place, slug in (("first", first), ("second", second)):
-            bought = shown.rows(f"trades/?market={a['market']}&family={slug}&kind=BUY")
+            bought = season.rows(f"trades/?market={a['market']}&family={slug}&kind=BUY")
             by_side = [t for t in bought if t["side"] == a[f"{place}_side"]]
-            assert arena.money(total(by_side, "amount")) == arena.money(a[f"{place}_amount"])
+            assert formats.money(total(by_side, "amount")) == formats.money(a[f"{place}_amount"])
     page.table(
         "disagreements",
-        lambda row: by(told["disagreements"], "question")[row.target(QUESTION)],
+        lambda row: by(answer["disagreements"], "question")[row.target(QUESTION)],
         {
-            "Question": WORDS,
-            "Asked": lambda d: text_of(arena.day(instant_of(d["day"]))),
+            "Question": NO_FIGURE,
+            "Asked": lambda d: formats.day(d["day"]),
             "Option": lambda d: d["option"],
-            names[0]: lambda d: arena.share(d["first"]),
-            names[1]: lambda d: arena.share(d["second"]),
-            "Market": lambda d: arena.share(d["price"]),
+            names[0]: lambda d: formats.share(d["first"]),
+            names[1]: lambda d: formats.share(d["second"]),
+            "Market": lambda d: formats.share(d["price"]),
             "Happened": lambda d: {None: "open", True: "yes", False: "no"}[d["happened"]],
         },
-        rows=len(told["disagreements"]),
+        rows=len(answer["disagreements"]),
     )
-    one, other = (shown.one(f"performance/?range=ALL&family={slug}") for slug in (first, second))
+    one, other = (season.one(f"performance/?range=ALL&family={slug}") for slug in (first, second))
     whole = {name: [*one[name], *other[name]] for name in ("series", "release_changes")}
-    curves(page, shown, f"{DATA}Mean total value of both over time", whole)
-    calibrated = by(shown.one("calibration/")["words"]["forecasters"], "forecaster")
-    assert diagrams(page.markup) == [drawn(calibrated[slug,]) for slug in (first, second) if (slug,) in calibrated]
-    closed(page, 40)
+    check_curves(page, season, f"{DATA}Mean total value of both over time", whole)
+    calibrated = by(season.one("calibration/")["words"]["forecasters"], "forecaster")
+    assert calibration_squares(page) == [
+        expected_square(calibrated[slug,]) for slug in (first, second) if (slug,) in calibrated
+    ]
+    page.assert_compared(at_least=40)
 
 
-def test_all_pairs(shown: Arena) -> None:
-    page = shown.page("/compare/")
-    ours = {name: slug for name, slug in shown.names.items() if slug != "guest"}
+def test_all_pairs(season: SeasonApi) -> None:
+    page = season.page("/compare/")
+    ours = {name: slug for name, slug in season.names.items() if slug != "guest"}
 
     def cell(row: Row, other: str) -> Any:
         one = ours[row.cells["Model"].text]
         if one == ours[other]:
             return "·"
-        test = shown.one(f"comparisons/{one}/{ours[other]}/")["words"][0]["test"]
-        return arena.signed_score(test["difference"]), f"p {arena.probability(test['p_holm'])}"
+        test = season.one(f"comparisons/{one}/{ours[other]}/")["words"][0]["test"]
+        return formats.signed_score(test["difference"]), f"p {formats.p_value(test['p_holm'])}"
 
     columns: dict[str, Any] = {name: lambda row, name=name: cell(row, name) for name in ours}
-    page.table("All pairs", lambda row: row, {"Model": WORDS, **columns}, rows=len(ours))
-    closed(page, 49)
+    page.table("All pairs", lambda row: row, {"Model": NO_FIGURE, **columns}, rows=len(ours))
+    page.assert_compared(at_least=49)
 
 
-def test_every_universe(shown: Arena) -> None:
-    markets, labels = by(shown.rows("markets/"), "id"), dict(Outcome.PriceSource.choices)
-    for listed in shown.rows("universes/"):
-        told = shown.one(f"universes/{listed['id']}/")
-        assert {key: told[key] for key in listed} == listed
-        page = shown.page(f"/universes/{told['id']}/")
-        entries = by(told["entries"], "market")
+def test_every_universe(season: SeasonApi) -> None:
+    markets, labels = by(season.rows("markets/"), "id"), dict(Outcome.PriceSource.choices)
+    for listed in season.rows("universes/"):
+        answer = season.one(f"universes/{listed['id']}/")
+        assert {key: answer[key] for key in listed} == listed
+        page = season.page(f"/universes/{answer['id']}/")
+        entries = by(answer["entries"], "market")
 
         def prices(entry: Any) -> tuple[str, str]:
             sides = sorted(entry["prices"], key=lambda side: (side == "NO", side))
             sources = [entry["sources"].get(side) or {} for side in sides]
             stale = ["" if not source.get("stale") else ", stale" for source in sources]
             return (
-                " ".join(f"{side} {arena.price(entry['prices'][side])}" for side in sides),
+                " ".join(f"{side} {formats.price(entry['prices'][side])}" for side in sides),
                 " ".join(f"{labels[source['source']]}{s}" for source, s in zip(sources, stale, strict=True)),
             )
 
@@ -367,7 +364,7 @@ def test_every_universe(shown: Arena) -> None:
             {
                 "No.": lambda e: str(e["position"]),
                 "Market": lambda e: (
-                    html.escape(markets[str(e["market"]),]["question"]),
+                    markets[str(e["market"]),]["question"],
                     f"{markets[str(e['market']),]['category'] or '–'} · {e['source']} {e['external_id']}",
                 ),
                 "Prices and their sources": prices,
@@ -375,60 +372,60 @@ def test_every_universe(shown: Arena) -> None:
             },
             rows=len(entries),
         )
-        page.fact("Markets", arena.count(len(entries)))
-        page.fact("Frozen", text_of(arena.when(instant_of(told["frozen_at"]))))
-        page.fact("Rules", told["methodology"])
-        assert told["size"] == sum(entry["bettable"] for entry in told["entries"])
-        assert told["sha256"] in page.markup
-        closed(page, 30)
+        page.fact("Markets", formats.count(len(entries)))
+        page.fact("Frozen", formats.minute(answer["frozen_at"]))
+        page.fact("Rules", answer["methodology"])
+        assert answer["size"] == sum(entry["bettable"] for entry in answer["entries"])
+        assert answer["sha256"] in page.text
+        page.assert_compared(at_least=30)
 
 
-def test_every_sheet_of_forecasts(shown: Arena) -> None:
-    """A forecast of every sheet that anybody answered, of each sheet another question."""
-    sheets: dict[int, list[Any]] = {}
-    for forecast in shown.rows("forecasts/"):
-        sheets.setdefault(forecast["elicitation"], []).append(forecast)
-    assert len(sheets) > 50
-    for place, (sheet, beside) in enumerate(sorted(sheets.items())):
+def test_every_batch_of_forecasts(season: SeasonApi) -> None:
+    """A forecast of every batch that anybody answered, of each batch another question."""
+    batches: dict[int, list[Any]] = {}
+    for forecast in season.rows("forecasts/"):
+        batches.setdefault(forecast["elicitation"], []).append(forecast)
+    assert len(batches) > 50
+    for place, (batch, beside) in enumerate(sorted(batches.items())):
         listed = beside[place % len(beside)]
-        assert shown.rows(f"forecasts/?elicitation={sheet}") == beside
-        told = shown.one(f"forecasts/{listed['id']}/")
-        assert {key: told[key] for key in listed} == listed
-        elicitation = shown.one(f"elicitations/{sheet}/")
-        question = shown.one(f"questions/{told['question']}/")
-        (asked,) = [each for each in question["asked"] if each["day"][:10] == told["made_at"][:10]]
-        page = shown.page(f"/forecasts/{told['id']}/")
-        page.fact("Made", text_of(arena.when(instant_of(told["made_at"]))))
-        market = "" if told["market_brier"] is None else f"market {arena.score(told['market_brier'])}"
-        page.fact("Brier, mean form", (arena.score(told["brier"]), market))
-        page.fact("Log score", arena.signed_score(told["log"]))
-        page.fact("Spherical", arena.score(told["spherical"]))
-        page.fact("Rules", told["methodology"])
-        page.fact("Release", told["calls"][0]["model"])
+        assert season.rows(f"forecasts/?elicitation={batch}") == beside
+        answer = season.one(f"forecasts/{listed['id']}/")
+        assert {key: answer[key] for key in listed} == listed
+        elicitation = season.one(f"elicitations/{batch}/")
+        question = season.one(f"questions/{answer['question']}/")
+        (asked,) = [each for each in question["days_asked"] if each["day"][:10] == answer["made_at"][:10]]
+        page = season.page(f"/forecasts/{answer['id']}/")
+        page.fact("Made", formats.minute(answer["made_at"]))
+        market = "" if answer["market_brier"] is None else f"market {formats.score(answer['market_brier'])}"
+        page.fact("Brier, mean form", (formats.score(answer["brier"]), market))
+        page.fact("Log score", formats.signed_score(answer["log"]))
+        page.fact("Spherical", formats.score(answer["spherical"]))
+        page.fact("Rules", answer["methodology"])
+        page.fact("Release", answer["calls"][0]["model"])
         options = by(question["options"], "name")
         page.table(
             "stated",
             lambda row, options=options: options[(row.cells["Option"].text.removesuffix(" happened"),)],
             {
-                "Option": WORDS,
-                "Market then": lambda o, asked=asked: arena.price(asked["prices"][o["name"]]["price"]),
-                "Ask": lambda o, asked=asked: arena.price(asked["prices"][o["name"]]["ask"]),
-                "As written": lambda o, told=told: told["stated"][o["name"]],
-                "Probability": lambda o, told=told: arena.share(told["probabilities"][o["name"]]),
+                "Option": NO_FIGURE,
+                "Market then": lambda o, asked=asked: formats.price(asked["prices"][o["name"]]["price"]),
+                "Ask": lambda o, asked=asked: formats.price(asked["prices"][o["name"]]["ask"]),
+                "As written": lambda o, answer=answer: answer["stated"][o["name"]],
+                "Probability": lambda o, answer=answer: formats.share(answer["probabilities"][o["name"]]),
             },
             rows=len(options),
         )
-        calls_of(page, told["calls"])
-        assert told["calls"] == elicitation["calls"]
-        cost, took = total(told["calls"], "cost_usd"), sum(call["latency_ms"] or 0 for call in told["calls"])
+        calls_of(page, answer["calls"])
+        assert answer["calls"] == elicitation["calls"]
+        cost, took = total(answer["calls"], "cost_usd"), sum(call["latency_ms"] or 0 for call in answer["calls"])
         assert Decimal(elicitation["cost_usd"]) == cost
-        others = many(len(beside) - 1, "other forecast")
-        assert elicitation["tokens_input"] == total(told["calls"], "tokens_input")
-        tokens = [arena.count(stated(told["calls"], name)) for name in ("tokens_input", "tokens_output")]
-        line = f"{others} came with this one. Together they cost {arena.cost(cost)}, for {tokens[0]} tokens in and "
-        assert text(f"{line}{tokens[1]} out, in {arena.seconds(took)}.") in text(page.markup)
-        link(page, shown, "elicitation", sheet)
-        closed(page, 14)
+        others = formats.plural(len(beside) - 1, "other forecast")
+        assert elicitation["tokens_input"] == total(answer["calls"], "tokens_input")
+        tokens = [formats.count(stated(answer["calls"], name)) for name in ("tokens_input", "tokens_output")]
+        line = f"{others} came with this one. Together they cost {formats.cost(cost)}, for {tokens[0]} tokens in and "
+        assert f"{line}{tokens[1]} out, in {formats.seconds(took)}." in page.text
+        check_chain_link(page, season, "elicitation", batch)
+        page.assert_compared(at_least=14)
 
 
 def stated(calls: list[Any], key: str) -> Any:
@@ -442,74 +439,74 @@ def calls_of(page: Page, calls: list[Any]) -> None:
         "calls",
         lambda row: numbered[(row.cells["#"].text,)],
         {
-            "#": WORDS,
-            "Result": WORDS,
+            "#": NO_FIGURE,
+            "Result": NO_FIGURE,
             "Asked": lambda c: c["model"],
-            "Answered by": lambda c: (arena.text(c["returned_model"]), c["provider"] or ""),
-            "Tokens in / out": lambda c: " / ".join(map(arena.count, (c["tokens_input"], c["tokens_output"]))),
+            "Answered by": lambda c: (formats.text(c["returned_model"]), c["provider"] or ""),
+            "Tokens in / out": lambda c: " / ".join(map(formats.count, (c["tokens_input"], c["tokens_output"]))),
             "Cost": lambda c: (
-                arena.cost(c["cost_usd"]),
+                formats.cost(c["cost_usd"]),
                 "by tokens × price" if not c["cost_stated"] and c["tokens_input"] is not None else "",
             ),
-            "Took": lambda c: arena.seconds(c["latency_ms"]),
-            "Sent": lambda c: text_of(arena.when(moment(c["sent_at"]))),
-            "Error": WORDS,
+            "Took": lambda c: formats.seconds(c["latency_ms"]),
+            "Sent": lambda c: formats.minute(c["sent_at"]),
+            "Error": NO_FIGURE,
         },
         rows=len(calls),
     )
 
 
-def test_the_families(shown: Arena) -> None:
-    page = shown.page("/models/")
-    families = by(shown.rows("families/"), "slug")
-    trading = by(shown.rows("leaderboard/"), "family")
-    forecast = by(shown.rows("leaderboard/?protocol=forecast"), "forecaster")
+def test_the_families(season: SeasonApi) -> None:
+    page = season.page("/models/")
+    families = by(season.rows("families/"), "slug")
+    trading = by(season.rows("leaderboard/"), "family")
+    forecast = by(season.rows("leaderboard/?protocol=forecast"), "forecaster")
     page.table(
         "Models",
         lambda row: row.target(FAMILY),
         {
-            "Family": WORDS,
+            "Family": NO_FIGURE,
             "Release now": lambda f: families[f]["release"],
-            "Cohorts": lambda f: arena.count(len(shown.rows(f"agents/?family={f[0]}"))),
-            "Rank by return": lambda f: arena.count(trading[f]["rank"]),
-            "Mean return": lambda f: arena.signed_percent(trading[f]["return_percent"]),
-            "Brier of bets": lambda f: arena.score(trading[f]["brier"]),
-            "Rank by forecasts": lambda f: arena.count(forecast[f]["rank"]),
-            "Brier of forecasts": lambda f: arena.score(forecast[f]["brier"]),
-            "Questions": lambda f: arena.count(forecast[f]["n"]),
+            "Cohorts": lambda f: formats.count(len(season.rows(f"agents/?family={f[0]}"))),
+            "Rank by return": lambda f: formats.count(trading[f]["rank"]),
+            "Mean return": lambda f: formats.signed_percent(trading[f]["return_percent"]),
+            "Brier of bets": lambda f: formats.score(trading[f]["brier"]),
+            "Rank by forecasts": lambda f: formats.count(forecast[f]["rank"]),
+            "Brier of forecasts": lambda f: formats.score(forecast[f]["brier"]),
+            "Questions": lambda f: formats.count(forecast[f]["n"]),
         },
         rows=len(families),
     )
-    closed(page, 60)
+    page.assert_compared(at_least=60)
 
 
-def test_the_imports(shown: Arena) -> None:
-    collections = by(shown.rows("imports/"), "slug")
-    page = shown.page("/imports/")
+def test_the_imports(season: SeasonApi) -> None:
+    collections = by(season.rows("imports/"), "slug")
+    page = season.page("/imports/")
     page.table(
         "Collections",
-        lambda row: collections[row.target(r"/imports/([^/]+)/")],
+        lambda row: collections[row.target(IMPORT)],
         {
             "Collection": lambda c: c["name"],
-            "Forecasters": lambda c: arena.count(c["forecasters"]),
-            "Questions": lambda c: arena.count(c["questions"]),
-            "Open": lambda c: arena.count(c["open_questions"]),
-            "Probabilities": lambda c: arena.count(c["probabilities"]),
-            "Changed": lambda c: text_of(arena.when(instant_of(c["changed_at"]))),
+            "Forecasters": lambda c: formats.count(c["forecasters"]),
+            "Questions": lambda c: formats.count(c["questions"]),
+            "Open": lambda c: formats.count(c["open_questions"]),
+            "Probabilities": lambda c: formats.count(c["probabilities"]),
+            "Changed": lambda c: formats.minute(c["changed_at"]),
         },
         rows=len(collections),
     )
-    closed(page, 6)
+    page.assert_compared(at_least=6)
 
 
-def test_an_import(shown: Arena) -> None:
-    page, told = shown.page("/imports/others/"), shown.one("imports/others/")
-    board = told["board"]
-    page.fact("Forecasters", arena.count(told["forecasters"]))
-    page.fact("Questions", arena.count(told["questions"]))
-    page.fact("Scored", arena.count(board["data"]["questions"]))
-    page.fact("Open", arena.count(told["open_questions"]))
-    page.fact("Board computed", text_of(arena.when(instant_of(told["computed_at"]))))
+def test_an_import(season: SeasonApi) -> None:
+    page, answer = season.page("/imports/others/"), season.one("imports/others/")
+    board = answer["board"]
+    page.fact("Forecasters", formats.count(answer["forecasters"]))
+    page.fact("Questions", formats.count(answer["questions"]))
+    page.fact("Scored", formats.count(board["data"]["questions"]))
+    page.fact("Open", formats.count(answer["open_questions"]))
+    page.fact("Board computed", formats.minute(answer["computed_at"]))
     order = board["rankings"]["brier"]
     rows = {**board["forecasters"], **board["references"]}
 
@@ -521,40 +518,40 @@ def test_an_import(shown: Arena) -> None:
 
     def net(name: str) -> str:
         gross = (rows[name]["average_return"] or {}).get("0")
-        return arena.signed_percent(None if gross is None else 100 * (gross - 1))
+        return formats.signed_percent(None if gross is None else 100 * (gross - 1))
 
     page.table(
         "ranking",
         lambda row: row.cells["Forecaster"].text,
         {
             "Rank": rank,
-            "Forecaster": WORDS,
-            "Brier": lambda n: (arena.score(rows[n]["brier"]), interval(rows[n]["brier_ci"])),
-            "Adjusted": lambda n: arena.score(rows[n]["adjusted_brier"]),
-            "Log": lambda n: arena.signed_score(rows[n]["log"]),
-            "Accuracy": lambda n: arena.share(rows[n]["accuracy"]),
+            "Forecaster": NO_FIGURE,
+            "Brier": lambda n: (formats.score(rows[n]["brier"]), formats.interval(rows[n]["brier_ci"])),
+            "Adjusted": lambda n: formats.score(rows[n]["adjusted_brier"]),
+            "Log": lambda n: formats.signed_score(rows[n]["log"]),
+            "Accuracy": lambda n: formats.share(rows[n]["accuracy"]),
             "Return": net,
-            "Alpha": lambda n: arena.signed_score(rows[n]["alpha"]),
-            "ECE": lambda n: arena.score(rows[n]["ece"]),
-            "Answered": lambda n: (arena.count(rows[n]["n"]), arena.share(rows[n]["coverage"])),
+            "Alpha": lambda n: formats.signed_score(rows[n]["alpha"]),
+            "ECE": lambda n: formats.score(rows[n]["ece"]),
+            "Answered": lambda n: (formats.count(rows[n]["n"]), formats.share(rows[n]["coverage"])),
         },
         rows=len(rows),
     )
     categories: dict[str, Any] = {
-        name: lambda n, name=name: arena.score(rows[n]["brier_by_category"].get(name)) for name in ("rain", "wind")
+        name: lambda n, name=name: formats.score(rows[n]["brier_by_category"].get(name)) for name in ("rain", "wind")
     }
-    page.table("categories", lambda row: row.cells["Forecaster"].text, {"Forecaster": WORDS, **categories})
-    (made,) = told["imports"]
+    page.table("categories", lambda row: row.cells["Forecaster"].text, {"Forecaster": NO_FIGURE, **categories})
+    (made,) = answer["imports"]
     page.table(
         "provenance",
         lambda row: made,
         {
             "Files": lambda m: (m["files"][0]["name"], f"SHA-256 {m['files'][0]['sha256']}"),
             "Format": lambda m: m["format"],
-            "Imported": lambda m: text_of(arena.when(instant_of(m["imported_at"]))),
-            "Rows": lambda m: arena.count(m["rows"]),
-            "Rejected": lambda m: arena.count(m["rejected"]),
-            "Probabilities": lambda m: arena.count(m["forecasts"]),
+            "Imported": lambda m: formats.minute(m["imported_at"]),
+            "Rows": lambda m: formats.count(m["rows"]),
+            "Rejected": lambda m: formats.count(m["rejected"]),
+            "Probabilities": lambda m: formats.count(m["forecasts"]),
         },
         rows=1,
     )
@@ -562,27 +559,27 @@ def test_an_import(shown: Arena) -> None:
     page.table(
         "Rejected rows of others.csv",
         lambda row: next(rejected),
-        {"Row": lambda r: str(r["row"]), "Why": lambda r: r["why"]},
+        {"Row": lambda r: str(r["row"]), "Why": lambda r: r["reason"]},
         rows=made["rejected"],
     )
-    closed(page, 40)
+    page.assert_compared(at_least=40)
 
 
-def test_a_familys_cost(shown: Arena) -> None:
-    for slug in shown.names.values():
-        page = shown.page(f"/models/{slug}/")
-        tasks = {"Trading": shown.rows(f"decisions/?family={slug}")}
-        tasks["Forecast"] = shown.rows(f"elicitations/?family={slug}")
+def test_a_familys_cost(season: SeasonApi) -> None:
+    for slug in season.names.values():
+        page = season.page(f"/models/{slug}/")
+        tasks = {"Trading": season.rows(f"decisions/?family={slug}")}
+        tasks["Forecast"] = season.rows(f"elicitations/?family={slug}")
         paths = {"Trading": "decisions", "Forecast": "elicitations"}
         calls = {
-            name: [call for row in rows for call in shown.one(f"{paths[name]}/{row['id']}/")["calls"]]
+            name: [call for row in rows for call in season.one(f"{paths[name]}/{row['id']}/")["calls"]]
             for name, rows in tasks.items()
         }
 
         def cost(name: str, calls: Any = calls) -> Any:
             stated = sum(call["cost_stated"] for call in calls[name])
-            small = "" if stated == len(calls[name]) else f"{arena.count(stated)} named by the gateway"
-            return arena.cost(total(calls[name], "cost_usd")), small
+            small = "" if stated == len(calls[name]) else f"{formats.count(stated)} named by the gateway"
+            return formats.cost(total(calls[name], "cost_usd")), small
 
         def answered(name: str, tasks: Any = tasks) -> int:
             return sum(row["status"] == "completed" for row in tasks[name])
@@ -591,13 +588,13 @@ def test_a_familys_cost(shown: Arena) -> None:
             "cost",
             lambda row: row.cells["Protocol"].text,
             {
-                "Protocol": WORDS,
-                "Answered": lambda n, answered=answered: arena.count(answered(n)),
-                "Requests": lambda n, calls=calls: arena.count(len(calls[n])),
-                "Tokens in": lambda n, calls=calls: arena.count(total(calls[n], "tokens_input")),
-                "Tokens out": lambda n, calls=calls: arena.count(total(calls[n], "tokens_output")),
+                "Protocol": NO_FIGURE,
+                "Answered": lambda n, answered=answered: formats.count(answered(n)),
+                "Requests": lambda n, calls=calls: formats.count(len(calls[n])),
+                "Tokens in": lambda n, calls=calls: formats.count(total(calls[n], "tokens_input")),
+                "Tokens out": lambda n, calls=calls: formats.count(total(calls[n], "tokens_output")),
                 "Cost": cost,
-                "Each": lambda n, calls=calls, answered=answered: arena.cost(
+                "Each": lambda n, calls=calls, answered=answered: formats.cost(
                     total(calls[n], "cost_usd") / answered(n) if answered(n) else None
                 ),
             },

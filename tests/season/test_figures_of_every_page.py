@@ -1,51 +1,51 @@
 """No kind of page is left uncompared: whatever the links of the season's site lead to is spoken for."""
 
-import html
-import re
 from collections import Counter, deque
 
 from django.urls import Resolver404, resolve
+from selectolax.lexbor import LexborHTMLParser
 
-from tests.season import test_figures_of_boards as boards
+from tests.markup import links
+from tests.season import test_figures_of_agents as agents
 from tests.season import test_figures_of_comparisons as comparisons
-from tests.season import test_figures_of_players as players
+from tests.season import test_figures_of_leaderboards as leaderboards
+from tests.season import test_figures_of_methodologies as methodologies
 from tests.season import test_figures_of_records as records
-from tests.season import test_figures_of_rules as rules
-from tests.told import Arena
+from tests.season.season_api import SeasonApi
 
 COMPARED = {
-    "leaderboard": boards.test_the_leaderboard,
-    "forecasts": boards.test_the_forecast_board,
-    "cohorts": players.test_the_cohorts,
-    "cohort": players.test_a_cohort,
-    "agent": players.test_every_agent,
-    "trades": players.test_every_agent,
+    "leaderboard": leaderboards.test_the_leaderboard,
+    "forecasts": leaderboards.test_the_forecast_board,
+    "cohorts": agents.test_the_cohorts,
+    "cohort": agents.test_a_cohort,
+    "agent": agents.test_every_agent,
+    "trades": agents.test_every_agent,
     "families": comparisons.test_the_families,
-    "family": players.test_a_family,
+    "family": agents.test_a_family,
     "markets": records.test_the_markets,
     "market": records.test_every_market,
     "decision": records.test_every_decision,
     "question": records.test_every_question,
-    "forecast": comparisons.test_every_sheet_of_forecasts,
+    "forecast": comparisons.test_every_batch_of_forecasts,
     "universe": comparisons.test_every_universe,
     "calibration": comparisons.test_calibration,
     "comparisons": comparisons.test_all_pairs,
-    "compare": comparisons.test_every_comparison,
+    "comparison": comparisons.test_every_comparison,
     "imports": comparisons.test_the_imports,
     "import": comparisons.test_an_import,
-    "methodologies": rules.test_a_methodology,
-    "methodology": rules.test_a_methodology,
-    "about": rules.test_about,
+    "methodologies": methodologies.test_a_methodology,
+    "methodology": methodologies.test_a_methodology,
+    "about": methodologies.test_about,
 }
 """By the name of a kind of page: what compares its figures with the API's."""
-WORDS_ALONE = {"universe-entry"}
+NO_FIGURE_ALONE = {"universe-entry"}
 """What holds no figure of the season: a way that leads on to a universe's page."""
 OF_EACH = 4
 """Pages of a kind that are read for their links."""
 PAGES = ("/api/", "/admin/", "/static/", "/feeds/")
 
 
-def test_every_kind_of_page_that_a_link_leads_to_is_compared(shown: Arena) -> None:
+def test_every_kind_of_page_that_a_link_leads_to_is_compared(season: SeasonApi) -> None:
     left, seen, read = deque(["/"]), {"/"}, Counter[str]()
     while left:
         address = left.popleft()
@@ -56,12 +56,12 @@ def test_every_kind_of_page_that_a_link_leads_to_is_compared(shown: Arena) -> No
         if read[kind] == OF_EACH:
             continue
         read[kind] += 1
-        answer = shown.client.get(address, follow_redirects=True)
+        answer = season.client.get(address, follow_redirects=True)
         assert answer.status_code == 200, f"{address}: {answer.status_code}"
-        for link in re.findall(r'href="((?:/|\?)[^"#]*)', answer.text):
-            found = html.unescape(link)
+        targets = (target.partition("#")[0] for target in links(LexborHTMLParser(answer.content), "[href]"))
+        for found in (target for target in targets if target.startswith(("/", "?"))):
             full = f"{address.partition('?')[0]}{found}" if found.startswith("?") else found
             if full not in seen and not full.startswith(PAGES):
                 seen.add(full)
                 left.append(full)
-    assert read.keys() - WORDS_ALONE == COMPARED.keys()
+    assert read.keys() - NO_FIGURE_ALONE == COMPARED.keys()

@@ -10,11 +10,12 @@ import pytest
 from django.core.management import call_command
 
 from agents.models import Elicitation, Forecast, ModelCall
-from markets.models import QuestionEntry, QuestionOption, QuestionSheet
+from markets.models import QuestionBatch, QuestionEntry, QuestionOption
+from tests.commands import run
+from tests.guards import guards_removed
 from tests.season.test_forecasts import MONDAY, RAIN
-from tests.seasons import once_at_a_venue
-from tests.tampering import lifted
-from tests.venue import GPT, Failure, Said, Venue, forecast, run
+from tests.shared_rows import shared_rows_at_venue
+from tests.venue import GPT, Failure, ModelAnswer, Venue, forecast
 
 
 def ask(venue: Venue) -> None:
@@ -22,14 +23,14 @@ def ask(venue: Venue) -> None:
     venue.market(RAIN)
     venue.market("Will it snow?")
     run("sync_markets", MONDAY - timedelta(hours=2))
-    venue.says(GPT, forecast({RAIN: {"YES": 0.9, "NO": 0.9}}), Said("", refusal="no"))
+    venue.says(GPT, forecast({RAIN: {"YES": 0.9, "NO": 0.9}}), ModelAnswer("", refusal="no"))
     venue.says("x-ai/grok-4.1-fast", Failure(503))
     assert run("run_forecasts", MONDAY)["recorded"] == 11 * 2 + 1
     venue.resolve("Will it snow?", "Yes")
     run("check_resolutions", MONDAY + timedelta(hours=8))
 
 
-season = once_at_a_venue(ask)
+season = shared_rows_at_venue(ask)
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def asked(season: tuple[Venue, None], venue: Venue) -> Venue:
     return venue.as_left(season[0])
 
 
-def complaint() -> str:
+def reported_faults() -> str:
     """What the command prints before its summary."""
     said = StringIO()
     with contextlib.suppress(SystemExit):
@@ -48,7 +49,7 @@ def complaint() -> str:
 
 
 def test_what_a_run_leaves_is_sound(asked: Venue) -> None:
-    assert complaint() == ""
+    assert reported_faults() == ""
 
 
 def _bend_a_probability() -> None:
@@ -71,7 +72,7 @@ def _take_a_forecast_away() -> None:
 
 def _forecast_for_one_that_declined() -> None:
     task = Elicitation.objects.get(declined=True)
-    row = Forecast.objects.filter(arm=task.sheet.arm).first()
+    row = Forecast.objects.filter(arm=task.batch.arm).first()
     assert row is not None
     row.pk, row.elicitation = None, task
     row.save()
@@ -84,8 +85,8 @@ def _move_a_price() -> None:
     entry.save()
 
 
-def _rewrite_a_sheet() -> None:
-    QuestionSheet.objects.update(block="[]")
+def _rewrite_a_batch() -> None:
+    QuestionBatch.objects.update(block="[]")
 
 
 def _turn_an_ending_round() -> None:
@@ -104,12 +105,12 @@ def _backdate() -> None:
         (_take_a_forecast_away, "has no forecast, its answer otherwise"),
         (_forecast_for_one_that_declined, "is declined but has 1 forecasts"),
         (_move_a_price, "the fingerprint is not that of its entries"),
-        (_rewrite_a_sheet, "its block is not what its entries make"),
+        (_rewrite_a_batch, "its block is not what its entries make"),
         (_turn_an_ending_round, "its options' ends are not those of its markets"),
         (_backdate, "names another family, release, arm, methodology or time"),
     ],
 )
 def test_a_bent_row_is_named(asked: Venue, bend: Callable[[], None], said: str) -> None:
-    with lifted():
+    with guards_removed():
         bend()
-    assert said in complaint()
+    assert said in reported_faults()

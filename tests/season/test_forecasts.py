@@ -10,21 +10,9 @@ import pytest
 from agents.models import Elicitation, Forecast, ModelCall, RefusedForecast, Release
 from markets.models import Market, Question, QuestionEntry, QuestionSet
 from markets.services.questions import fingerprint
+from tests.commands import run
 from tests.factories import approved
-from tests.venue import (
-    DECISION,
-    GEMINI,
-    GPT,
-    SUNDAY,
-    Failure,
-    Prompt,
-    Said,
-    Venue,
-    bet,
-    forecast,
-    run,
-    sell,
-)  # fmt: skip
+from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast, sell
 
 DAY = timedelta(days=1)
 ASKED_AT = SUNDAY + timedelta(hours=2)
@@ -66,7 +54,7 @@ def row_of(prompt: Prompt, text: str) -> dict[str, Any]:
 
 def test_every_family_is_asked_once_in_each_arm(opened: Venue) -> None:
     ran = run("run_forecasts", MONDAY)
-    assert ran.code == 0, ran.complaint
+    assert ran.code == 0, ran.stderr
     assert (ran["questions"], ran["asked"], ran["recorded"], ran["failed"]) == (3, 14, 42, 0)
     assert ran["cost_usd"] == "0.014000"
     assert Counter(Forecast.objects.values_list("arm", flat=True)) == {"priced": 21, "blind": 21}
@@ -134,7 +122,7 @@ def test_questions_option_lowers_the_days_number(opened: Venue) -> None:
 def test_nothing_synced_is_a_failed_run(venue: Venue) -> None:
     ran = run("run_forecasts", MONDAY)
     assert ran.code == 1
-    assert "run sync_markets first" in ran.complaint
+    assert "run sync_markets first" in ran.stderr
 
 
 # Sundays
@@ -149,7 +137,7 @@ def test_sunday_asks_every_market_bet_on_at_the_universes_prices(opened: Venue) 
     ran = run("run_forecasts", ASKED_AT, questions=1)
     assert ran["questions"] == 3
     entries = {e.question.text: e for e in QuestionEntry.objects.select_related("question")}
-    assert {text: e.reason for text, e in entries.items()} == {RACE["title"]: "chosen", CUP: "played", RAIN: "played"}
+    assert {text: e.reason for text, e in entries.items()} == {RACE["title"]: "selected", CUP: "traded", RAIN: "traded"}
     assert entries[CUP].prices["Lakers"]["price"] == "0.55"
     assert QuestionSet.objects.get().universe is not None
 
@@ -166,7 +154,7 @@ def test_sunday_asks_the_release_that_the_cohort_froze(opened: Venue) -> None:
     asked = set(Elicitation.objects.filter(family=old.family).values_list("release", flat=True))
     assert asked == {old.pk, new.pk}
     run("run_forecasts", MONDAY)
-    assert set(Elicitation.objects.filter(sheet__question_set__day=SUNDAY + DAY, family=old.family).values_list(
+    assert set(Elicitation.objects.filter(batch__question_set__day=SUNDAY + DAY, family=old.family).values_list(
         "release", flat=True)) == {new.pk}  # fmt: skip
 
 
@@ -191,7 +179,7 @@ def test_held_markets_are_asked_though_sold_out_of_the_list(opened: Venue) -> No
     opened.says(GPT, sell(CUP, 50))
     run("run_decisions", sunday + timedelta(minutes=5))
     run("run_forecasts", sunday + timedelta(hours=2), questions=1)
-    assert QuestionEntry.objects.filter(question__text=CUP, question_set__day=sunday, reason="played").exists()
+    assert QuestionEntry.objects.filter(question__text=CUP, question_set__day=sunday, reason="traded").exists()
 
 
 # answers
@@ -220,7 +208,7 @@ def test_an_answer_without_a_single_forecast_is_tried_again_with_its_reasons(ope
     opened.says(GPT, nothing, nothing)
     ran = run("run_forecasts", MONDAY)
     assert (ran.code, ran["failed"]) == (1, 2)
-    assert "no forecast" in ran.complaint
+    assert "no forecast" in ran.stderr
     again = run("run_forecasts", MONDAY + timedelta(hours=2))
     assert (again["asked"], again["failed"]) == (2, 0)
     assert "> question" in opened.asked[-1].user
@@ -236,7 +224,7 @@ def test_malformed_answers_are_asked_again_and_end_as_declined(opened: Venue) ->
 
 
 def test_a_refusal_of_the_model_is_recorded_and_nothing_forecast_for_it(opened: Venue) -> None:
-    opened.says(GPT, Said("", refusal="I would rather not."))
+    opened.says(GPT, ModelAnswer("", refusal="I would rather not."))
     assert run("run_forecasts", MONDAY)["declined"] == 1
     assert Forecast.objects.filter(release__model_id=GPT).count() == 3
 
@@ -257,7 +245,7 @@ def test_the_spend_cap_counts_each_protocol_apart(opened: Venue, settings: Any) 
     settings.ARENA_SPEND_LIMIT_USD = Decimal("0.005")
     ran = run("run_forecasts", ASKED_AT)
     assert (ran["asked"], ran["failed"]) == (14, 9)
-    assert "spend cap reached" in ran.complaint
+    assert "spend cap reached" in ran.stderr
 
 
 def test_prompts_can_be_shown_byte_for_byte(opened: Venue) -> None:

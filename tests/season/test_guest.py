@@ -11,9 +11,10 @@ from django.core.management import call_command
 from django.test import Client
 
 from agents.models import Forecast, Trade
-from agents.services.registrations import agent_register
+from agents.services.registrations import register_external_agent
 from markets.models import Market
-from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, forecast, run
+from tests.commands import run
+from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, forecast
 
 RAIN = "Will it rain?"
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
@@ -22,7 +23,7 @@ DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 @pytest.fixture
 def guest(venue: Venue) -> str:
     """The token of an agent that was registered in time."""
-    return agent_register(name="Guest", protocol="both", at=SUNDAY - DAY).token
+    return register_external_agent(name="Guest", protocol="both", at=SUNDAY - DAY).token
 
 
 def submit(client: Client, token: str, answer: Any, **target: Any) -> int:
@@ -49,10 +50,10 @@ def test_a_guests_season_is_settled_proved_and_exported(
     assert submit(client, guest, buy, agent=task["agent"], universe=task["universe"]) == 201
     run("run_forecasts", SUNDAY + timedelta(hours=2))
     settings.ARENA_CLOCK = SUNDAY + timedelta(hours=2) + MINUTE
-    for sheet in client.get("/api/v1/submissions/open/", headers=token).json()["forecast"]:
-        _, *rows = [json.loads(line) for line in sheet["blocks"]["QUESTIONS"].splitlines()]
+    for batch in client.get("/api/v1/submissions/open/", headers=token).json()["forecast"]:
+        _, *rows = [json.loads(line) for line in batch["blocks"]["QUESTIONS"].splitlines()]
         sure = [{"question_id": row[0], "probabilities": {"YES": 1, "NO": 0}} for row in rows]
-        assert submit(client, guest, {"forecasts": sure}, sheet=sheet["sheet"]) == 201
+        assert submit(client, guest, {"forecasts": sure}, batch=batch["batch"]) == 201
     assert (Trade.objects.count(), Forecast.objects.filter(family__slug="guest").count()) == (3, 4)
     venue.resolve(RAIN, "Yes")
     assert run("check_resolutions", SUNDAY + 2 * DAY).code == 0
@@ -62,7 +63,7 @@ def test_a_guests_season_is_settled_proved_and_exported(
     last = client.get("/api/v1/leaderboard/").json()["results"][-1]
     assert (last["family"], last["rank"], last["pnl"], last["cost_usd"]) == ("guest", None, "3750.00", "0.000000")
     exported = run("export_dataset", SUNDAY + 2 * DAY, out=tmp_path / "archive", format=["csv"])
-    assert exported.code == 0, exported.complaint
+    assert exported.code == 0, exported.stderr
     with (tmp_path / "archive" / "csv" / "leaderboard_forecast.csv").open() as board:
         assert [row["external"] for row in csv.DictReader(board) if row["forecaster"] == "guest"] == ["true"] * 4
     call_command("verify_export", str(tmp_path / "archive"))

@@ -1,9 +1,6 @@
-"""One number, many places: every door of a played season says the same value, return, Brier score and win rate."""
+"""Every page, endpoint and admin form shows the same value, return, Brier score and win rate."""
 
-import html
 import json
-import re
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from statistics import fmean
@@ -16,9 +13,12 @@ from django.urls import reverse
 
 from agents.models import Family
 from scoring.models import Leaderboard
-from scoring.templatetags import arena
-from tests.seasons import once_at_a_venue
-from tests.venue import CLAUDE, DECISION, GPT, GROK, SUNDAY, Venue, bet, run, sell
+from tests.commands import run
+from tests.markup import element, get_page
+from tests.season import formats
+from tests.season.page_figures import Page
+from tests.shared_rows import shared_rows_at_venue
+from tests.venue import CLAUDE, DECISION, GPT, GROK, SUNDAY, Venue, bet, sell
 
 WEEK, DAY, TEN = timedelta(weeks=1), timedelta(days=1), timedelta(minutes=10)
 PRICES = ("0.37", "0.41", "0.59", "0.113", "0.87", "0.505", "0.29", "0.71", "0.433", "0.661", "0.0721", "0.93")
@@ -55,7 +55,7 @@ def play(venue: Venue) -> None:
             assert run(command, ENDS).code == 0
 
 
-played = once_at_a_venue(play)
+played = shared_rows_at_venue(play)
 
 
 @pytest.fixture
@@ -63,23 +63,15 @@ def season(played: tuple[Venue, None], venue: Venue) -> Venue:
     return venue.as_left(played[0])
 
 
-def text(markup: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
+def table_rows(address: str, client: Client) -> list[dict[str, str]]:
+    """Every row of every table of a page by its column headings, without small print."""
+    tables = Page(address, get_page(client, address)).tables.values()
+    return [{name: cell.text for name, cell in row.cells.items()} for rows in tables for row in rows]
 
 
-def tables(page: str) -> Iterator[dict[str, str]]:
-    """Every row of every table of a page as a reader sees it, by the heading of its column, small print left out."""
-    page = re.sub(r"<small>.*?</small>", "", page, flags=re.S)
-    for table in re.findall(r"<table.*?</table>", page, re.S):
-        head, *rows = re.findall(r"<tr>.*?</tr>", table, re.S)
-        names = [text(cell) for cell in re.findall(r"<th.*?</th>", head, re.S)]
-        for row in rows:
-            yield dict(zip(names, map(text, re.findall(r"<t[hd].*?</t[hd]>", row, re.S)), strict=True))
-
-
-def facts(page: str) -> dict[str, str]:
-    page = re.sub(r"<small>.*?</small>", "", page, flags=re.S)
-    return {text(name): text(value) for name, value in re.findall(r"<dt>(.*?)</dt>\s*<dd[^>]*>(.*?)</dd>", page, re.S)}
+def facts(address: str, client: Client) -> dict[str, str]:
+    """The facts at the head of a page, without small print."""
+    return {name: cell.text for name, cell in Page(address, get_page(client, address)).facts.items()}
 
 
 def shown(row: dict[str, str], *names: str) -> list[str]:
@@ -90,21 +82,21 @@ def rows_of(address: str, client: Client) -> list[dict[str, Any]]:
     return client.get(address, {"page_size": 500}).json()["results"]
 
 
-def test_failure_13_every_door_says_the_same_of_an_agent(season: Venue, client: Client) -> None:
+def test_failure_13_every_page_and_endpoint_shows_the_same_agent_figures(season: Venue, client: Client) -> None:
     agents = rows_of("/api/v1/agents/", client)
     assert len(agents) == 13
     assert sum(agent["brier"] is not None for agent in agents) == 4
     for agent in agents:
         place, slug = f"Cohort {agent['cohort']}", agent["family"]
         said = [
-            arena.money(agent["total_value"]),
-            text(arena.signed_percent(agent["pnl_percent"])),
-            arena.score(agent["brier"]),
-            text(arena.share(agent["win_rate"])),
+            formats.money(agent["total_value"]),
+            formats.signed_percent(agent["pnl_percent"]),
+            formats.score(agent["brier"]),
+            formats.share(agent["win_rate"]),
         ]
-        in_cohort = tables(client.get(f"/cohorts/{agent['cohort']}/").content.decode())
-        of_family = tables(client.get(f"/models/{slug}/").content.decode())
-        own = facts(client.get(f"/cohorts/{agent['cohort']}/{slug}/").content.decode())
+        in_cohort = table_rows(f"/cohorts/{agent['cohort']}/", client)
+        of_family = table_rows(f"/models/{slug}/", client)
+        own = facts(f"/cohorts/{agent['cohort']}/{slug}/", client)
         name = agent["display_name"]
         assert [shown(row, *AGENT) for row in in_cohort if row.get("Model") == name and "Value" in row] == [said]
         assert [shown(row, *AGENT) for row in of_family if row.get("Cohort") == place] == [said]
@@ -114,26 +106,23 @@ def test_failure_13_every_door_says_the_same_of_an_agent(season: Venue, client: 
         assert {key: newest[key] for key in same} == {key: agent[key] for key in same}
 
 
-def test_failure_13_every_door_says_the_same_of_a_family(season: Venue, client: Client, admin_client: Client) -> None:
+def test_failure_13_every_page_and_endpoint_shows_the_same_family_figures(
+    season: Venue, client: Client, admin_client: Client
+) -> None:
     entries = rows_of("/api/v1/leaderboard/", client)
-    board = admin_client.get(
-        reverse("admin:scoring_leaderboard_change", args=[Leaderboard.objects.get(methodology="").pk])
-    )
-    assert (
-        json.loads(html.unescape(re.search(r'<pre class="verbatim">(.*?)</pre>', board.content.decode(), re.S)[1]))
-        == entries
-    )
+    address = reverse("admin:scoring_leaderboard_change", args=[Leaderboard.objects.get(methodology="").pk])
+    assert json.loads(element(get_page(admin_client, address), "pre.verbatim").text()) == entries
     assert rows_of("/api/v1/leaderboard/?methodology=v1", client) == entries
-    front = {row["Model"]: row for row in tables(client.get("/").content.decode()) if "Mean value" in row}
+    front = {row["Model"]: row for row in table_rows("/", client) if "Mean value" in row}
     assert len(entries) == len(front) == 7
     for entry in entries:
         said = [
-            arena.money(entry["total_value"]),
-            text(arena.signed_percent(entry["return_percent"])),
-            arena.score(entry["brier"]),
-            text(arena.share(entry["win_rate"])),
+            formats.money(entry["total_value"]),
+            formats.signed_percent(entry["return_percent"]),
+            formats.score(entry["brier"]),
+            formats.share(entry["win_rate"]),
         ]
-        own = facts(client.get(f"/models/{entry['family']}/").content.decode())
+        own = facts(f"/models/{entry['family']}/", client)
         assert shown(front[entry["display_name"]], "Mean value", *AGENT[1:]) == said
         assert shown(own, "Mean value", "Mean return", *AGENT[2:]) == said
 

@@ -11,15 +11,17 @@ from django.test import Client
 
 from agents.models import Agent, Decision, JournalEntry, Position, Settlement
 from agents.services.audit import verify_ledger
-from agents.services.claims import Claim, task_claim
-from agents.services.settlement import Cancelled, Won, check_resolutions, market_settle
+from agents.services.claims import Claim, claim_task
+from agents.services.resolutions import CANCELLATION, Resolution
+from agents.services.settlement import check_resolutions, settle_market
 from cohorts.models import Cohort, Methodology
-from markets import clients
 from markets.models import Alert, Market, Run, Universe
-from markets.services.universes import universe_freeze
+from markets.services.universes import freeze_universe
+from markets.sources import registry as clients
 from scoring.models import BrierScore, Leaderboard, Snapshot
+from tests.commands import run
 from tests.factories import bet as made
-from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, bet, run, sell
+from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, bet, sell
 
 WEEK, DAY, TEN = timedelta(weeks=1), timedelta(days=1), timedelta(minutes=10)
 RAIN, CUP, RACE = "Will it rain?", "Lakers or Celtics?", "Who wins the race?"
@@ -149,10 +151,10 @@ def test_failure_05_settlement_that_comes_second_with_what_it_read_before_pays_n
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     both = [market(), market()]
-    won = Won(both[0].outcomes.get(side="YES"))
-    assert market_settle(both[0], won, at=SUNDAY + DAY) == 1
-    assert market_settle(both[1], won, at=SUNDAY + DAY) is None
-    assert market_settle(both[1], Cancelled(), at=SUNDAY + DAY) is None
+    won = Resolution(both[0].outcomes.get(side="YES"))
+    assert settle_market(both[0], won, at=SUNDAY + DAY) == 1
+    assert settle_market(both[1], won, at=SUNDAY + DAY) is None
+    assert settle_market(both[1], CANCELLATION, at=SUNDAY + DAY) is None
     assert Settlement.objects.get().payout == Decimal("1250.00")
 
 
@@ -258,7 +260,7 @@ def test_venue_that_is_down_settles_nothing_and_fails_in_few_lines(opened: Venue
     opened.down.add("gamma")
     ran = run("check_resolutions", SUNDAY + DAY)
     assert (ran.code, ran["resolved"]) == (1, 0)
-    assert 0 < len(ran.complaint.strip().splitlines()) <= 4
+    assert 0 < len(ran.stderr.strip().splitlines()) <= 4
     opened.down.clear()
     assert run("check_resolutions", SUNDAY + DAY)["resolved"] == 1
 
@@ -444,11 +446,11 @@ def test_agent_that_lost_all_but_small_change_is_bankrupt_for_good(opened: Venue
 def _universe() -> Universe:
     """The week's universe, frozen while nobody has been asked yet."""
     rule = Methodology.objects.current().price_rule
-    return universe_freeze(week_start=SUNDAY, methodology="v2", size=3, rule=rule, held=(), at=SUNDAY, clob=None)
+    return freeze_universe(week_start=SUNDAY, methodology="v2", size=3, rule=rule, held=(), at=SUNDAY, clob=None)
 
 
 def _claimed(*, week: int) -> Claim[Decision]:
     identity = {"agent": agent(), "cohort": agent().cohort, "week": week}
-    claim = task_claim(Decision, identity=identity, universe=_universe(), refused_retries=2, lease=timedelta(hours=1))
+    claim = claim_task(Decision, identity=identity, universe=_universe(), refused_retries=2, lease=timedelta(hours=1))
     assert claim is not None
     return claim

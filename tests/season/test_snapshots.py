@@ -12,9 +12,10 @@ from agents.models import Agent, Position
 from cohorts.models import Cohort
 from markets.models import Market, Outcome, PriceObservation
 from scoring.models import Snapshot
-from tests.seasons import once_at_a_venue
-from tests.tampering import lifted
-from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, run, sell
+from tests.commands import run
+from tests.guards import guards_removed
+from tests.shared_rows import shared_rows_at_venue
+from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, sell
 
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 TEN = timedelta(minutes=10)
@@ -38,7 +39,7 @@ def hold(venue: Venue) -> None:
     assert run("run_decisions", DECISION)["trades"] == 3
 
 
-season = once_at_a_venue(hold)
+season = shared_rows_at_venue(hold)
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_replay_gives_what_was_taken_then_and_asks_nobody(holding: Venue) -> Non
     assert len({row["total_value"] for row in originals}) > 4
     assert any(row["stale_positions"] for row in originals)
     assert run("verify_ledger", taken[-1]).code == 0
-    with lifted(Snapshot):
+    with guards_removed(Snapshot):
         Snapshot.objects.all().delete()
     holding.requests.clear()
     for at in taken[:-1]:
@@ -209,8 +210,8 @@ def test_failure_07_without_any_clob_the_job_says_so_once_and_snapshots_stand_at
     holding.down |= {"clob", "gamma"}
     ran = run("take_snapshots", SUNDAY + TEN)
     assert (ran.code, ran["snapshots"], ran["priced"], ran["fallback_prices"]) == (1, 7, 0, 3)
-    assert len(ran.complaint.strip().splitlines()) == 1
-    assert ran.complaint.startswith("no price could be had: clob: ")
+    assert len(ran.stderr.strip().splitlines()) == 1
+    assert ran.stderr.startswith("no price was accepted: clob: ")
     assert snapshot(SUNDAY + TEN).total_value == Decimal("10000.00")
     assert snapshot(SUNDAY + TEN).stale_positions == 2
 
@@ -220,7 +221,7 @@ def test_failure_07_clob_that_answers_without_a_single_price_is_reported_too(hol
     holding.midpoints.clear()
     ran = run("take_snapshots", SUNDAY + TEN)
     assert (ran.code, ran["snapshots"], ran["fallback_prices"]) == (1, 7, 3)
-    assert ran.complaint.strip() == "no price could be had: none of the 3 looked up could be accepted"
+    assert ran.stderr.strip() == "no price was accepted: the price rule refused all 3 requested"
 
 
 def test_price_that_comes_back_is_fresh_again(holding: Venue) -> None:
@@ -292,5 +293,5 @@ def test_one_batch_of_midpoints_prices_everything(holding: Venue) -> None:
     holding.requests.clear()
     run("take_snapshots", SUNDAY + TEN)
     assert holding.requests == ["POST /clob/midpoints"]
-    assert Market.objects.followed().count() == 2
+    assert Market.objects.traded().count() == 2
     assert Position.objects.open().count() == 3

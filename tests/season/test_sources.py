@@ -12,10 +12,11 @@ import stamina
 
 from cohorts.models import Methodology
 from markets.models import Alert, Market, Outcome, PriceObservation, Run, Universe
+from tests.commands import run
 from tests.faults.upstream import TINY_TIMEOUT_S
 from tests.kalshi import Kalshi
 from tests.markets.test_http import misbehaving, silent
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, run
+from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
 RAIN, PREMIER = "Will it rain?", "Who will be the next premier?"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -45,7 +46,7 @@ def yes(option: str) -> Outcome:
 
 def ask_about(*options: str) -> None:
     """As if a question stood on these markets."""
-    assert Market.objects.filter(source="kalshi", option__in=options).update(asked=True) == len(options)
+    assert Market.objects.filter(source="kalshi", option__in=options).update(has_questions=True) == len(options)
 
 
 # ── the catalogue ─────────────────────────────────────────────────────────────────────────────────
@@ -274,8 +275,8 @@ def test_kalshi_that_is_down_fails_the_sync_and_stops_nothing(
     venue.market("Will it snow?")
     ran = run("sync_markets", SUNDAY + DAY)
     assert (ran.code, ran["created"], ran["updated"]) == (1, 1, 1)
-    assert ran.complaint.startswith("kalshi: ")
-    assert len(ran.complaint.strip().splitlines()) <= 2
+    assert ran.stderr.startswith("kalshi: ")
+    assert len(ran.stderr.strip().splitlines()) <= 2
     assert at_kalshi("Ann").refreshed_at == SUNDAY
     kalshi.down = False
     assert run("sync_markets", SUNDAY + 2 * DAY).code == 0
@@ -289,7 +290,7 @@ def test_kalshi_that_is_down_does_not_stop_polymarkets_settlement(
     venue.resolve(RAIN, "Yes")
     ran = run("check_resolutions", SUNDAY + DAY)
     assert (ran.code, ran["resolved"], ran["positions_settled"]) == (1, 1, 1)
-    assert ran.complaint.startswith("kalshi: ")
+    assert ran.stderr.startswith("kalshi: ")
 
 
 def test_polymarket_that_is_down_does_not_stop_kalshi(
@@ -315,7 +316,7 @@ def test_kalshi_that_never_answers_is_given_up_and_polymarket_is_served_first(
         settled = run("check_resolutions", SUNDAY + DAY)
     assert (synced.code, synced["closed"]) == (1, 1)
     assert (settled.code, settled["resolved"], settled["positions_settled"]) == (1, 1, 1)
-    assert "did not finish within" in settled.complaint
+    assert "did not finish within" in settled.stderr
 
 
 def test_walk_that_dies_midway_keeps_what_came(venue: Venue, kalshi: Kalshi) -> None:

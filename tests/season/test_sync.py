@@ -16,7 +16,8 @@ from werkzeug import Request, Response
 from agents.models import Position
 from cohorts.models import Methodology
 from markets.models import Market, Outcome, PriceObservation, Run
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, run
+from tests.commands import run
+from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 LATER = SUNDAY + timedelta(hours=6)
@@ -123,7 +124,7 @@ def test_walk_that_dies_midway_keeps_what_came_and_fails(venue: Venue) -> None:
     ran = run("sync_markets", SUNDAY)
     assert ran.code == 1
     assert ran["created"] == Market.objects.count() == 200
-    assert len(ran.complaint.strip().splitlines()) == 1
+    assert len(ran.stderr.strip().splitlines()) == 1
     assert Run.objects.get().status == "failed"
 
 
@@ -136,8 +137,8 @@ def test_unreachable_venue_fails_in_one_line(venue: Venue, settings: Any, addres
     ran = run("sync_markets", SUNDAY)
     assert ran.code == 1
     assert ran["seen"] == 0
-    assert len(ran.complaint.strip().splitlines()) == 1
-    assert ran.complaint.startswith("gamma: ")
+    assert len(ran.stderr.strip().splitlines()) == 1
+    assert ran.stderr.startswith("gamma: ")
 
 
 def test_failure_07_venue_that_dies_after_the_walk_is_named_once_and_not_for_each_market(venue: Venue) -> None:
@@ -145,11 +146,11 @@ def test_failure_07_venue_that_dies_after_the_walk_is_named_once_and_not_for_eac
     for number in range(12):
         venue.market(f"Question {number}?")
     run("sync_markets", SUNDAY)
-    Market.objects.update(followed=True)
+    Market.objects.update(traded=True)
     venue.down.add("gamma")
     ran = run("sync_markets", LATER)
     assert ran.code == 1
-    assert len(ran.complaint.strip().splitlines()) <= 5
+    assert len(ran.stderr.strip().splitlines()) <= 5
 
 
 def test_failure_10_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venue) -> None:
@@ -223,7 +224,7 @@ def test_failure_09_market_closed_upstream_closes_and_one_reopened_upstream_stay
     row.update(closed=False, acceptingOrders=True)
     run("sync_markets", LATER + timedelta(hours=1))
     assert (market().status, market().closed_at) == ("closed", LATER)
-    assert any("reads open again" in line for line in Run.objects.latest("pk").log)
+    assert any("is open again" in line for line in Run.objects.latest("pk").log)
 
 
 def test_failure_09_settled_market_is_changed_by_nothing_upstream(venue: Venue) -> None:
@@ -252,7 +253,7 @@ def test_followed_market_is_refreshed_wherever_it_ranks(venue: Venue) -> None:
     for number in range(100):
         venue.market(f"Question {number}?")
     run("sync_markets", SUNDAY)
-    Market.objects.filter(question="Question 99?").update(followed=True)
+    Market.objects.filter(question="Question 99?").update(traded=True)
     for number in range(10):  # newcomers push ten out of the one page that is walked
         venue.market(f"Newcomer {number}?", volumeNum=5_000_000)
     for hour in (1, 2):

@@ -16,7 +16,7 @@ from cohorts.models import Cohort, MissedWeek
 from tests.benchmarks import promises
 from tests.benchmarks.year import Week
 from tests.factories import WEEK, AgentFactory, CohortFactory, DecisionFactory, UniverseFactory, bet
-from tests.tampering import lifted
+from tests.guards import guards_removed
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
@@ -116,7 +116,7 @@ def test_decisions_that_never_ended_or_were_never_made_are_named() -> None:
     assert [line.rpartition(": ")[2] for line in promises.decided_once(end)] == ["0 decisions, 1 were due"]
     decision = DecisionFactory(agent=agent, universe=UniverseFactory(week_start=WEEK, frozen_at=WEEK))
     assert list(promises.decided_once(end)) == []
-    with lifted(Decision):
+    with guards_removed(Decision):
         Decision.objects.filter(pk=decision.pk).update(status=Decision.Status.FAILED, decided_at=None, action=None)
     assert [line.partition(" of ")[0] for line in promises.decided_once(end)] == [f"decision {decision.pk}"]
     Agent.objects.update(status=Agent.Status.BANKRUPT)

@@ -1,25 +1,25 @@
-"""Compares the line-up with the gateway's catalogue of models."""
+"""`check_lineup`: a check of the line-up against the gateway's catalogue of models."""
 
 from datetime import datetime
 from typing import Any
 
 from agents import clients
 from agents.gateway import GatewayFailure
-from agents.services.lineup_check import lineup_check
-from markets.commands import ArenaCommand, Result
+from agents.services.catalogue_check import check_lineup
+from markets.foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
-    help = "Looks for newer models, changed prices and announced ends; proposes a line-up, which a person approves."
+    help = "Proposes a line-up for newer models, changed prices and announced expirations; an operator approves it."
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         summary: dict[str, Any] = {"models": 0, "skipped": 0, "findings": 0, "proposal": None, "new": False}
         try:
             with clients.gateway() as gateway:
                 catalogue = gateway.models()
         except GatewayFailure as failure:
-            return Result(summary, failures=[failure.reason])
-        check = lineup_check(catalogue, at=at)
+            return CommandResult(summary, failures=[failure.reason])
+        check = check_lineup(catalogue, at=at)
         summary |= {
             "models": check.models,
             "skipped": check.skipped,
@@ -27,4 +27,4 @@ class Command(ArenaCommand):
             "proposal": check.proposal and check.proposal.pk,
             "new": check.new,
         }
-        return Result(summary, log=check.findings)
+        return CommandResult(summary, log=check.findings)

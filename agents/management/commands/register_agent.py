@@ -1,4 +1,4 @@
-"""Registers somebody else's agent."""
+"""`register_agent`: the registration of an external agent."""
 
 from datetime import datetime
 from typing import Any
@@ -6,29 +6,29 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents.models import Registration
-from agents.services.registrations import agent_register
-from markets.commands import ArenaCommand, Result
+from agents.services.registrations import register_external_agent
+from markets.foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
-    help = "Lets an external agent take part from the next cohort and the next questions on; prints its token, once."
+    help = "Registers an external agent from the next cohort and question set on; prints its token once."
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
-        parser.add_argument("name", metavar="NAME", help="as it is shown on the boards")
+        parser.add_argument("name", metavar="NAME", help="the name on the leaderboards")
         parser.add_argument(
             "--protocol", choices=Registration.Protocol.values, default=Registration.Protocol.BOTH.value
         )
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:
-            made = agent_register(name=options["name"], protocol=options["protocol"], at=at)
-        except ValidationError as wrong:
-            self.refuse(" ".join(wrong.messages))
-        self._token = made.token
-        return Result({"family": made.registration.family.slug, "protocol": made.registration.protocol})
+            new = register_external_agent(name=options["name"], protocol=options["protocol"], at=at)
+        except ValidationError as error:
+            self.refuse(" ".join(error.messages))
+        self._token = new.token
+        return CommandResult({"family": new.registration.family.slug, "protocol": new.registration.protocol})
 
-    def _report(self, result: Result, *, as_json: bool) -> None:
-        # Beside the summary of the run, which is stored.
+    def _report(self, result: CommandResult, *, as_json: bool) -> None:
+        # Added here because the summary is stored with the run before it is printed.
         result.summary["token"] = self._token
         super()._report(result, as_json=as_json)

@@ -1,34 +1,34 @@
-"""Asks every active family for its probabilities on the day's questions."""
+"""`run_forecasts`: the daily forecasts of the active families."""
 
 from datetime import datetime
 from typing import Any
 
-from agents import clients as agents_clients
+from agents import clients
 from agents.services.forecasts import run_forecasts
-from markets import clients as markets_clients
-from markets.commands import ArenaCommand, Result
+from markets.foundation.commands import ArenaCommand, CommandResult
+from markets.sources import registry
 
 
 class Command(ArenaCommand):
-    help = "Freezes the questions of the day that holds --at and asks each active family about them, exactly once."
+    help = "Freezes the questions of the day of --at and asks each active family about them, exactly once."
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--questions", type=int, metavar="N", help="choose at most N, where the day's questions are frozen now"
+            "--questions", type=int, metavar="N", help="choose at most N, if this run freezes the day's questions"
         )
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         if options["questions"] is not None and options["questions"] < 1:
             self.refuse(f"--questions {options['questions']}: must be at least 1")
         with (
-            markets_clients.clob() as clob,
-            agents_clients.gateway() as gateway,
+            registry.clob() as clob,
+            clients.gateway() as gateway,
             self.progress("forecasting") as progress,
         ):
             report = run_forecasts(
                 at=at,
-                asking=agents_clients.asking(gateway),
+                settings=clients.call_settings(gateway),
                 clob=clob,
                 questions=options["questions"],
                 progress=progress,
@@ -45,4 +45,4 @@ class Command(ArenaCommand):
             "skipped": report.skipped,
             "cost_usd": f"{report.cost_usd:.6f}",
         }
-        return Result(summary, report.log, report.failures)
+        return CommandResult(summary, report.log, report.failures)

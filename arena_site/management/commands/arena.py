@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from arena_site import jobs
-from arena_site.processes import Stop, manage, start, stop, stoppable, watch, web_server
+from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
 
 BAD_USAGE = 2
 
@@ -37,13 +37,13 @@ class Command(BaseCommand):
         with stoppable():
             tree = {}
             try:
-                tree["worker"] = start(manage("qcluster"))
+                tree["worker"] = start(manage_command("qcluster"))
                 tree["web"] = start(web_server(options["port"], host=options["host"], workers=options["web_workers"]))
                 self.stdout.write(f"serving {address} (Ctrl-C stops)")
                 self.stdout.flush()
                 ended = watch(tree)
                 raise CommandError(f"the {ended} process ended with {tree[ended].returncode}: stopping")
-            except Stop:
+            except StopRequested:
                 self.stdout.write("stopping")
             finally:
                 for process in tree.values():

@@ -1,29 +1,31 @@
-"""Copies the whole database into a file."""
+"""Backs up the whole database to a file."""
 
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from arena_site.backups import BackupFailed, Refused, back_up
-from markets.commands import ArenaCommand, Result
+from arena_site.backups import BackupFailed, BackupRefused, back_up
+from markets.foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
-    help = "Writes a copy of the database to --out, whole or not at all, while the arena goes on."
+    help = "Writes a backup of the database to --out, whole or not at all, while the arena runs."
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="an earlier copy is replaced")
 
     def records_run(self, options: dict[str, Any]) -> bool:
-        # A run that is still going would be part of the copy, and never end there.
+        # The run would be part of the backup, where it would never end.
         return False
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:
             copy = back_up(options["out"])
-        except Refused as reason:
+        except BackupRefused as reason:
             self.refuse(str(reason))
         except BackupFailed as reason:
-            return Result({"file": None, "bytes": 0}, failures=[str(reason)])
-        return Result({"file": str(copy.file), "bytes": copy.bytes, "database": copy.database, "sha256": copy.sha256})
+            return CommandResult({"file": None, "bytes": 0}, failures=[str(reason)])
+        return CommandResult(
+            {"file": str(copy.file), "bytes": copy.bytes, "database": copy.database, "sha256": copy.sha256}
+        )

@@ -1,4 +1,4 @@
-"""`manage.py demo`: a season played before your eyes, then the site that shows it."""
+"""`manage.py demo`: plays a season against the sandbox, then serves the site."""
 
 import json
 import secrets
@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from arena_site import conf
-from arena_site.management.commands.sandbox_season import guests_clock
-from arena_site.processes import Stop, manage, start, stop, stoppable, watch, web_server
+from arena_site.management.commands.sandbox_season import external_agents_clock
+from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
 
 BAD_USAGE = 2
 
@@ -48,14 +48,14 @@ class Command(BaseCommand):
             sandbox = None
             try:
                 season = ("--seed", str(options["seed"]), "--weeks", str(options["weeks"]))
-                sandbox = start(manage("sandbox", *season), stdout=subprocess.PIPE)
+                sandbox = start(manage_command("sandbox", *season), stdout=subprocess.PIPE)
                 env |= self._addresses(sandbox)
                 self._play(env, options)
                 stop(sandbox)
                 if not options["no_serve"]:
-                    env["ARENA_CLOCK"] = guests_clock(options["weeks"]).isoformat()
+                    env["ARENA_CLOCK"] = external_agents_clock(options["weeks"]).isoformat()
                     self._serve(env, options["port"])
-            except Stop:
+            except StopRequested:
                 self.stdout.write("stopped")
             finally:
                 if sandbox is not None:
@@ -77,7 +77,7 @@ class Command(BaseCommand):
         }
 
     def _play(self, env: dict[str, str], options: dict[str, Any]) -> None:
-        season = start(manage("sandbox_season", "--weeks", str(options["weeks"])), env)
+        season = start(manage_command("sandbox_season", "--weeks", str(options["weeks"])), env)
         try:
             code = season.wait()
         finally:

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 
-from markets.online import lock_patience
+from markets.foundation.online_migrations import lock_timeout
 
 PATIENCE = "5s"
 """The longest that others stand behind a migration which itself waits."""
@@ -24,7 +24,7 @@ class Command(migrate.Command):
             super().handle(*args, **options)
             return
         try:
-            with lock_patience(connection, PATIENCE):
+            with lock_timeout(connection, PATIENCE):
                 super().handle(*args, **options)
         except OperationalError as error:
             if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):

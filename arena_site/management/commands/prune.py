@@ -1,4 +1,4 @@
-"""Lets go of detail that is old."""
+"""Deletes old detail."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -6,16 +6,16 @@ from typing import Any
 
 from django_q.models import Failure
 
-from markets.commands import ArenaCommand, Result
+from markets.foundation.commands import ArenaCommand, CommandResult
 from scoring.services.retention import RUNS, prune
 
 
 class Command(ArenaCommand):
-    help = "Rolls up old snapshots and prices, forgets old runs. What results rest on is kept for ever."
+    help = "Rolls up old snapshots and prices and deletes old runs. Data behind results is retained."
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("pruning"):
             pruned = prune(at=at)
             # django-q bounds what succeeded, not what failed.
             tasks, _ = Failure.objects.filter(stopped__lt=at - RUNS).delete()
-        return Result({**asdict(pruned), "tasks": tasks})
+        return CommandResult({**asdict(pruned), "tasks": tasks})

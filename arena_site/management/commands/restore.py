@@ -1,20 +1,17 @@
-"""Plays a copy of the database back."""
+"""Restores a backup of the database."""
 
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from arena_site.backups import BackupFailed, Refused, restore
+from arena_site.backups import BackupFailed, BackupRefused, restore
 from arena_site.health import readiness
 from cohorts.models import Cohort
-from markets.commands import ArenaCommand, Result
+from markets.foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
-    help = (
-        "Makes the database what it was when FILE was written by `backup`, whole or not at all. "
-        "Stop the web server and the workers first."
-    )
+    help = "Restores the backup FILE, whole or not at all. Stop the web server and the workers first."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: Any) -> None:
@@ -23,16 +20,16 @@ class Command(ArenaCommand):
         parser.add_argument("--force", action="store_true", help="replace a database that holds cohorts")
 
     def records_run(self, options: dict[str, Any]) -> bool:
-        # The row would be begun in one database and ended in another.
+        # The run would start in one database and end in another.
         return False
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:
             copy = restore(options["file"], force=options["force"])
-        except Refused as reason:
+        except BackupRefused as reason:
             self.refuse(str(reason))
         except BackupFailed as reason:
-            return Result({"file": str(options["file"]), "cohorts": None}, failures=[str(reason)])
+            return CommandResult({"file": str(options["file"]), "cohorts": None}, failures=[str(reason)])
         summary = {
             "file": str(copy.file),
             "bytes": copy.bytes,
@@ -41,4 +38,4 @@ class Command(ArenaCommand):
             "cohorts": Cohort.objects.count(),
             "migrations": readiness()["migrations"],
         }
-        return Result(summary)
+        return CommandResult(summary)

@@ -3,25 +3,26 @@
 from datetime import datetime
 from typing import Any
 
-from arena_site.desk.acts import ACTS
-from arena_site.desk.audit import performed
-from arena_site.management.commands.make_token import BY
+from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.audit import perform_action
+from arena_site.management.commands.make_token import SHELL
 from arena_site.models import OperatorToken
-from markets.commands import ArenaCommand, Result
+from markets.foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
-    help = "Revokes the operator's API token of this name; one that is revoked already stays so."
+    help = "Revokes the operator's API token of this name. Repeating it changes nothing."
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("name", metavar="NAME")
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         named = OperatorToken.objects.filter(name=options["name"]).select_related("owner")
-        # The newest of the name: all before it were revoked to make room.
+        # Older tokens of the name are revoked: only one may be active.
         row = named.order_by("-pk").first()
         if row is None:
             self.refuse(f"there is no token {options['name']}")
-        done = performed(ACTS["revoke-token"], {"token": row}, at=at, by=BY, reason="by the command revoke_token")
-        return Result({"name": row.name, "owner": row.owner.get_username(), "revoked": int(done.changed)})
+        data = {"token": row}
+        outcome = perform_action(ACTIONS["revoke-token"], data, at=at, by=SHELL, reason="by the command revoke_token")
+        return CommandResult({"name": row.name, "owner": row.owner.get_username(), "revoked": int(outcome.changed)})

@@ -18,12 +18,12 @@ from django.db import DatabaseError, connection
 from rich.table import Table
 
 from agents.models import Registration
-from agents.services.registrations import agent_register
-from arena_site.garbage import keep_what_is_loaded
-from cohorts.forecasting import PRICED
+from agents.services.registrations import register_external_agent
+from arena_site.gc_tuning import freeze_loaded_objects
+from cohorts.forecast_rules import PRICED
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK
-from markets.commands import BAD_USAGE, ArenaCommand, Result, rendered
+from markets.foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, table_text
 from markets.models import Run
 from scoring.models import Leaderboard
 
@@ -38,10 +38,10 @@ FORECASTS_AT = timedelta(hours=2)
 DEMO = "demo"
 GUEST = "Your own agent"
 """An external agent that joins with the season's last cohort."""
-UNSEEN = {"check_resolutions": {"leave_boards": True}, "compute_scores": {"leave_past_boards": True}}
-"""What commands leave out: nobody looks at boards in between, and few at those of the past."""
-SUBMITTED_AFTER = timedelta(minutes=1)
-"""How long after the freeze of the week that is left open the guest's clock stands still."""
+SKIPPED_WORK = {"check_resolutions": {"skip_boards": True}, "compute_scores": {"skip_history": True}}
+"""Options of commands that skip boards nobody reads before the season ends."""
+SUBMISSION_DELAY = timedelta(minutes=1)
+"""From the freeze of the open week to the instant of the external agent's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,9 @@ class Step:
 
 
 def season(weeks: int) -> Iterator[Step]:
-    """The season's timetable: every day is synced and settled; Sundays start a cohort, decide, and retry.
+    """The season's timetable: a sync and a settlement each day; a cohort, decisions and a retry each Sunday.
 
-    Sundays and every second day after them are forecast. The boards of the forecast protocol are made once, by
-    the last command: nobody looks at them in between.
+    Forecasts run on Sundays and every second day after. The last command computes the forecast boards, once.
     """
     instant, end = SEASON_STARTS, SEASON_STARTS + weeks * WEEK
     while instant <= end:
@@ -75,18 +74,18 @@ def season(weeks: int) -> Iterator[Step]:
 
 
 def open_week_starts(weeks: int) -> datetime:
-    """The Sunday after the season: its universe is frozen, and nobody but the guest has still to answer."""
+    """The Sunday after the season, whose universe is frozen for the external agent alone."""
     return SEASON_STARTS + weeks * WEEK
 
 
-def guests_clock(weeks: int) -> datetime:
-    """An instant at which the guest may answer."""
-    return open_week_starts(weeks) + DECISIONS_AT + SUBMITTED_AFTER
+def external_agents_clock(weeks: int) -> datetime:
+    """An instant at which the external agent may submit."""
+    return open_week_starts(weeks) + DECISIONS_AT + SUBMISSION_DELAY
 
 
 class Command(ArenaCommand):
     help = "Plays --weeks of the sandbox's season (SANDBOX_URL names it) and prints the final leaderboard."
-    requires_system_checks: list[str] = []  # they load every page and endpoint, none of which it shows
+    requires_system_checks: list[str] = []  # they load every page and endpoint, and it serves none
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -95,7 +94,7 @@ class Command(ArenaCommand):
     def records_run(self, options: dict[str, Any]) -> bool:
         return False
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         root = os.environ.get("SANDBOX_URL")
         if not root:
             self.refuse("SANDBOX_URL is not set: start `manage.py sandbox`, or run `manage.py demo`")
@@ -110,33 +109,35 @@ class Command(ArenaCommand):
                     self.stderr.write(f"week {week} of {options['weeks']}: {step.at:%Y-%m-%d}")
                 self._set_clock(clock, root, step.at)
                 if "start_cohort" in step.commands and step.at == open_week_starts(options["weeks"] - 1):
-                    guest = agent_register(name=GUEST, protocol=Registration.Protocol.BOTH, at=step.at)
+                    guest = register_external_agent(name=GUEST, protocol=Registration.Protocol.BOTH, at=step.at)
                 for command in step.commands:
                     self._run(command, step.at)
                 if not done:
-                    keep_what_is_loaded()
-            self.stdout.write(rendered(leaderboard_table()))
-            self.stdout.write(rendered(forecast_table()))
+                    freeze_loaded_objects()
+            self.stdout.write(table_text(leaderboard_table()))
+            self.stdout.write(table_text(forecast_table()))
             at = open_week_starts(options["weeks"]) + DECISIONS_AT
             self._set_clock(clock, root, at)
             self._run("run_decisions", at, family=guest.registration.family.slug)  # freezes, and asks no model
         self._admin()
         self.stdout.write(f"token of an external agent ({GUEST}): {guest.token}")
-        return Result({"weeks": options["weeks"], "cohorts": Cohort.objects.count(), "database": _database_name()})
+        return CommandResult(
+            {"weeks": options["weeks"], "cohorts": Cohort.objects.count(), "database": _database_name()}
+        )
 
     def _set_clock(self, client: httpx.Client, root: str, at: datetime) -> None:
         client.post(f"{root}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
 
     def _run(self, command: str, at: datetime, **options: Any) -> None:
-        """Runs a command as an operator would. A run that reports failures is part of the show."""
+        """Runs a command as an operator would. Failures that it reports belong to the demo."""
         try:
-            left = UNSEEN.get(command, {})
-            call_command(command, at=at, json=True, stdout=StringIO(), stderr=StringIO(), **options, **left)
+            options |= SKIPPED_WORK.get(command, {})
+            call_command(command, at=at, json=True, stdout=StringIO(), stderr=StringIO(), **options)
         except SystemExit:
             return
 
     def _prepare(self) -> None:
-        """An empty, migrated database. Only an earlier demo is ever thrown away."""
+        """Creates an empty, migrated database; deletes nothing but an earlier demo."""
         if _holds_a_season():
             if not Run.objects.filter(kind=DEMO).exists():
                 raise CommandError(
@@ -164,7 +165,7 @@ class Command(ArenaCommand):
 
 
 def leaderboard_table() -> Table:
-    """The trading board as a table a person can read."""
+    """The trading leaderboard as a table."""
     board = Leaderboard.objects.filter(protocol="trading", methodology="").first()
     table = Table(title=f"Leaderboard, {board.computed_at:%Y-%m-%d %H:%M} UTC" if board else "Leaderboard")
     for column in ("#", "family", "value", "return %", "95 % interval", "Brier", "win rate", "resolved bets"):
@@ -185,7 +186,7 @@ def leaderboard_table() -> Table:
 
 
 def forecast_table() -> Table:
-    """The forecast board of the arm with prices, references among the families where they would stand."""
+    """The forecast leaderboard of the arm with prices, with the references in place."""
     board = Leaderboard.objects.filter(protocol="forecast", methodology="", arm=PRICED, category="").first()
     table = Table(title=f"Forecasts, {board.computed_at:%Y-%m-%d %H:%M} UTC" if board else "Forecasts")
     for column in ("#", "forecaster", "questions", "Brier (mean form)", "95 % interval", "alpha", "log"):

@@ -5,14 +5,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from arena_site.notices import notices_send
-from markets.commands import ArenaCommand, Result
+from arena_site.notices import send_notices
+from markets.foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
     help = "Sends each open alert once by mail (ARENA_ALERT_EMAIL) and webhook (ARENA_ALERT_WEBHOOK), where set."
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         # Tries and pauses run on the real clock, whatever instant the run is for.
-        report = notices_send(now=timezone.now())
-        return Result({"sent": report.sent, "failed": len(report.failures)}, failures=report.failures)
+        report = send_notices(now=timezone.now())
+        return CommandResult({"sent": report.sent, "failed": len(report.failures)}, failures=report.failures)

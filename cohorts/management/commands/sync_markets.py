@@ -1,19 +1,26 @@
-"""Brings the catalogue of markets up to an instant."""
+"""Syncs the markets of all sources.
+
+The command is in `cohorts` because the methodologies decide how many markets a sync needs and the price rule.
+"""
 
 from datetime import datetime
 from typing import Any
 
-from cohorts.services import catalogue_sync
-from markets import clients
-from markets.commands import ArenaCommand, Result
+from cohorts.services import sync_markets_in_play
+from markets.foundation.commands import ArenaCommand, CommandResult
+from markets.sources import registry as clients
 
 
 class Command(ArenaCommand):
-    help = "Walks the catalogue of each source, refreshes every market that is followed or asked about, records prices."
+    help = "Reads the catalogue of each source, looks up tracked markets and records prices."
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
-        with clients.catalogues() as catalogues, clients.clob() as clob, self.progress("syncing markets") as progress:
-            report = catalogue_sync(catalogues=catalogues, clob=clob, at=at, progress=progress)
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        with (
+            clients.open_catalogues() as catalogues,
+            clients.clob() as clob,
+            self.progress("syncing markets") as progress,
+        ):
+            report = sync_markets_in_play(catalogues=catalogues, clob=clob, at=at, progress=progress)
         summary = {
             "seen": report.seen,
             "created": report.created,
@@ -22,4 +29,4 @@ class Command(ArenaCommand):
             "closed": report.closed,
             "replay": report.replay,
         }
-        return Result(summary, report.log, report.failures)
+        return CommandResult(summary, report.log, report.failures)

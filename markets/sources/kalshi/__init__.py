@@ -1,6 +1,4 @@
-"""Kalshi: one API names the markets, quotes them and says how they ended."""
+"""Kalshi: one API for catalogue, quotes and results."""
 
 from markets.sources.kalshi.client import Kalshi
-from markets.sources.kalshi.rows import FINAL, NOBODY_WON, parse_event, parse_market
-
-__all__ = ["FINAL", "NOBODY_WON", "Kalshi", "parse_event", "parse_market"]
+from markets.sources.kalshi.parsing import FINAL, NOBODY_WON, parse_event, parse_market

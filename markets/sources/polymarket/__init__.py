@@ -1,7 +1,5 @@
-"""Polymarket: Gamma names the markets, the CLOB prices them."""
+"""Polymarket: Gamma is its catalogue, the CLOB its order books."""
 
-from markets.sources.polymarket.clob import Books, Clob, Midpoints, Winner
+from markets.sources.polymarket.clob import Clob, TokenValues, WinningToken
 from markets.sources.polymarket.gamma import Gamma
-from markets.sources.polymarket.rows import parse_event, parse_market
-
-__all__ = ["Books", "Clob", "Gamma", "Midpoints", "Winner", "parse_event", "parse_market"]
+from markets.sources.polymarket.parsing import parse_event, parse_market

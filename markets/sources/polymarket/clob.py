@@ -1,43 +1,35 @@
-"""The CLOB, Polymarket's order book: midpoints, the top of each book, and the winner's flag."""
+"""Client of the CLOB, Polymarket's order books: midpoints, best bids and asks, and the winning token."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from markets.http import HttpService, UpstreamError
-from markets.sources.base import Book
-from markets.sources.values import flag, identifier, line, number, price, shown
+from markets.foundation.http import HttpService, UpstreamError
+from markets.sources.base import TopOfBook
+from markets.sources.field_parsers import flag, identifier, line, number, or_none, price, shown
 
+T = TypeVar("T")
 LARGEST_BATCH = 500
 REFUSED_BATCH = frozenset({400, 404, 405, 422})
-"""No batch endpoint, or one token in it that the CLOB will not hear of."""
-PATIENCE = 3
-"""Failures in a row after which asking token by token ends."""
+"""Statuses of a missing batch endpoint, or of a batch with a token that the CLOB refuses."""
+MAX_FAILURES = 3
+"""Consecutive failures after which requests for single tokens end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Midpoints:
-    """What the CLOB would say of many tokens: prices, the tokens without one and why, and what failed."""
+class TokenValues(Generic[T]):
+    """Values by token, reasons for tokens without a usable one, and failed requests."""
 
-    prices: dict[str, Decimal] = field(default_factory=dict)
+    values: dict[str, T] = field(default_factory=dict)
     rejected: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
-    """The top of many books, the tokens without a usable book and why, and what failed."""
-
-    books: dict[str, Book] = field(default_factory=dict)
-    rejected: dict[str, str] = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Winner:
+class WinningToken:
     """The one outcome that the CLOB flags as the winner."""
 
     token_id: str
@@ -50,73 +42,62 @@ class Clob(HttpService):
     def __init__(self, base_url: str, **options: Any) -> None:
         super().__init__("clob", base_url, **options)
 
-    def midpoints(self, token_ids: Iterable[str]) -> Midpoints:
-        """The midpoint of every token that has one; a batch that fails costs no other batch its prices."""
-        found = Midpoints()
+    def midpoints(self, token_ids: Iterable[str]) -> TokenValues[Decimal]:
+        """The midpoints of tokens; a failing batch does not affect the others."""
+        return self._read("midpoint", token_ids, dict, _midpoints_by_token, lambda _, raw: price(_mid(raw)))
+
+    def books(self, token_ids: Iterable[str]) -> TokenValues[TopOfBook]:
+        """The best bids and asks of tokens; failures are returned, not raised."""
+        return self._read("book", token_ids, list, _books_by_token, _book)
+
+    def winner(self, condition_id: str) -> WinningToken | None:
+        """The market's flagged winner; None unless exactly one token is flagged."""
+        if not condition_id:
+            return None
+        path = f"/markets/{quote(condition_id, safe='')}"
+        answer = self.find_json(path)
+        if answer is None:
+            return None
+        tokens = answer.get("tokens") if isinstance(answer, dict) else None
+        if not isinstance(tokens, list):
+            raise UpstreamError(self.service, f"GET {path} answered no list of tokens", status=200)
+        flagged = [token for token in tokens if isinstance(token, dict) and or_none(flag)(token.get("winner"))]
+        if len(flagged) != 1 or not (token_id := identifier(flagged[0].get("token_id"))):
+            return None
+        return WinningToken(token_id, line(flagged[0].get("outcome")))
+
+    def _read(
+        self,
+        noun: str,
+        token_ids: Iterable[str],
+        form: type,
+        by_token: Callable[[Any], Mapping[Any, object]],
+        parse: Callable[[str, object], T],
+    ) -> TokenValues[T]:
+        """The parsed value of each token, from batches if the CLOB takes them."""
+        found: TokenValues[T] = TokenValues()
 
         def take(token: str, raw: object) -> None:
             try:
-                found.prices[token] = price(raw)
+                found.values[token] = parse(token, raw)
             except ValueError as error:
-                found.rejected[token] = f"midpoint {error}"
+                found.rejected[token] = f"{noun}: {error}"
 
         for batch in _batches(token_ids):
-            answer = self._batch("/midpoints", batch, dict, found.failed)
+            answer = self._batch(f"/{noun}s", batch, form, found.failed)
             if answer is None:
-                self._one_by_one("/midpoint", batch, lambda t, raw: take(t, _mid(raw)), found)
+                self._one_by_one(f"/{noun}", batch, take, found)
                 continue
-            for token in batch if answer else ():
-                if token in answer:
-                    take(token, answer[token])
-                else:
-                    found.rejected[token] = "no midpoint in the answer"
-        return found
-
-    def books(self, token_ids: Iterable[str]) -> Books:
-        """The best bid and ask of every token that has a book; failures are named, not raised."""
-        found = Books()
-
-        def take(token: str, raw: object) -> None:
-            try:
-                found.books[token] = _book(token, raw)
-            except ValueError as error:
-                found.rejected[token] = f"book: {error}"
-
-        for batch in _batches(token_ids):
-            answer = self._batch("/books", batch, list, found.failed)
-            if answer is None:
-                self._one_by_one("/book", batch, take, found)
-                continue
-            # A book belongs to the token that it names: the answer may come in any order.
-            named = {identifier(raw.get("asset_id")): raw for raw in answer if isinstance(raw, dict)}
+            named = by_token(answer)
             for token in batch if answer else ():
                 if token in named:
                     take(token, named[token])
                 else:
-                    found.rejected[token] = "no book in the answer"
+                    found.rejected[token] = f"no {noun} in the answer"
         return found
 
-    def winner(self, condition_id: str) -> Winner | None:
-        """The market's only flagged winner; None if none or several are flagged, or there is no such market."""
-        if not condition_id:
-            return None
-        path = f"/markets/{quote(condition_id, safe='')}"
-        try:
-            answer = self.get_json(path)
-        except UpstreamError as error:
-            if error.status == 404:
-                return None
-            raise
-        tokens = answer.get("tokens") if isinstance(answer, dict) else None
-        if not isinstance(tokens, list):
-            raise UpstreamError(self.service, f"GET {path} answered no list of tokens", status=200)
-        flagged = [token for token in tokens if isinstance(token, dict) and _is_true(token.get("winner"))]
-        if len(flagged) != 1 or not (token_id := identifier(flagged[0].get("token_id"))):
-            return None
-        return Winner(token_id, line(flagged[0].get("outcome")))
-
     def _batch(self, path: str, batch: list[str], form: type, failed: list[str]) -> Any:
-        """The batch's answer; an empty one where it failed; None where tokens must be asked one by one."""
+        """The response to a batch; empty if it failed, None if its tokens must be requested one by one."""
         try:
             answer = self.post_json(path, [{"token_id": token} for token in batch])
         except UpstreamError as error:
@@ -130,7 +111,7 @@ class Clob(HttpService):
         return answer
 
     def _one_by_one(
-        self, path: str, batch: list[str], take: Callable[[str, object], None], found: Midpoints | Books
+        self, path: str, batch: list[str], take: Callable[[str, object], None], found: TokenValues[T]
     ) -> None:
         failures = 0
         for place, token in enumerate(batch):
@@ -143,9 +124,9 @@ class Clob(HttpService):
                     continue
                 found.failed.append(str(error))
                 failures += 1
-                if failures == PATIENCE:
+                if failures == MAX_FAILURES:
                     left = len(batch) - place - 1
-                    found.failed.append(f"clob: GET {path} failed {PATIENCE} times: {left} tokens not asked")
+                    found.failed.append(f"clob: GET {path} failed {MAX_FAILURES} times: {left} tokens not asked")
                     return
 
 
@@ -155,29 +136,32 @@ def _batches(token_ids: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
+def _midpoints_by_token(answer: dict[str, object]) -> dict[str, object]:
+    """Each token's midpoint in the form of a single look-up."""
+    return {token: {"mid": value} for token, value in answer.items()}
+
+
 def _mid(raw: object) -> object:
     return raw.get("mid", raw.get("mid_price")) if isinstance(raw, dict) else raw
 
 
-def _book(token: str, raw: object) -> Book:
+def _books_by_token(answer: list[Any]) -> dict[str | None, object]:
+    """The books by the token that each names, because their order may differ from the request's."""
+    return {identifier(raw.get("asset_id")): raw for raw in answer if isinstance(raw, dict)}
+
+
+def _book(token: str, raw: object) -> TopOfBook:
     if isinstance(raw, dict):
         bids, asks = _levels(raw, "bids"), _levels(raw, "asks")
-        return Book(token, bid=max(bids, default=None), ask=min(asks, default=None))
+        return TopOfBook(token, bid=max(bids, default=None), ask=min(asks, default=None))
     raise ValueError(f"{shown(raw)} is not a book")
 
 
 def _levels(raw: dict[str, Any], side: str) -> list[Decimal]:
-    """The prices on one side, in whatever order; a level without size is no offer."""
+    """The prices on one side with a size above zero, in any order."""
     levels = raw.get(side)
     if levels is None:
         return []
     if not isinstance(levels, list) or not all(isinstance(level, dict) for level in levels):
         raise ValueError(f"{side} {shown(levels)} is not a list of levels")
     return [price(level.get("price")) for level in levels if number(level.get("size", 1)) > 0]
-
-
-def _is_true(raw: object) -> bool:
-    try:
-        return flag(raw) is True
-    except ValueError:
-        return False

@@ -1,19 +1,20 @@
-"""Gamma, Polymarket's catalogue: which markets there are, and how they stand."""
+"""Client of Gamma, Polymarket's catalogue."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from markets.http import HttpService, UpstreamError
-from markets.sources.base import MarketRow, Page, SkippedRow
-from markets.sources.polymarket.rows import parse_market
-from markets.sources.values import line
+from markets.foundation.http import UpstreamError
+from markets.sources.base import CatalogueClient, CataloguePage, SkippedMarket, VenueMarket
+from markets.sources.field_parsers import line
+from markets.sources.polymarket.parsing import parse_market
 
 LARGEST_PAGE = 100
-"""Gamma cuts a larger limit to this without a word."""
+"""Gamma silently reduces a larger limit to this."""
 
 
-class Gamma(HttpService):
+class Gamma(CatalogueClient):
     """The client of Gamma; options are those of `HttpService`."""
 
     source = "polymarket"
@@ -22,81 +23,43 @@ class Gamma(HttpService):
     def __init__(self, base_url: str, **options: Any) -> None:
         super().__init__("gamma", base_url, **options)
 
-    def catalogue(
-        self,
-        page_limit: int = LARGEST_PAGE,
-        order: str = "volumeNum",
-        ascending: bool = False,
-        closed: bool = False,
-        max_pages: int = 200,
-    ) -> Iterator[Page]:
-        """Every page of the catalogue, the biggest volume first; the last one has no cursor.
+    def catalogue(self, page_limit: int = LARGEST_PAGE, max_pages: int = 200) -> Iterator[CataloguePage]:
+        """The pages of the catalogue, by descending volume; the last one has no cursor.
 
-        Stop when you have enough. UpstreamError when the walk goes round in circles or does not end.
+        Raises UpstreamError if a cursor repeats or the pages do not end.
         """
-        query = {
-            "limit": min(page_limit, LARGEST_PAGE),
-            "order": order,
-            "ascending": _word(ascending),
-            "closed": _word(closed),
-            "include_tag": "true",
-        }
+        query = {"limit": min(page_limit, LARGEST_PAGE), "order": "volumeNum", "ascending": "false", "closed": "false"}
+        query["include_tag"] = "true"
+        page_after = partial(self._keyset_page, query)
         try:
-            first = self._keyset_page(query, None)
+            first = page_after(None)
         except UpstreamError as error:
             if not _has_no_keyset(error):
                 raise
-            yield from self._walk(self._offset_page, query, self._offset_page(query, None), max_pages)
-        else:
-            yield from self._walk(self._keyset_page, query, first, max_pages)
+            page_after = partial(self._offset_page, query)
+            first = page_after(None)
+        yield from self.follow_cursors(page_after, max_pages, first)
 
-    def market(self, external_id: str) -> MarketRow | SkippedRow | None:
-        """One market however it stands, closed ones too; None where Gamma knows no such id."""
-        path = f"/markets/{quote(external_id, safe='')}"
-        try:
-            raw = self.get_json(path, {"include_tag": "true"})
-        except UpstreamError as error:
-            if error.status in {404, 422}:
-                return None
-            raise
-        row = parse_market(raw, external_id)
-        if isinstance(row, MarketRow) and row.external_id != external_id:
-            return SkippedRow(external_id, f"answered with another market, {row.external_id}")
-        return row
+    def market(self, external_id: str) -> VenueMarket | SkippedMarket | None:
+        """A market of any status; None if Gamma has none with this id."""
+        raw = self.find_json(f"/markets/{quote(external_id, safe='')}", {"include_tag": "true"}, missing={404, 422})
+        return None if raw is None else self.with_id(external_id, parse_market(raw, external_id))
 
-    def _walk(
-        self,
-        page_after: Callable[[dict[str, Any], str | None], Page],
-        query: dict[str, Any],
-        page: Page,
-        max_pages: int,
-    ) -> Iterator[Page]:
-        seen: set[str] = set()
-        for _ in range(max_pages):
-            yield page
-            if page.cursor is None:
-                return
-            if page.cursor in seen:
-                raise UpstreamError(self.service, f"the catalogue repeats its cursor {page.cursor!r}")
-            seen.add(page.cursor)
-            page = page_after(query, page.cursor)
-        raise UpstreamError(self.service, f"the catalogue did not end within {max_pages} pages")
-
-    def _keyset_page(self, query: dict[str, Any], cursor: str | None) -> Page:
-        # Under any name but after_cursor, the cursor is ignored and page one comes back for ever.
+    def _keyset_page(self, query: dict[str, Any], cursor: str | None) -> CataloguePage:
+        # Under any other name than after_cursor Gamma ignores the cursor and returns page one again.
         after = {"after_cursor": cursor} if cursor else {}
         raws, following = self._rows_of("/markets/keyset", query | after)
         return _page(raws, following, ref=f"after {cursor}" if cursor else "first page")
 
-    def _offset_page(self, query: dict[str, Any], cursor: str | None) -> Page:
+    def _offset_page(self, query: dict[str, Any], cursor: str | None) -> CataloguePage:
         offset = int(cursor or 0)
         try:
             raws, _ = self._rows_of("/markets", query | {"offset": offset})
         except UpstreamError as error:
-            if offset and error.status == 422:  # deeper than the old list may be walked
-                return Page((), (), None)
+            if offset and error.status == 422:  # beyond the offsets that the old list allows
+                return CataloguePage((), (), None)
             raise
-        # Only an empty page is surely the last: a page may be shorter than asked for.
+        # Only an empty page is surely the last; others may be shorter than requested.
         return _page(raws, str(offset + len(raws)) if raws else None, ref=f"offset {offset}")
 
     def _rows_of(self, path: str, query: dict[str, Any]) -> tuple[list[Any], str | None]:
@@ -110,18 +73,9 @@ class Gamma(HttpService):
         return raws, line(str(cursor)) if cursor else None
 
 
-def _page(raws: list[Any], cursor: str | None, ref: str) -> Page:
-    parsed = [parse_market(raw, f"{ref}, row {place}") for place, raw in enumerate(raws, start=1)]
-    return Page(
-        rows=tuple(row for row in parsed if isinstance(row, MarketRow)),
-        skipped=tuple(row for row in parsed if isinstance(row, SkippedRow)),
-        cursor=cursor,
-    )
+def _page(raws: list[Any], cursor: str | None, ref: str) -> CataloguePage:
+    return CataloguePage.of([parse_market(raw, f"{ref}, row {n}") for n, raw in enumerate(raws, start=1)], cursor)
 
 
 def _has_no_keyset(error: UpstreamError) -> bool:
     return error.status in {404, 405} or (error.status == 503 and "not configured" in error.reason)
-
-
-def _word(truth: bool) -> str:
-    return "true" if truth else "false"

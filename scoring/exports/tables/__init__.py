@@ -1,12 +1,13 @@
-"""The tables of an archive, declared once: the writer, the proof and the data dictionary all read them here."""
+"""The tables of an archive, declared once for the writer, the verifier and the data dictionary."""
 
-from scoring.exports.dictionary import Table
-from scoring.exports.tables.forecasting import FORECASTS
-from scoring.exports.tables.markets import COMPETITORS, MARKETS
-from scoring.exports.tables.results import BLOCKS, CHAIN, FORECAST_BOARD, PROMPTS, TRADING_BOARD
-from scoring.exports.tables.trading import DECISIONS
+from scoring.exports.dictionary import ArchiveTable
+from scoring.exports.tables.forecasting import FORECAST_TABLES
+from scoring.exports.tables.markets import COMPETITION_TABLES, MARKET_TABLES
+from scoring.exports.tables.results import CHAIN, FORECAST_LEADERBOARD, PROMPT_BLOCKS, PROMPTS, TRADING_LEADERBOARD
+from scoring.exports.tables.trading import TRADING_TABLES
 
-TABLES: tuple[Table, ...] = (
-    *COMPETITORS, *MARKETS, PROMPTS, BLOCKS, *DECISIONS, *FORECASTS, CHAIN, TRADING_BOARD, FORECAST_BOARD,
+TABLES: tuple[ArchiveTable, ...] = (
+    *COMPETITION_TABLES, *MARKET_TABLES, PROMPTS, PROMPT_BLOCKS, *TRADING_TABLES, *FORECAST_TABLES, CHAIN,
+    TRADING_LEADERBOARD, FORECAST_LEADERBOARD,
 )  # fmt: skip
-BY_NAME = {table.name: table for table in TABLES}
+TABLES_BY_NAME = {table.name: table for table in TABLES}

@@ -1,41 +1,41 @@
-"""Tables of who competes, and of the markets and prices they saw."""
+"""Tables of the competition (families, releases, cohorts, agents), and of markets and their prices."""
 
-from scoring.exports.dictionary import Table, columns
+from scoring.exports.dictionary import ArchiveTable, columns
 
-COMPETITORS = (
-    Table("families", "Competitors: stable slots, whatever model is behind them.", columns("""
+COMPETITION_TABLES = (
+    ArchiveTable("families", "Competitors. A family stays the same when its model is replaced.", columns("""
         id integer row - The family.
-        slug text - Its name for ever.
-        display_name text - Its name as shown.
-        provider text - Who makes the model.
-        active boolean - Does it play from the next cohort on?
-        external boolean - Is it somebody else's agent, ranked apart?
+        slug text - Its permanent name.
+        display_name text - Its name on pages.
+        provider text - The maker of the model.
+        active boolean - Does it play in the next cohort?
+        external boolean - Is it an external agent, ranked apart?
     """), "agents.Family"),
-    Table("releases", "The exact models behind families.", columns("""
+    ArchiveTable("releases", "The exact models behind families.", columns("""
         id integer row - The release.
         family text family__slug - The family's slug.
-        model_id text - As the gateway names it.
-        display_name text - Its name as shown.
-        price_prompt decimal usd - A prompt token.
-        price_completion decimal usd - A completion token.
-        effective_from time - From when on it stands behind the family.
+        model_id text - The gateway's id of the model.
+        display_name text - Its name on pages.
+        price_prompt decimal usd - Price of a prompt token.
+        price_completion decimal usd - Price of a completion token.
+        effective_from time - Time from which it is the family's release.
     """), "agents.Release"),
-    Table("cohorts", "Weekly competitions.", columns("""
+    ArchiveTable("cohorts", "Weekly competitions.", columns("""
         number integer - Its number.
         week_start time - Sunday 00:00 UTC of its first week.
-        methodology text methodology__version - The rules it plays by.
+        methodology text methodology__version - The methodology's version.
         status text - active or completed.
-        started_at time - When its agents got their balance.
-        completed_at time - When its last position had settled.
+        started_at time - Time of its agents' deposits.
+        completed_at time - Time of its last settlement.
     """), "cohorts.Cohort", ("number",)),
-    Table("agents", "One family's release in one cohort, at its worth when the archive was made.", columns("""
+    ArchiveTable("agents", "One family's release in one cohort, valued when the archive was made.", columns("""
         id integer row - The agent.
         cohort integer cohort__number - The cohort's number.
         family text family__slug - The family's slug.
         release integer row release_id - The release frozen into it.
-        model_id text - The model asked.
+        model_id text - The requested model.
         status text - active or bankrupt.
-        starting_balance decimal usd cohort__methodology__starting_balance - What it began with.
+        starting_balance decimal usd cohort__methodology__starting_balance - First deposit.
         cash decimal usd - Cash now.
         positions_value decimal usd - Open positions at the last accepted prices.
         total_value decimal usd - Cash and positions.
@@ -47,60 +47,60 @@ COMPETITORS = (
     """), "agents.Agent", ("cohort__number", "pk")),
 )  # fmt: skip
 
-MARKETS = (
-    Table("markets", "Questions on which shares are traded. Texts belong to their venues.", columns("""
+MARKET_TABLES = (
+    ArchiveTable("markets", "Markets of the venues. Texts belong to their venues.", columns("""
         id integer row - The market.
         source text - Its venue.
         external_id text - The venue's id.
         slug text - The venue's short name.
-        question text - What is asked.
+        question text - The question.
         category text - The venue's category.
-        event_id text - What markets of one event share.
+        event_id text - Shared by the markets of one event.
         kind text - binary or multi.
         status text - active, closed, resolved or cancelled.
-        closes_at time - Nominal end.
-        closed_at time - When it was first seen closed.
-        resolved_at time - When it was resolved or cancelled.
+        closes_at time - Nominal closing time.
+        closed_at time - First time seen closed.
+        resolved_at time - Time of resolution or cancellation.
         winning_outcome integer row winning_outcome_id - The outcome that won.
     """), "markets.Market"),
-    Table("outcomes", "Sides of markets.", columns("""
+    ArchiveTable("outcomes", "Sides of markets.", columns("""
         id integer row - The outcome.
         market integer row market_id - Its market.
         index integer - Its place in the venue's list.
-        side text - What a bet calls it.
-        name text - What the venue calls it.
-        token_id text - The venue's token.
+        side text - Its name in bets (YES, NO, …).
+        name text - The venue's name for it.
+        token_id text - The venue's token id.
         price decimal price - The last accepted price.
-        price_at time - When it was accepted.
-        price_source text - Where it came from.
-        price_stale boolean - Is it an older one, for want of a better?
+        price_at time - Time of that price.
+        price_source text - Its source.
+        price_stale boolean - Is it an earlier price, because no new one could be accepted?
     """), "markets.Outcome"),
-    Table("prices", "Every price that was looked at, and why it was accepted or not.", columns("""
+    ArchiveTable("prices", "Price observations: the accepted price, its candidates, and the reason.", columns("""
         outcome integer row outcome_id - The outcome.
-        observed_at time - When.
-        price decimal price - What the rule arrived at.
-        source text - Where that came from.
-        stale boolean - Is it an older one?
-        reason text - Why.
-        midpoint decimal price - Middle of the book.
-        gamma decimal price - The catalogue's price.
+        observed_at time - Time of observation.
+        price decimal price - The accepted price.
+        source text - Its source.
+        stale boolean - Is it an earlier price?
+        reason text - The reason for the choice.
+        midpoint decimal price - Midpoint of the order book.
+        gamma decimal price - Price of the venue's catalogue.
         bid decimal price - Best bid.
         ask decimal price - Best ask.
     """), "markets.PriceObservation"),
-    Table("universes", "Frozen lists of markets and prices that all agents of a run saw.", columns("""
+    ArchiveTable("universes", "Frozen lists of markets and prices, the same for all agents of a run.", columns("""
         id integer row - The universe.
-        week_start time - Its week.
+        week_start time - Sunday 00:00 UTC of its week.
         methodology text - The methodology's version.
-        frozen_at time - When.
-        sha256 text sha - Of its entries.
+        frozen_at time - Time of the freeze.
+        sha256 text sha - Hash of its entries.
     """), "markets.Universe"),
-    Table("universe_entries", "Markets of universes, with their frozen prices.", columns("""
+    ArchiveTable("universe_entries", "Markets of universes, with their frozen prices.", columns("""
         universe integer row universe_id - The universe.
-        position integer - Its place.
+        position integer - Its place in the universe.
         market integer row market_id - The market.
-        bettable boolean - May it be bet on, or is it only held?
+        bettable boolean - Open to bets, or listed only because agents hold it?
         open boolean - Was it open at the freeze?
-        prices json - Side to price, US dollars a share.
-        sources json - Side to where its price came from.
+        prices json - Price by side, US dollars a share.
+        sources json - Source of the price by side.
     """), "markets.UniverseEntry", ("universe_id", "position")),
 )  # fmt: skip

@@ -1,68 +1,68 @@
-"""Tables of what both protocols share: the chain, texts of prompts, the leaderboards."""
+"""Tables of the hash chains, prompt texts and leaderboards."""
 
-from scoring.exports.dictionary import Table, columns
+from scoring.exports.dictionary import ArchiveTable, columns
 
-CHAIN = Table("chain", "Links of the hash chains over completed decisions and elicitations, all of them.", columns("""
+CHAIN = ArchiveTable("chain", "Links of the hash chains over all completed decisions and elicitations.", columns("""
         protocol text - trading or forecast.
-        sequence integer - Its place.
+        sequence integer - Its place in its chain, from 1.
         decision integer row decision_id - The decision.
         elicitation integer row elicitation_id - Or the elicitation.
-        call integer row call_id - Whose prompt and answer the record holds.
-        record_sha256 text sha - Of the canonical record.
-        previous text sha - The link before it; 64 zeros before the first.
-        sha256 text sha - Of `previous`, a line feed and `record_sha256`.
+        call integer row call_id - The call whose prompt and answer are in the record.
+        record_sha256 text sha - Hash of the canonical record.
+        previous text sha - Hash of the link before it; 64 zeros for the first.
+        sha256 text sha - Hash of `previous`, a line feed and `record_sha256`.
     """), "agents.ChainLink", ("protocol", "sequence"))  # fmt: skip
-PROMPTS = Table("prompts", "Blocks and templates of prompts, each text once.", columns("""
-        sha256 text sha - Of the text.
+PROMPTS = ArchiveTable("prompts", "Templates and blocks of prompts, each text once.", columns("""
+        sha256 text sha - Hash of the text.
         kind text - system, user, markets or questions.
-        of text - Which methodology (with its protocol), universe or sheet used it first.
+        first_use text - The first methodology (with its protocol), universe or batch that uses it.
         text text - The text.
-    """), chunk=2)  # fmt: skip
-BLOCKS = Table("blocks", "Which text of `prompts` a universe or a sheet of questions put into prompts.", columns("""
-        kind text - markets (of a universe) or questions (of a sheet).
-        id integer row - The universe or the sheet.
-        sha256 text sha - The text.
-    """), chunk=10)  # fmt: skip
-TRADING_BOARD = Table("leaderboard_trading", "The trading board, over all methodologies and of each.", columns("""
+    """), batch_size=2)  # fmt: skip
+PROMPT_BLOCKS = ArchiveTable("blocks", "The text of `prompts` for each universe and question batch.", columns("""
+        kind text - markets (of a universe) or questions (of a batch).
+        id integer row - The universe or the batch.
+        sha256 text sha - Hash of the text.
+    """), batch_size=10)  # fmt: skip
+TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboard by methodology.", columns("""
         methodology text - The version; empty over all.
         family text - The family's slug.
-        rank integer - By mean return; external agents have none.
-        rank_low integer - Lowest rank it may hold.
-        rank_high integer - Highest.
-        cohorts integer - Played.
-        total_value decimal usd - Mean over cohorts.
-        pnl decimal usd - Sum over cohorts.
-        return_percent number - Mean over cohorts, per cent.
-        return_se number - Standard error.
-        return_ci json - Student's t interval, 95 %.
-        brier number - Bet-implied, pooled. Confidence is a share of cash: no proper score.
-        brier_ci json - Drawn over events, 95 %.
-        bss_random number - Skill against 0.25.
-        bss_market number - Skill against the side's price.
+        rank integer - By mean return; null for external agents.
+        rank_low integer - Best rank within the 95 % range.
+        rank_high integer - Worst rank within the 95 % range.
+        cohorts integer - Cohorts played.
+        total_value decimal usd - Mean total value over cohorts.
+        pnl decimal usd - Profit, summed over cohorts.
+        return_percent number - Mean return over cohorts, per cent.
+        return_se number - Standard error of the mean return.
+        return_ci json - Student's t interval of the mean return, 95 %.
+        brier number - Bet-implied Brier score, pooled over bets. Confidence is a share of cash: no proper score.
+        brier_ci json - Bootstrap interval of the Brier score over events, 95 %.
+        bss_random number - Brier skill score against 0.25.
+        bss_market number - Brier skill score against the prices paid.
         win_rate number - Share of resolved purchases that won.
         resolved_bets integer - Purchases on markets with a winner.
-        cost_usd decimal usd - Of all calls.
+        cost_usd decimal usd - Cost of all calls.
     """))  # fmt: skip
-FORECAST_BOARD = Table("leaderboard_forecast", "The boards of the forecast protocol.", columns("""
+FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
         arm text - priced or blind.
         methodology text - The version; empty over all.
-        category text - Empty over all.
-        forecaster text - Family's slug or reference.
-        reference boolean - Is it a reference?
-        external boolean - Is it somebody else's agent, ranked apart?
-        rank integer - By Brier score; external agents have none.
-        rank_low integer - Lowest rank it may hold.
-        rank_high integer - Highest.
+        category text - The category; empty over all.
+        forecaster text - A family's slug, or the name of a reference.
+        reference boolean - Is it a reference forecaster?
+        external boolean - Is it an external agent, ranked apart?
+        rank integer - By Brier score; null for external agents.
+        rank_low integer - Best rank within the 95 % range.
+        rank_high integer - Worst rank within the 95 % range.
         n integer - Questions answered.
         forecasts integer - Forecasts scored.
-        coverage number - Share of what was asked.
-        brier number - Mean form.
-        brier_se number - Standard error.
-        brier_ci json - Drawn over events, 95 %.
-        log number - Natural, clipped at 1e-6.
+        coverage number - Share of resolved questions that were answered.
+        brier number - Brier score: mean over options, lower is better.
+        brier_se number - Standard error of the Brier score.
+        brier_ci json - Bootstrap interval of the Brier score over events, 95 %.
+        log number - Mean natural logarithm of the probability of the outcome, clipped at 1e-6.
         spherical number - Spherical score.
-        accuracy number - Of the top option.
-        alpha number - The market's Brier score less its own.
-        average_return json - Risk aversion to gross return per dollar.
+        accuracy number - Share of questions whose most probable option happened.
+        alpha number - The market's Brier score less the forecaster's.
+        average_return json - Gross return per dollar, by risk aversion.
         figures json - The whole entry as published.
     """))  # fmt: skip

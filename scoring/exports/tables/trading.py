@@ -1,60 +1,60 @@
-"""Tables of decisions, and of the money they moved."""
+"""Tables of the trading protocol: decisions, calls, trades, positions, cash, snapshots and scores."""
 
-from scoring.exports.dictionary import Table, columns
+from scoring.exports.dictionary import ArchiveTable, columns
 
-DECISIONS = (
-    Table("decisions", "What agents decided, week by week.", columns("""
+TRADING_TABLES = (
+    ArchiveTable("decisions", "Weekly decisions of agents.", columns("""
         id integer row - The decision.
         agent integer row agent_id - The agent.
         cohort integer cohort__number - The cohort's number.
         week integer - Decision week, from 1.
-        universe integer row universe_id - What it saw.
+        universe integer row universe_id - The universe of its prompt.
         status text - claimed, completed, failed or missed.
         action text - BET, SELL or HOLD.
-        fallback boolean - A HOLD because no answer could be used?
-        refusals integer - Well-formed answers of which nothing could be carried out.
-        reasoning text - What the model said.
-        error text - What went wrong.
-        decided_at time - The instant of the run.
-    """), "agents.Decision", chunk=200),
-    Table("calls", "Every request to a model, of both protocols. The user message is its template filled with these "
-        "blocks, the market or question block of `prompts`, and the retry note at its end.", columns("""
+        fallback boolean - A HOLD because no answer was usable?
+        refusals integer - Well-formed answers without a valid instruction.
+        reasoning text - The model's reasoning.
+        error text - The last error.
+        decided_at time - The time of the run.
+    """), "agents.Decision", batch_size=200),
+    ArchiveTable("calls", "Requests to models, of both protocols. The user message is its template filled with these "
+        "blocks and the market or question block of `prompts`, then the retry note.", columns("""
         id integer row - The call.
-        decision integer row decision_id - The decision it asked for.
-        elicitation integer row elicitation_id - Or the elicitation.
-        sequence integer - Its place among the task's calls.
-        attempt integer - Transport retries share one.
-        model text - The model asked.
+        decision integer row decision_id - Its decision.
+        elicitation integer row elicitation_id - Or its elicitation.
+        sequence integer - Its place among the calls of its decision or elicitation.
+        attempt integer - Number of the attempt; transport retries share one.
+        model text - The requested model.
         returned_model text - The model that answered.
-        provider text - Who served it.
+        provider text - The provider that served it.
         portfolio_block text - The PORTFOLIO block.
         positions_block text - The POSITIONS block.
-        awaiting text - Positions awaiting resolution.
-        retry_note text - What was added after a bad answer.
-        prompt_sha256 text sha - Of the system message, a NUL and the user message.
-        result text - What became of it.
-        late boolean - Answered after its claim was lost?
+        awaiting text - The block of positions awaiting resolution.
+        retry_note text - The note added after an unusable answer.
+        prompt_sha256 text sha - Hash of the system message, a NUL and the user message.
+        result text - The outcome of the call.
+        late boolean - Answered after its claim had expired?
         raw_response text - The gateway's answer, byte for byte.
-        finish_reason text - Why the model stopped.
-        http_status integer - Of the answer.
-        error text - What was wrong.
+        finish_reason text - The model's reason for stopping.
+        http_status integer - HTTP status of the answer.
+        error text - The error.
         tokens_input integer - Prompt tokens.
         tokens_output integer - Completion tokens.
         tokens_reasoning integer - Reasoning tokens.
-        cost_usd decimal usd - What it cost.
-        cost_stated boolean - Did the gateway name the cost?
-        latency_ms integer - Milliseconds.
-        sent_at time - On the real clock.
-    """), "agents.ModelCall", chunk=20),
-    Table("instructions", "Bets and sales that answers asked for, and their fate.", columns("""
+        cost_usd decimal usd - Cost.
+        cost_stated boolean - Did the gateway state the cost?
+        latency_ms integer - Latency in milliseconds.
+        sent_at time - Time of sending, by the real clock.
+    """), "agents.ModelCall", batch_size=20),
+    ArchiveTable("instructions", "Bets and sales that answers asked for, and whether they were executed.", columns("""
         call integer row call_id - The call.
         sequence integer - Its place in the answer.
         kind text - BET or SELL.
-        payload json - As it was read.
-        executed boolean - Was it carried out?
-        reason text - Why not.
+        payload json - The instruction as parsed.
+        executed boolean - Was it executed?
+        reason text - The reason for its rejection.
     """), "agents.Instruction"),
-    Table("trades", "Purchases and sales.", columns("""
+    ArchiveTable("trades", "Purchases and sales.", columns("""
         id integer row - The trade.
         decision integer row decision_id - The decision.
         sequence integer - Its place in the decision.
@@ -64,84 +64,84 @@ DECISIONS = (
         outcome integer row outcome_id - The outcome.
         side text outcome__side - Its side.
         kind text - BUY or SELL.
-        shares decimal share - How many.
-        price decimal price - The frozen price.
-        amount decimal usd - Paid or received.
-        cost_basis decimal usd - Added or given up.
+        shares decimal share - Number of shares.
+        price decimal price - The universe's price.
+        amount decimal usd - Amount paid or received.
+        cost_basis decimal usd - Cost basis added or given up.
         realized_pnl decimal usd - Proceeds less cost basis.
         implied_confidence number - The amount as a share of the largest legal bet, at most 1.
-        executed_at time - The instant of the run.
+        executed_at time - The time of the run.
     """), "agents.Trade"),
-    Table("positions", "Shares of one side of a market.", columns("""
+    ArchiveTable("positions", "Shares of one side of a market.", columns("""
         id integer row - The position.
         agent integer row agent_id - The agent.
         market integer row market_id - The market.
         outcome integer row outcome_id - The outcome.
         status text - open, closed, settled or cancelled.
-        shares decimal share - Held now.
-        cost_basis decimal usd - Of these.
-        realized_pnl decimal usd - So far.
-        opened_at time - First purchase.
-        closed_at time - Sold out or settled.
+        shares decimal share - Shares held.
+        cost_basis decimal usd - Cost basis of the shares held.
+        realized_pnl decimal usd - Realized profit so far.
+        opened_at time - Time of the first purchase.
+        closed_at time - Time of the sale of the last share, or of settlement.
     """), "agents.Position"),
-    Table("settlements", "Ends of positions whose market ended.", columns("""
+    ArchiveTable("settlements", "Payouts of positions in resolved or cancelled markets.", columns("""
         id integer row - The settlement.
         position integer row position_id - The position.
         agent integer row agent_id - The agent.
         market integer row market_id - The market.
         kind text - won, lost or refunded.
-        shares decimal share - That ended.
-        cost_basis decimal usd - Of these.
-        payout decimal usd - Paid.
+        shares decimal share - Settled shares.
+        cost_basis decimal usd - Cost basis of the settled shares.
+        payout decimal usd - Amount paid out.
         realized_pnl decimal usd - Payout less cost basis.
-        settled_at time - When.
+        settled_at time - Time of settlement.
     """), "agents.Settlement"),
-    Table("reversals", "Settlements that proved wrong, made good.", columns("""
+    ArchiveTable("reversals", "Corrections of wrong settlements.", columns("""
         id integer row - The reversal.
         position integer row position_id - The position.
         sequence integer - Its place among the position's reversals.
         agent integer row agent_id - The agent.
         market integer row market_id - The market.
-        kind text - won, lost or refunded: the end it should have had.
-        taken_back decimal usd - What had been paid.
-        payout decimal usd - What should have been.
-        journal_sequence integer entry__sequence - Its entry's place in the agent's journal.
-        reason text - Why.
-        reversed_at time - When.
+        kind text - won, lost or refunded: the corrected result.
+        previous_payout decimal usd - The payout that was taken back.
+        payout decimal usd - The corrected payout.
+        journal_sequence integer entry__sequence - Place of its entry in the agent's journal.
+        reason text - The reason.
+        reversed_at time - Time of the correction.
     """), "agents.Reversal"),
-    Table("journal", "Every change of cash.", columns("""
+    ArchiveTable("journal", "Changes of cash, one entry for each.", columns("""
         agent integer row agent_id - The agent.
         sequence integer - Its place in the agent's journal.
         kind text - deposit, buy, sell, payout, refund or reversal.
-        amount decimal usd - Signed.
-        balance decimal usd - Cash after it.
-        trade integer row trade_id - The trade behind it.
-        settlement integer row settlement_id - Or the settlement.
-        occurred_at time - When.
+        amount decimal usd - Signed amount.
+        balance decimal usd - Cash after the entry.
+        trade integer row trade_id - Its trade.
+        settlement integer row settlement_id - Or its settlement.
+        occurred_at time - Time of the change.
     """), "agents.JournalEntry", ("agent_id", "sequence")),
-    Table("snapshots", "Portfolios on the ten-minute grid; old ones are rolled up.", columns("""
+    ArchiveTable("snapshots", "Portfolio values on the ten-minute grid, thinned out with age.", columns("""
         agent integer row agent_id - The agent.
-        taken_at time - When.
+        taken_at time - Time on the grid.
         cash decimal usd - Cash.
-        positions_value decimal usd - At prices known by then.
-        total_value decimal usd - Both.
+        positions_value decimal usd - Open positions at the prices known by then.
+        total_value decimal usd - Cash and positions.
         pnl decimal usd - Total less the starting balance.
-        pnl_percent decimal - Of the starting balance.
+        pnl_percent decimal - Profit as a percentage of the starting balance.
         brier number - Mean bet-implied Brier score so far.
-        resolved_bets integer - So far.
-        open_positions integer - Held.
-        stale_positions integer - Of these, at an old price.
+        resolved_bets integer - Resolved purchases so far.
+        open_positions integer - Number of open positions.
+        stale_positions integer - Open positions valued at a stale price.
     """), "scoring.Snapshot"),
-    Table("brier_scores", "The bet-implied Brier score of each purchase on a market with a winner.", columns("""
+    ArchiveTable("brier_scores", "The bet-implied Brier score of each purchase on a market with a winner.", columns("""
         trade integer row trade_id - The purchase.
         agent integer row agent_id - The agent.
         market integer row market_id - The market.
         probability number - The implied confidence.
         outcome boolean - Did the side win?
-        score number - Squared error.
+        score number - Squared error of the implied confidence.
         market_probability number - The side's price at the trade.
-        market_score number - Its squared error.
-        resolved_at time - When the market resolved.
-        scored_at time - When this was scored.
+        market_score number - Squared error of that price.
+        resolved_at time - Time of the market's resolution.
+        scored_at time - Time of scoring.
     """), "scoring.BrierScore"),
 )  # fmt: skip

@@ -1,33 +1,42 @@
-"""Settles markets that came to their end, and scores the bets on them."""
+"""`check_resolutions`: settlement of resolved markets, then the scores of the bets and forecasts on them.
+
+It lives in scoring, the lowest app that knows both settlement and scores.
+"""
 
 from datetime import datetime
 from typing import Any
 
 from agents.services.settlement import check_resolutions
-from markets import clients
-from markets.commands import ArenaCommand, Result
-from markets.services.endings import questions_resolve
-from markets.services.marks import is_replay
-from scoring.services.past_boards import FEW, past_boards_keep
+from markets.foundation.commands import ArenaCommand, CommandResult
+from markets.services.prices import is_replay
+from markets.services.question_resolution import resolve_questions
+from markets.sources import registry as clients
+from scoring.services.leaderboard_history import HOURLY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
 
 
 class Command(ArenaCommand):
-    help = "Looks up every followed or asked market, settles those that are final once, completes cohorts, scores."
+    help = "Looks up every market with bets or questions, settles resolved ones, completes cohorts, computes scores."
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--leave-boards", action="store_true", help="leave the boards of the forecast protocol to compute_scores"
+            "--skip-boards",
+            action="store_true",
+            help="leave the leaderboards of the forecast protocol to compute_scores",
         )
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
-        with clients.catalogues() as catalogues, clients.clob() as clob, self.progress("checking markets") as progress:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        with (
+            clients.open_catalogues() as catalogues,
+            clients.clob() as clob,
+            self.progress("checking markets") as progress,
+        ):
             report = check_resolutions(catalogues=catalogues, clob=clob, at=at, progress=progress)
-        questions = 0 if is_replay(at) else questions_resolve(at=at)
-        scores = compute_scores(at=at, afresh=False, forecast_boards=not options["leave_boards"])
-        if not options["leave_boards"]:
-            past_boards_keep(most=FEW)
+        questions = 0 if is_replay(at) else resolve_questions(at=at)
+        scores = compute_scores(at=at, afresh=False, forecast_boards=not options["skip_boards"])
+        if not options["skip_boards"]:
+            backfill_history(limit=HOURLY_LIMIT)
         summary = {
             "checked": report.checked,
             "resolved": report.resolved,
@@ -40,4 +49,4 @@ class Command(ArenaCommand):
             "brier_rows": scores.brier_rows,
             "forecasts_scored": scores.forecasts_scored,
         }
-        return Result(summary, report.log, report.failures)
+        return CommandResult(summary, report.log, report.failures)

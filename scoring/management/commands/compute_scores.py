@@ -1,11 +1,11 @@
-"""Scores what is resolved and recomputes the boards."""
+"""`compute_scores`: scores for resolved bets and forecasts, and current leaderboards."""
 
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from markets.commands import ArenaCommand, Result
-from scoring.services.past_boards import MANY, past_boards_keep
+from markets.foundation.commands import ArenaCommand, CommandResult
+from scoring.services.leaderboard_history import DAILY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
 
 
@@ -15,10 +15,11 @@ class Command(ArenaCommand):
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--leave-past-boards", action="store_true", help="leave boards of past instants to be made as they are read"
+            "--skip-history", action="store_true", help="do not store past leaderboards; they are computed when read"
         )
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         report = asdict(compute_scores(at=at))
-        kept = 0 if options["leave_past_boards"] else past_boards_keep(most=MANY)
-        return Result(report, log=[*report.pop("log"), *([f"boards of past instants made: {kept}"] if kept else [])])
+        stored = 0 if options["skip_history"] else backfill_history(limit=DAILY_LIMIT)
+        lines = [f"past leaderboards stored: {stored}"] if stored else []
+        return CommandResult(report, log=[*report.pop("log"), *lines])

@@ -1,4 +1,4 @@
-"""Writes an archive of the arena: everything, a cohort, or a window of time."""
+"""Writes an archive of the arena's data: everything, a cohort, or a window of time."""
 
 import argparse
 from datetime import datetime, timedelta
@@ -8,64 +8,75 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from cohorts.models import Cohort
-from markets.commands import ArenaCommand, Result
-from markets.rest import InstantField
-from scoring.exports.archive import NotOurs, export_build, zipped
-from scoring.exports.files import CSV, FORMATS, file_sha256
-from scoring.exports.selection import Selection
+from markets.foundation.commands import ArenaCommand, CommandResult
+from markets.foundation.rest import InstantField
+from scoring.exports.archive import NotAnArchive, build_archive, zip_archive
+from scoring.exports.checksums import file_sha256
+from scoring.exports.dictionary import CSV, FORMATS
+from scoring.exports.selection import ExportSelection
 
 DAY = timedelta(days=1)
 
 
 class Command(ArenaCommand):
     help = (
-        "Writes an archive to DIR: a file for each table, a data dictionary, and a manifest with the hash of each. "
-        "`verify_export DIR` proves it. An archive that is there already is replaced."
+        "Writes an archive to DIR: one file per table, a data dictionary, and a manifest with all hashes. "
+        "`verify_export DIR` checks it. An earlier archive in DIR is replaced once the new one is complete."
     )
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-        parser.add_argument("--cohort", type=int, metavar="N", help="this cohort alone")
-        parser.add_argument("--from", dest="start", type=bound, metavar="TIME", help="what happened since, ISO-8601")
-        parser.add_argument("--to", dest="end", type=bound, metavar="TIME", help="what happened before")
-        parser.add_argument("--day", type=bound, metavar="DAY", help="what happened in the 24 hours from then")
-        parser.add_argument("--format", type=formats, default=(CSV,), help="csv, parquet or both with a comma")
-        parser.add_argument("--zip", action="store_true", help="DIR.zip beside it too")
+        parser.add_argument("--cohort", type=int, metavar="N", help="this cohort only")
+        parser.add_argument(
+            "--from", dest="start", type=window_bound, metavar="TIME", help="start of a window, ISO-8601"
+        )
+        parser.add_argument(
+            "--to", dest="end", type=window_bound, metavar="TIME", help="end of a window, which is not part of it"
+        )
+        parser.add_argument("--day", type=window_bound, metavar="DAY", help="a window of 24 hours from this time")
+        parser.add_argument("--format", type=format_names, default=(CSV,), help="csv, parquet or both with a comma")
+        parser.add_argument("--zip", action="store_true", help="write DIR.zip and its checksum too")
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         selection = self._selection(options)
         with self.progress("exporting") as progress:
             try:
-                made = export_build(
+                archive = build_archive(
                     folder=options["out"].resolve(),
                     selection=selection,
                     formats=options["format"],
                     at=at,
                     progress=progress,
                 )
-            except NotOurs as error:
+            except NotAnArchive as error:
                 self.refuse(f"--out: {error}")
-        summary = {"rows": made.rows, "rejected": 0, "files": made.files, "bytes": made.bytes, "manifest": made.sha256}
+        summary = {
+            "rows": archive.rows,
+            "rejected": 0,
+            "files": archive.files,
+            "bytes": archive.bytes,
+            "manifest": archive.sha256,
+        }
         if options["zip"]:
-            archive = zipped(made.folder)
-            summary |= {"zip": str(archive), "zip_sha256": file_sha256(archive)}
-        return Result(summary)
+            zip_file = zip_archive(archive.folder)
+            summary |= {"zip": str(zip_file), "zip_sha256": file_sha256(zip_file)}
+        return CommandResult(summary)
 
-    def _selection(self, options: dict[str, Any]) -> Selection:
+    def _selection(self, options: dict[str, Any]) -> ExportSelection:
         start, end, cohort = options["start"], options["end"], options["cohort"]
         if options["day"]:
             if start or end:
-                self.refuse("--day: goes with neither --from nor --to")
+                self.refuse("--day: can not be combined with --from or --to")
             start, end = options["day"], options["day"] + DAY
         if start and end and start >= end:
             self.refuse(f"--to: {end:%Y-%m-%dT%H:%M:%SZ} is not after --from")
         if cohort is not None and not Cohort.objects.filter(number=cohort).exists():
             self.refuse(f"--cohort: there is no cohort {cohort}")
-        return Selection(cohort, start, end)
+        return ExportSelection(cohort, start, end)
 
 
-def bound(text: str) -> datetime:
+def window_bound(text: str) -> datetime:
     """An instant from ISO-8601 text with a zone, or a day's 00:00 UTC. Raises argparse's error for anything else."""
     try:
         at: datetime | None = InstantField(required=False).clean(text)
@@ -76,9 +87,9 @@ def bound(text: str) -> datetime:
     return at
 
 
-def formats(text: str) -> tuple[str, ...]:
-    """Formats from words with commas, each once. Raises argparse's error for one that there is not."""
-    words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-    if not words or (unknown := [word for word in words if word not in FORMATS]):
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown) if words else text!r} is none of {', '.join(FORMATS)}")
-    return words
+def format_names(text: str) -> tuple[str, ...]:
+    """Distinct formats from a comma-separated list. Raises argparse's error for an unknown one."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names or (unknown := [name for name in names if name not in FORMATS]):
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown) if names else text!r} is none of {', '.join(FORMATS)}")
+    return names

@@ -1,17 +1,17 @@
-"""Records every playing agent's portfolio on the ten-minute grid."""
+"""`take_snapshots`: every active agent's portfolio on the ten-minute grid."""
 
 from datetime import datetime
 from typing import Any
 
-from markets import clients
-from markets.commands import ArenaCommand, Result
+from markets.foundation.commands import ArenaCommand, CommandResult
+from markets.sources import registry as clients
 from scoring.services.snapshots import take_snapshots
 
 
 class Command(ArenaCommand):
-    help = "Marks what is held and takes a snapshot of every playing agent at --at, taken down to the grid."
+    help = "Marks what is held and takes a snapshot of every active agent at --at, taken down to the grid."
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with clients.clob() as clob, self.progress("taking snapshots"):
             report = take_snapshots(at=at, clob=clob)
         summary = {
@@ -21,4 +21,4 @@ class Command(ArenaCommand):
             "taken_at": report.taken_at,
             "replay": report.replay,
         }
-        return Result(summary, report.log, report.failures)
+        return CommandResult(summary, report.log, report.failures)

@@ -1,17 +1,18 @@
-"""Proves an archive from its files alone. Needs no database and touches none."""
+"""Verifies an archive from its files alone, without a database."""
 
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from markets.commands import ArenaCommand, Result
-from scoring.exports.proof.verdict import verdict_on
+from markets.foundation.commands import ArenaCommand, CommandResult
+from scoring.exports.verification.verifier import verify_archive
 
 
 class Command(ArenaCommand):
     help = (
-        "Checks an archive, a folder or its zip file: every hash, both chains, every prompt; and recomputes cash, "
-        "positions, values, scores, returns and both boards from its rows. Names what disagrees (exit 1 if anything)."
+        "Checks the hashes, hash chains and prompts of an archive (a folder or its zip file), and recomputes cash, "
+        "positions, values, scores, returns and both leaderboards from its rows. Prints each violation; exit code 1 if "
+        "there are any."
     )
     requires_system_checks = []
 
@@ -22,20 +23,20 @@ class Command(ArenaCommand):
     def records_run(self, options: dict[str, Any]) -> bool:
         return False
 
-    def perform(self, at: datetime, options: dict[str, Any]) -> Result:
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("verifying") as progress:
             try:
-                verdict = verdict_on(options["archive"], progress)
+                report = verify_archive(options["archive"], progress)
             except FileNotFoundError:
                 self.refuse(f"{options['archive']}: there is no such archive")
-        for violation in verdict.violations:
+        for violation in report.violations:
             self.stdout.write(violation)
         summary = {
-            "files": verdict.files,
-            "rows": verdict.rows,
-            "chain_links": verdict.links,
-            "checks": verdict.checks,
-            "boards": verdict.whole,
-            "violations": len(verdict.violations),
+            "files": report.files,
+            "rows": report.rows,
+            "chain_links": report.links,
+            "checks": report.checks,
+            "boards": report.whole,
+            "violations": len(report.violations),
         }
-        return Result(summary, failed=bool(verdict.violations))
+        return CommandResult(summary, failed=bool(report.violations))

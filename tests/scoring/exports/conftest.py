@@ -1,4 +1,4 @@
-"""A season with everything in it that an archive can hold, played once; and archives of it, which need no database."""
+"""Archives of a season that fills every table, played once."""
 
 import shutil
 from collections.abc import Callable
@@ -10,22 +10,23 @@ import pytest
 from django.db import transaction
 
 from markets.models import Market
-from tests.seasons import a_venue
-from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Said, Venue, bet, run, sell
+from tests.commands import run
+from tests.shared_rows import scripted_venue
+from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, ModelAnswer, Venue, bet, sell
 
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 RAIN, CUP, SNOW = "Will it rain?", "=SUM(A1)+Lakers", "Will it snow?"
 END = SUNDAY + WEEK + 3 * DAY
 
 
-def done(command: str, at: datetime) -> None:
-    """Runs a command of the season, which may report models that are down, and nothing else."""
+def run_step(command: str, at: datetime) -> None:
+    """Runs a command of the season, which may fail for models that are down and for nothing else."""
     ran = run(command, at)
-    assert not ran.complaint or "503" in ran.complaint or ran.code == 0, ran.complaint
+    assert not ran.stderr or "503" in ran.stderr or ran.code == 0, ran.stderr
 
 
-def play(venue: Venue) -> None:
-    """Two cohorts: bets that won, lost, were sold, refunded, refused; a fallback, a failure, forecasts in both arms."""
+def play_season(venue: Venue) -> None:
+    """Two cohorts with bets of every outcome, a fallback, a failure, and forecasts in both arms."""
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     venue.market(SNOW)
@@ -38,32 +39,32 @@ def play(venue: Venue) -> None:
     venue.says(GROK, "no JSON at all", bet(CUP, "Lakers", "77.77"))
     venue.says(KIMI, *["gibberish"] * 3)
     venue.says(QWEN, Failure(503))
-    venue.says(CLAUDE, Said("", refusal="I would rather not"))
-    done("sync_markets", SUNDAY)
-    done("start_cohort", SUNDAY)
-    done("run_decisions", DECISION)
-    done("run_forecasts", SUNDAY + timedelta(hours=2))
-    done("take_snapshots", SUNDAY + timedelta(hours=3))
-    done("run_forecasts", SUNDAY + DAY + timedelta(hours=2))
+    venue.says(CLAUDE, ModelAnswer("", refusal="I would rather not"))
+    run_step("sync_markets", SUNDAY)
+    run_step("start_cohort", SUNDAY)
+    run_step("run_decisions", DECISION)
+    run_step("run_forecasts", SUNDAY + timedelta(hours=2))
+    run_step("take_snapshots", SUNDAY + timedelta(hours=3))
+    run_step("run_forecasts", SUNDAY + DAY + timedelta(hours=2))
     venue.resolve(SNOW, "No")
-    done("check_resolutions", SUNDAY + 2 * DAY)
-    done("sync_markets", SUNDAY + WEEK)
-    done("start_cohort", SUNDAY + WEEK)
+    run_step("check_resolutions", SUNDAY + 2 * DAY)
+    run_step("sync_markets", SUNDAY + WEEK)
+    run_step("start_cohort", SUNDAY + WEEK)
     venue.says(GEMINI, sell(RAIN, 50), bet(RAIN, "NO", 50))
-    done("run_decisions", DECISION + WEEK)
+    run_step("run_decisions", DECISION + WEEK)
     venue.resolve(RAIN, "Yes")
     venue.cancel(CUP)
-    done("check_resolutions", SUNDAY + WEEK + 2 * DAY)
-    done("take_snapshots", END)
+    run_step("check_resolutions", SUNDAY + WEEK + 2 * DAY)
+    run_step("take_snapshots", END)
 
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any) -> Path:
-    """The archives of the season: `whole` (both formats, zipped too), `cohort` and `day`, in CSV; not to be bent."""
+    """Read-only archives of the season: `whole` (both formats and a zip), `cohort` and `day` (CSV)."""
     folder = tmp_path_factory.mktemp("exported")
     with django_db_blocker.unblock(), transaction.atomic():
-        with a_venue() as venue:
-            play(venue)
+        with scripted_venue() as venue:
+            play_season(venue)
             assert Market.objects.filter(status="resolved").count() == 2
             assert run("verify_ledger", END).code == 0
             both = ("csv", "parquet")
@@ -72,17 +73,17 @@ def exported(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, dj
                 ("cohort", {"cohort": 1}),
                 ("day", {"day": SUNDAY + WEEK}),
             ):
-                made = run("export_dataset", END, out=folder / name, **options)
-                assert made.code == 0, made.complaint
+                ran = run("export_dataset", END, out=folder / name, **options)
+                assert ran.code == 0, ran.stderr
         transaction.set_rollback(True)
     return folder
 
 
 @pytest.fixture
 def copy(exported: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Gives a copy of one of the archives that a test may bend."""
+    """Copies an archive, so that a test may change it."""
 
-    def copied(name: str) -> Path:
+    def make(name: str) -> Path:
         return Path(shutil.copytree(exported / name, tmp_path / name))
 
-    return copied
+    return make

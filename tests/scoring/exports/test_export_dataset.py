@@ -1,4 +1,4 @@
-"""Archives through their command: what is in them, exactly, whatever the window; and that they stay small in memory."""
+"""`export_dataset`: the rows of an archive, windows, cells, and memory."""
 
 import csv
 import json
@@ -15,27 +15,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Agent, Decision, JournalEntry, Trade
-from markets.spreadsheets import FORMULA_STARTS, defused, undefused
-from scoring.exports.cells import OF_TEXT, written
+from markets.foundation.csv_cells import FORMULA_STARTS, escape_formula, unescape_formula
 from scoring.exports.dictionary import KINDS
+from scoring.exports.encoding import CSV_PARSERS, csv_text
 from scoring.exports.tables import TABLES
 from scoring.models import Snapshot
+from tests.commands import run
 from tests.factories import WEEK, AgentFactory, CohortFactory, MarketFactory, SnapshotFactory, bet, chained, play_week
-from tests.scoring.exports.doors import cells, rows, shell
-from tests.tampering import lifted
-from tests.venue import run
+from tests.guards import guards_removed
+from tests.scoring.exports.archives import csv_cells, table_rows
 
 pytestmark = pytest.mark.django_db
 
 
-# what is in it
+# contents
 
 
-def test_every_table_is_there_in_both_formats_and_the_dictionary_tells_each_column(exported: Path) -> None:
+def test_dictionary_describes_every_column_of_every_table_in_both_formats(exported: Path) -> None:
     folder = exported / "whole"
-    said = json.loads((folder / "dictionary.json").read_text())
-    assert [table["table"] for table in said] == [table.name for table in TABLES]
-    for table in said:
+    dictionary = json.loads((folder / "dictionary.json").read_text())
+    assert [table["table"] for table in dictionary] == [table.name for table in TABLES]
+    for table in dictionary:
         header = next(csv.reader((folder / "csv" / f"{table['table']}.csv").open(newline="")))
         assert header == [column["name"] for column in table["columns"]]
         assert pl.read_parquet_schema(folder / "parquet" / f"{table['table']}.parquet").names() == header
@@ -45,19 +45,19 @@ def test_every_table_is_there_in_both_formats_and_the_dictionary_tells_each_colu
 
 def test_decimals_are_exact_and_formats_agree(exported: Path) -> None:
     for table in TABLES:
-        assert rows(exported / "whole", table.name) == rows(exported / "whole", table.name, "parquet")
-    paid = {row["amount"] for row in rows(exported / "whole", "trades")}
+        assert table_rows(exported / "whole", table.name) == table_rows(exported / "whole", table.name, "parquet")
+    paid = {row["amount"] for row in table_rows(exported / "whole", "trades")}
     assert Decimal("333.33") in paid
     assert pl.read_parquet(exported / "whole" / "parquet" / "trades.parquet")["amount"].dtype == pl.String
 
 
-def test_each_prompt_text_is_there_once_and_every_hash_leads_to_it(exported: Path) -> None:
-    texts = [row["sha256"] for row in rows(exported / "whole", "prompts")]
+def test_each_prompt_text_occurs_once_and_every_block_refers_to_one(exported: Path) -> None:
+    texts = [row["sha256"] for row in table_rows(exported / "whole", "prompts")]
     assert len(texts) == len(set(texts))
-    assert {row["sha256"] for row in rows(exported / "whole", "blocks")} <= set(texts)
+    assert {row["sha256"] for row in table_rows(exported / "whole", "blocks")} <= set(texts)
 
 
-def test_terms_of_reuse_and_methodology_are_in_it(exported: Path) -> None:
+def test_archive_holds_terms_of_reuse_and_methodologies(exported: Path) -> None:
     assert "belong to their venues" in (exported / "whole" / "LICENSE.txt").read_text()
     assert [row["version"] for row in json.loads((exported / "whole" / "methodologies.json").read_text())] == [
         "v1",
@@ -65,18 +65,18 @@ def test_terms_of_reuse_and_methodology_are_in_it(exported: Path) -> None:
     ]
 
 
-def test_a_cohort_holds_its_own_alone(exported: Path) -> None:
+def test_cohort_archive_holds_rows_of_that_cohort_only(exported: Path) -> None:
     folder = exported / "cohort"
-    assert {row["cohort"] for row in rows(folder, "agents")} == {1}
-    own = {row["id"] for row in rows(folder, "agents")}
+    assert {row["cohort"] for row in table_rows(folder, "agents")} == {1}
+    own = {row["id"] for row in table_rows(folder, "agents")}
     for name in ("trades", "positions", "journal", "snapshots", "settlements", "brier_scores", "decisions"):
-        found = {row["agent"] for row in rows(folder, name)}
+        found = {row["agent"] for row in table_rows(folder, name)}
         assert found
         assert found <= own, name
-    assert {row["week"] for row in rows(folder, "decisions")} == {1, 2}
+    assert {row["week"] for row in table_rows(folder, "decisions")} == {1, 2}
 
 
-def test_the_same_contents_give_the_same_bytes(tmp_path: Path) -> None:
+def test_same_contents_give_the_same_bytes(tmp_path: Path) -> None:
     play_week()
     for name in ("one", "two"):
         assert run("export_dataset", WEEK, out=tmp_path / name, format=("csv", "parquet"), zip=True).code == 0
@@ -84,13 +84,13 @@ def test_the_same_contents_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
-def test_an_empty_arena_gives_an_archive_that_proves(tmp_path: Path) -> None:
+def test_archive_of_an_empty_arena_verifies(tmp_path: Path) -> None:
     made = run("export_dataset", WEEK, out=tmp_path / "empty", format=("csv", "parquet"))
     assert (made.code, made["rejected"]) == (0, 0)
-    assert shell("verify_export", tmp_path / "empty").code == 0
+    assert run("verify_export", None, tmp_path / "empty").code == 0
 
 
-def test_an_older_archive_is_replaced_and_anything_else_is_not(tmp_path: Path) -> None:
+def test_earlier_archive_is_replaced_and_any_other_folder_is_refused(tmp_path: Path) -> None:
     assert run("export_dataset", WEEK, out=tmp_path / "a").code == 0
     assert run("export_dataset", WEEK, out=tmp_path / "a").code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -108,7 +108,7 @@ def test_an_older_archive_is_replaced_and_anything_else_is_not(tmp_path: Path) -
         {"start": WEEK, "end": WEEK},
     ],
 )
-def test_what_can_not_be_meant_is_bad_usage(tmp_path: Path, bad: dict[str, Any]) -> None:
+def test_contradictory_options_are_bad_usage(tmp_path: Path, bad: dict[str, Any]) -> None:
     assert run("export_dataset", WEEK, out=tmp_path / "bad", **bad).code == 2
     assert not (tmp_path / "bad").exists()
 
@@ -117,8 +117,8 @@ def test_what_can_not_be_meant_is_bad_usage(tmp_path: Path, bad: dict[str, Any])
 
 
 @pytest.fixture
-def around_midnight() -> None:
-    """Snapshots, a decision and a journal entry on each side of Sunday midnight, and on it."""
+def rows_around_midnight() -> None:
+    """Snapshots, decisions and journal entries just before, at and after Sunday midnight."""
     agent = AgentFactory(cohort=CohortFactory())
     sunday = WEEK + timedelta(weeks=1)
     for at in (sunday - timedelta(microseconds=1), sunday, sunday + timedelta(hours=23, minutes=50),
@@ -126,7 +126,7 @@ def around_midnight() -> None:
         SnapshotFactory(agent=agent, taken_at=at)
     bet(agent, MarketFactory(), week=1)
     trade = bet(agent, MarketFactory(), week=2)
-    with lifted(Decision, Trade, JournalEntry):
+    with guards_removed(Decision, Trade, JournalEntry):
         Decision.objects.filter(pk=trade.decision_id).update(decided_at=sunday)
         Trade.objects.filter(pk=trade.pk).update(executed_at=sunday)
         JournalEntry.objects.filter(trade=trade).update(occurred_at=sunday)
@@ -142,106 +142,108 @@ def around_midnight() -> None:
         ("2026-03-15T02:00:00+02:00", "2026-03-15T19:00:00-05:00"),
     ],
 )
-def test_failure_12_an_export_of_a_day_holds_the_day_whatever_the_form_of_its_bounds(
-    around_midnight: None, tmp_path: Path, start: str, end: str
+def test_window_of_a_day_holds_that_day_whatever_the_form_of_its_bounds(
+    rows_around_midnight: None, tmp_path: Path, start: str, end: str
 ) -> None:
-    assert shell("export_dataset", "--out", tmp_path / "d", "--from", start, "--to", end).code == 0
-    assert [row["taken_at"] for row in rows(tmp_path / "d", "snapshots")] == [
+    assert run("export_dataset", None, "--out", tmp_path / "d", "--from", start, "--to", end).code == 0
+    assert [row["taken_at"] for row in table_rows(tmp_path / "d", "snapshots")] == [
         "2026-03-15T00:00:00.000000Z",
         "2026-03-15T23:50:00.000000Z",
     ]
 
 
-def test_failure_12_sunday_midnight_belongs_to_the_new_week_of_an_export_and_nothing_is_in_both(
-    around_midnight: None, tmp_path: Path
-) -> None:
-    assert shell("export_dataset", "--out", tmp_path / "old", "--from", "2026-03-08", "--to", "2026-03-15").code == 0
-    assert shell("export_dataset", "--out", tmp_path / "new", "--from", "2026-03-15", "--to", "2026-03-22").code == 0
+def test_sunday_midnight_belongs_to_the_window_of_the_new_week_only(rows_around_midnight: None, tmp_path: Path) -> None:
+    assert (
+        run("export_dataset", None, "--out", tmp_path / "old", "--from", "2026-03-08", "--to", "2026-03-15").code == 0
+    )
+    assert (
+        run("export_dataset", None, "--out", tmp_path / "new", "--from", "2026-03-15", "--to", "2026-03-22").code == 0
+    )
     for name, time, counts in (
         ("decisions", "decided_at", (1, 1)),
         ("trades", "executed_at", (1, 1)),
         ("journal", "occurred_at", (2, 1)),
         ("snapshots", "taken_at", (1, 3)),
     ):
-        old, new = rows(tmp_path / "old", name), rows(tmp_path / "new", name)
+        old, new = table_rows(tmp_path / "old", name), table_rows(tmp_path / "new", name)
         assert (len(old), len(new)) == counts, name
         assert max(row[time] for row in old) < "2026-03-15T00:00:00.000000Z" <= min(row[time] for row in new)
 
 
-def test_failure_12_a_day_is_its_24_hours(around_midnight: None, tmp_path: Path) -> None:
-    assert shell("export_dataset", "--out", tmp_path / "d", "--day", "2026-03-15").code == 0
-    assert len(rows(tmp_path / "d", "snapshots")) == 2
-    assert shell("verify_export", tmp_path / "d").code == 0
+def test_day_option_is_a_window_of_24_hours(rows_around_midnight: None, tmp_path: Path) -> None:
+    assert run("export_dataset", None, "--out", tmp_path / "d", "--day", "2026-03-15").code == 0
+    assert len(table_rows(tmp_path / "d", "snapshots")) == 2
+    assert run("verify_export", None, tmp_path / "d").code == 0
 
 
-def test_a_bound_without_a_zone_is_refused(tmp_path: Path) -> None:
-    refused = shell("export_dataset", "--out", tmp_path / "d", "--from", "2026-03-15T00:00:00")
+def test_bound_without_a_time_zone_is_refused(tmp_path: Path) -> None:
+    refused = run("export_dataset", None, "--out", tmp_path / "d", "--from", "2026-03-15T00:00:00")
     assert refused.code
-    assert "names no time zone" in refused.complaint
+    assert "has no time zone" in refused.stderr
 
 
 # formulas
 
 
-def test_failure_14_negative_numbers_stay_numbers_and_formulas_in_text_are_defused(exported: Path) -> None:
+def test_negative_numbers_stay_numbers_and_formulas_in_text_are_escaped(exported: Path) -> None:
     folder = exported / "whole"
-    amounts = [row["amount"] for row in cells(folder, "journal")]
+    amounts = [row["amount"] for row in csv_cells(folder, "journal")]
     assert "-2500.00" in amounts
     assert all(float(amount) is not None for amount in amounts)
-    losses = [float(row["pnl"]) for row in cells(folder, "snapshots")]
+    losses = [float(row["pnl"]) for row in csv_cells(folder, "snapshots")]
     assert min(losses) < 0
-    assert {row["question"] for row in cells(folder, "markets")} >= {"'=SUM(A1)+Lakers"}
-    (reasoning,) = {row["reasoning"] for row in cells(folder, "decisions") if "cmd" in row["reasoning"]}
+    assert {row["question"] for row in csv_cells(folder, "markets")} >= {"'=SUM(A1)+Lakers"}
+    (reasoning,) = {row["reasoning"] for row in csv_cells(folder, "decisions") if "cmd" in row["reasoning"]}
     assert reasoning.startswith("'-1+1|cmd")
-    assert any(row["question"] == "=SUM(A1)+Lakers" for row in rows(folder, "markets"))
-    assert any(row["question"] == "=SUM(A1)+Lakers" for row in rows(folder, "markets", "parquet"))
+    assert any(row["question"] == "=SUM(A1)+Lakers" for row in table_rows(folder, "markets"))
+    assert any(row["question"] == "=SUM(A1)+Lakers" for row in table_rows(folder, "markets", "parquet"))
 
 
-def test_failure_14_no_text_cell_of_any_table_can_be_taken_for_a_formula(exported: Path) -> None:
+def test_no_text_cell_of_any_table_begins_like_a_formula(exported: Path) -> None:
     for table in TABLES:
         textual = [column.name for column in table.columns if column.kind in ("text", "json")]
-        for row in cells(exported / "whole", table.name):
+        for row in csv_cells(exported / "whole", table.name):
             assert not [row[name] for name in textual if row[name][:1] and row[name][0] in FORMULA_STARTS]
 
 
 @given(st.text())
-def test_failure_14_any_text_is_defused_and_reads_back_as_it_was(text: str) -> None:
-    assert undefused(defused(text)) == text
-    assert not defused(text)[:1] or defused(text)[0] not in FORMULA_STARTS
-    assert OF_TEXT["text"](written(text, "text")) == text
+def test_any_text_is_escaped_and_reads_back_unchanged(text: str) -> None:
+    assert unescape_formula(escape_formula(text)) == text
+    assert not escape_formula(text)[:1] or escape_formula(text)[0] not in FORMULA_STARTS
+    assert CSV_PARSERS["text"](csv_text(text, "text")) == text
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12, places=10))
-def test_failure_14_any_number_is_written_as_it_is(number: Decimal) -> None:
+def test_any_number_is_written_and_read_back_unchanged(number: Decimal) -> None:
     text = f"{number:f}"
-    assert f"{OF_TEXT['decimal'](written(text, 'decimal')):f}" == text
+    assert f"{CSV_PARSERS['decimal'](csv_text(text, 'decimal')):f}" == text
 
 
 # memory
 
-MEASURED = """
+MEASURED_EXPORT = """
 import sys
 from pathlib import Path
 import django
 django.setup()
-from scoring.exports.archive import export_build
-from scoring.exports.selection import Selection
+from scoring.exports.archive import build_archive
+from scoring.exports.selection import ExportSelection
 from datetime import UTC, datetime
-def peak():  # not ru_maxrss, which a new program takes over from whoever started it
+def peak():  # not ru_maxrss, which a new program inherits from its parent
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 before = peak()
 folder, at = Path(sys.argv[1]), datetime(2027, 1, 1, tzinfo=UTC)
-export_build(folder=folder, selection=Selection(), formats=("csv", "parquet"), at=at)
+build_archive(folder=folder, selection=ExportSelection(), formats=("csv", "parquet"), at=at)
 print(before // 1024, peak() // 1024)
 """
-MOST_MIB = 300
+MAX_MIB = 300
 
 
 @pytest.mark.django_db(transaction=True)
-def test_memory_stays_bounded_however_many_rows_there_are(tmp_path: Path) -> None:
-    from tests.crowd import crowd
+def test_memory_stays_bounded_for_84_000_snapshots(tmp_path: Path) -> None:
+    from tests.bulk_factories import create_portfolios
 
-    crowd(cohorts=4, positions=20)
+    create_portfolios(cohorts=4, positions=20)
     agents = list(Agent.objects.all())
     for start in range(0, 3_000, 1_000):
         Snapshot.objects.bulk_create(
@@ -254,13 +256,13 @@ def test_memory_stays_bounded_however_many_rows_there_are(tmp_path: Path) -> Non
             for agent in agents
         )  # fmt: skip
     assert Snapshot.objects.count() == 84_000
-    peak = _peak(tmp_path / "big")
-    assert peak < MOST_MIB, f"{peak} MiB"
-    assert sum(1 for _ in cells(tmp_path / "big", "snapshots")) == 84_000
+    peak = _peak_mib(tmp_path / "big")
+    assert peak < MAX_MIB, f"{peak} MiB"
+    assert sum(1 for _ in csv_cells(tmp_path / "big", "snapshots")) == 84_000
 
 
-def _peak(folder: Path) -> int:
-    """The most memory, in MiB, of a process of its own that exports this test's database."""
+def _peak_mib(folder: Path) -> int:
+    """Peak memory of a process that exports this test's database."""
     import os
 
     from django.db import connection
@@ -279,6 +281,6 @@ def _peak(folder: Path) -> int:
         url = f"{server.partition('?')[0].rpartition('/')[0]}/{name}"
         url += f"?{server.partition('?')[2]}" if "?" in server else ""
     env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
-    ran = subprocess.run([sys.executable, "-c", MEASURED, str(folder)], env=env, capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", MEASURED_EXPORT, str(folder)], env=env, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     return int(ran.stdout.split()[-1])

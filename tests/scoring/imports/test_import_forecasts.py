@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
+from forecast_rank.readers.long_form import import_sources
 
-from scoring.imports.long import parts
 from scoring.models import ForecastImport, ImportBoard, ImportCollection, ImportedForecast, Leaderboard
 from scoring.services import imports
-from tests.scoring.imports.doors import board, collection, imported, printed, rejections, written
+from tests.scoring.imports.commands import board, collection, imported, printed, rejections, written
 
 pytestmark = pytest.mark.django_db
 
@@ -107,7 +107,7 @@ def test_forecast_that_another_file_has_stated_is_refused_with_its_source(
     again = other("ann,q2,YES,0.9,0,0.3,,", "ann,q1,a,0.9,1,0.6,2026-01-05,", "ann,q1,b,0.1,0,0.45,2026-01-05,")
     summary = imported("long", again, collection="mine")
     assert (summary["rows"], summary["rejected"], summary["added"]) == (3, 1, 2)
-    assert rejections() == [(2, "forecasts.csv has stated it")]
+    assert rejections() == [(2, "forecasts.csv has this forecast already")]
     assert ImportedForecast.objects.get(question="q2", forecaster="ann").probability == 0.2
     assert board()["data"]["superseded"] == 2, "a later forecast stands for the earlier one"
 
@@ -134,7 +134,7 @@ def test_bad_rows_are_named_by_line_and_the_rest_is_taken(other: Callable[..., P
         (2, "the probabilities of exclusive options sum to 1.1, not 1"),
         (3, "the probabilities of exclusive options sum to 1.1, not 1"),
         (4, "probability 1.5 is outside [0, 1]"),
-        (5, "probability 'maybe' is no number"),
+        (5, "probability 'maybe' is not a number"),
         (7, "forecaster is longer than 200 characters"),
     ]
     assert "probability 1.5 is outside [0, 1]" in printed("long", mixed)
@@ -177,8 +177,10 @@ def test_import_that_broke_off_is_completed(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        imports.part_import(
-            collection=imports.collection_of(name="mine", at=NOW), format="long", part=parts([file])[0], at=NOW,
+        imports.import_source(
+            collection=imports.get_or_create_collection(name="mine", at=NOW), format="long",
+            source=import_sources([file])[0],
+            at=NOW,
             progress=power_fails,
         )  # fmt: skip
     assert 0 < ImportedForecast.objects.count() < 6
@@ -193,8 +195,10 @@ def test_batches_part_no_forecast(monkeypatch: pytest.MonkeyPatch, other: Callab
     rows = [f"f{k},q{k % 3},{option},0.25,{int(option == 'a')},,," for k in range(5) for option in "abcd"]
     file = other(*reversed(rows))
     sizes: list[int] = []
-    imports.part_import(
-        collection=imports.collection_of(name="mine", at=NOW), format="long", part=parts([file])[0], at=NOW,
+    imports.import_source(
+        collection=imports.get_or_create_collection(name="mine", at=NOW), format="long",
+            source=import_sources([file])[0],
+            at=NOW,
         progress=lambda done, of: sizes.append(done),
     )  # fmt: skip
     assert sizes == [0, 4, 8, 12, 16, 20]

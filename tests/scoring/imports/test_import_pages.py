@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from scoring.models import ImportCollection
-from tests.scoring.imports.doors import board, imported, written
+from tests.scoring.imports.commands import board, imported, written
 
 pytestmark = pytest.mark.django_db
 
@@ -56,7 +56,7 @@ def test_page_says_how_a_format_was_read(client: Client, tmp_path: Path) -> None
     assert "only where it agrees with the answer" in client.get(f"/imports/{slug}/").content.decode()
 
 
-def test_no_collection_at_all_is_said(client: Client) -> None:
+def test_list_without_collections_has_a_note(client: Client) -> None:
     assert "Nothing has been imported yet" in client.get("/imports/").content.decode()
 
 
@@ -69,10 +69,10 @@ def test_api_lists_collections_and_gives_one_with_its_board(client: Client, slug
     assert detail["board"] == board()
     (made,) = detail["imports"]
     assert (made["rows"], made["rejected"], made["forecasts"], made["files"][0]["name"]) == (5, 1, 4, "mine.csv")
-    assert made["rejections"] == [{"row": 5, "why": "probability 1.5 is outside [0, 1]"}]
+    assert made["rejections"] == [{"row": 5, "reason": "probability 1.5 is outside [0, 1]"}]
 
 
-def test_queries_stay_the_same_however_much_was_imported(client: Client, slug: str, tmp_path: Path) -> None:
+def test_number_of_queries_does_not_grow_with_imports(client: Client, slug: str, tmp_path: Path) -> None:
     pages = ("/imports/", f"/imports/{slug}/", "/api/v1/imports/", f"/api/v1/imports/{slug}/")
 
     def counted() -> list[int]:
@@ -94,6 +94,6 @@ def test_queries_stay_the_same_however_much_was_imported(client: Client, slug: s
     assert max(before) <= 5
 
 
-def test_operator_reads_what_was_imported(admin_client: Client, slug: str) -> None:
+def test_admin_lists_imported_rows(admin_client: Client, slug: str) -> None:
     for model in ("importcollection", "forecastimport", "rejectedrow", "importedforecast", "importboard"):
         assert admin_client.get(f"/admin/scoring/{model}/").status_code == 200

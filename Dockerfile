@@ -1,0 +1,27 @@
+# Forecaster Arena: one image for web, worker and one-off commands.
+FROM python:3.11-slim-bookworm AS build
+ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_PROJECT_ENVIRONMENT=/app/.venv
+RUN pip install --no-cache-dir uv==0.13.9
+WORKDIR /app
+# Dependencies change less often than the code: they get a layer of their own.
+COPY pyproject.toml ./
+COPY forecast_rank ./forecast_rank
+RUN uv sync --no-dev --no-editable
+COPY . .
+
+FROM python:3.11-slim-bookworm
+ENV PATH=/app/.venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# Debian keeps only the newest version of a package, so none is pinned.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --yes --no-install-recommends postgresql-client \
+    && rm -rf /var/lib/apt/lists/* && useradd --system --uid 10001 --home-dir /app arena \
+    && install --directory --owner arena /data
+COPY --from=build /app /app
+WORKDIR /app
+USER 10001
+ENV DATABASE_URL=sqlite:////data/arena.sqlite3 ARENA_EXPORT_DIR=/data/exports
+VOLUME /data
+EXPOSE 8000
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD \
+    ["python", "-c", "from urllib.request import Request, urlopen; urlopen(Request('http://127.0.0.1:8000/healthz', headers={'X-Forwarded-Proto': 'https'}), timeout=4)"]
+CMD ["gunicorn", "arena_site.wsgi", "--worker-class", "gthread", "--workers", "2", "--threads", "8", "--no-control-socket", "--bind", "0.0.0.0:8000"]

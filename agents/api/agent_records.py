@@ -1,0 +1,22 @@
+"""Bases of the serializers and filters for records of an agent."""
+
+from rest_framework import serializers
+
+from agents.models import Family
+from cohorts.models import Cohort
+from markets.foundation.rest import ReadSerializer, ReferenceFilter, StrictFilterSet
+
+AGENT_COLUMNS = ("agent__cohort__number", "agent__family__slug")
+"""The columns of the agent that `AgentRecordSerializer` reads."""
+
+
+class AgentRecordSerializer(ReadSerializer):
+    """Base for records of an agent: its cohort and its family."""
+
+    cohort = serializers.IntegerField(source="agent.cohort.number", read_only=True)
+    family = serializers.CharField(source="agent.family.slug", read_only=True)
+
+
+class AgentRecordFilterSet(StrictFilterSet):
+    cohort = ReferenceFilter(Cohort, "agent__cohort", by="number")
+    family = ReferenceFilter(Family, "agent__family", by="slug")

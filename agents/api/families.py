@@ -1,0 +1,61 @@
+"""REST views of families and releases."""
+
+from typing import Any, cast
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from rest_framework import serializers
+
+from agents.models import Family, Release
+from agents.models.family import FamilyQuerySet
+from markets.foundation.rest import ReadOnlyViewSet, ReadSerializer, ReferenceFilter, StrictFilterSet
+
+
+class ReleaseSerializer(ReadSerializer):
+    family = serializers.CharField(source="family.slug", read_only=True)
+
+    class Meta:
+        model = Release
+        fields = ("id", "family", "model_id", "display_name", "price_prompt", "price_completion", "effective_from")
+
+
+class ReleaseFilterSet(StrictFilterSet):
+    family = ReferenceFilter(Family, by="slug")
+
+    class Meta:
+        model = Release
+        fields = ("effective_from",)
+
+
+class ReleaseViewSet(ReadOnlyViewSet):
+    """Releases: the exact models behind the families, with their prices per token."""
+
+    queryset = Release.objects.all()
+    serializer_class = ReleaseSerializer
+    filterset_class = ReleaseFilterSet
+    reads_tuples = True
+    orderings = ("id", "family", "effective_from")
+    ordering_paths = {"family": "family__slug"}
+
+
+class FamilySerializer(ReadSerializer):
+    release = serializers.CharField(read_only=True, allow_null=True, help_text="The gateway's id of its current model.")
+
+    class Meta:
+        model = Family
+        fields = ("slug", "display_name", "provider", "color", "active", "external", "release")
+
+
+class FamilyViewSet(ReadOnlyViewSet):
+    """Families: stable competitor slots, whose releases change over time."""
+
+    queryset = Family.objects.all()
+    serializer_class = FamilySerializer
+    filterset_fields = ("active", "external")
+    lookup_field = "slug"
+    lookup_value_regex = r"[a-z0-9][a-z0-9.\-]*"
+    orderings = ("slug", "display_name", "provider")
+
+    def get_queryset(self) -> QuerySet[Family]:
+        families = cast(FamilyQuerySet[Any], super().get_queryset())
+        return families.with_release(timezone.now()) if self.is_requested("release") else families

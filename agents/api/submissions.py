@@ -1,0 +1,356 @@
+"""REST views for external agents: the prompts of their open tasks, and the submission of answers.
+
+The URL configuration sets the token authentication; without it `IsRegisteredAgent` refuses every request.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
+from rest_framework.generics import GenericAPIView
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.api.decisions import InstructionSerializer
+from agents.models import Agent, Decision, Elicitation, Registration, Submission
+from agents.services.submissions import (
+    BatchTarget,
+    DeadlinePassed,
+    DecisionTarget,
+    KeyReused,
+    SubmissionRefused,
+    SubmissionTarget,
+    batch_target,
+    decision_target,
+    open_targets,
+    record_submission,
+)
+from markets.foundation.clock import now
+from markets.foundation.rest import PROBLEM_SCHEMA, JsonOnlyNegotiation, check_parameters, query_parameter
+from markets.models import QuestionBatch, Universe
+
+KEY = "Idempotency-Key"
+MAX_KEY_LENGTH = 255
+MAX_BODY_BYTES = 1_000_000
+
+
+class Conflict(APIException):
+    status_code = HTTPStatus.CONFLICT
+
+
+class Gone(APIException):
+    status_code = HTTPStatus.GONE
+
+
+class TooLarge(APIException):
+    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    default_detail = f"the answer is longer than {MAX_BODY_BYTES:,} bytes"
+
+
+# --- rows ------------------------------------------------------------------------------------------------
+
+
+class PromptSerializer(serializers.Serializer):
+    """The prompt of a task, byte for byte as a model gets it, and the blocks of its user message."""
+
+    frozen_at = serializers.DateTimeField()
+    deadline = serializers.DateTimeField(help_text="Answers are accepted before it.")
+    system_prompt = serializers.CharField()
+    user_prompt = serializers.CharField(
+        help_text="It ends with a note on the fault of the last answer, if there was one."
+    )
+    blocks = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="The user message's blocks of JSON Lines by name, without the headings.",
+    )
+
+
+class OpenDecisionSerializer(PromptSerializer):
+    agent = serializers.IntegerField()
+    universe = serializers.IntegerField()
+    cohort = serializers.IntegerField()
+    week = serializers.IntegerField()
+
+
+class OpenBatchSerializer(PromptSerializer):
+    batch = serializers.IntegerField()
+    arm = serializers.CharField()
+
+
+class OpenTasksSerializer(serializers.Serializer):
+    now = serializers.DateTimeField()
+    trading = OpenDecisionSerializer(many=True)
+    forecast = OpenBatchSerializer(many=True)
+
+
+class AcceptedForecastSerializer(serializers.Serializer):
+    id = serializers.IntegerField()
+    question = serializers.IntegerField()
+    probabilities = serializers.DictField(child=serializers.FloatField())
+
+
+class RefusedForecastSerializer(serializers.Serializer):
+    question = serializers.IntegerField()
+    reason = serializers.CharField()
+
+
+class SubmissionResultSerializer(serializers.Serializer):
+    """The result of an answer: a decision with instructions and trades, or accepted and refused forecasts."""
+
+    submission = serializers.IntegerField()
+    protocol = serializers.ChoiceField(choices=[Decision.PROTOCOL, Elicitation.PROTOCOL])
+    decision = serializers.IntegerField(required=False)
+    action = serializers.ChoiceField(choices=Decision.Action.choices, required=False)
+    instructions = InstructionSerializer(many=True, required=False)
+    trades = serializers.ListField(child=serializers.IntegerField(), required=False)
+    elicitation = serializers.IntegerField(required=False)
+    forecasts = AcceptedForecastSerializer(many=True, required=False)
+    refused = RefusedForecastSerializer(many=True, required=False)
+
+
+BET = {
+    "action": "BET",
+    "bets": [{"market_id": "1204", "side": "YES", "amount": "500.00"}],
+    "reasoning": "The price is stale.",
+}
+FORECAST = {
+    "forecasts": [
+        {"question_id": "88", "probabilities": {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}, "rationale": "Polls."}
+    ]
+}
+ACCEPTED = {
+    "submission": 7,
+    "protocol": "trading",
+    "decision": 311,
+    "action": "BET",
+    "instructions": [{"call": 1, "sequence": 1, "kind": "BET", "payload": BET["bets"][0], "executed": True,  # type: ignore[index]
+                      "reason": None}],
+    "trades": [902],
+}  # fmt: skip
+
+
+def _problem(description: str, detail: str) -> OpenApiResponse:
+    return OpenApiResponse(
+        PROBLEM_SCHEMA, description, examples=[OpenApiExample(description, value={"detail": detail})]
+    )
+
+
+TOKEN_PROBLEMS = {
+    401: _problem("The token is missing, unknown or revoked.", "the token is unknown or revoked"),
+    429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests, or too many wrong tokens from this client."),
+    500: OpenApiResponse(PROBLEM_SCHEMA, "The server failed."),
+}
+
+
+# --- views -----------------------------------------------------------------------------------------------
+
+
+class IsRegisteredAgent(BasePermission):
+    """Permission for external agents with an active registration."""
+
+    message = "a token is required"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        return isinstance(request.user, Registration)
+
+
+class ExternalAgentView(GenericAPIView):
+    """Base of the views for external agents. They accept a token and no cookie, so CSRF does not apply."""
+
+    permission_classes = (IsRegisteredAgent,)
+    content_negotiation_class = JsonOnlyNegotiation
+    pagination_class = None
+    filter_backends = ()
+    queryset = Submission.objects.none()
+
+    def registration(self, request: Request) -> Registration:
+        registration: Any = request.user
+        assert isinstance(registration, Registration)
+        return registration
+
+
+class OpenTasks(ExternalAgentView):
+    """The tasks that the token's agent may answer now, with prompts, ids and deadlines.
+
+    The agent takes part in each cohort that starts after its registration and gets the same batches of questions as
+    every family. A task is open for 15 minutes after its prices are frozen.
+    """
+
+    serializer_class = OpenTasksSerializer
+
+    @extend_schema(
+        responses={
+            200: OpenTasksSerializer,
+            400: _problem("A parameter was given; there are none.", "takes no parameters"),
+            **TOKEN_PROBLEMS,
+        }
+    )
+    def get(self, request: Request) -> Response:
+        check_parameters(request, set())
+        at = now()
+        targets = open_targets(self.registration(request), at=at)
+        body = {
+            "now": at,
+            "trading": [_open_decision(o) for o in targets if isinstance(o, DecisionTarget)],
+            "forecast": [_open_batch(o) for o in targets if isinstance(o, BatchTarget)],
+        }
+        return Response(OpenTasksSerializer(body).data, headers={"Cache-Control": "no-store"})
+
+
+class Submissions(ExternalAgentView):
+    """Submits an answer in the models' format: a decision for an agent and a universe, or a batch's forecasts.
+
+    It is parsed, checked and executed like a model's answer, at the same frozen prices. The same key with the same
+    answer gives the same response again. An answer that is malformed or of which nothing can be executed is stored and
+    gets a 422 with the reason; until the deadline, as many further answers under new keys are accepted as a model
+    would be asked for.
+    """
+
+    serializer_class = SubmissionResultSerializer
+
+    @extend_schema(
+        parameters=[
+            query_parameter("agent", "The agent that decides; with `universe`.", kind=int),
+            query_parameter("universe", "The universe of its decision; with `agent`.", kind=int),
+            query_parameter("batch", "The batch of questions that it answers; alone.", kind=int),
+            OpenApiParameter(
+                KEY, {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH}, OpenApiParameter.HEADER,
+                required=True, description="A text of your choice, a new one for each answer.",
+            ),
+        ],
+        request={"application/json": {"type": "object", "additionalProperties": True}},
+        examples=[
+            OpenApiExample("A decision", value=BET, request_only=True),
+            OpenApiExample("Forecasts", value=FORECAST, request_only=True),
+            OpenApiExample("An executed bet", value=ACCEPTED, response_only=True, status_codes=["201"]),
+        ],
+        responses={
+            201: SubmissionResultSerializer,
+            400: OpenApiResponse(PROBLEM_SCHEMA, "The key or the body is missing, or a parameter is invalid."),
+            403: _problem("The token does not cover the protocol.", "this token does not cover the forecast protocol"),
+            409: _problem(
+                "Not open yet, already answered, out of tries, or the key was used for another answer.",
+                "week 2 of cohort 3 is completed already",
+            ),
+            410: _problem("The deadline has passed.", "batch 5 was to be answered before 2026-03-08T02:15:00Z"),
+            413: _problem("The answer is too long.", str(TooLarge.default_detail)),
+            422: _problem(
+                "The answer is malformed, or none of it can be executed.",
+                'bets must not be empty when action is "BET" (2 more tries)',
+            ),
+            **TOKEN_PROBLEMS,
+        },
+    )  # fmt: skip
+    def post(self, request: Request) -> Response:
+        registration = self.registration(request)
+        key, body = _key(request), _body(request)
+        target = _parse_target(request, registration)
+        try:
+            submission = record_submission(target, registration=registration, key=key, body=body, at=now())
+        except (KeyReused, SubmissionRefused) as error:
+            raise (Gone if isinstance(error, DeadlinePassed) else Conflict)(str(error)) from error
+        data = (
+            submission.response
+            if submission.status != HTTPStatus.CREATED
+            else {"submission": submission.pk, **submission.response}
+        )
+        return Response(data, status=submission.status)
+
+
+def _parse_target(request: Request, registration: Registration) -> SubmissionTarget[Any]:
+    """The task that the query parameters name. Raises a ValidationError or PermissionDenied for the client."""
+    check_parameters(request, {"agent", "universe", "batch"})
+    named = set(request.query_params)
+    if named == {"batch"}:
+        _check_scope(registration, Elicitation.PROTOCOL)
+        batch = QuestionBatch.objects.select_related("question_set").filter(pk=_id(request, "batch")).first()
+        release = registration.family.release_at(batch.question_set.frozen_at) if batch is not None else None
+        if batch is None or release is None:
+            raise ValidationError({"batch": [f"no batch has the id {request.query_params['batch']}"]})
+        return batch_target(release, batch)
+    if named != {"agent", "universe"}:
+        raise ValidationError({"detail": "name the task: give agent and universe, or batch"})
+    _check_scope(registration, Decision.PROTOCOL)
+    agents = Agent.objects.filter(family=registration.family).select_related("cohort__methodology", "family")
+    agent = agents.filter(pk=_id(request, "agent")).first()
+    if agent is None:
+        raise ValidationError({"agent": [f"no agent of yours has the id {request.query_params['agent']}"]})
+    universe = Universe.objects.filter(pk=_id(request, "universe")).first()
+    target = decision_target(agent, universe) if universe is not None else None
+    if target is None:
+        raise ValidationError(
+            {"universe": [f"agent {agent.pk} has no decision at universe {_id(request, 'universe')}"]}
+        )
+    return target
+
+
+def _check_scope(registration: Registration, protocol: str) -> None:
+    if not registration.covers(protocol):
+        raise PermissionDenied(f"this token does not cover the {protocol} protocol")
+
+
+def _id(request: Request, name: str) -> int:
+    text = request.query_params[name]
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise ValidationError({name: [f"{text} is no id"]})
+    return int(text)
+
+
+def _key(request: Request) -> str:
+    key = request.headers.get(KEY, "").strip()
+    if not key:
+        raise ValidationError({KEY: ["is required: a text of your choice, a new one for each answer"]})
+    if len(key) > MAX_KEY_LENGTH or not key.isprintable():
+        raise ValidationError({KEY: [f"must be at most {MAX_KEY_LENGTH} printable characters"]})
+    return key
+
+
+def _body(request: Request) -> str:
+    """The body as text; its content is parsed later, like a model's answer."""
+    if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES:
+        raise TooLarge
+    try:
+        body = bytes(request.body).decode()
+    except UnicodeDecodeError:
+        raise ValidationError({"detail": "the body is not UTF-8"}) from None
+    if not body.strip():
+        raise ValidationError({"detail": "the body is empty; it must hold the answer in the models' format"})
+    if "\0" in body:
+        raise ValidationError({"detail": "the body holds a NUL character"})
+    return body
+
+
+def _open_decision(target: DecisionTarget) -> dict[str, Any]:
+    task, prompt = target.task, target.next_prompt()[0]
+    assert task.universe is not None
+    blocks = {
+        "PORTFOLIO": prompt.parts.portfolio,
+        "POSITIONS": prompt.parts.positions,
+        "MARKETS": task.universe.market_block,
+    }
+    return {
+        "agent": task.agent_id,
+        "universe": task.universe_id,
+        "cohort": task.cohort.number,
+        "week": task.week,
+        **_prompt_fields(target, blocks),
+    }
+
+
+def _open_batch(target: BatchTarget) -> dict[str, Any]:
+    batch = target.task.batch
+    return {"batch": batch.pk, "arm": batch.arm, **_prompt_fields(target, {"QUESTIONS": batch.block})}
+
+
+def _prompt_fields(target: SubmissionTarget[Any], blocks: dict[str, str]) -> dict[str, Any]:
+    prompt, _ = target.next_prompt()
+    return {
+        "frozen_at": target.frozen_at,
+        "deadline": target.deadline,
+        "system_prompt": prompt.system,
+        "user_prompt": prompt.user,
+        "blocks": blocks,
+    }

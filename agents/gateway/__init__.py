@@ -1,0 +1,6 @@
+"""The model gateway: OpenRouter, or any service that speaks its protocol."""
+
+from agents.gateway.client import Gateway
+from agents.gateway.completions import Completion, GatewayFailure, same_model
+
+__all__ = ["Completion", "Gateway", "GatewayFailure", "same_model"]

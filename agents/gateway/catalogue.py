@@ -1,0 +1,111 @@
+"""Parses the gateway's catalogue of models: ids, prices, expiration dates."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+MAX_ID = 120
+MAX_PRICE = Decimal(1)
+"""US dollars per token; a higher price is taken for an error."""
+NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueModel:
+    """One model of the catalogue. Prices are in US dollars per token."""
+
+    id: str
+    name: str
+    created: datetime
+    price_prompt: Decimal
+    price_completion: Decimal
+    expires: date | None
+
+    @property
+    def product_line(self) -> str:
+        return product_line(self.id)
+
+    @property
+    def display_name(self) -> str:
+        """The name without the vendor: `OpenAI: GPT-5.5` becomes GPT-5.5."""
+        return self.name.partition(": ")[2] or self.name
+
+
+def version_numbers(model: str) -> tuple[tuple[int, ...], ...]:
+    """The numbers of a model id, to compare within a product line.
+
+    Examples
+    --------
+    >>> version_numbers("google/gemini-3.1-pro") > version_numbers("google/gemini-3-pro")
+    True
+    """
+    return tuple(tuple(map(int, number.split("."))) for number in NUMBERS.findall(model))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCatalogue:
+    """The readable models by id, and the number of skipped rows."""
+
+    models: dict[str, CatalogueModel]
+    skipped: int
+
+
+def product_line(model: str) -> str:
+    """The id without its numbers, which all models of a product line share.
+
+    Examples
+    --------
+    >>> product_line("openai/gpt-5.2") == product_line("openai/gpt-6"), product_line("x-ai/grok-4.1-fast")
+    (True, 'x-ai/grok-#-fast')
+    """
+    return NUMBERS.sub("#", model.lower())
+
+
+def parse_catalogue(rows: Iterable[Any]) -> ModelCatalogue:
+    """The catalogue of these rows. Routers (priced -1) and unreadable rows are skipped."""
+    models, skipped = {}, 0
+    for row in rows:
+        model = _parse_model(row)
+        if model is None:
+            skipped += 1
+        else:
+            models[model.id] = model
+    return ModelCatalogue(models, skipped)
+
+
+def _parse_model(row: Any) -> CatalogueModel | None:
+    if not isinstance(row, dict):
+        return None
+    name, created, pricing = row.get("id"), row.get("created"), row.get("pricing")
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_ID or not isinstance(pricing, dict):
+        return None
+    prompt, completion = _parse_price(pricing.get("prompt")), _parse_price(pricing.get("completion"))
+    if type(created) is not int or not 0 <= created < 2**32 or prompt is None or completion is None:
+        return None
+    display_name = row.get("name")
+    return CatalogueModel(
+        id=name,
+        name=display_name[:80] if isinstance(display_name, str) and display_name.strip() else name[:80],
+        created=datetime.fromtimestamp(created, UTC),
+        price_prompt=prompt,
+        price_completion=completion,
+        expires=_parse_date(row.get("expiration_date")),
+    )
+
+
+def _parse_price(raw: Any) -> Decimal | None:
+    try:
+        price = Decimal(raw) if isinstance(raw, str) else None
+    except InvalidOperation:
+        return None
+    return price if price is not None and price.is_finite() and 0 <= price <= MAX_PRICE else None
+
+
+def _parse_date(raw: Any) -> date | None:
+    try:
+        return date.fromisoformat(raw) if isinstance(raw, str) else None
+    except ValueError:
+        return None

@@ -1,0 +1,98 @@
+"""The HTTP client of the gateway: one request, one answer or failure.
+
+It never retries: the caller stores each request as a row of its own, and decides.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from agents.gateway.catalogue import ModelCatalogue, parse_catalogue
+from agents.gateway.completions import Completion, GatewayFailure, parse_completion
+from markets.foundation.http import MIB, HttpService, UpstreamError
+
+MAX_BODY = 8 * MIB
+API_KEYS = re.compile(r"\bsk-[\w-]{12,}", re.ASCII)
+USER_IDS = re.compile(r'(\\*"user_id\\*"\s*:\s*\\*")[^"\\]*')
+
+
+class Gateway:
+    """The client of one gateway, with one API key."""
+
+    def __init__(self, base_url: str, api_key: str | None = None, timeout_s: float = 300) -> None:
+        self._key = (api_key or "").strip()
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise ValueError("gateway: api_key holds characters that no HTTP header can carry")
+        headers = {"X-Title": "Forecaster Arena", "HTTP-Referer": "https://forecaster-arena.invalid/"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        self._http = HttpService(
+            "gateway", base_url, timeout_s=timeout_s, retries=0, max_bytes=MAX_BODY, headers=headers
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def complete(
+        self,
+        *,
+        model: str,
+        system: str,
+        user: str,
+        temperature: float,
+        max_tokens: int,
+        reasoning: Mapping[str, Any] | None = None,
+        provider: Mapping[str, Any] | None = None,
+        idempotency_key: str,
+    ) -> Completion:
+        """The model's answer to one system and one user message. Raises GatewayFailure."""
+        body = {
+            "model": model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            "temperature": temperature,
+            # Without it the gateway reserves the price of the model's maximum, and refuses a small balance.
+            "max_tokens": max_tokens,
+            "stream": False,
+            "usage": {"include": True},
+        }
+        body |= {"reasoning": dict(reasoning)} if reasoning is not None else {}
+        body |= {"provider": dict(provider)} if provider is not None else {}
+        started = time.monotonic()
+        try:
+            response = self._http.exchange(
+                "POST", "/chat/completions", json=body, headers={"Idempotency-Key": idempotency_key}
+            )
+        except UpstreamError as error:
+            raise GatewayFailure(
+                self._redact(str(error)),
+                status=error.status,
+                retryable=error.retryable,
+                raw=self._redact(error.body),
+                latency_ms=round((time.monotonic() - started) * 1000),
+            ) from None
+        return parse_completion(response, redact=self._redact)
+
+    def models(self) -> ModelCatalogue:
+        """The gateway's catalogue of models. Raises GatewayFailure, also for one without a readable model."""
+        try:
+            body = self._http.get_json("/models")
+        except UpstreamError as error:
+            raise GatewayFailure(self._redact(str(error)), status=error.status, retryable=error.retryable) from None
+        rows = body.get("data") if isinstance(body, dict) else None
+        catalogue = parse_catalogue(rows if isinstance(rows, list) else [])
+        if not catalogue.models:
+            raise GatewayFailure("gateway listed no model that could be read")
+        return catalogue
+
+    def _redact(self, text: str) -> str:
+        """The text without API keys, account ids and NUL, as it may be stored."""
+        if self._key:
+            text = text.replace(self._key, "[redacted]")
+        return USER_IDS.sub(r"\1[redacted]", API_KEYS.sub("[redacted]", text)).replace("\0", "")

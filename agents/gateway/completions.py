@@ -1,0 +1,307 @@
+"""Parses the gateway's response to a request: a completion, or a failure with what it cost all the same."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn
+
+from markets.foundation.http import RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
+
+MAX_REASON, MAX_NAME, MAX_FINISH_REASON = 300, 200, 60
+"""Characters, as the columns of `ModelCall` hold them."""
+MAX_TOKENS = 10**9
+MAX_COST = Decimal(10_000)
+"""US dollars for one answer; a higher stated cost is taken for an error."""
+
+STATUS_OF_TYPE = {
+    "authentication": 401,
+    "content_policy_violation": 403,
+    "context_length_exceeded": 400,
+    "invalid_request": 400,
+    "not_found": 404,
+    "payment_required": 402,
+    "permission_denied": 403,
+    "provider_overloaded": 529,
+    "provider_unavailable": 503,
+    "rate_limit_exceeded": 429,
+    "refusal": 403,
+    "server": 500,
+    "server_error": 500,
+    "timeout": 408,
+}
+"""The HTTP status of an error that states its type but no code."""
+
+DATES = re.compile(r"(?<![^-])(\d{4}-\d\d-\d\d|\d{8}|\d{6}|\d\d-\d{4}|\d{4}|\d\d-\d\d)(?![^-])")
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """The model and provider that answered, the tokens and the cost, as far as the body states them."""
+
+    returned_model: str | None = None
+    provider: str | None = None
+    generation_id: str | None = None
+    tokens_input: int | None = None
+    tokens_output: int | None = None
+    tokens_reasoning: int | None = None
+    cost_usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion(Accounting):
+    """A model's answer; its content may be empty."""
+
+    content: str
+    refusal: str | None
+    finish_reason: str | None
+    raw: str
+    status: int | None
+    latency_ms: int | None
+
+
+class GatewayFailure(Exception):
+    """A request without an answer: the reason, whether to retry soon, and the cost if one is stated."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        error_type: str | None = None,
+        raw: str = "",
+        latency_ms: int = 0,
+        accounting: Accounting | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.error_type = error_type
+        self.raw = raw
+        self.latency_ms = latency_ms
+        accounting = accounting or Accounting()
+        self.returned_model = accounting.returned_model
+        self.provider = accounting.provider
+        self.generation_id = accounting.generation_id
+        self.tokens_input = accounting.tokens_input
+        self.tokens_output = accounting.tokens_output
+        self.tokens_reasoning = accounting.tokens_reasoning
+        self.cost_usd = accounting.cost_usd
+
+
+def parse_completion(response: Exchange, *, redact: Callable[[str], str]) -> Completion:
+    """The completion of an HTTP response; `redact` removes secrets from texts to be stored. Raises GatewayFailure."""
+    return _CompletionParser(response, redact).parse()
+
+
+class _CompletionParser:
+    def __init__(self, response: Exchange, redact: Callable[[str], str]) -> None:
+        self.http = response
+        self.redact = redact
+        self.raw = redact(response.body.decode(errors="replace"))
+        self.accounting = Accounting()
+
+    def parse(self) -> Completion:
+        body = self._parse_body()
+        self.accounting = _parse_accounting(body)
+        # Before the status: an error after the model has started comes with status 200.
+        if error := body.get("error"):
+            self._fail_with(error, body)
+        if self.http.status >= 400:
+            self._fail_with(body, body)
+        choice, message = self._first_choice(body)
+        content = message.get("content")
+        if (text := _join_content(content)) is None:
+            self._fail(f"answered content that is no text but {type(content).__name__}")
+        return Completion(
+            content=text,
+            refusal=_short_text(message.get("refusal"), limit=None),
+            finish_reason=_short_text(choice.get("finish_reason"), MAX_FINISH_REASON),
+            raw=self.raw,
+            status=self.http.status,
+            latency_ms=self.http.latency_ms,
+            returned_model=self.accounting.returned_model,
+            provider=self.accounting.provider,
+            generation_id=self.accounting.generation_id,
+            tokens_input=self.accounting.tokens_input,
+            tokens_output=self.accounting.tokens_output,
+            tokens_reasoning=self.accounting.tokens_reasoning,
+            cost_usd=self.accounting.cost_usd,
+        )
+
+    def _parse_body(self) -> dict[str, Any]:
+        try:
+            body = json.loads(self.http.body, parse_float=Decimal, parse_constant=lambda _: None)
+        except (ValueError, ArithmeticError, RecursionError):
+            body = None
+        if isinstance(body, dict):
+            return body
+        content = "an HTML page" if looks_like_html(self.raw) else "no complete JSON object"
+        retryable = self.http.status < 400 or _is_transient(self.http.status)
+        return self._fail(f"answered {self.http.status} with {content}", retryable=retryable)
+
+    def _first_choice(self, body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        choices = body.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict):
+            self._fail("answered without choices", retryable=True)
+        if error := choice.get("error"):
+            self._fail_with(error, body)
+        if choice.get("finish_reason") == "error":
+            self._fail("broke off with finish_reason error", retryable=True)
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            self._fail("answered a choice without a message", retryable=True)
+        return choice, message
+
+    def _fail(self, fault: str, *, retryable: bool = False) -> NoReturn:
+        raise GatewayFailure(
+            f"gateway {fault}",
+            status=self.http.status,
+            retryable=retryable,
+            retry_after=retry_after_s(self.http.headers, now=datetime.now(UTC)),
+            raw=self.raw,
+            latency_ms=self.http.latency_ms,
+            accounting=self.accounting,
+        )
+
+    def _fail_with(self, error: Any, body: dict[str, Any]) -> NoReturn:
+        error = _flatten_error(error)
+        metadata, availability = _object(error.get("metadata")), _object(error.get("availability"))
+        error_type = _error_type(error, metadata, body)
+        status = _status(error, error_type, self.http.status)
+        message = one_line(error.get("message") or "no message")
+        detail = one_line(metadata.get("raw") or "")
+        provider = _short_text(metadata.get("provider_name"))
+        origin = ": ".join(part for part in (provider, detail) if part)
+        daily = metadata.get("limit_source") == "openrouter_free_tier_daily" or "per-day" in message
+        retryable = _is_transient(status) and not daily and availability.get("retryable") is not False
+        reason = f"gateway answered {status}: {message}" + (f" ({origin})" if origin else "")
+        raise GatewayFailure(
+            one_line(self.redact(reason), MAX_REASON),
+            status=status,
+            retryable=retryable,
+            retry_after=self._retry_after(metadata, availability),
+            error_type=error_type,
+            raw=self.raw,
+            latency_ms=self.http.latency_ms,
+            accounting=self.accounting,
+        )
+
+    def _retry_after(self, metadata: dict[str, Any], availability: dict[str, Any]) -> float | None:
+        """Seconds to wait: from the header, else the body, else the reset time of the quota."""
+        now = datetime.now(UTC)
+        inner_headers = {str(key): str(value) for key, value in _object(metadata.get("headers")).items()}
+        stated = retry_after_s({"Retry-After": str(availability.get("retry_after", ""))}, now=now)
+        for seconds in (retry_after_s(self.http.headers, now=now), stated, retry_after_s(inner_headers, now=now)):
+            if seconds is not None:
+                return seconds
+        for reset in (self.http.headers.get("X-RateLimit-Reset", ""), inner_headers.get("X-RateLimit-Reset", "")):
+            if re.fullmatch(r"\d{13}", reset, re.ASCII):  # epoch milliseconds
+                return max(0.0, int(reset) / 1000 - now.timestamp())
+        return None
+
+
+def same_model(requested: str, returned: str | None) -> bool:
+    """Does the returned name mean the requested model? A dated snapshot does; a missing name or vendor is accepted."""
+    if not returned:
+        return True
+    (vendor, name), (returned_vendor, returned_name) = _split_model_id(requested), _split_model_id(returned)
+    return name == returned_name and (vendor == returned_vendor or not (vendor and returned_vendor))
+
+
+def _split_model_id(model: str) -> tuple[str, list[str]]:
+    vendor, _, name = model.strip().lower().partition(":")[0].rpartition("/")
+    # The order of the parts does not matter: claude-opus-4.5 comes back as claude-4.5-opus-20251124.
+    return vendor, sorted(word for word in DATES.sub("", name).split("-") if word)
+
+
+def _parse_accounting(body: dict[str, Any]) -> Accounting:
+    usage = _object(body.get("usage"))
+    details = _object(usage.get("completion_tokens_details"))
+    return Accounting(
+        returned_model=_short_text(body.get("model")),
+        provider=_short_text(body.get("provider")),
+        generation_id=_short_text(body.get("id")),
+        tokens_input=_tokens(usage.get("prompt_tokens")),
+        tokens_output=_tokens(usage.get("completion_tokens")),
+        tokens_reasoning=_tokens(details.get("reasoning_tokens")),
+        cost_usd=_cost(usage.get("cost")),
+    )
+
+
+def _join_content(content: Any) -> str | None:
+    """The text of a message's content, given whole or in parts; None if it is no text."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return _storable(content)
+    if not isinstance(content, list):
+        return None
+    parts = [part.get("text") if isinstance(part, dict) else part for part in content]
+    texts = [part for part in parts if isinstance(part, str)]
+    return _storable("".join(texts)) if texts or not content else None
+
+
+def _flatten_error(error: Any) -> dict[str, Any]:
+    """The innermost error object, merged over the outer ones; a plain text becomes its message."""
+    if not isinstance(error, dict):
+        return {"message": error}
+    merged: dict[str, Any] = {}
+    inner: Any = error
+    while isinstance(inner, dict):
+        merged |= inner
+        inner = inner.get("error")
+    if isinstance(inner, str):
+        merged.setdefault("message", inner)
+    return merged
+
+
+def _error_type(error: dict[str, Any], metadata: dict[str, Any], body: dict[str, Any]) -> str | None:
+    stated = (metadata.get("error_type"), error.get("error_type"), body.get("error_type"), error.get("code"))
+    return next((word for raw in stated if (word := _short_text(raw)) and not word.isdigit()), None)
+
+
+def _status(error: dict[str, Any], error_type: str | None, http_status: int) -> int:
+    """The status that the error states; the HTTP status may be 200 all the same."""
+    for raw in (error.get("code"), error.get("http_status")):
+        if re.fullmatch(r"[45]\d\d", str(raw), re.ASCII):
+            return int(str(raw))
+    if http_status >= 400:
+        return http_status
+    return STATUS_OF_TYPE.get(error_type or "", 502)
+
+
+def _is_transient(status: int) -> bool:
+    return status in RETRYABLE_STATUSES or status >= 500
+
+
+def _object(raw: Any) -> dict[str, Any]:
+    return raw if isinstance(raw, dict) else {}
+
+
+def _short_text(raw: Any, limit: int | None = MAX_NAME) -> str | None:
+    return (_storable(raw).strip()[:limit] or None) if isinstance(raw, str) else None
+
+
+def _tokens(raw: Any) -> int | None:
+    return raw if type(raw) is int and 0 <= raw <= MAX_TOKENS else None
+
+
+def _cost(raw: Any) -> Decimal | None:
+    try:
+        cost = Decimal(raw) if isinstance(raw, str | int | Decimal) and not isinstance(raw, bool) else None
+    except InvalidOperation:
+        return None
+    return cost if cost is not None and cost.is_finite() and 0 <= cost <= MAX_COST else None
+
+
+def _storable(text: str) -> str:
+    # PostgreSQL refuses NUL, and UTF-8 has no form for half a surrogate pair.
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text.replace("\0", ""))

@@ -1,0 +1,96 @@
+"""`run_decisions`: the weekly decisions of the agents.
+
+Its end is a signal, so that the leaderboards, which this app does not know, are right without a second command.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from agents import clients
+from agents.models import Family
+from agents.services.cost_estimate import estimate_run
+from agents.services.decisions import run_decisions
+from agents.signals import decisions_recorded
+from cohorts.models import Cohort
+from markets.foundation.commands import ArenaCommand, CommandResult
+from markets.services.universes import NoMarkets
+from markets.sources import registry
+
+
+class Command(ArenaCommand):
+    help = "Asks each agent of the active cohorts for its decision of the week of --at, exactly once."
+
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--cohort", type=int, metavar="N", help="only this cohort")
+        parser.add_argument("--family", metavar="SLUG", help="only this family")
+        parser.add_argument("--dry-run", action="store_true", help="list the agents to ask and the cost; ask none")
+
+    def records_run(self, options: dict[str, Any]) -> bool:
+        return not options["dry_run"]
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        cohort = self._cohort(options["cohort"])
+        family = self._family(options["family"])
+        if options["dry_run"]:
+            return self._dry_run(at, cohort, family)
+        with (
+            registry.clob() as clob,
+            clients.gateway() as gateway,
+            self.progress("deciding") as progress,
+        ):
+            report = run_decisions(
+                at=at,
+                settings=clients.call_settings(gateway),
+                clob=clob,
+                cohort=cohort,
+                family=family,
+                progress=progress,
+            )
+        decisions_recorded.send(Command, at=at)
+        summary = {
+            "universe": report.universe,
+            "asked": report.asked,
+            "completed": report.completed,
+            "fallback_holds": report.fallback_holds,
+            "failed": report.failed,
+            "missed": report.missed,
+            "skipped": report.skipped,
+            "trades": report.trades,
+            "cost_usd": f"{report.cost_usd:.6f}",
+        }
+        return CommandResult(summary, report.log, report.failures)
+
+    def _dry_run(self, at: datetime, cohort: Cohort | None, family: str | None) -> CommandResult:
+        try:
+            estimate = estimate_run(at=at, cohort=cohort, family=family)
+        except NoMarkets as error:
+            return CommandResult(_nothing_asked(), failures=[str(error)])
+        for agent in estimate.agents:
+            self.stderr.write(f"would ask {agent.display_name} ({agent.model_id}) for cohort {agent.cohort.number}")
+        summary = _nothing_asked() | {
+            "asked": len(estimate.agents),
+            "skipped": estimate.skipped,
+            "cost_usd": f"{estimate.cost_usd:.6f}",
+            "spent_usd": f"{estimate.spent_usd:.6f}",
+        }
+        return CommandResult(summary)
+
+    def _cohort(self, number: int | None) -> Cohort | None:
+        if number is None:
+            return None
+        cohort = Cohort.objects.filter(number=number).first()
+        if cohort is None:
+            self.refuse(f"--cohort {number}: there is no such cohort")
+        return cohort
+
+    def _family(self, slug: str | None) -> str | None:
+        if slug is not None and not Family.objects.filter(slug=slug).exists():
+            known = ", ".join(Family.objects.values_list("slug", flat=True))
+            self.refuse(f"--family {slug}: there is no such family; the families are {known}")
+        return slug
+
+
+def _nothing_asked() -> dict[str, Any]:
+    counts = dict.fromkeys(("asked", "completed", "fallback_holds", "failed", "missed", "skipped", "trades"), 0)
+    return {"universe": None, **counts, "cost_usd": "0.000000", "dry_run": True}

@@ -1,0 +1,107 @@
+"""Elicitations: the tasks of the forecast protocol."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from agents.forecast_answers import parse_forecasts
+from agents.models.family import Family, Release
+from agents.models.task import PromptParts, RetryPolicy, Task
+from cohorts.forecast_rules import ForecastRules
+from cohorts.models import Methodology
+from cohorts.weeks import WEEK, week_start
+from markets.models import QuestionBatch
+
+
+class Elicitation(Task):
+    """One release's answer to one batch of questions."""
+
+    PROTOCOL = "forecast"
+
+    batch = models.ForeignKey(QuestionBatch, on_delete=models.PROTECT, related_name="elicitations")
+    methodology = models.ForeignKey(Methodology, on_delete=models.PROTECT, related_name="elicitations")  # type: ignore[assignment]
+    release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="elicitations")
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="elicitations")
+    declined = models.BooleanField(
+        default=False, help_text="The model refused, or its answers were empty or malformed to the last."
+    )
+    made_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(Task.Meta):
+        constraints = [
+            *Task.Meta.constraints,
+            models.UniqueConstraint(fields=["batch", "release"], name="one_elicitation_per_batch_and_release"),
+            models.CheckConstraint(
+                condition=Q(status="completed", made_at__isnull=False)
+                | (~Q(status="completed") & Q(made_at__isnull=True, declined=False)),
+                name="only_a_completed_elicitation_has_a_time",
+            ),
+        ]
+        indexes = [
+            *Task.Meta.indexes,
+            models.Index(fields=["family", "status"], name="elicitation_by_family"),
+        ]
+        ordering = ["-batch_id", "release_id"]
+
+    def __str__(self) -> str:
+        return f"{self.release.display_name}, {self.batch}"
+
+    @classmethod
+    def in_week(cls, week_start: datetime) -> Q:
+        return Q(batch__question_set__day__gte=week_start, batch__question_set__day__lt=week_start + WEEK)
+
+    @property
+    def week_start(self) -> datetime:
+        return week_start(self.batch.question_set.day)
+
+    @property
+    def rules(self) -> ForecastRules:
+        rules = self.methodology.forecast_rules
+        assert rules is not None
+        return rules
+
+    @property
+    def window_ends_at(self) -> datetime:
+        """The end of the window in which a failed elicitation may be tried again."""
+        return self.batch.question_set.frozen_at + self.family.answer_window(self.rules.retry_window)
+
+    @property
+    def stable_key(self) -> str:
+        questions, batch = self.batch.question_set, self.batch
+        day = questions.day.isoformat()
+        return f"{day}:{questions.methodology}:{questions.part}:{batch.arm}:{batch.number}:{self.model_id}"
+
+    @property
+    def log_context(self) -> dict[str, int | str]:
+        return {"family": self.family.slug, "elicitation": self.pk, "batch": self.batch_id, "arm": self.batch.arm}
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        methodology, rules = self.methodology, self.rules
+        return RetryPolicy(
+            methodology.malformed_retries, methodology.refused_retries, rules.malformed_note, rules.refused_note
+        )
+
+    @property
+    def model_id(self) -> str:
+        return self.release.model_id
+
+    @property
+    def token_prices(self) -> tuple[Decimal, Decimal]:
+        return self.release.price_prompt, self.release.price_completion
+
+    @property
+    def system_prompt(self) -> str:
+        return self.rules.system_prompt
+
+    def user_prompt(self, parts: PromptParts) -> str:
+        date = self.batch.question_set.day.date().isoformat()
+        return self.rules.user_prompt.format(date=date, questions=self.batch.block) + parts.retry_note
+
+    def parse(self, content: str) -> Any:
+        return [forecast.as_json() for forecast in parse_forecasts(content)]

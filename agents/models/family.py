@@ -1,0 +1,169 @@
+"""Families, their releases, and the line-ups that name one release per family."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
+
+from markets.foundation.fields import CostField
+
+EXTERNAL_WINDOW = timedelta(minutes=15)
+"""How long after a freeze external agents may answer: unlike models, they could wait for news."""
+
+
+class FamilyQuerySet(models.QuerySet["Family"]):
+    def active(self) -> FamilyQuerySet:
+        return self.filter(active=True)
+
+    def with_release(self, at: datetime) -> FamilyQuerySet:
+        """Adds `release`, the model id behind each family at an instant (the same as `Family.release_at`)."""
+        entries = LineUpEntry.objects.filter(line_up=LineUp.objects.in_force(at), family=OuterRef("pk"))
+        releases = Release.objects.filter(family=OuterRef("pk"), effective_from__lte=at)
+        newest = releases.order_by("-effective_from", "-pk").values("model_id")[:1]
+        return self.annotate(release=Coalesce(Subquery(entries.values("release__model_id")[:1]), Subquery(newest)))
+
+
+class Family(models.Model):
+    """A stable competitor slot. Its slug joins results over years; its display name may change."""
+
+    # Slugs carry dots ("gpt-5.1"), which Django's SlugField refuses.
+    slug = models.CharField(
+        max_length=60,
+        unique=True,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9.\-]*$", "a-z, 0-9, dots, dashes")],
+    )
+    display_name = models.CharField(max_length=80)
+    provider = models.CharField(max_length=80)
+    color = models.CharField(max_length=7, validators=[RegexValidator(r"^#[0-9a-f]{6}$", "must look like #1a2b3c")])
+    active = models.BooleanField(default=True)
+    external = models.BooleanField(
+        default=False, help_text="An external agent: it submits its answers itself and is ranked apart."
+    )
+
+    objects = FamilyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "families"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(external=False) | Q(active=False), name="external_family_is_not_in_the_line_up"
+            )
+        ]
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return self.display_name
+
+    def release_at(self, at: datetime) -> Release | None:
+        """The release that the line-up in force at an instant names; without one, the newest in effect."""
+        line_up = LineUp.objects.in_force(at)
+        entry = line_up and line_up.entries.filter(family=self).select_related("release").first()
+        if entry:
+            return entry.release
+        return self.releases.filter(effective_from__lte=at).order_by("-effective_from", "-pk").first()
+
+    def answer_window(self, retry_window: timedelta) -> timedelta:
+        """How long after a freeze an answer counts; `retry_window` is the methodology's, for models."""
+        return EXTERNAL_WINDOW if self.external else retry_window
+
+
+class Release(models.Model):
+    """An exact model behind a family from an instant on, with its prices."""
+
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="releases")
+    model_id = models.CharField(max_length=120, help_text="The gateway's id, such as openai/gpt-5.2.")
+    display_name = models.CharField(max_length=80)
+    price_prompt = CostField(help_text="US dollars per prompt token.")
+    price_completion = CostField(help_text="US dollars per completion token.")
+    effective_from = models.DateTimeField(help_text="An approved line-up may name it from then on.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["family", "effective_from"], name="one_release_per_family_and_instant"),
+            models.CheckConstraint(
+                condition=Q(price_prompt__gte=0, price_completion__gte=0), name="token_prices_not_negative"
+            ),
+        ]
+        ordering = ["family_id", "-effective_from"]
+
+    def __str__(self) -> str:
+        return self.model_id
+
+
+class LineUpQuerySet(models.QuerySet["LineUp"]):
+    def approved(self) -> LineUpQuerySet:
+        """Approved line-ups, the latest to take effect first."""
+        return self.filter(status=LineUp.Status.APPROVED).order_by("-effective_from", "-decided_at", "-pk")
+
+    def in_force(self, at: datetime) -> LineUp | None:
+        """The line-up of a cohort that starts at an instant."""
+        return self.approved().filter(effective_from__lte=at).first()
+
+
+class LineUp(models.Model):
+    """A list of releases, one per family: proposed, then approved or rejected as a whole. Its entries never change."""
+
+    class Status(models.TextChoices):
+        PROPOSED = "proposed"
+        APPROVED = "approved"
+        REJECTED = "rejected"
+
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.PROPOSED)
+    proposed_at = models.DateTimeField()
+    proposed_by = models.CharField(max_length=150)
+    reason = models.TextField()
+    findings: Any = models.JSONField(
+        default=list, blank=True, help_text="Differences to the gateway's catalogue, one line each."
+    )
+    decided_at = models.DateTimeField(null=True, blank=True)
+    decided_by = models.CharField(max_length=150, blank=True)
+    decision_reason = models.TextField(blank=True)
+    effective_from = models.DateTimeField(
+        null=True, blank=True, help_text="It applies to cohorts that start from then on, never to earlier ones."
+    )
+
+    objects = LineUpQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "line-up"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status="proposed", decided_at=None, effective_from=None)
+                | Q(status="approved", decided_at__isnull=False, effective_from__isnull=False)
+                | Q(status="rejected", decided_at__isnull=False, effective_from=None),
+                name="only_an_approved_line_up_takes_effect",
+            )
+        ]
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"line-up {self.pk}"
+
+    def active_entries(self) -> models.QuerySet[LineUpEntry]:
+        """The entries of families that are still active."""
+        return self.entries.filter(family__active=True).select_related("family", "release")
+
+
+class LineUpEntry(models.Model):
+    """A family in a line-up, with the release that competes for it."""
+
+    line_up = models.ForeignKey(LineUp, on_delete=models.PROTECT, related_name="entries")
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="line_up_entries")
+    release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="line_up_entries")
+    position = models.PositiveSmallIntegerField()
+
+    class Meta:
+        verbose_name_plural = "line-up entries"
+        constraints = [
+            models.UniqueConstraint(fields=["line_up", "family"], name="one_entry_per_line_up_and_family"),
+            models.UniqueConstraint(fields=["line_up", "position"], name="one_entry_per_line_up_and_position"),
+        ]
+        ordering = ["line_up_id", "position"]
+
+    def __str__(self) -> str:
+        return f"{self.family}: {self.release}"

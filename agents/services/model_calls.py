@@ -1,0 +1,220 @@
+"""Requests to a model: each stored before it leaves, with bounded transport retries and the week's spend limit."""
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from agents.answers import Malformed
+from agents.gateway import Completion, Gateway, GatewayFailure, same_model
+from agents.models import Decision, Elicitation, ModelCall, Task
+from agents.prompts import Prompt
+from agents.services.claims import Claim, ClaimLost
+from agents.services.universe_costs import add_call_cost
+from markets.foundation.failpoints import failpoint
+
+MAX_PAUSE_S = 30
+"""If a gateway asks for a longer pause, a later run tries again."""
+FIRST_PAUSE_S = 0.5
+COST_UNIT = Decimal("0.000000000001")
+
+TASK_MODELS: dict[str, type[Task]] = {task.PROTOCOL: task for task in (Decision, Elicitation)}
+"""The task of each protocol."""
+
+log = logging.getLogger(__name__)
+
+
+class NoAnswer(Exception):
+    """The model gave no answer for now. The task fails and may be retried; this is never a HOLD."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettings:
+    """The gateway of a run, its spend limit in US dollars per week, its retries and its lease."""
+
+    gateway: Gateway
+    spend_limit: Decimal
+    transport_retries: int
+    lease: timedelta
+    pause: Callable[[float], None] = time.sleep
+
+
+def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
+    """The cost of all calls of a protocol in a week, failed ones included, in US dollars."""
+    task = TASK_MODELS[protocol]
+    tasks = task._default_manager.filter(task.in_week(week_start))
+    return tasks.aggregate(spent=Sum("calls__cost_usd"))["spent"] or Decimal(0)
+
+
+def request_answer(settings: CallSettings, claim: Claim[Any], prompt: Prompt, attempt: int) -> ModelCall:
+    """Asks the model and returns the stored call, its answer classified.
+
+    Raises NoAnswer if the transport failed or the spend limit is reached, and ClaimLost if another worker holds the
+    task by now; the answer is stored in any case.
+    """
+    for transport_try in range(settings.transport_retries + 1):
+        _check_spend_limit(settings, claim)
+        claim.renew()
+        call = _create_call(claim, prompt, attempt)
+        log.info("asked", extra=claim.task.log_context | {"model": call.model, "attempt": attempt})
+        failpoint("call.sent")
+        try:
+            completion = _complete(settings.gateway, call, prompt)
+        except GatewayFailure as failure:
+            _store_response(call, claim, failure, result=ModelCall.Result.FAILED, error=failure.reason)
+            pause = _pause_s(failure, transport_try)
+            if not failure.retryable or transport_try == settings.transport_retries or pause > MAX_PAUSE_S:
+                raise NoAnswer(failure.reason) from failure
+            settings.pause(pause)
+            continue
+        failpoint("call.answered")
+        _store_answer(call, claim, completion)
+        failpoint("call.stored")
+        if call.result == ModelCall.Result.FAILED:
+            raise NoAnswer(call.error)
+        return call
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+def store_submitted_answer(claim: Claim[Any], prompt: Prompt, attempt: int, content: str) -> ModelCall:
+    """The stored call of an answer that an external agent submitted, classified like any other. It costs nothing."""
+    call = _create_call(claim, prompt, attempt)
+    completion = Completion(
+        returned_model=call.model,
+        cost_usd=Decimal(0),
+        content=content,
+        refusal=None,
+        finish_reason=None,
+        raw=content,
+        status=None,
+        latency_ms=None,
+    )
+    _store_answer(call, claim, completion)
+    return call
+
+
+def _check_spend_limit(settings: CallSettings, claim: Claim[Any]) -> None:
+    spent = spent_in_week(claim.task.PROTOCOL, claim.task.week_start)
+    if spent >= settings.spend_limit:
+        raise NoAnswer(f"spend cap reached: ${spent:.2f} of ${settings.spend_limit:.2f} for the week")
+
+
+def _create_call(claim: Claim[Any], prompt: Prompt, attempt: int) -> ModelCall:
+    """The call's row, written before the request leaves."""
+    task = claim.task
+    fingerprint = ModelCall.fingerprint(prompt.system, prompt.user)
+    return task.calls.create(
+        sequence=task.calls.count() + 1,
+        attempt=attempt,
+        # The same for every request of an attempt, whichever worker sends it; another prompt gets another key.
+        idempotency_key=ModelCall.fingerprint(f"{task.stable_key}:{attempt}", fingerprint),
+        model=task.model_id,
+        portfolio_block=prompt.parts.portfolio,
+        positions_block=prompt.parts.positions,
+        awaiting=prompt.parts.awaiting,
+        retry_note=prompt.parts.retry_note,
+        prompt_sha256=fingerprint,
+        sent_at=timezone.now(),
+    )
+
+
+def _complete(gateway: Gateway, call: ModelCall, prompt: Prompt) -> Completion:
+    methodology = call.task.methodology
+    return gateway.complete(
+        model=call.model,
+        system=prompt.system,
+        user=prompt.user,
+        temperature=methodology.temperature,
+        max_tokens=methodology.max_tokens,
+        reasoning=methodology.reasoning or None,
+        provider=methodology.provider_routing or None,
+        idempotency_key=call.idempotency_key,
+    )
+
+
+def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion) -> None:
+    """Stores an answer with its result: answered, malformed, declined, or failed if another model gave it."""
+    result, error, parsed = ModelCall.Result.ANSWERED, "", None
+    if not same_model(call.model, completion.returned_model):
+        result = ModelCall.Result.FAILED
+        error = f"asked {call.model}, answered by {completion.returned_model}"
+    elif completion.refusal or completion.finish_reason == "content_filter":
+        result = ModelCall.Result.DECLINED
+        error = f"the model refused: {completion.refusal or 'content filter'}"
+    elif not completion.content.strip():
+        result = ModelCall.Result.DECLINED
+        error = f"the answer was empty (finish reason {completion.finish_reason or 'unknown'})"
+    else:
+        try:
+            parsed = claim.task.parse(completion.content)
+        except Malformed as malformed:
+            result, error = ModelCall.Result.MALFORMED, str(malformed)
+    _store_response(
+        call,
+        claim,
+        completion,
+        result=result,
+        error=error,
+        parsed=parsed,
+        content=completion.content,
+        refusal=completion.refusal or "",
+    )
+
+
+def _store_response(
+    call: ModelCall, claim: Claim[Any], response: Completion | GatewayFailure, **judgement: Any
+) -> None:
+    """Writes a response to its call, and renews the claim in the same transaction.
+
+    If the claim is lost, the call is stored as late and ClaimLost is raised.
+    """
+    for name, value in judgement.items():
+        setattr(call, name, value)
+    call.returned_model = response.returned_model or ""
+    call.provider = response.provider or ""
+    call.generation_id = response.generation_id or ""
+    call.finish_reason = getattr(response, "finish_reason", None) or ""
+    call.raw_response = response.raw
+    call.http_status = response.status
+    call.latency_ms = response.latency_ms
+    call.tokens_input, call.tokens_output = response.tokens_input, response.tokens_output
+    call.tokens_reasoning = response.tokens_reasoning
+    call.cost_stated = response.cost_usd is not None
+    price_prompt, price_completion = claim.task.token_prices
+    call.cost_usd = (
+        response.cost_usd.quantize(COST_UNIT)
+        if response.cost_usd is not None
+        else (response.tokens_input or 0) * price_prompt + (response.tokens_output or 0) * price_completion
+    )
+    claim.spent.append(call.cost_usd)
+    with transaction.atomic():
+        lost = None
+        try:
+            claim.renew()
+        except ClaimLost as error:
+            call.late, lost = True, error
+        before = ModelCall.objects.values_list("cost_usd", flat=True).get(pk=call.pk)
+        call.save()
+        add_call_cost(call, call.cost_usd - before)
+    log.info(
+        "answered" if isinstance(response, Completion) else "failed",
+        extra=claim.task.log_context
+        | {"result": call.result, "late": call.late, "ms": call.latency_ms, "reason": call.error},
+    )
+    if lost is not None:
+        raise lost
+
+
+def _pause_s(failure: GatewayFailure, transport_try: int) -> float:
+    """Seconds until the next try: as the gateway asks, else doubling with jitter."""
+    if failure.retry_after is not None:
+        return failure.retry_after
+    return FIRST_PAUSE_S * 2**transport_try * random.uniform(0.75, 1.25)

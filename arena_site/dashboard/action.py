@@ -1,0 +1,110 @@
+"""An operator's action: its form, a preview of its effect, and the effect itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django import forms
+from django.db.models import Model, QuerySet
+from django.urls import reverse
+
+FormData = dict[str, Any]
+"""The cleaned data of an action's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The effect that an action would have now, or why it can not be performed."""
+
+    summary: str
+    details: Sequence[str] = ()
+    warning: str = ""
+    possible: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """The effect that an action had, and the page that shows it."""
+
+    message: str
+    changed: bool = True
+    path: str = ""
+    secret: str = ""
+    """Shown on the response page only: never stored in the audit log or in a session's messages."""
+
+
+def not_possible(reason: str) -> Preview:
+    return Preview(reason, possible=False)
+
+
+def no_change(message: str, path: str = "") -> ActionResult:
+    return ActionResult(message, changed=False, path=path)
+
+
+class EmptyForm(forms.Form):
+    """The form of an action without parameters."""
+
+
+class RowIdField(forms.ModelChoiceField):
+    """A row by its id, typed rather than chosen: pages of rows link to their actions with the id filled in."""
+
+    widget = forms.NumberInput
+
+    def __init__(self, rows: QuerySet[Any], label: str, *, required: bool = True) -> None:
+        unknown = {"invalid_choice": f"There is no {label} with this id."}
+        super().__init__(rows, label=f"{label.capitalize()} (id)", required=required, error_messages=unknown)
+
+
+class Action:
+    """An operation of the dashboard, performed through the same services as the jobs."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    description: ClassVar[str]
+    permission: ClassVar[str]
+    form: ClassVar[type[forms.Form]] = EmptyForm
+    confirm_label: ClassVar[str]
+    row_field: ClassVar[str] = ""
+    """The form's field with the row that the action concerns, if it concerns one."""
+    default_reason: ClassVar[str] = ""
+    """Filled in for actions that harm nothing, so that nobody has to type at night."""
+    reason_help: ClassVar[str] = "For the audit log."
+
+    @classmethod
+    def path(cls, **initial: Any) -> str:
+        """The action's page, with its form filled in."""
+        return reverse("admin:action", args=[cls.name], query=initial or None)
+
+    def target(self, data: FormData) -> str:
+        """A description of the rows that the action concerns."""
+        return str(data[self.row_field]) if self.row_field else ""
+
+    def target_path(self, data: FormData) -> str:
+        """The admin page of the target."""
+        return row_path(data[self.row_field]) if self.row_field else ""
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        """The values that the action may change, which the audit log stores before and after."""
+        return {}
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        """The effect it would have. Changes nothing."""
+        raise NotImplementedError
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        """Performs it, in one transaction with its audit entry. A repeat changes nothing and says so."""
+        raise NotImplementedError
+
+    def after_commit(self, data: FormData, result: ActionResult, *, at: datetime) -> None:
+        """Slow follow-up work, run once the action is committed."""
+
+
+def row_path(row: Model) -> str:
+    """A row's page in the admin."""
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
+
+
+def list_path(model: type[Model], **lookup: Any) -> str:
+    """A model's list in the admin, filtered by lookups."""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist", query=lookup or None)

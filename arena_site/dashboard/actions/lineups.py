@@ -1,0 +1,159 @@
+"""Actions on line-ups: the releases that take part in future cohorts."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agents.models import LineUp, Release
+from agents.services.lineups import (
+    approve_lineup,
+    check_releases,
+    latest_approved,
+    preview_lineup,
+    propose_lineup,
+    reject_lineup,
+)
+from arena_site.dashboard.action import (
+    Action,
+    ActionResult,
+    FormData,
+    Preview,
+    RowIdField,
+    list_path,
+    no_change,
+    not_possible,
+    row_path,
+)
+from arena_site.dashboard.actions.runs import EnqueueJob
+from markets.foundation import clock
+
+
+class ReleasesForm(forms.Form):
+    """A choice of releases, initially those of the line-up approved last."""
+
+    release = forms.ModelMultipleChoiceField(
+        Release.objects.filter(family__external=False).select_related("family").order_by("family", "-effective_from"),
+        label="Releases",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one."},
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = self.fields["release"]
+        field.label_from_instance = _choice  # type: ignore[attr-defined]
+        if not self.is_bound and (line_up := latest_approved()):
+            field.initial = list(line_up.entries.values_list("release", flat=True))
+
+    def clean_release(self) -> list[Release]:
+        releases = sorted(self.cleaned_data["release"], key=lambda release: release.family_id)
+        try:
+            check_releases(releases, at=clock.now())
+        except ValidationError as wrong:
+            raise forms.ValidationError(wrong.messages) from wrong
+        return releases
+
+
+def _choice(release: Release) -> str:
+    return f"{release.family.slug}: {release.display_name} ({release.model_id}), from {release.effective_from:%Y-%m-%d}"
+
+
+class ProposeLineUp(Action):
+    name, title, confirm_label = "propose-line-up", "Propose a line-up", "Yes, propose it"
+    description = "Proposes the releases that take part in future cohorts."
+    permission = "agents.add_lineup"
+    form = ReleasesForm
+
+    def target(self, data: FormData) -> str:
+        return ", ".join(release.model_id for release in data["release"])
+
+    def target_path(self, data: FormData) -> str:
+        return list_path(LineUp)
+
+    def identical(self, data: FormData) -> LineUp | None:
+        """A proposed or approved line-up of the same releases."""
+        wanted = [release.pk for release in data["release"]]
+        proposed = LineUp.objects.filter(status=LineUp.Status.PROPOSED)
+        for line_up in filter(None, [latest_approved(), *proposed]):
+            if sorted(line_up.entries.values_list("release", flat=True)) == sorted(wanted):
+                return line_up
+        return None
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        if line_up := self.identical(data):
+            return not_possible(f"That is {line_up}, {line_up.get_status_display().lower()} already.")
+        lines = [_choice(release) for release in data["release"]]
+        return Preview("It takes effect once an administrator approves it.", lines)
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        if line_up := self.identical(data):
+            return no_change(f"Nothing was proposed: that is {line_up}.", row_path(line_up))
+        line_up = propose_lineup(releases=data["release"], by=by, reason=reason, at=at)
+        return ActionResult(f"{str(line_up).capitalize()} is proposed.", path=row_path(line_up))
+
+
+class LineUpForm(forms.Form):
+    line_up = RowIdField(LineUp.objects.all(), "line-up")
+
+
+class ApproveLineUp(Action):
+    name, title, confirm_label = "approve-line-up", "Approve a line-up", "Yes, approve it"
+    description = "Cohorts that start from next week on use it; cohorts that have started do not change."
+    permission = "agents.change_lineup"
+    form, row_field = LineUpForm, "line_up"
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        line_up = LineUp.objects.get(pk=data["line_up"].pk)
+        return {
+            "status": line_up.status,
+            "effective from": line_up.effective_from,
+            "approved last": str(latest_approved()),
+        }
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        line_up: LineUp = data["line_up"]
+        if line_up.status != LineUp.Status.PROPOSED:
+            return not_possible(f"It is {line_up.get_status_display().lower()} already.")
+        effect = preview_lineup(line_up, at=at)
+        summary = f"Cohorts that start on {effect.effective_from:%Y-%m-%d} or later use it."
+        withdrawn = f"Withdrawn families take no part: {', '.join(effect.withdrawn)}." if effect.withdrawn else ""
+        return Preview(summary, [str(change) for change in effect.changes] or ["Nothing changes."], withdrawn)
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        line_up: LineUp = data["line_up"]
+        path = row_path(line_up)
+        try:
+            approved = approve_lineup(line_up, by=by, reason=reason, at=at)
+        except ValidationError as wrong:
+            return no_change(f"Nothing was approved: {'; '.join(wrong.messages)}.", path)
+        if not approved:
+            return no_change("Nothing was approved: it was decided before.", path)
+        line_up.refresh_from_db()
+        return ActionResult(
+            f"{str(line_up).capitalize()} takes effect on {line_up.effective_from:%Y-%m-%d}.", path=path
+        )
+
+
+class RejectLineUp(ApproveLineUp):
+    name, title, confirm_label = "reject-line-up", "Reject a line-up", "Yes, reject it"
+    description = "Rejects a proposal; the line-up approved last stays in use."
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        if data["line_up"].status != LineUp.Status.PROPOSED:
+            return not_possible(f"It is {data['line_up'].get_status_display().lower()} already.")
+        return Preview("It is never used, and the catalogue check does not propose the same again.")
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        path = row_path(data["line_up"])
+        if not reject_lineup(data["line_up"], by=by, reason=reason, at=at):
+            return no_change("Nothing was rejected: it was decided before.", path)
+        return ActionResult("Rejected.", path=path)
+
+
+class CheckLineUp(EnqueueJob):
+    name, title, confirm_label = "check-line-up", "Check the line-up now", "Yes, check it"
+    description = "Compares the line-up with the gateway's catalogue now rather than on Wednesday."
+    function, kind = "check_lineup", "check_lineup"
+    effect = "A worker reads the gateway's catalogue and proposes a line-up where a release has changed."

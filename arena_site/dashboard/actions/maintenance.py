@@ -1,0 +1,154 @@
+"""Actions on alerts, schedules and families."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django_q.models import Schedule
+
+from agents.models import Family
+from agents.services.cohort_start import withdraw_family
+from arena_site import jobs
+from arena_site.dashboard.action import (
+    Action,
+    ActionResult,
+    FormData,
+    Preview,
+    list_path,
+    no_change,
+    not_possible,
+    row_path,
+)
+from markets.models import Alert
+
+SCHEDULES = [(job.name, f"{job.name}: {job.description}") for job in jobs.JOBS]
+
+
+class AlertForm(forms.Form):
+    alert = forms.ModelMultipleChoiceField(
+        Alert.objects.all(),
+        label="Alerts",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose one."},
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not self.is_bound:
+            self.fields["alert"].queryset = Alert.objects.filter(cleared_at=None)  # type: ignore[attr-defined]
+
+
+class AcknowledgeAlerts(Action):
+    name, title, confirm_label = "acknowledge", "Acknowledge alerts", "Yes, acknowledge"
+    description = "Removes alerts from the dashboard once a person has seen them."
+    permission = "arena_site.acknowledge_alerts"
+    default_reason = "seen"
+    form = AlertForm
+
+    def target(self, data: FormData) -> str:
+        return "; ".join(str(alert) for alert in data["alert"])
+
+    def target_path(self, data: FormData) -> str:
+        return row_path(data["alert"][0]) if len(data["alert"]) == 1 else list_path(Alert)
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        rows = Alert.objects.filter(pk__in=[alert.pk for alert in data["alert"]])
+        return {f"alert {pk} cleared at": at for pk, at in rows.values_list("pk", "cleared_at")}
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        open_alerts = [alert for alert in data["alert"] if alert.cleared_at is None]
+        if not open_alerts:
+            return not_possible("Cleared already: there is nothing to acknowledge.")
+        summary = "These are removed from the dashboard. A cause that persists may raise a new one."
+        return Preview(summary, [str(alert) for alert in open_alerts])
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        open_alerts = Alert.objects.filter(pk__in=[alert.pk for alert in data["alert"]], cleared_at=None)
+        acknowledged = open_alerts.update(cleared_at=at)
+        if not acknowledged:
+            return no_change("Nothing was acknowledged: cleared already.", list_path(Alert))
+        return ActionResult(f"{acknowledged} acknowledged.", path=list_path(Alert))
+
+
+class ScheduleForm(forms.Form):
+    schedule = forms.MultipleChoiceField(choices=SCHEDULES, label="Schedules", widget=forms.CheckboxSelectMultiple)
+
+
+class PauseSchedules(Action):
+    name, title, confirm_label = "pause", "Pause schedules", "Yes, pause"
+    description = "Paused schedules stay paused until they are resumed, also across restarts."
+    permission = "arena_site.manage_schedules"
+    form = ScheduleForm
+
+    def target(self, data: FormData) -> str:
+        return ", ".join(data["schedule"])
+
+    def target_path(self, data: FormData) -> str:
+        return list_path(Schedule)
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        rows = Schedule.objects.filter(name__in=data["schedule"]).order_by("name")
+        return {str(s.name): "paused" if s.repeats == jobs.PAUSED else f"next run {s.next_run}" for s in rows}
+
+    def affected(self, data: FormData) -> list[str]:
+        """The schedules that the action would change."""
+        rows = Schedule.objects.filter(name__in=data["schedule"]).exclude(repeats=jobs.PAUSED)
+        return [str(name) for name in rows.order_by("name").values_list("name", flat=True)]
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        if not (names := self.affected(data)):
+            return not_possible("Paused already, or never installed.")
+        return Preview("These enqueue no job until they are resumed; a job that runs now goes on.", names)
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        paused = [name for name in self.affected(data) if jobs.pause(name)]
+        if not paused:
+            return no_change("Nothing was paused: paused already, or never installed.")
+        return ActionResult(f"Paused: {', '.join(paused)}.")
+
+
+class ResumeSchedules(PauseSchedules):
+    name, title, confirm_label = "resume", "Resume schedules", "Yes, resume"
+    description = "Starts paused schedules again."
+
+    def affected(self, data: FormData) -> list[str]:
+        rows = Schedule.objects.filter(name__in=data["schedule"], repeats=jobs.PAUSED)
+        return [str(name) for name in rows.order_by("name").values_list("name", flat=True)]
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        if not (names := self.affected(data)):
+            return not_possible("None of them is paused.")
+        return Preview("These run by their cron lines again, and once at once for the runs that they missed.", names)
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        resumed = [name for name in self.affected(data) if jobs.resume(name)]
+        if not resumed:
+            return no_change("Nothing was resumed: none of them is paused.")
+        return ActionResult(f"Resumed: {', '.join(resumed)}.")
+
+
+class FamilyForm(forms.Form):
+    family = forms.ModelChoiceField(Family.objects.filter(external=False), to_field_name="slug")
+
+
+class WithdrawFamily(Action):
+    name, title, confirm_label = "withdraw", "Withdraw a family from future cohorts", "Yes, withdraw it"
+    description = "The family finishes its cohorts and enters no new one."
+    permission = "arena_site.withdraw_families"
+    form, row_field = FamilyForm, "family"
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        return {"active": Family.objects.get(pk=data["family"].pk).active}
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        if not data["family"].active:
+            return not_possible("It is withdrawn already.")
+        return Preview(
+            f"{data['family']} enters no cohort that starts from now on and is asked for no new forecasts. It finishes "
+            "the cohorts that it is in, and stays on every leaderboard."
+        )
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        if not withdraw_family(data["family"]):
+            return no_change("Nothing was changed: it is withdrawn already.", row_path(data["family"]))
+        return ActionResult(f"{data['family']} is withdrawn.", path=row_path(data["family"]))

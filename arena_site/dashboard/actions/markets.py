@@ -1,0 +1,124 @@
+"""Manual settlement of a market whose venue gives no documented resolution."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.db.models import Sum
+
+from agents.models import Position
+from agents.services.ledger import settlement_payout
+from agents.services.resolutions import Resolution
+from agents.services.settlement import complete_cohorts, settle_market
+from arena_site.dashboard.action import (
+    Action,
+    ActionResult,
+    FormData,
+    Preview,
+    RowIdField,
+    no_change,
+    not_possible,
+    row_path,
+)
+from markets.models import Market
+from markets.services.question_resolution import resolve_questions
+
+CANCELLED = "cancelled"
+
+
+class OutcomeForm(forms.Form):
+    """A market, its outcome and the source for it."""
+
+    market = RowIdField(Market.objects.prefetch_related("outcomes"), "market")
+    result = forms.ChoiceField(choices=[], label="Outcome", widget=forms.RadioSelect)
+    source = forms.CharField(
+        max_length=500, label="Source", help_text="An address, or who announced it, where and when."
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field, market = self.fields["result"], self._market()
+        assert isinstance(field, forms.ChoiceField)
+        sides = [(f"outcome-{o.pk}", f"{o.side} won") for o in market.outcomes.all()] if market else []
+        field.choices = [*sides, (CANCELLED, "Cancelled: no winner, every cost basis is refunded")]
+        self.fields["market"].help_text = market.question if market else "The market's admin page links here."
+
+    def _market(self) -> Market | None:
+        number = str(self.data.get("market") or self.initial.get("market") or "")
+        return Market.objects.filter(pk=number).first() if number.isdecimal() and len(number) < 19 else None
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        market, result = data.get("market"), data.get("result")
+        if market is not None and result:
+            data["outcome"] = next((o for o in market.outcomes.all() if f"outcome-{o.pk}" == result), None)
+        return data
+
+
+def chosen_resolution(data: FormData) -> Resolution:
+    return Resolution(winner=data["outcome"])
+
+
+def market_state(market: Market) -> dict[str, Any]:
+    market = Market.objects.select_related("winning_outcome").get(pk=market.pk)
+    held = Position.objects.filter(market=market)
+    return {
+        "status": market.status,
+        "winner": market.winning_side,
+        "resolved at": market.resolved_at,
+        "open positions": held.filter(status=Position.Status.OPEN).count(),
+        "realized P/L": held.aggregate(sum=Sum("realized_pnl"))["sum"],
+    }
+
+
+class SettleMarket(Action):
+    name, title, confirm_label = "settle", "Settle a market manually", "Yes, settle it"
+    description = "Resolves or cancels a closed market that its venue leaves unresolved."
+    permission = "arena_site.settle_markets"
+    reason_help = "For the audit log and, with the source, for the market's public page."
+    form, row_field = OutcomeForm, "market"
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        return market_state(data["market"])
+
+    def obstacle(self, market: Market) -> str:
+        if market.is_final:
+            return f"It is {market.status}{f', {market.winning_side} won' if market.winning_side else ''} already."
+        if market.status != Market.Status.CLOSED:
+            return "It is still open at its venue: only a closed market can be settled manually."
+        return ""
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        market: Market = data["market"]
+        if why := self.obstacle(market):
+            return not_possible(why)
+        resolution = chosen_resolution(data)
+        held = list(Position.objects.open().filter(market=market).select_related("agent__cohort", "outcome"))
+        summary = f"“{market}”: {resolution}. {len(held)} open positions are paid, which can not be undone."
+        return Preview(summary, [_payment(position, resolution) for position in held])
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        market: Market = data["market"]
+        market.refresh_from_db()
+        path = row_path(market)
+        if why := self.obstacle(market):
+            return no_change(f"Nothing was settled. {why}", path)
+        resolution = chosen_resolution(data)
+        settled = settle_market(market, resolution, at=at)
+        if settled is None:
+            return no_change("Nothing was settled: it has been settled meanwhile.", path)
+        resolve_questions(at=at)
+        complete_cohorts(at=at)
+        return ActionResult(f"Settled: {resolution}; {settled} positions paid.", path=path)
+
+    def after_commit(self, data: FormData, result: ActionResult, *, at: datetime) -> None:
+        from scoring.services.scores import compute_scores  # loads the scoring library
+
+        if result.changed:
+            compute_scores(at=at, afresh=False, forecast_boards=False)
+
+
+def _payment(position: Position, resolution: Resolution) -> str:
+    kind = resolution.settlement_kind(position.outcome_id)
+    paid = settlement_payout(kind, position.shares, position.cost_basis)
+    return f"{position.agent}: {position.shares} {position.side}, cost {position.cost_basis}, is paid {paid}"

@@ -1,0 +1,255 @@
+"""Actions that enqueue a job, start a cohort or build an archive, so that no page waits for a model or a venue."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from agents.models import Decision, Elicitation
+from agents.services.cohort_start import NoEligibleFamilies, lineup_releases, start_cohort
+from agents.services.cost_estimate import estimate_forecasts, estimate_run
+from agents.services.model_calls import spent_in_week
+from arena_site import jobs
+from arena_site.dashboard.action import (
+    Action,
+    ActionResult,
+    FormData,
+    Preview,
+    list_path,
+    no_change,
+    not_possible,
+    row_path,
+)
+from arena_site.models import Worker
+from cohorts.models import Cohort
+from cohorts.services import MAX_START_DELAY
+from cohorts.weeks import week_start
+from markets.models import Run
+from markets.services.universes import NoMarkets
+from scoring.exports.dictionary import CSV, FORMATS
+from scoring.exports.selection import ExportSelection
+from scoring.models import Export
+from scoring.services.exports import request_export
+
+MANUAL = "manual run"
+NO_WORKER = "No worker has been seen in the last two minutes: the job waits in the queue for the next one."
+
+
+def worker_warning() -> str:
+    """A warning where no worker is alive to run what is enqueued."""
+    alive = Worker.objects.filter(seen_at__gt=timezone.now() - Worker.LOST_AFTER).exists()
+    return "" if alive else NO_WORKER
+
+
+class EnqueueJob(Action):
+    """Enqueues a job, unless the same is queued already or a run of it is under way."""
+
+    permission = "arena_site.run_jobs"
+    default_reason = MANUAL
+    function: ClassVar[str]
+    kind: ClassVar[str]
+    """The job's command, and the kind of its runs."""
+    effect: ClassVar[str]
+
+    def target(self, data: FormData) -> str:
+        return self.kind
+
+    def target_path(self, data: FormData) -> str:
+        return list_path(Run, kind=self.kind)
+
+    def arguments(self, data: FormData) -> tuple[Any, ...]:
+        return ()
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        last = Run.objects.filter(kind=self.kind).order_by("-started_at").first()
+        return {"last run": last and f"{last.pk}, {last.status}"}
+
+    def active_run(self) -> Run | None:
+        since = timezone.now() - Run.LONGEST
+        running = Run.objects.filter(kind=self.kind, status=Run.Status.RUNNING, started_at__gt=since)
+        return running.order_by("-started_at").first()
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        if run := self.active_run():
+            return not_possible(f"A run has been under way since {run.started_at:%H:%M:%S} UTC.")
+        return Preview(self.effect, warning=worker_warning())
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        runs = list_path(Run, kind=self.kind)
+        if run := self.active_run():
+            since = f"{run.started_at:%H:%M:%S} UTC"
+            return no_change(f"Nothing was queued: a run has been under way since {since}.", row_path(run))
+        if not jobs.enqueue(self.function, *self.arguments(data)):
+            return no_change("Nothing was queued: the same job waits in the queue already.", runs)
+        return ActionResult(f"Queued. The run will appear here. {worker_warning()}".strip(), path=runs)
+
+
+class SyncMarkets(EnqueueJob):
+    name, title, confirm_label = "sync", "Sync markets now", "Yes, sync now"
+    description = "Reads the catalogues now rather than at the next five minutes."
+    function, kind = "sync", "sync_markets"
+    effect = "A worker reads the catalogue of every source and refreshes each market with a position or a question."
+
+
+class CheckResolutions(EnqueueJob):
+    name, title, confirm_label = "resolutions", "Check resolutions now", "Yes, check now"
+    description = "Settles markets that have resolved, and scores them."
+    function, kind = "resolutions", "check_resolutions"
+    effect = "A worker looks up every unresolved market at its venue, settles final ones and scores their bets."
+
+
+class TakeSnapshots(EnqueueJob):
+    name, title, confirm_label = "snapshot", "Take a snapshot now", "Yes, take it"
+    description = "Values every portfolio at the last instant of the ten-minute grid."
+    function, kind = "snapshots", "take_snapshots"
+    effect = "A worker values every portfolio that has no snapshot for the last instant of the ten-minute grid."
+
+
+class ComputeScores(EnqueueJob):
+    name, title, confirm_label = "scores", "Recompute scores", "Yes, recompute"
+    description = "Brier scores, forecast scores and every leaderboard."
+    function, kind = "scores", "compute_scores"
+    effect = "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh."
+
+
+class VerifyLedger(EnqueueJob):
+    name, title, confirm_label = "ledger", "Verify the ledger", "Yes, verify it"
+    description = "Recomputes every balance, payout, forecast and hash."
+    function, kind = "ledger", "verify_ledger"
+    effect = "A worker recomputes the whole ledger from its source rows, read-only."
+
+
+class RunDecisions(EnqueueJob):
+    name, title, confirm_label = "decisions", "Run or resume the week's decisions", "Yes, run them"
+    description = "Asks each agent that has no final decision this week."
+    function, kind = "decisions", "run_decisions"
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        if run := self.active_run():
+            return not_possible(f"A run has been under way since {run.started_at:%H:%M:%S} UTC.")
+        if at >= week_start(at) + MAX_START_DELAY:
+            return not_possible("The week's window closed on Monday 00:00 UTC; the next one opens on Sunday 00:05.")
+        try:
+            estimate = estimate_run(at=at)
+        except NoMarkets as error:
+            return not_possible(f"No agent can be asked: {error}.")
+        if not estimate.agents:
+            return not_possible("No decision is due: all of this week are final, or no cohort decides this week.")
+        lines = [f"{agent.display_name} ({agent.model_id}), cohort {agent.cohort.number}" for agent in estimate.agents]
+        summary = f"{len(estimate.agents)} would be asked, {estimate.skipped} have decided. {_cost(estimate.cost_usd)}"
+        return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
+
+
+class RunForecasts(EnqueueJob):
+    name, title, confirm_label = "forecasts", "Run or resume the day's forecasts", "Yes, run them"
+    description = "Asks each family for the question batches of the day that it has not answered."
+    function, kind = "forecasts", "run_forecasts"
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        if run := self.active_run():
+            return not_possible(f"A run has been under way since {run.started_at:%H:%M:%S} UTC.")
+        estimate = estimate_forecasts(at=at)
+        if not estimate.asked:
+            return not_possible("No forecast is due: all of today are answered, or no methodology asks for any.")
+        lines = [f"{release}: {batches} batch{'s' if batches != 1 else ''}" for release, batches in estimate.asked]
+        frozen = "" if estimate.frozen else " The day's questions are frozen first; the estimate is yesterday's cost."
+        summary = f"{len(lines)} models would be asked. {_cost(estimate.cost_usd)}{frozen}"
+        return Preview(summary, lines, _warnings(Elicitation.PROTOCOL, estimate.cost_usd, at))
+
+
+def _cost(expected: Decimal) -> str:
+    return f"Expected cost: ${expected:.2f}."
+
+
+def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
+    spent, cap = spent_in_week(protocol, week_start(at)), settings.ARENA_SPEND_LIMIT_USD
+    over = f"${spent:.2f} of this week's ${cap:.2f} are spent: the cap may stop the run early."
+    return " ".join(filter(None, [over if spent + expected > cap else "", worker_warning()]))
+
+
+class StartCohort(Action):
+    name, title, confirm_label = "start-cohort", "Start this week's cohort", "Yes, start it"
+    description = "Creates one agent for each family of the line-up."
+    permission = "arena_site.run_jobs"
+    default_reason = MANUAL
+
+    def target(self, data: FormData) -> str:
+        return "this week's cohort"
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        newest = Cohort.objects.order_by("-number").first()
+        return {"newest cohort": newest and newest.number, "agents": newest.agents.count() if newest else 0}
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        week = week_start(at)
+        if known := Cohort.objects.filter(week_start=week).first():
+            agents = known.agents.count()
+            return not_possible(f"Cohort {known.number} of the week of {week:%d %B %Y} exists, with {agents} agents.")
+        names = [f"{release.family}: {release.model_id}" for release in lineup_releases(at)]
+        if not names:
+            return not_possible("The approved line-up names no active family.")
+        late = at >= week + MAX_START_DELAY
+        warning = "The week began over a day ago: its decisions are no longer asked for." if late else ""
+        summary = f"A cohort for the week of {week:%d %B %Y}, each agent with its starting balance:"
+        return Preview(summary, names, warning)
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        try:
+            with transaction.atomic():
+                started = start_cohort(at=at)
+        except NoEligibleFamilies as error:
+            return no_change(f"Nothing was started: {error}.")
+        path = row_path(started.cohort)
+        if not started.created:
+            return no_change(f"Cohort {started.cohort.number} of this week exists already.", path)
+        return ActionResult(f"Cohort {started.cohort.number} has started with {started.agents} agents.", path=path)
+
+
+class ExportForm(forms.Form):
+    cohort = forms.ModelChoiceField(
+        Cohort.objects.all(), required=False, empty_label="everything", to_field_name="number"
+    )
+    formats = forms.MultipleChoiceField(
+        choices=[(name, name) for name in FORMATS], initial=[CSV], widget=forms.CheckboxSelectMultiple
+    )
+
+
+class BuildExport(Action):
+    name, title, confirm_label = "export", "Build an archive", "Yes, build it"
+    description = "A public download of every table, with the means to verify it."
+    permission = "arena_site.run_jobs"
+    default_reason = MANUAL
+    form = ExportForm
+
+    def target(self, data: FormData) -> str:
+        return f"cohort {data['cohort'].number}" if data["cohort"] else "everything"
+
+    def target_path(self, data: FormData) -> str:
+        return list_path(Export)
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        newest = Export.objects.order_by("-pk").first()
+        return {"newest export": newest and f"{newest.pk}, {newest.status}"}
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        return Preview(
+            f"A worker builds {self.target(data)} as {', '.join(data['formats'])}. One that is queued, running or "
+            "younger than an hour is reused.",
+            warning=worker_warning(),
+        )
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        # On the real clock, by which the archive's age decides whether it is reused.
+        selection = ExportSelection(data["cohort"].number if data["cohort"] else None)
+        export, created = request_export(selection=selection, formats=tuple(data["formats"]), by=by, at=timezone.now())
+        queued = export.status == Export.Status.QUEUED and jobs.enqueue("export", export.pk)
+        path = row_path(export)
+        if not created:
+            return no_change(f"{str(export).capitalize()} exists already: {export.status}.", path)
+        return ActionResult(
+            f"{str(export).capitalize()} is {'queued' if queued else 'waiting'}. {worker_warning()}".strip(), path=path
+        )

@@ -1,0 +1,137 @@
+"""Actions on a single task: a retry, and the release of an expired claim."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+
+from agents.models import Decision, Elicitation, Task
+from agents.services.claims import release_expired_claim, retry_window_end
+from arena_site import jobs
+from arena_site.dashboard.action import (
+    Action,
+    ActionResult,
+    FormData,
+    Preview,
+    RowIdField,
+    no_change,
+    not_possible,
+    row_path,
+)
+from arena_site.dashboard.actions.runs import MANUAL, worker_warning
+
+
+def task_state(task: Task) -> dict[str, Any]:
+    task.refresh_from_db()
+    return {"status": task.status, "error": task.error, "calls": task.calls.count(), "lease until": task.lease_until}
+
+
+class DecisionForm(forms.Form):
+    decision = RowIdField(
+        Decision.objects.select_related("agent__cohort__methodology", "agent__family", "universe"), "decision"
+    )
+
+
+class RetryDecision(Action):
+    name, title, confirm_label = "retry-decision", "Retry a decision", "Yes, retry"
+    description = "Asks an agent that failed again, with the prices that the others saw."
+    permission = "arena_site.run_jobs"
+    default_reason = MANUAL
+    form, row_field = DecisionForm, "decision"
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        return task_state(data["decision"])
+
+    def obstacle(self, decision: Decision, at: datetime) -> str:
+        """The reason why it can not be retried, if there is one."""
+        if decision.agent.family.external:
+            return "It is an external agent's: such agents submit by themselves."
+        claimable = Decision.objects.claimable(timezone.now()).filter(pk=decision.pk)
+        if not claimable.exists():
+            live = decision.status == Decision.Status.CLAIMED and decision.lease_until is not None
+            until = f", and its lease runs until {decision.lease_until:%H:%M:%S} UTC" if live else ""
+            return f"It is {decision.status}{until}: there is nothing to retry."
+        if decision.refusals > decision.methodology.refused_retries:
+            return "Its answers were refused as often as the methodology allows."
+        if decision.universe is None:
+            return "No universe was frozen for it."
+        ends = retry_window_end(decision.universe, decision.methodology.retry_window)
+        if at >= ends:
+            return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC."
+        return ""
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        decision: Decision = data["decision"]
+        if why := self.obstacle(decision, at):
+            return not_possible(why)
+        return Preview(
+            f"{decision.agent.model_id} is asked again, for cohort {decision.agent.cohort.number}, week "
+            f"{decision.week}, at the prices of the frozen universe.",
+            [f"It failed with: {decision.error}"] if decision.error else [],
+            worker_warning(),
+        )
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        decision: Decision = data["decision"]
+        path = row_path(decision)
+        if why := self.obstacle(decision, at):
+            return no_change(f"Nothing was queued. {why}", path)
+        if not jobs.enqueue("decision", decision.agent.cohort.number, decision.agent.family.slug):
+            return no_change("Nothing was queued: the same job waits in the queue already.", path)
+        return ActionResult(
+            f"Queued: a worker asks {decision.agent.model_id} again. {worker_warning()}".strip(), path=path
+        )
+
+
+class ClaimForm(forms.Form):
+    decision = RowIdField(Decision.objects.select_related("agent"), "decision", required=False)
+    elicitation = RowIdField(
+        Elicitation.objects.select_related("release", "batch__question_set"), "elicitation", required=False
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors and bool(data.get("decision")) == bool(data.get("elicitation")):
+            raise forms.ValidationError("Name either a decision or an elicitation.")
+        return data
+
+
+class ReleaseClaim(Action):
+    name, title, confirm_label = "release-claim", "Release an expired claim", "Yes, release it"
+    description = "Marks a task whose worker died as failed, so that it can be retried."
+    permission = "arena_site.run_jobs"
+    default_reason = "its worker is gone"
+    form = ClaimForm
+
+    def task(self, data: FormData) -> Task:
+        task: Task = data["decision"] or data["elicitation"]
+        return task
+
+    def target(self, data: FormData) -> str:
+        return str(self.task(data))
+
+    def target_path(self, data: FormData) -> str:
+        return row_path(self.task(data))
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        return task_state(self.task(data))
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        task, now = self.task(data), timezone.now()
+        if task.status != Task.Status.CLAIMED or task.lease_until is None:
+            return not_possible(f"It is {task.status}, not claimed: there is nothing to release.")
+        if task.lease_until > now:
+            return not_possible(f"Its lease runs until {task.lease_until:%H:%M:%S} UTC: a worker may still hold it.")
+        return Preview(
+            f"Its lease ended on {task.lease_until:%d %B %Y, %H:%M:%S} UTC. It will count as failed and can be "
+            "retried; its requests without an answer count as lost."
+        )
+
+    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        task = self.task(data)
+        path = row_path(task)
+        # Leases run on the real clock.
+        if not release_expired_claim(task, now=timezone.now(), reason=f"its claim was released by {by}: {reason}"):
+            return no_change("Nothing was released: the task is not claimed, or its lease still runs.", path)
+        return ActionResult("The claim is released; the task can be retried.", path=path)

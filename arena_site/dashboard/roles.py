@@ -1,0 +1,51 @@
+"""The three roles, as groups whose permissions every migrate resets to those given here.
+
+For other combinations, create a group of another name or give an account permissions of its own.
+"""
+
+VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
+ARENA = ("markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
+"""Apps whose rows every role may view."""
+ACTION_PERMISSIONS = (
+    "run_jobs", "settle_markets", "manage_schedules", "acknowledge_alerts", "withdraw_families", "manage_tokens",
+)  # fmt: skip
+AGENT_PERMISSIONS = ("add_registration", "change_registration", "add_lineup")
+"""Admission of external agents and proposal of line-ups; approval is for administrators."""
+ACCOUNTS = ("user", "group")
+PROTECTED = ("django_q",)
+"""Apps whose rows only code may write."""
+
+
+def install(using: str) -> None:
+    """Creates the groups and sets their permissions, of those that are installed so far."""
+    from django.contrib.auth.models import Group, Permission
+
+    known = Permission.objects.using(using).values_list("pk", "codename", "content_type__app_label")
+    permissions = {pk: (app, codename) for pk, codename, app in known}
+    for name, due in (
+        (VIEWER, {pk for pk, of in permissions.items() if _views(*of)}),
+        (OPERATOR, {pk for pk, of in permissions.items() if _views(*of) or _operates(*of)}),
+        (ADMINISTRATOR, {pk for pk, of in permissions.items() if _administers(*of)}),
+    ):
+        group, _ = Group.objects.using(using).get_or_create(name=name)
+        if set(group.permissions.values_list("pk", flat=True)) != due:
+            group.permissions.set(due)
+
+
+def _views(app: str, codename: str) -> bool:
+    verb, _, model = codename.partition("_")
+    return verb == "view" and (app in ARENA or (app == "auth" and model in ACCOUNTS))
+
+
+def _operates(app: str, codename: str) -> bool:
+    return (app == "arena_site" and codename in ACTION_PERMISSIONS) or (
+        app == "agents" and codename in AGENT_PERMISSIONS
+    )
+
+
+def _administers(app: str, codename: str) -> bool:
+    if _views(app, codename) or _operates(app, codename):
+        return True
+    if app == "auth":
+        return codename.partition("_")[2] in ACCOUNTS
+    return app in ARENA and app not in PROTECTED

@@ -1,0 +1,37 @@
+"""The admin site: the operator dashboard as its front page, and a page for each action."""
+
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils import timezone
+
+from markets.foundation import clock
+
+
+class OperatorSite(AdminSite):
+    site_header = "Forecaster Arena"
+    site_title = "Forecaster Arena"
+    index_title = "Operator dashboard"
+
+    def get_urls(self) -> list[Any]:
+        return [path("actions/<slug:name>/", self.admin_view(self.action), name="action"), *super().get_urls()]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """The overview for accounts that may view runs; the list of models for all others."""
+        from arena_site.dashboard.actions import ACTIONS
+        from arena_site.dashboard.overview import build_overview
+
+        context = dict(extra_context or {})
+        may = request.user.has_perm  # type: ignore[union-attr]
+        if may("markets.view_run"):
+            context["overview"] = build_overview(clock.now(), timezone.now())
+        context["actions"] = [action for action in ACTIONS.values() if may(action.permission)]
+        return super().index(request, context)
+
+    def action(self, request: HttpRequest, name: str) -> HttpResponse:
+        from arena_site.dashboard.views import action_page
+
+        return action_page(request, name, self)

@@ -1,0 +1,107 @@
+"""Operational figures from the database, for `/metrics` and the operator dashboard."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Model, Q, QuerySet, Subquery
+
+from agents.models import Decision, ModelCall, Position
+from agents.services.settlement import OVERDUE_AFTER
+from cohorts.weeks import week_start
+from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry
+from scoring.models import Snapshot
+
+LARGE_TABLES: tuple[type[Model], ...] = (PriceObservation, Snapshot, ModelCall, Run, Market, Outcome, UniverseEntry)
+ARENA_TIME_COLUMNS = ((PriceObservation, "observed_at"), (Snapshot, "taken_at"))
+REAL_TIME_COLUMNS = ((ModelCall, "sent_at"), (Run, "started_at"))
+"""Large tables in order of time, with their time column; a demo's arena clock differs from the real one."""
+GROWTH_PERIOD = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class LastRuns:
+    """The newest run of a kind, and the newest that succeeded."""
+
+    newest: Run | None = None
+    succeeded: Run | None = None
+
+
+def last_runs(kinds: Sequence[str]) -> dict[str, LastRuns]:
+    """The last runs of each kind, in one query."""
+    newest = [
+        Subquery(runs.order_by("-started_at", "-pk").values("pk")[:1])
+        for kind in kinds
+        for runs in (Run.objects.filter(kind=kind), Run.objects.filter(kind=kind, status=Run.Status.SUCCEEDED))
+    ]
+    last: dict[str, LastRuns] = {}
+    for run in Run.objects.filter(Q(pk__in=newest)).defer("log").order_by("started_at", "pk"):
+        before = last.get(run.kind, LastRuns())
+        last[run.kind] = LastRuns(run, run if run.status == Run.Status.SUCCEEDED else before.succeeded)
+    return last
+
+
+def decisions_of_week(at: datetime) -> Any:
+    return Decision.objects.filter(universe__week_start=week_start(at))
+
+
+def held_stale_outcomes() -> QuerySet[Outcome]:
+    """Outcomes with an open position and a stale price."""
+    return Outcome.objects.filter(price_stale=True, positions__status=Position.Status.OPEN).distinct()
+
+
+def unresolved_markets() -> QuerySet[Market]:
+    """Traded markets that closed and await their resolution."""
+    return Market.objects.awaiting_resolution().filter(traded=True)
+
+
+def overdue_markets(at: datetime) -> QuerySet[Market]:
+    """Traded markets that have been closed for longer than `OVERDUE_AFTER`."""
+    return Market.objects.traded().filter(status=Market.Status.CLOSED, closed_at__lte=at - OVERDUE_AFTER)
+
+
+def open_alerts() -> QuerySet[Alert]:
+    """Alerts that are neither acknowledged nor cleared."""
+    return Alert.objects.filter(cleared_at=None)
+
+
+def last_verification() -> Run | None:
+    """The newest finished run of verify_ledger."""
+    return Run.objects.filter(kind="verify_ledger").exclude(finished_at=None).order_by("-started_at").first()
+
+
+def database_bytes() -> int:
+    """The database's size on disk."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        else:
+            cursor.execute("SELECT pg_database_size(current_database())")
+        return int(cursor.fetchone()[0])
+
+
+def table_rows() -> list[tuple[str, int]]:
+    """Estimated rows of each large table, without counting them."""
+    tables = [model._meta.db_table for model in LARGE_TABLES]
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            # The highest row id, which is one index lookup; pruned rows still count.
+            parts = [f"SELECT '{table}', coalesce(max(rowid), 0) FROM {table}" for table in tables]  # noqa: S608 - ours
+            cursor.execute(" UNION ALL ".join(parts))
+        else:
+            # The planner's estimate, which is -1 where a table was never analysed.
+            cursor.execute("SELECT relname, greatest(reltuples, 0) FROM pg_class WHERE relname = ANY(%s)", [tables])
+        return [(name, int(rows)) for name, rows in cursor.fetchall()]
+
+
+def rows_added(*, at: datetime, now: datetime) -> dict[str, int]:
+    """Estimated rows added within a week to the tables with a time column, from the ids now and then."""
+    added = {}
+    for clock, tables in ((at, ARENA_TIME_COLUMNS), (now, REAL_TIME_COLUMNS)):
+        for model, time in tables:
+            rows = model._default_manager.order_by(f"-{time}", "-pk").values_list("pk", flat=True)
+            newest, then = rows.first() or 0, rows.filter(**{f"{time}__lte": clock - GROWTH_PERIOD}).first() or 0
+            added[model._meta.db_table] = newest - then
+    return added

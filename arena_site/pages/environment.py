@@ -1,0 +1,46 @@
+"""The Jinja environment of the pages. The admin's templates are Django's."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+from django.template import defaultfilters
+from django.templatetags.static import static
+from django.utils.html import json_script
+from jinja2 import ChainableUndefined, Environment, Undefined
+
+from agents.models.family import EXTERNAL_WINDOW
+from agents.services.settlement import OVERDUE_AFTER
+from arena_site.manual_settlements import manual_settlements
+from arena_site.pages.filters import FILTERS, page_url
+
+GLOBALS = {
+    "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
+    "ALARM_HOURS": OVERDUE_AFTER // timedelta(hours=1),
+    "manual_settlements": manual_settlements,
+    "page_url": page_url,
+    "static": static,
+}
+DJANGO_FILTERS = ("capfirst", "date", "default", "default_if_none", "pluralize", "slugify", "timesince", "urlencode")
+
+
+def environment(**options: Any) -> Environment:
+    """An environment that escapes text, writes nothing for missing values, and has the pages' filters."""
+    options |= {"autoescape": True, "undefined": ChainableUndefined, "keep_trailing_newline": True}
+    env = Environment(**options)  # noqa: S701 - autoescape is on
+    env.globals |= GLOBALS
+    filters = [*FILTERS, json_script, *(getattr(defaultfilters, name) for name in DJANGO_FILTERS)]
+    env.filters |= {function.__name__: _undefined_as_none(function) for function in filters}
+    env.tests["none"] = lambda value: value is None or isinstance(value, Undefined)
+    return env
+
+
+def _undefined_as_none(filter_: Callable[..., Any]) -> Callable[..., Any]:
+    """The filter, called with None for a missing value."""
+
+    @wraps(filter_)
+    def wrapped(value: Any, *args: Any) -> Any:
+        return filter_(None if isinstance(value, Undefined) else value, *args)
+
+    return wrapped

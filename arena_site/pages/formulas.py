@@ -1,0 +1,96 @@
+"""The formulas of the scores: written in LaTeX, shown as MathML, with a methodology's own constants."""
+
+from functools import lru_cache
+from string import Template
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from cohorts.models import Methodology
+
+FROZEN = {
+    "implied_confidence": r"c_i = \min\left(\frac{\text{amount}}"
+    r"{$maximum_bet_fraction \times \text{cash before the bet}}, 1\right)",
+    "brier": r"B = \frac{1}{n} \sum\limits_i (c_i - w_i)^2",
+    "return_percent": r"r_c = 100 \times \frac{\text{value} - $starting_balance}{$starting_balance}, \quad "
+    r"\bar{r} \pm t_{0.975} \frac{s}{\sqrt{n}}",
+    "win_rate": r"\text{win rate} = \frac{1}{n} \sum\limits_i w_i",
+    "bss_random": r"\text{BSS}_{\text{random}} = 1 - \frac{B}{0.25}",
+    "bss_market": r"\text{BSS}_{\text{market}} = 1 - \frac{B}{\frac{1}{n} \sum\limits_i (q_i - w_i)^2}",
+    "forecast_brier": r"B = \frac{1}{n} \sum\limits_k (p_k - o_k)^2",
+    "forecast_log": r"L = \ln\, \max(p_j, 10^{-6})",
+    "average_return": r"a_k \propto p_k^{\frac{1}{\gamma}} q_k^{1 - \frac{1}{\gamma}}, \quad R = \frac{a_j}{q_j}",
+    "alpha": r"\alpha = B_{\text{market}} - B",
+}
+"""By the name under which a methodology's row describes the score; `$` marks a constant of the methodology."""
+
+SYMBOLS = (
+    ("c_i, w_i", "the confidence that purchase i implies; 1 if its side won, else 0"),
+    ("q_i", "the price of the side bought, at the trade"),
+    ("p_k, o_k", "the probability stated for option k; 1 if it happened, else 0. j is the option that happened"),
+    ("q_k", "the price of option k, its ask where a stake is placed"),
+    (r"\gamma", "aversion to risk: at 0 all is staked on the largest p/q, at 1 the stakes are the probabilities"),
+    ("t_{0.975}, s", "Student’s t with n − 1 degrees of freedom; the deviation over cohorts"),
+)
+
+OTHER_FIGURES = (
+    (
+        "Spherical score",
+        r"S = \frac{p_j}{\sqrt{\sum\limits_k p_k^2}}",
+        "Proper, from 0 to 1, higher is better.",
+    ),
+    (
+        "Calibration error",
+        r"\text{ECE} = \sum\limits_b s_b |f_b - o_b|",
+        "Over ten bins that are closed below and open above: their share of the weight, the mean forecast, the share "
+        "that happened.",
+    ),
+    (
+        "Murphy’s parts",
+        r"B = \sum\limits_b s_b (f_b - o_b)^2 - \sum\limits_b s_b (o_b - o)^2 + \text{var}(o)"
+        r" + V_{\text{within}} - 2 C_{\text{within}}",
+        "Reliability, resolution, uncertainty, and the variance and covariance within bins, with which it adds up "
+        "exactly.",
+    ),
+    (
+        "Item response theory",
+        r"P(s) \propto \exp(a_q (s (\theta_f - b_q) - g_s))",
+        "Two parameters for each question, its discrimination a and difficulty b, and an ability θ for each "
+        "forecaster; responses are 1 less the Brier score, scaled to end at 0 and 1.",
+    ),
+    (
+        "Bradley–Terry",
+        r"P(f \text{ beats } g) = \frac{1}{1 + \exp(\theta_g - \theta_f)}",
+        "On common questions, the lower Brier score wins. It counts who was better, not by how much.",
+    ),
+    (
+        "Adjusted Brier score",
+        r"B_{fq} = \alpha_f + \beta_q + \varepsilon_{fq}",
+        "A forecaster’s effect and a question’s, by least squares; reported as the forecaster’s effect and the mean "
+        "effect of the questions.",
+    ),
+)
+"""Figures that stand beside a ranking: name, formula, what it says. No rank depends on them."""
+
+
+@lru_cache(maxsize=100)
+def inline_formula(latex: str) -> SafeString:
+    """The formula, which must be ours and not text from outside, as MathML in a line of text."""
+    from latex2mathml.converter import convert  # reads a table of symbols, which only this page needs
+
+    return mark_safe(convert(latex))  # noqa: S308
+
+
+def block_formula(latex: str) -> SafeString:
+    """The formula as a line of its own, which scrolls where it is too long."""
+    formula = mark_safe(inline_formula(latex).replace('display="inline"', 'displaystyle="true"', 1))  # noqa: S308
+    return format_html('<p class="formula" tabindex="0" role="group" aria-label="Formula">{}</p>', formula)
+
+
+def scoring_formulas(rules: Methodology) -> list[tuple[str, SafeString | None, str]]:
+    """Each score of a methodology's row: its name, its formula where it has one, and its frozen description."""
+    constants = {name: f"{getattr(rules, name).normalize():f}" for name in ("maximum_bet_fraction", "starting_balance")}
+    return [
+        (name, block_formula(Template(FROZEN[name]).substitute(constants)) if name in FROZEN else None, description)
+        for name, description in rules.scoring.items()
+    ]

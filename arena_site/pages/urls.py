@@ -1,0 +1,62 @@
+"""URLs of the public pages. Slugs contain dots, so their converter is `str`."""
+
+from django.contrib.sitemaps import views as sitemaps
+from django.urls import path
+from django.views.decorators.http import conditional_page, require_safe
+
+from arena_site.pages import feeds
+from arena_site.pages.sitemaps import SITEMAPS
+from arena_site.pages.views import (
+    agents,
+    calibration,
+    cohorts,
+    comparisons,
+    decisions,
+    families,
+    forecasts,
+    imports,
+    leaderboard,
+    markets,
+    methodologies,
+    questions,
+    share_images,
+    site,
+    universes,
+)
+
+urlpatterns = [
+    path("", leaderboard.leaderboard, name="leaderboard"),
+    path("decisions/<int:pk>/", decisions.decision, name="decision"),
+    path("cohorts/", cohorts.cohorts, name="cohorts"),
+    path("cohorts/<int:number>/", cohorts.cohort, name="cohort"),
+    path("cohorts/<int:number>/<str:slug>/", agents.agent, name="agent"),
+    path("cohorts/<int:number>/<str:slug>/trades/", agents.trades, name="trades"),
+    path("models/", families.families, name="families"),
+    path("models/<str:slug>/", families.family, name="family"),
+    path("markets/", markets.markets, name="markets"),
+    path("markets/<int:pk>/", markets.market, name="market"),
+    path("universes/<int:pk>/", universes.universe, name="universe"),
+    path("universes/<int:pk>/<int:market>/", universes.entry, name="universe-entry"),
+    path("forecasts/", forecasts.forecasts, name="forecasts"),
+    path("forecasts/<int:pk>/", questions.forecast, name="forecast"),
+    path("questions/<int:pk>/", questions.question, name="question"),
+    path("calibration/", calibration.calibration, name="calibration"),
+    path("compare/", comparisons.comparisons, name="comparisons"),
+    path("compare/<str:first>/<str:second>/", comparisons.comparison, name="comparison"),
+    path("og/<str:name>.png", share_images.share_image, name="share-image"),
+    path("imports/", imports.collections, name="imports"),
+    path("imports/<slug:slug>/", imports.collection, name="import"),
+    path("methodology/", methodologies.methodology, name="methodologies"),
+    path("methodology/<str:version>/", methodologies.methodology, name="methodology"),
+    path("about/", site.about, name="about"),
+    path("robots.txt", site.robots, name="robots"),
+    path("feeds/decisions.atom", conditional_page(require_safe(feeds.DecisionFeed())), name="feed-decisions"),
+    path("feeds/resolutions.atom", conditional_page(require_safe(feeds.ResolutionFeed())), name="feed-resolutions"),
+    path(
+        "sitemap.xml",
+        require_safe(sitemaps.index),
+        {"sitemaps": SITEMAPS, "sitemap_url_name": "sitemap"},
+        name="sitemaps",
+    ),
+    path("sitemap-<section>.xml", require_safe(sitemaps.sitemap), {"sitemaps": SITEMAPS}, name="sitemap"),
+]

@@ -1,0 +1,137 @@
+"""One family in one cohort: its portfolio, its positions, its decisions, and every trade."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.core.paginator import Paginator
+from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce, Substr
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agents.models import Agent, Decision, Instruction, Trade
+from arena_site.pages.views.curves import agent_curves
+from arena_site.pages.views.positions import PositionRow, count_states, positions_of, side_result
+from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
+from scoring.valuations import NO_RECORD, ZERO, Valuation, records
+
+POSITIONS_SHOWN = 40
+"""Open and past positions that the page shows without `?all`."""
+TRADES_PER_PAGE = 50
+TRADE_COLUMNS = (
+    *("market_id", "outcome_id", "decision_id", "kind", "shares", "price", "amount"),
+    *("implied_confidence", "realized_pnl", "market__question", "market__status", "market__winning_outcome"),
+    *("outcome__side", "decision__week", "brier_score__score"),
+)
+REASONING_LENGTH = 400
+"""Characters of a decision's reasoning that are read for the list of decisions."""
+
+
+class LargestPosition(NamedTuple):
+    """The position with the largest profit or loss, and its share of the agent's; None for an agent with none."""
+
+    position: PositionRow
+    share: Decimal | None
+
+
+@require_safe
+def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
+    """An agent: its value, its positions by state and its decisions by week."""
+    known = competition_index()
+    found = Agent.objects.only("family", "cohort", "model_id", "status", "cash").get(pk=_agent(known, number, slug).pk)
+    (agent,) = attach_competition([found], known)
+    balance = agent.cohort.methodology.starting_balance
+    held, past = positions_of(agent)
+    positions = [*held, *past]
+    worth = Valuation(agent.cash, sum((position.value for position in held if position.value), ZERO), balance)
+    decisions = _decisions(agent)
+    limit = None if "all" in request.GET else POSITIONS_SHOWN
+    curves = agent_curves([agent])
+    return render(
+        request,
+        "agent.html",
+        {
+            "agent": agent,
+            "family": agent.family,
+            "cohort": agent.cohort,
+            "worth": worth,
+            "record": records([agent.pk]).get(agent.pk, NO_RECORD),
+            "held": held[:limit],
+            "past": past[:limit],
+            "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
+            "states": count_states(positions),
+            "largest": _largest(positions, worth.pnl),
+            "realized": sum((position.realized_pnl for position in positions), ZERO),
+            "unrealized": sum((position.unrealized_pnl or ZERO for position in held), ZERO),
+            "decisions": decisions,
+            "cost_usd": sum((decision.cost_usd for decision in decisions), ZERO),
+            "tokens_input": sum(decision.tokens_input for decision in decisions),
+            "tokens_output": sum(decision.tokens_output for decision in decisions),
+            "curves": curves,
+            "chart": curves.chart(balance, height=260),
+        },
+    )
+
+
+@require_safe
+def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
+    """The trades of an agent, newest first, with their scores."""
+    agent = _agent(competition_index(), number, slug)
+    found = Trade.objects.filter(agent=agent.pk).order_by("-executed_at", "-pk")
+    page = Paginator(found, TRADES_PER_PAGE).get_page(request.GET.get("page"))
+    trades: Any = page.object_list  # joins other tables only now: the count needs none
+    return render(
+        request,
+        "trades.html",
+        {
+            "agent": agent,
+            "family": agent.family,
+            "cohort": agent.cohort,
+            "record": records([agent.pk]).get(agent.pk, NO_RECORD),
+            "page": page,
+            "rows": [
+                (trade, side_result(trade.market__status, won=trade.market__winning_outcome == trade.outcome_id))
+                for trade in trades.values_list(*TRADE_COLUMNS, named=True)
+            ],
+        },
+    )
+
+
+def _agent(known: CompetitionIndex, number: int, slug: str) -> AgentSummary:
+    """The family's agent in the cohort. Raises Http404 if there is none."""
+    for agent in known.agents:
+        if agent.cohort.number == number and agent.family.slug == slug:
+            return agent
+    raise Http404(f"cohort {number} has no agent of {slug}")
+
+
+def _decisions(agent: Agent) -> list[Any]:
+    """The agent's decisions by week, with their costs and the numbers of trades and rejected instructions."""
+    trades = Trade.objects.filter(decision=OuterRef("pk")).order_by().values("decision")
+    rejected = Instruction.objects.filter(call__decision=OuterRef("pk"), executed=False).order_by()
+    return list(
+        Decision.objects.filter(agent=agent)
+        .order_by("week")
+        .annotate(
+            excerpt=Substr("reasoning", 1, REASONING_LENGTH),
+            tokens_input=Coalesce(Sum("calls__tokens_input"), 0),
+            tokens_output=Coalesce(Sum("calls__tokens_output"), 0),
+            cost_usd=Coalesce(Sum("calls__cost_usd"), ZERO),
+            trades_count=Subquery(trades.annotate(count=Count("pk")).values("count")),
+            rejected_count=Subquery(rejected.values("call__decision").annotate(count=Count("pk")).values("count")),
+        )
+        .values_list(
+            *("pk", "week", "status", "action", "fallback", "excerpt", "decided_at"),
+            *("tokens_input", "tokens_output", "cost_usd", "trades_count", "rejected_count"),
+            named=True,
+        )
+    )
+
+
+def _largest(positions: Sequence[PositionRow], pnl: Decimal) -> LargestPosition | None:
+    largest = max(positions, key=lambda position: abs(position.pnl), default=None)
+    if largest is None or not largest.pnl:
+        return None
+    return LargestPosition(largest, largest.pnl / pnl if pnl else None)

@@ -1,0 +1,134 @@
+"""The list of cohorts, and a cohort with its agents, their curves and every decision by week."""
+
+from collections import defaultdict
+from dataclasses import replace
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django.db.models import Sum
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from agents.models import Agent, Decision, ModelCall, Trade
+from arena_site.pages.filters import decision_badge, page_url
+from arena_site.pages.views.agent_ranking import rank_agents
+from arena_site.pages.views.curves import agent_curves
+from cohorts.models import Cohort, MissedWeek
+from cohorts.weeks import WEEK, week_start
+from markets.models import Universe
+from scoring.competition import AgentSummary, attach_competition, competition_index
+from scoring.valuations import valuations
+
+AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
+
+
+class CohortRow(NamedTuple):
+    """A cohort in the list: its decision week, its leader with the return, the mean return, and its open positions."""
+
+    cohort: Cohort
+    week: int
+    agents: int
+    leader: AgentSummary | None
+    leader_return: Decimal | None
+    mean_return: Decimal | None
+    held: int
+    awaiting: int
+
+
+@require_safe
+def cohorts(request: HttpRequest) -> HttpResponse:
+    """Every cohort with its status and leader, and the missed weeks."""
+    now = timezone.now()
+    by_cohort: dict[int, list[AgentSummary]] = defaultdict(list)
+    known = competition_index()
+    cash = dict(Agent.objects.order_by().values_list("pk", "cash"))
+    agents = [replace(agent, cash=cash[agent.pk]) for agent in known.agents if agent.pk in cash]
+    worth = valuations(agents, awaiting=True)
+    for agent in agents:
+        by_cohort[agent.cohort.pk].append(agent)
+    rows = []
+    for cohort in reversed(list(known.cohorts.values())):
+        members = by_cohort[cohort.pk]
+        ranked = [agent for agent in members if not agent.family.external]
+        returns = [worth[agent.pk].pnl_percent for agent in ranked]
+        rows.append(
+            CohortRow(
+                cohort,
+                week=cohort.decision_week(now),
+                agents=len(members),
+                leader=ranked[returns.index(max(returns))] if returns else None,
+                leader_return=max(returns, default=None),
+                mean_return=sum(returns, Decimal(0)) / len(returns) if returns else None,
+                held=sum([worth[agent.pk].open_positions for agent in members]),
+                awaiting=sum([worth[agent.pk].awaiting for agent in members]),
+            )
+        )
+    context = {"rows": rows, "missed": MissedWeek.objects.all(), "next_start": week_start(now) + WEEK}
+    return render(request, "cohorts.html", context)
+
+
+@require_safe
+def cohort(request: HttpRequest, number: int) -> HttpResponse:
+    """One cohort: its agents by value, their curves, and every decision by week."""
+    known = competition_index()
+    cohort = known.cohort(number)
+    if cohort is None:
+        raise Http404(f"there is no cohort {number}")
+    agents = attach_competition(cohort.agents.only(*AGENT_COLUMNS), known)
+    ranked = rank_agents(agents, awaiting=True)
+    by_agent: dict[int, dict[int, tuple[str, str]]] = defaultdict(dict)
+    decisions = _decisions(cohort)
+    for decision in decisions:
+        by_agent[decision.agent][decision.week] = (page_url("decision", decision.pk), decision_badge(decision))
+    weeks = range(1, cohort.methodology.decision_weeks + 1)
+    costs = _costs(cohort)
+    universes = _universes(cohort)
+    curves = agent_curves(agents)
+    return render(
+        request,
+        "cohort.html",
+        {
+            "cohort": cohort,
+            "rows": [(row, costs.get(row.agent.pk, 0)) for row in ranked],
+            "weeks": [(week, universes.get(week)) for week in weeks],
+            "current_week": cohort.decision_week(timezone.now()),
+            "grid": [(row.agent.family, [by_agent[row.agent.pk].get(week) for week in weeks]) for row in ranked],
+            "decision_count": len(decisions),
+            "cost": sum(costs.values(), Decimal(0)),
+            "trade_count": Trade.objects.filter(agent__cohort=cohort).count(),
+            "held": sum(row.worth.open_positions for row in ranked),
+            "awaiting": sum(row.worth.awaiting for row in ranked),
+            "newest_link": max(
+                (decision for decision in decisions if decision.link__sequence),
+                key=attrgetter("link__sequence"),
+                default=None,
+            ),
+            "curves": curves,
+            "chart": curves.chart(cohort.methodology.starting_balance),
+        },
+    )
+
+
+def _decisions(cohort: Cohort) -> list[Any]:
+    """The cohort's decisions with their links of the hash chain."""
+    columns = ("pk", "agent", "week", "status", "action", "fallback", "link__sequence", "link__sha256")
+    return list(Decision.objects.filter(cohort=cohort).order_by().values_list(*columns, named=True))
+
+
+def _costs(cohort: Cohort) -> dict[int, Decimal]:
+    """The cost of each agent's calls."""
+    calls = ModelCall.objects.filter(decision__cohort=cohort).order_by().values_list("decision__agent")
+    return {agent: cost or Decimal(0) for agent, cost in calls.annotate(Sum("cost_usd"))}
+
+
+def _universes(cohort: Cohort) -> dict[int, int]:
+    """The id of each decision week's universe."""
+    found = Universe.objects.filter(
+        methodology=cohort.methodology.version,
+        week_start__gte=cohort.week_start,
+        week_start__lt=cohort.decisions_end_at,
+    )
+    return {cohort.decision_week(start): pk for pk, start in found.order_by().values_list("pk", "week_start")}

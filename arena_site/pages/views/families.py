@@ -1,0 +1,177 @@
+"""The list of model families, and a family with its results under both protocols, its releases and its cost."""
+
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Q, Sum
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from agents.models import Agent, Decision, Elicitation, Family, Forecast, Release
+from arena_site.pages.charts import reliability_diagram
+from arena_site.pages.views.agent_ranking import rank_agents
+from arena_site.pages.views.curves import family_curves
+from arena_site.pages.views.selection import ARMS
+from cohorts.forecast_rules import PRICED
+from scoring.competition import attach_competition, competition_index
+from scoring.constants import FORECAST, TRADING
+from scoring.stored_boards import overall, reliability
+
+LATEST = 10
+"""Decisions and forecasts that the page lists."""
+NEWEST_BATCHES = 6
+AGENT_COLUMNS = ("family", "cohort", "release", "model_id", "status", "cash")
+DECISION_COLUMNS = ("pk", "cohort__number", "week", "status", "action", "fallback", "decided_at")
+FORECAST_COLUMNS = ("pk", "arm", "made_at", "question__text", "score__brier")
+USAGE = {
+    "requests": Count("calls"),
+    "tokens_input": Sum("calls__tokens_input", default=0),
+    "tokens_output": Sum("calls__tokens_output", default=0),
+    "cost": Sum("calls__cost_usd", default=Decimal(0)),
+    "stated_costs": Count("calls", filter=Q(calls__cost_stated=True)),
+}
+"""Sums over the model calls of decisions or elicitations; `stated_costs` counts those whose cost the gateway named."""
+
+
+class CallUsage(NamedTuple):
+    """Completed tasks, and the usage of all calls for them; the fields after `tasks` are those of USAGE."""
+
+    tasks: int
+    requests: int
+    tokens_input: int
+    tokens_output: int
+    cost: Decimal
+    stated_costs: int
+
+
+NO_USAGE = CallUsage(0, 0, 0, 0, Decimal(0), 0)
+
+
+@require_safe
+def families(request: HttpRequest) -> HttpResponse:
+    """Every family with its current release and its rank under both protocols."""
+    known = competition_index()
+    boards = overall()
+    trading, forecast = (boards[key].entries if key in boards else {} for key in ((TRADING, ""), (FORECAST, PRICED)))
+    cohorts = Counter(agent.family.pk for agent in known.agents)
+    releases: dict[int, Release] = {}
+    for release in Release.objects.filter(effective_from__lte=timezone.now()).order_by("effective_from", "pk"):
+        releases[release.family_id] = release
+    rows = [
+        {
+            "family": family,
+            "release": releases.get(family.pk),
+            "cohorts": cohorts[family.pk],
+            "trading": trading.get(family.slug),
+            "forecast": forecast.get(family.slug),
+        }
+        for family in known.families.values()
+    ]
+    return render(request, "families.html", {"rows": rows})
+
+
+@require_safe
+def family(request: HttpRequest, slug: str) -> HttpResponse:
+    """A family: its entry on each board, its result in each cohort, and its releases."""
+    known = competition_index()
+    family = known.by_slug.get(slug)
+    if family is None:
+        raise Http404(f"there is no family {slug}")
+    agents = attach_competition(Agent.objects.filter(family=family).only(*AGENT_COLUMNS), known)
+    results = sorted(rank_agents(agents), key=lambda row: row.agent.cohort.number, reverse=True)
+    spending = _spending_by_agent(family)
+    boards = overall(("forecasts_and_trades",), reliability(slug))
+    board = boards.get((TRADING, ""))
+    forecast_boards = {arm: boards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in boards}
+    curves = family_curves(agent for agent in known.agents if agent.family == family)
+    forecasts_and_trades = (PRICED in forecast_boards and forecast_boards[PRICED].parts[0]) or ()
+    return render(
+        request,
+        "family.html",
+        {
+            "family": family,
+            "board": board,
+            "entry": board.entries.get(slug) if board else None,
+            "forecasts": [
+                {"arm": arm, "label": ARMS[arm], "entry": entry}
+                for arm, forecast_board in forecast_boards.items()
+                if (entry := forecast_board.entries.get(slug)) and entry["n"]
+            ],
+            "diagrams": [
+                reliability_diagram(ARMS[arm], family.color, forecast_board.parts[1])
+                for arm, forecast_board in forecast_boards.items()
+                if forecast_board.parts[1]
+            ],
+            "forecasts_and_trades": next(
+                (row for row in forecasts_and_trades if row["family"] == slug and row["bets"]), None
+            ),
+            "rows": [(row, spending.get(row.agent.pk, NO_USAGE)) for row in results],
+            "releases": _releases(family, agents),
+            "spending": _spending_by_protocol(spending.values(), _forecast_spending(family)),
+            "curves": curves,
+            "chart": curves.chart(agents[0].cohort.methodology.starting_balance, height=300) if agents else None,
+            "decisions": Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
+            .order_by("-decided_at", "-pk")
+            .values_list(*DECISION_COLUMNS, named=True)[:LATEST],
+            "latest_forecasts": _latest_forecasts(family),
+            "others": [each for each in known.families.values() if each != family and not each.external],
+        },
+    )
+
+
+def _spending_by_agent(family: Family) -> dict[int, CallUsage]:
+    """The spending on decisions of each of the family's agents."""
+    decisions = Decision.objects.filter(agent__family=family).order_by()
+    # Without the status in the WHERE: SQLite then walks the index of all completed decisions.
+    completed = Counter(
+        agent for agent, status in decisions.values_list("agent", "status") if status == Decision.Status.COMPLETED
+    )
+    return {
+        agent: CallUsage(completed[agent], *usage) for agent, *usage in decisions.values_list("agent").annotate(**USAGE)
+    }
+
+
+def _forecast_spending(family: Family) -> CallUsage:
+    elicitations = Elicitation.objects.filter(family=family).order_by()
+    statuses = Counter(elicitations.values_list("status", flat=True))
+    return CallUsage(statuses[Elicitation.Status.COMPLETED], **elicitations.aggregate(**USAGE))
+
+
+def _spending_by_protocol(trading: Iterable[CallUsage], forecasts: CallUsage) -> list[dict[str, Any]]:
+    """The spending under each protocol, with the mean cost of a completed task."""
+    total = CallUsage._make(sum(column) for column in zip(NO_USAGE, *trading, strict=True))
+    return [
+        {"protocol": name, "mean": spending.cost / spending.tasks if spending.tasks else None, "total": spending}
+        for name, spending in (("Trading", total), ("Forecast", forecasts))
+        if spending.requests
+    ]
+
+
+def _latest_forecasts(family: Family) -> list[Any]:
+    """The latest forecasts of the family's newest batches: sorting all its forecasts would take longer."""
+    completed = Elicitation.objects.filter(family=family, status=Elicitation.Status.COMPLETED)
+    batches = list(completed.order_by("-pk").values_list("pk", flat=True)[:NEWEST_BATCHES])
+    found = Forecast.objects.filter(elicitation__in=batches).order_by("-made_at", "-pk")
+    return list(found.values_list(*FORECAST_COLUMNS, named=True)[:LATEST])
+
+
+def _releases(family: Family, agents: Iterable[Agent]) -> list[dict[str, Any]]:
+    """The releases, newest first, with the cohorts that froze them and the prices for a million tokens."""
+    cohorts: dict[int | None, list[int]] = {}
+    for agent in sorted(agents, key=lambda agent: agent.cohort.number):
+        cohorts.setdefault(agent.release_id, []).append(agent.cohort.number)
+    million = 1_000_000
+    columns = ("pk", "model_id", "display_name", "effective_from", "price_prompt", "price_completion")
+    return [
+        {
+            "release": release,
+            "cohorts": cohorts.get(release.pk, []),
+            "prompt": release.price_prompt * million,
+            "completion": release.price_completion * million,
+        }
+        for release in family.releases.order_by("-effective_from", "-pk").values_list(*columns, named=True)
+    ]

@@ -1,0 +1,152 @@
+"""The leaderboard of the forecast protocol."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agents.models import Family
+from arena_site.pages.charts import (
+    REFERENCE_COLORS,
+    Curve,
+    ReliabilityDiagram,
+    chart_by_order,
+    family_curve,
+    marker_of,
+    reliability_diagram,
+)
+from arena_site.pages.views.curves import CurveSet
+from arena_site.pages.views.leader import leader_of
+from arena_site.pages.views.selection import ARMS, PageSelection, all_or_one
+from markets.models import Question, QuestionOption
+from markets.selectors.option_prices import question_outcome_text
+from scoring.competition import competition_index
+from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
+from scoring.models import Leaderboard
+
+LATEST_QUESTIONS = 20
+DRAWN_REFERENCES = REFERENCES[:3]
+"""References in the charts; the others lie close to the ensemble."""
+
+
+@require_safe
+def forecasts(request: HttpRequest) -> HttpResponse:
+    """The ranking by Brier score with the references, and the figures beside the ranking."""
+    boards = list(
+        Leaderboard.objects.filter(protocol=FORECAST).order_by("category").values_list("methodology", "arm", "category")
+    )
+    versions = sorted({version for version, _, _ in boards if version})
+    categories = sorted({category for _, _, category in boards if category})
+    selection = PageSelection.from_request(
+        request,
+        {"arm": list(ARMS), "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
+    )
+    arm_categories = sorted({category for _, arm, category in boards if category and arm == selection["arm"]})
+    board = Leaderboard.objects.filter(
+        protocol=FORECAST,
+        arm=selection["arm"],
+        methodology=selection["methodology"],
+        category=selection["category"],
+    ).first()
+    families = competition_index().by_slug
+    entries, report = (board.entries, board.report) if board else ([], {})
+    names = {entry["forecaster"]: entry["display_name"] for entry in entries}
+    return render(
+        request,
+        "forecasts.html",
+        {
+            "board": board,
+            "selection": selection,
+            "rows": [{"entry": entry, "family": families.get(entry["family"])} for entry in entries],
+            "has_external": any(entry["external"] for entry in entries),
+            "report": report,
+            "filters": selection.filter_links(
+                [
+                    ("Arm", "arm", ARMS),
+                    ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
+                    ("Category", "category", all_or_one("all", arm_categories)),
+                ]
+            ),
+            "leader": leader_of([entry for entry in entries if entry["brier"] is not None], families),
+            "market": next((entry for entry in entries if entry["forecaster"] == REFERENCES[0]), None),
+            "returns": _return_curves(selection, report, entries, families),
+            "reliability": _reliability(report, entries, families),
+            "pairs": [
+                pair | {"first_name": names.get(pair["first"]), "second_name": names.get(pair["second"])}
+                for pair in report.get("pairs", [])
+                if pair["n"]
+            ],
+            "forecasts_and_trades": [
+                row | {"row_family": families.get(row["family"])} for row in report.get("forecasts_and_trades", [])
+            ],
+            "agreement": report.get("agreement", {}).get("spearman", {}),
+            "extremising": EXTREMISING,
+            "questions": _latest_questions(),
+        },
+    )
+
+
+def _return_curves(
+    selection: PageSelection,
+    report: Mapping[str, Any],
+    entries: Sequence[Mapping[str, Any]],
+    families: Mapping[str, Family],
+) -> dict[str, Any] | None:
+    """Averaged returns as questions resolve: a chart, its curves, and links to other risk aversions."""
+    found = report.get("curves", {}).get("average_return", {}).get(selection["gamma"])
+    if not found or not found["questions"]:
+        return None
+    lines = found["forecasters"] | found["references"]
+    curves = [
+        _curve(entry, families, [None if v is None else round(v, 4) for v in lines[entry["forecaster"]]])
+        for entry in entries
+        if entry["n"] and (entry["forecaster"] in DRAWN_REFERENCES or not entry["reference"]) and not entry["external"]
+    ]
+    chart = chart_by_order(found["questions"], curves, baseline=Decimal(1), unit="score")
+    links = selection.links("gamma", {gamma: gamma for gamma in GAMMAS})
+    return {"chart": chart, "curves": CurveSet(found["questions"], curves, unit="score"), "links": links}
+
+
+def _curve(entry: Mapping[str, Any], families: Mapping[str, Family], values: Sequence[float | None]) -> Curve:
+    family = families.get(entry["family"])
+    if family:
+        return family_curve(family, values)
+    return Curve(entry["display_name"], REFERENCE_COLORS[entry["forecaster"]], values, dashed=True)
+
+
+def _reliability(
+    report: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family]
+) -> list[ReliabilityDiagram]:
+    found = report.get("curves", {}).get("reliability", {})
+    bins = found.get("forecasters", {}) | found.get("references", {})
+    shown = [
+        (entry, families.get(entry["family"]))
+        for entry in entries
+        if bins.get(entry["forecaster"]) and (entry["forecaster"] in DRAWN_REFERENCES or not entry["reference"])
+    ]
+    return [
+        reliability_diagram(
+            entry["display_name"],
+            family.color if family else REFERENCE_COLORS[entry["forecaster"]],
+            bins[entry["forecaster"]],
+            marker_of(family) if family else 0,
+        )
+        for entry, family in shown
+    ]
+
+
+def _latest_questions() -> list[dict[str, Any]]:
+    columns = ("text", "category", "exclusive", "status", "first_asked_at", "closes_at")
+    latest = list(Question.objects.only(*columns).order_by("-pk")[:LATEST_QUESTIONS])
+    resolved = [question.pk for question in latest if question.status == Question.Status.RESOLVED]
+    options = QuestionOption.objects.filter(question__in=resolved, happened=True)
+    happened: dict[int, list[str]] = defaultdict(list)
+    for question_id, name in options.values_list("question_id", "name"):
+        happened[question_id].append(name)
+    return [
+        {"question": question, "outcome": question_outcome_text(question, happened[question.pk])} for question in latest
+    ]

@@ -1,0 +1,72 @@
+"""Collections of imported forecasts, with their boards and sources."""
+
+from typing import Any
+
+from django.db.models import Prefetch
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from scoring.models import ImportCollection, RejectedRow
+
+RANKED_BY = "brier"
+REJECTED_ROWS_SHOWN = 50
+
+
+@require_safe
+def collections(request: HttpRequest) -> HttpResponse:
+    """Every collection, with its numbers of forecasters and questions."""
+    rows = ImportCollection.objects.filter(board__isnull=False).select_related("board").defer("board__report")
+    return render(request, "imports.html", {"collections": rows})
+
+
+@require_safe
+def collection(request: HttpRequest, slug: str) -> HttpResponse:
+    """A collection's board, and the source of every row in it."""
+    from forecast_rank.readers.formats import FORMAT_NOTES  # loads NumPy and polars
+
+    found = get_object_or_404(ImportCollection.objects.filter(board__isnull=False).select_related("board"), slug=slug)
+    report = found.board.report or {}
+    first = RejectedRow.objects.order_by("row")[:REJECTED_ROWS_SHOWN]
+    imports = [
+        {
+            "import": done,
+            "note": FORMAT_NOTES.get(done.format),
+            "rejections": done.first_rejections,
+            "hidden": max(0, done.rejected - REJECTED_ROWS_SHOWN),
+        }
+        for done in found.imports.filter(completed=True).prefetch_related(
+            Prefetch("rejections", first, "first_rejections")
+        )
+    ]
+    context: dict[str, Any] = {
+        "collection": found,
+        "board": found.board,
+        "data": report.get("data", {}),
+        "ranked": _ranked(report),
+        "references": [_row(name, figures) for name, figures in report.get("references", {}).items()],
+        "categories": _categories(report),
+        "imports": imports,
+    }
+    return render(request, "import.html", context)
+
+
+def _ranked(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the board's forecasters, by rank."""
+    order = report.get("rankings", {}).get(RANKED_BY, [])
+    return [{"rank": rank, **_row(name, report["forecasters"][name])} for rank, name in enumerate(order, start=1)]
+
+
+def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
+    """A row of the board; `net_return` is the return at risk aversion 0 in percent of the stake."""
+    gross = (figures.get("average_return") or {}).get("0")
+    return {"name": name, "figures": figures, "net_return": None if gross is None else 100 * (gross - 1)}
+
+
+def _categories(report: dict[str, Any]) -> dict[str, Any]:
+    """The Brier score of each forecaster and reference in each category; empty without categories."""
+    forecasters = {**report.get("forecasters", {}), **report.get("references", {})}
+    by_name = {name: figures.get("brier_by_category") or {} for name, figures in forecasters.items()}
+    names = sorted({category for scores in by_name.values() for category in scores})
+    rows = [{"name": name, "scores": [scores.get(category) for category in names]} for name, scores in by_name.items()]
+    return {"names": names, "rows": rows} if names else {}

@@ -1,0 +1,63 @@
+"""Choices in a page's address, and links to the same page with other choices."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest
+
+from cohorts.forecast_rules import BLIND, PRICED
+
+ARMS = {PRICED: "with the market’s prices", BLIND: "without prices"}
+
+
+@dataclass(frozen=True, slots=True)
+class PageSelection:
+    """The chosen value of each query parameter. A parameter's first choice is its default, left out of addresses."""
+
+    choices: Mapping[str, Sequence[str]]
+    values: Mapping[str, str]
+
+    @classmethod
+    def from_request(cls, request: HttpRequest, choices: Mapping[str, Sequence[str]]) -> "PageSelection":
+        """The request's choices. Raises Http404 for an unknown one."""
+        values = {name: request.GET.get(name, known[0]) for name, known in choices.items()}
+        for name, known in choices.items():
+            if values[name] not in known:
+                raise Http404(f"{name}={values[name]} is not one of: {', '.join(filter(None, known))}")
+        return cls(choices, values)
+
+    def __getitem__(self, name: str) -> str:
+        return self.values[name]
+
+    def with_text(self, name: str, value: str) -> "PageSelection":
+        """The selection with a parameter of any text, which is empty by default."""
+        return replace(self, choices={**self.choices, name: [""]}, values={**self.values, name: value})
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The values other than the defaults."""
+        return {name: value for name, value in self.values.items() if value != self.choices[name][0]}
+
+    def query(self, **changes: str) -> str:
+        """The query string of the same page with some choices changed."""
+        return "?" + urlencode(replace(self, values={**self.values, **changes}).chosen)
+
+    def links(self, name: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        """A link for each value of a parameter."""
+        return [
+            {"query": self.query(**{name: value}), "label": label, "selected": value == self[name]}
+            for value, label in labels.items()
+        ]
+
+    def filter_links(self, rows: Sequence[tuple[str, str, Mapping[str, str]]]) -> list[dict[str, Any]]:
+        """Rows of links (caption, parameter, labels), without those that leave no choice."""
+        return [
+            {"caption": caption, "links": self.links(name, labels)} for caption, name, labels in rows if len(labels) > 1
+        ]
+
+
+def all_or_one(label: str, values: Sequence[str], *, minimum: int = 1) -> dict[str, str]:
+    """Labels of a parameter that narrows a board: none, or one of the values; empty for fewer than `minimum` values."""
+    return {"": label, **{value: value for value in values}} if len(values) >= minimum else {}

@@ -1,0 +1,43 @@
+"""Pages about the site itself: about, robots.txt and errors."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from django.views.defaults import server_error as error_page
+
+from agents.models import Chain
+from arena_site import api
+from scoring.competition import competition_index
+
+
+def is_demo(request: HttpRequest) -> dict[str, bool]:
+    """Template context: whether this is the demo, with invented models and markets."""
+    return {"is_demo": settings.ARENA_DEMO}
+
+
+@require_safe
+def about(request: HttpRequest) -> HttpResponse:
+    """Purpose, limits, data and verification of the arena."""
+    context = {
+        "methodology": competition_index().methodology,
+        "chains": Chain.objects.all(),
+        "home": request.build_absolute_uri("/"),
+        "today": timezone.now(),
+    }
+    return render(request, "about.html", context)
+
+
+@require_safe
+def robots(request: HttpRequest) -> HttpResponse:
+    """Rules for search engines, and the address of the sitemap."""
+    lines = ("User-agent: *", "Disallow: /admin/", "Disallow: /api/v1/", "Disallow: /metrics", "")
+    site = request.build_absolute_uri(reverse("sitemaps"))
+    return HttpResponse("\n".join([*lines, f"Sitemap: {site}", ""]), content_type="text/plain; charset=utf-8")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """A response of status 500: JSON under /api/, a page elsewhere."""
+    return api.server_error(request) if request.path.startswith("/api/") else error_page(request)

@@ -1,0 +1,70 @@
+"""HTTP requests and replies, and the text form of numbers and instants in them."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from email.message import Message
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request, with the instant of the sandbox's clock at which it came."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    headers: Message
+    body: bytes
+    at: datetime
+
+    @classmethod
+    def parse(cls, method: str, target: str, headers: Message, body: bytes, at: datetime) -> "Request":
+        parts = urlsplit(target)
+        return cls(method, parts.path, parse_qs(parts.query, keep_blank_values=True), headers, body, at)
+
+    def one(self, name: str) -> str | None:
+        """The last value given for a parameter."""
+        return self.query[name][-1] if name in self.query else None
+
+    def json(self) -> Any:
+        """The body as JSON; a ValueError where it is none."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A status, a JSON body and any further headers."""
+
+    status: int
+    body: Any
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        return json.dumps(self.body, ensure_ascii=False, default=_number).encode()
+
+
+class Refusal(Exception):
+    """A request that is answered with an error, whose reply it carries."""
+
+    def __init__(self, reply: Reply):
+        super().__init__(reply.body)
+        self.reply = reply
+
+
+def plain(number: Decimal) -> str:
+    """The number in plain digits without idle zeros: `0.5`, never `0.50` or `5E-1`."""
+    return format(number.normalize(), "f")
+
+
+def zulu(at: datetime) -> str:
+    """The instant as RFC 3339: `2026-03-01T00:05:00Z`."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _number(value: object) -> float | int:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")

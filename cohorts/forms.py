@@ -1,0 +1,155 @@
+"""Form of a methodology version, with validation of each field."""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from decimal import Decimal
+from string import Formatter
+from typing import Annotated, Any, Literal
+
+from django import forms
+from django.db.models import TextField
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cohorts.forecast_rules import ForecastRules
+from cohorts.models import Methodology
+
+Share = Annotated[Decimal, Field(gt=0, lt=1)]
+Text = Annotated[str, Field(min_length=1)]
+PLACEHOLDERS = {
+    "user_prompt": {"portfolio", "positions", "awaiting", "markets"},
+    "malformed_note": {"reason"},
+    "refused_note": {"reasons"},
+}
+"""The placeholders that each prompt template must contain; others are refused."""
+TEXTS = {field.name for field in Methodology._meta.concrete_fields if isinstance(field, TextField)}
+FORECAST_PLACEHOLDERS = {
+    "user_prompt": {"date", "questions"},
+    "malformed_note": {"reason"},
+    "refused_note": {"reasons"},
+}
+
+
+class MethodologySpecification(BaseModel):
+    """Constraints on the fields of a methodology version."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    starting_balance: Decimal = Field(gt=0)
+    minimum_bet: Decimal = Field(gt=0)
+    maximum_bet_fraction: Decimal = Field(gt=0, le=1)
+    universe_size: int = Field(ge=1, le=5000)
+    actions: list[Literal["BET", "SELL", "HOLD"]] = Field(min_length=1)
+    decision_weeks: int = Field(ge=1, le=52)
+    retry_window: timedelta = Field(gt=timedelta(0), le=timedelta(days=7))
+    malformed_retries: int = Field(ge=0, le=10)
+    refused_retries: int = Field(ge=0, le=10)
+    temperature: float = Field(ge=0, le=2)
+    max_tokens: int = Field(ge=1, le=1_000_000)
+    reasoning: dict[str, Any]
+    provider_routing: dict[str, Any]
+    midpoint_tolerance: Share
+    maximum_spread: Share
+    gamma_tolerance: Share
+    rulings: list[Text]
+    scoring: dict[str, Text]
+
+    @model_validator(mode="after")
+    def _a_first_bet_is_legal(self) -> "MethodologySpecification":
+        if self.minimum_bet > self.starting_balance * self.maximum_bet_fraction:
+            raise ValueError(
+                "minimum_bet: no first bet would be legal, it is above the largest share of the starting balance"
+            )
+        return self
+
+
+class MethodologyForm(forms.ModelForm):
+    class Meta:
+        model = Methodology
+        fields = [field.name for field in Methodology._meta.concrete_fields if field.name != "id"]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for name in TEXTS & self.fields.keys():
+            self.fields[name].strip = False  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        # Browsers send line breaks as CR LF; prompts are stored byte for byte.
+        values |= {name: values[name].replace("\r\n", "\n") for name in TEXTS & values.keys() if values[name]}
+        for field, message in methodology_errors(values):
+            if field not in self.errors:
+                self.add_error(field, message)
+        return values
+
+
+def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The invalid fields of a methodology version, each with a message."""
+    known = {name: value for name, value in values.items() if value is not None}
+    try:
+        MethodologySpecification.model_validate(known)
+    except ValidationError as error:
+        yield from _field_errors(error)
+    routing = known.get("provider_routing")
+    if isinstance(routing, dict) and routing.get("allow_fallbacks") is not False:
+        yield "provider_routing", "allow_fallbacks must be false, or another model could answer"
+    for name, places in PLACEHOLDERS.items():
+        if name in known:
+            yield from ((name, message) for message in _template_errors(known[name], places))
+    if forecast := known.get("forecast"):
+        try:
+            rules = ForecastRules.from_json(forecast)
+        except (ValidationError, TypeError) as error:
+            errors = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
+            yield "forecast", "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in errors)
+            return
+        for name, places in FORECAST_PLACEHOLDERS.items():
+            yield from (
+                ("forecast", f"{name}: {message}") for message in _template_errors(getattr(rules, name), places)
+            )
+
+
+def _field_errors(validation: ValidationError) -> Iterator[tuple[str, str]]:
+    for error in validation.errors():
+        if error["type"] == "missing":
+            continue  # the form reports missing fields
+        if error["loc"]:
+            inside = ".".join(map(str, error["loc"][1:]))
+            yield str(error["loc"][0]), f"{inside}: {error['msg']}" if inside else error["msg"]
+        else:
+            field, _, message = str(error["msg"]).removeprefix("Value error, ").partition(": ")
+            yield field, message
+
+
+def _template_errors(text: str, places: set[str]) -> Iterator[str]:
+    try:
+        named = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+    except ValueError as broken:
+        yield f"can not be filled in: {broken}"
+        return
+    if missing := places - named:
+        yield f"lacks the placeholders {', '.join(f'{{{name}}}' for name in sorted(missing))}"
+    if unknown := named - places:
+        yield f"has unknown placeholders {', '.join(f'{{{name}}}' for name in sorted(unknown))}"
+
+
+def differences(before: Methodology, after: Methodology) -> list[tuple[str, str]]:
+    """The fields in which two versions differ, each with a diff of its lines."""
+    shown = []
+    for field in Methodology._meta.concrete_fields:
+        if field.name == "id":
+            continue
+        old, new = _lines(getattr(before, field.name)), _lines(getattr(after, field.name))
+        if old != new:
+            changed = difflib.unified_diff(old, new, lineterm="", n=1)
+            shown.append((field.name, "\n".join(line for line in changed if not line.startswith(("---", "+++", "@@")))))
+    return shown
+
+
+def _lines(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
+    if isinstance(value, Decimal):
+        return [f"{value.normalize():f}"]
+    return str(value).splitlines() or [""]

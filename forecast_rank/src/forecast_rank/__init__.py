@@ -1,0 +1,123 @@
+"""Proper scores, calibration, returns and rankings with uncertainty for probability forecasts.
+
+>>> import forecast_rank as fr
+>>> report = fr.rank("forecasts.csv", metrics="brier,log")  # doctest: +SKIP
+>>> panel = fr.from_arrays([[[0.8, 0.2]]], [[1, 0]])
+>>> fr.brier(panel).round(2).tolist()
+[0.04]
+
+Names are loaded at their first use, so that importing the package is quick: SciPy, polars, rich and matplotlib are
+imported only by the functions that need them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# fmt: off
+# isort: off
+if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
+    from forecast_rank.api import Report as Report, rank as rank, read as read
+    from forecast_rank.metrics.agreement import agreement as agreement, kendall as kendall, spearman as spearman
+    from forecast_rank.metrics.bradley_terry import (
+        exponential_form as exponential_form, pairwise_ability as pairwise_ability, pool_weights as pool_weights
+    )
+    from forecast_rank.metrics.brier import brier_score as brier_score, skill_score as skill_score
+    from forecast_rank.metrics.calibration import (
+        ece as ece, ece_debiased as ece_debiased, ece_draws as ece_draws, ece_noise_floor as ece_noise_floor,
+        max_calibration_error as max_calibration_error, murphy_decomposition as murphy_decomposition,
+        reliability_curve as reliability_curve, sharpness as sharpness
+    )
+    from forecast_rank.metrics.difficulty_adjustment import adjusted_brier as adjusted_brier
+    from forecast_rank.metrics.irt import (
+        discrimination_weights as discrimination_weights, fit_irt as fit_irt, weighted_brier as weighted_brier
+    )
+    from forecast_rank.metrics.paired_tests import (
+        benjamini_hochberg as benjamini_hochberg, holm as holm, paired_tests as paired_tests,
+        questions_needed as questions_needed
+    )
+    from forecast_rank.metrics.panel import (
+        Panel as Panel, Questions as Questions, from_arrays as from_arrays, references as references
+    )
+    from forecast_rank.metrics.proper_scores import (
+        accuracy as accuracy, brier as brier, brier_sum as brier_sum, by_category as by_category,
+        infinite_losses as infinite_losses, log_score as log_score, settled as settled, spherical as spherical
+    )
+    from forecast_rank.metrics.recalibration import recalibration_line as recalibration_line
+    from forecast_rank.metrics.returns import (
+        average_return as average_return, cash_stakes as cash_stakes, certainty_equivalent as certainty_equivalent,
+        log_wealth as log_wealth, return_stream as return_stream, ruins as ruins, sharpe as sharpe, stakes as stakes
+    )
+    from forecast_rank.metrics.skill import (
+        alpha as alpha, alpha_mean as alpha_mean, brier_skill as brier_skill,
+        brier_skill_against as brier_skill_against, market_brier as market_brier,
+        market_probability as market_probability, overround as overround, uniform_brier as uniform_brier
+    )
+    from forecast_rank.metrics.uncertainty import (
+        EventSums as EventSums, bca_interval as bca_interval, bootstrap_means as bootstrap_means,
+        cluster_interval as cluster_interval, cluster_se as cluster_se, event_sums as event_sums,
+        percentile_interval as percentile_interval, probability_best as probability_best, rank_range as rank_range,
+        resample_counts as resample_counts, t_interval as t_interval, table_sums as table_sums
+    )
+    from forecast_rank.ranking.forecasts import (
+        InvalidRow as InvalidRow, LoadedForecasts as LoadedForecasts, RejectedLine as RejectedLine,
+        TooFewForecasts as TooFewForecasts
+    )
+    from forecast_rank.ranking.report import rank_panel as rank_panel
+    from forecast_rank.ranking.settings import (
+        METRICS as METRICS, InvalidSetting as InvalidSetting, Settings as Settings
+    )
+    from forecast_rank.ranking.tabular_files import UnreadableFile as UnreadableFile
+# isort: on
+# fmt: on
+
+_MODULES = {
+    "api": ("Report", "rank", "read"),
+    "ranking.forecasts": ("InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts"),
+    "ranking.report": ("rank_panel",),
+    "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
+    "ranking.tabular_files": ("UnreadableFile",),
+    "metrics.agreement": ("agreement", "kendall", "spearman"),
+    "metrics.bradley_terry": ("exponential_form", "pairwise_ability", "pool_weights"),
+    "metrics.brier": ("brier_score", "skill_score"),
+    "metrics.calibration": (
+        "ece", "ece_debiased", "ece_draws", "ece_noise_floor", "max_calibration_error", "murphy_decomposition",
+        "reliability_curve", "sharpness",
+    ),
+    "metrics.recalibration": ("recalibration_line",),
+    "metrics.difficulty_adjustment": ("adjusted_brier",),
+    "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
+    "metrics.paired_tests": ("benjamini_hochberg", "holm", "paired_tests", "questions_needed"),
+    "metrics.panel": ("Panel", "Questions", "from_arrays", "references"),
+    "metrics.proper_scores": (
+        "accuracy", "brier", "brier_sum", "by_category", "infinite_losses", "log_score", "settled", "spherical",
+    ),
+    "metrics.returns": (
+        "average_return", "cash_stakes", "certainty_equivalent", "log_wealth", "return_stream", "ruins", "sharpe",
+        "stakes",
+    ),
+    "metrics.skill": (
+        "alpha", "alpha_mean", "brier_skill", "brier_skill_against", "market_brier", "market_probability", "overround",
+        "uniform_brier",
+    ),
+    "metrics.uncertainty": (
+        "EventSums", "bca_interval", "bootstrap_means", "cluster_interval", "cluster_se", "event_sums",
+        "percentile_interval", "probability_best", "rank_range", "resample_counts", "t_interval", "table_sums",
+    ),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_MODULE_OF)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'forecast_rank' has no attribute {name!r}")
+    value = getattr(import_module(f"forecast_rank.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Metrics as functions of arrays and panels, without state. NumPy and SciPy alone."""

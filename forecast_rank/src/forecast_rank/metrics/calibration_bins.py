@@ -1,0 +1,116 @@
+"""Bins of (probability, outcome) pairs for each forecaster, as used by `calibration`."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecast_rank.metrics.panel import Codes, Floats, Panel
+
+EDGE_TOLERANCE = 1e-9
+"""Bin widths by which a probability may miss an edge from below, through rounding, and still be at the edge."""
+
+Kind = Literal["width", "count"]
+
+
+class BinnedPairs(NamedTuple):
+    """Pairs in B bins of each of N forecasters. Arrays over bins are flat, (N x B,); `table` makes them (N, B).
+
+    Attributes
+    ----------
+    bins : int
+    edges : array, shape (N, B + 1)
+        NaN beyond the last bin of a forecaster with fewer.
+    code : array of int, shape (C,)
+        Forecaster x B + bin of each pair.
+    weight : array, shape (C,)
+        Weight of the forecast over its number of options.
+    pairs, mass : arrays, shape (N x B,)
+        Number of pairs in a bin, and their weight.
+    forecast, outcome : arrays, shape (N x B,)
+        Weighted means of p and o; NaN in an empty bin.
+    """
+
+    bins: int
+    edges: Floats
+    code: Codes
+    weight: Floats
+    pairs: NDArray[np.int64]
+    mass: Floats
+    forecast: Floats
+    outcome: Floats
+
+    def table(self, sums: Floats) -> Floats:
+        return sums.reshape(-1, self.bins)
+
+    def sums(self, values: Floats) -> Floats:
+        """Sums of the pairs' values in each bin: (C,) to (N x B,)."""
+        return sum_by_code(self.code, values, len(self.mass))
+
+    @property
+    def gap(self) -> Floats:
+        """|mean forecast - mean outcome| of each bin, (N, B); NaN in an empty one."""
+        return self.table(np.abs(self.forecast - self.outcome))
+
+    @property
+    def share(self) -> Floats:
+        """Each bin's part of its forecaster's weight, (N, B)."""
+        mass = self.table(self.mass)
+        total = mass.sum(axis=1, keepdims=True)
+        return np.divide(mass, total, out=np.zeros(mass.shape), where=total > 0)
+
+    def mean(self, values: Floats) -> Floats:
+        """Means over bins, weighted with their shares: (N, B) to (N,); NaN for a forecaster without forecasts."""
+        share = self.share
+        mean = (share * np.where(share > 0, values, 0.0)).sum(axis=1)
+        return np.where(share.sum(axis=1) > 0, mean, np.nan)
+
+
+def bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
+    """All pairs of the panel in bins. Raises ValueError for fewer than one bin or another kind."""
+    if bins < 1:
+        raise ValueError(f"bins: at least 1, not {bins}")
+    n_forecasters = len(panel.forecasters)
+    forecaster, weight = panel.spread(panel.forecaster), panel.spread(panel.weight / panel.sizes)
+    if kind == "width":
+        edges = np.tile(np.arange(bins + 1) / bins, (n_forecasters, 1))
+        column = np.minimum((panel.probability * bins + EDGE_TOLERANCE).astype(np.int64), bins - 1)
+    elif kind == "count":
+        edges, column = _equal_counts(panel.probability, forecaster, n_forecasters, bins)
+    else:
+        raise ValueError(f"kind: width or count, not {kind}")
+    code = forecaster * bins + column
+    mass = sum_by_code(code, weight, n_forecasters * bins)
+
+    def mean(values: Floats) -> Floats:
+        total = sum_by_code(code, weight * values, n_forecasters * bins)
+        return np.divide(total, mass, out=np.full(len(mass), np.nan), where=mass > 0)
+
+    pairs = np.bincount(code, minlength=n_forecasters * bins)
+    return BinnedPairs(bins, edges, code, weight, pairs, mass, mean(panel.probability), mean(panel.outcome))
+
+
+def sum_by_code(code: Codes, values: Floats, length: int) -> Floats:
+    """Sums of values by code, (length,)."""
+    return np.asarray(np.bincount(code, values, length), dtype=np.float64)
+
+
+def _equal_counts(values: Floats, forecaster: Codes, n_forecasters: int, bins: int) -> tuple[Floats, Codes]:
+    """Edges, (people, bins + 1), at every m/bins-th of a person's m ordered values, and the bin of each value."""
+    ends = np.cumsum(np.bincount(forecaster, minlength=n_forecasters))
+    # NumPy sorts two-byte integers by radix, several times as fast.
+    narrow = forecaster.astype(np.uint16) if n_forecasters <= np.iinfo(np.uint16).max else forecaster
+    order = np.argsort(narrow, kind="stable")
+    grouped, column = values[order], np.zeros(len(values), dtype=np.int64)
+    edges = np.full((n_forecasters, bins + 1), np.nan)
+    start = 0
+    for person, end in enumerate(ends):
+        own, start = slice(start, end), end
+        ordered = np.sort(grouped[own])
+        if len(ordered) == 0:
+            continue
+        cuts = ordered[np.arange(bins) * len(ordered) // bins]
+        cuts = cuts[np.append(True, np.diff(cuts) > EDGE_TOLERANCE / bins)]
+        column[order[own]] = np.searchsorted(cuts[1:] - EDGE_TOLERANCE / bins, grouped[own], side="right")
+        edges[person, : len(cuts)], edges[person, len(cuts)] = cuts, ordered[-1]
+    return edges, column

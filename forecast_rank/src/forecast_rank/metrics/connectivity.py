@@ -1,0 +1,71 @@
+"""Connected components of forecasters: only those linked by a chain of common questions can be compared."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forecast_rank.metrics.panel import Codes, Panel
+
+NO_COMPONENT = -1
+"""The component of a forecaster or question without forecasts."""
+
+
+class ConnectedComponents(NamedTuple):
+    """Component of each forecaster and question: 0 is the largest, `NO_COMPONENT` means without forecasts.
+
+    Attributes
+    ----------
+    forecaster : array of int, shape (N,)
+    question : array of int, shape (Q,)
+    """
+
+    forecaster: Codes
+    question: Codes
+
+
+def connected_components(panel: Panel, counted: NDArray[np.bool_] | None = None) -> ConnectedComponents:
+    """The connected components of a panel, ordered by forecasters, then forecasts, then first question.
+
+    Two forecasters are connected if they answered a common question, or are both connected to a third.
+
+    Parameters
+    ----------
+    panel : Panel
+    counted : array of bool, shape (F,), optional
+        Leaves out the forecasts where it is false.
+
+    Returns
+    -------
+    ConnectedComponents
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> apart = from_arrays([[[0.5], [np.nan]], [[np.nan], [0.5]], [[np.nan], [0.5]]], [[1], [1]])
+    >>> connected_components(apart)
+    ConnectedComponents(forecaster=array([1, 0, 0]), question=array([1, 0]))
+    """
+    n_forecasters, n_questions = len(panel.forecasters), len(panel.questions)
+    forecaster, question = panel.forecaster, panel.question
+    if counted is not None:
+        forecaster, question = forecaster[counted], question[counted]
+    total = n_forecasters + n_questions
+    links = sparse.coo_array(
+        (np.ones(len(forecaster), dtype=bool), (forecaster, n_forecasters + question)), (total, total)
+    )
+    count, label = sparse.csgraph.connected_components(links, directed=False)
+    has_forecast = np.bincount(forecaster, minlength=n_forecasters) > 0
+    answers = np.bincount(question, minlength=n_questions)
+    size = np.bincount(label[:n_forecasters][has_forecast], minlength=count)
+    forecasts = np.bincount(label[n_forecasters:], answers, count)
+    first = np.full(count, n_questions)
+    np.minimum.at(first, label[n_forecasters:], np.arange(n_questions))
+    order = np.lexsort((first, -forecasts, -size))
+    place = np.empty(count, dtype=np.int64)
+    place[order] = np.arange(count)
+    return ConnectedComponents(
+        np.where(has_forecast, place[label[:n_forecasters]], NO_COMPONENT),
+        np.where(answers > 0, place[label[n_forecasters:]], NO_COMPONENT),
+    )

@@ -1,0 +1,236 @@
+"""Marginal likelihood of the item response model with questions integrated out: for many questions and few forecasters.
+
+The parameters are z = (theta_1 .. theta_N, g_1 .. g_4, m, log s, log t). Difficulties b ~ N(m, s^2) and discriminations
+log a ~ N(0, t^2) of the questions are summed over a grid, so that the likelihood of a question is
+L_q = sum_n pi_n exp(T_qn), with n a node (a_n, b_n), pi_n its prior mass, and
+
+    T_qn = sum_f w_fq [ a_n (theta_f - b_n) v_fq - a_n sum_k g_k r_fqk - log Z_nf ]
+         = S_q . eta_n - R_q . (a_n g) - M_q . log Z_n
+
+where S, M, R hold the sums of w v, w and w r (v the response, r its shares of the anchors): two matrix products.
+"""
+
+from collections.abc import Iterator
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import logsumexp
+
+from forecast_rank.metrics.cluster_robust import sum_table
+from forecast_rank.metrics.irt_responses import (
+    ANCHORS,
+    IrtResponses,
+    ResponseDistribution,
+    anchor_shares,
+    response_distribution,
+)
+from forecast_rank.metrics.panel import Floats
+
+ABILITY_SD = 3.0
+"""Prior of abilities, N(0, 3^2), on the scale where the median discrimination is 1: it only bounds what data leave
+open."""
+SHAPE_SD = 10.0
+"""Prior of the shape g and of the mean difficulty, N(0, 10^2)."""
+HYPER = np.log([4.0, 0.5])
+"""Prior medians of s and t; their logarithms have standard deviation 1."""
+BOUNDS = [(-20.0, 20.0), (-40.0, 40.0), (-30.0, 30.0), (log(0.3), log(30.0)), (log(0.03), log(1.5))]
+"""Of theta, g, m, log s, log t: beyond them the grid ends."""
+LARGEST_STEP = 0.15
+"""Largest step in u of the difficulties' grid a b = 3 sinh u: 0.45 near 0, for a prior deviation of at least 0.3."""
+BLOCK = 1_000_000
+"""Numbers handled at a time, questions by nodes."""
+NEGLIGIBLE = 1e-6
+"""Posterior mass of a node that is left out of second derivatives."""
+
+
+class Nodes(NamedTuple):
+    """The grid of G nodes at one value of the parameters.
+
+    Attributes
+    ----------
+    a, b : arrays, shape (G,)
+        Discrimination and difficulty.
+    log_mass : array, shape (G,)
+        Log prior mass.
+    eta : array, shape (G, N)
+        a (theta - b).
+    distribution : ResponseDistribution, shape (G, N)
+    """
+
+    a: Floats
+    b: Floats
+    log_mass: Floats
+    eta: Floats
+    distribution: ResponseDistribution
+
+
+class MarginalOverQuestions:
+    """Marginal likelihood of the abilities, with its derivatives, and the posterior of the questions' parameters."""
+
+    def __init__(self, data: IrtResponses) -> None:
+        self.forecasters, self.questions = data.forecasters, data.questions
+        shape = (self.questions, self.forecasters)
+        self.scored = sum_table(data.question, data.forecaster, data.weight * data.value, shape)
+        self.present = sum_table(data.question, data.forecaster, data.weight, shape)
+        shares = data.weight[:, None] * anchor_shares(data.value)
+        columns = [np.bincount(data.question, share, self.questions) for share in shares.T]
+        self.shares = np.stack(columns, axis=1)
+        # A question with more answers has a sharper posterior, which needs a finer grid. With few answers the estimated
+        # prior may be as narrow as its bound, and the grid must resolve the prior.
+        fine = np.sqrt(50 / max(len(data.value) / self.questions, 1.0))
+        x = _even(3.0, np.clip(0.5 * fine, 0.25, 0.5))
+        u = _even(4.2, along := np.clip(0.2 * fine, 0.1, LARGEST_STEP))
+        grid = np.meshgrid(x, u, indexing="ij")
+        # log a = t x; a b = 3 sinh u: steps that grow as the information about b falls.
+        self.x, self.product = grid[0].ravel(), 3 * np.sinh(grid[1].ravel())
+        self.log_step = np.log(3 * np.cosh(grid[1].ravel()) * along)
+        self.log_x = -np.square(self.x) / 2 - np.log(np.exp(-np.square(x) / 2).sum())
+
+    @property
+    def start(self) -> Floats:
+        """Initial parameters: all forecasters equally able."""
+        return np.concatenate([np.zeros(self.forecasters + len(ANCHORS) - 1), HYPER])
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Bounds of every parameter."""
+        return [BOUNDS[0]] * self.forecasters + [BOUNDS[1]] * (len(ANCHORS) - 2) + BOUNDS[2:]
+
+    def nodes(self, z: Floats) -> Nodes:
+        """The grid at parameters z."""
+        theta, shape, m, s, t = self._unpack(z)
+        a = np.exp(t * self.x)
+        b = self.product / a
+        # db = d(ab) / a on a line of equal a.
+        log_mass = self.log_x - np.square((b - m) / s) / 2 - np.log(a) + self.log_step
+        log_mass -= logsumexp(log_mass)
+        eta = a[:, None] * theta - self.product[:, None]
+        return Nodes(a, b, log_mass, eta, response_distribution(eta, a[:, None], shape))
+
+    def posteriors(self, z: Floats, nodes: Nodes) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Blocks of questions with their posterior masses, (questions, G), and log likelihoods, (questions,)."""
+        shape = self._unpack(z)[1]
+        eta, log_norm, cost = nodes.eta.T.copy(), nodes.distribution.log_norm.T.copy(), np.outer(shape, nodes.a)
+        step = max(BLOCK // len(nodes.a), 1)
+        for first in range(0, self.questions, step):
+            part = slice(first, min(first + step, self.questions))
+            power = self.scored[part] @ eta
+            power -= self.present[part] @ log_norm
+            power -= self.shares[part] @ cost
+            power += nodes.log_mass
+            top = power.max(axis=1, keepdims=True)
+            power -= top
+            mass = np.exp(power, out=power)
+            total = mass.sum(axis=1, keepdims=True)
+            mass /= total
+            yield part, mass, (top + np.log(total))[:, 0]
+
+    def loss(self, z: Floats) -> tuple[float, Floats]:
+        """Minus the penalised log likelihood, and its gradient.
+
+        By Fisher's identity the gradient of log L_q is the posterior mean of the gradient of T_qn + log pi_n.
+        """
+        theta, shape, m, s, t = self._unpack(z)
+        nodes = self.nodes(z)
+        size = len(nodes.a)
+        scored, present = np.zeros((size, self.forecasters)), np.zeros((size, self.forecasters))
+        shares, node_mass, likelihood = np.zeros((size, len(ANCHORS))), np.zeros(size), 0.0
+        for part, mass, logs in self.posteriors(z, nodes):
+            likelihood += logs.sum()
+            node_mass += mass.sum(axis=0)
+            scored += mass.T @ self.scored[part]
+            present += mass.T @ self.present[part]
+            shares += mass.T @ self.shares[part]
+        surplus = scored - present * nodes.distribution.mean
+        excess = shares - np.einsum("gn,gnk->gk", present, nodes.distribution.chance)
+        standard = (nodes.b - m) / s
+        # Posterior mass above the prior's, whose derivative is that of the normalised prior.
+        added = node_mass - self.questions * np.exp(nodes.log_mass)
+        # Derivative by log a at constant a b.
+        by_a = nodes.a * (surplus @ theta - excess @ shape) + added * (standard * nodes.b / s - 1)
+        gradient = np.concatenate(
+            [
+                nodes.a @ surplus,
+                -(nodes.a @ excess)[1:-1],
+                [added @ standard / s, added @ (np.square(standard) - 1), (by_a * t * self.x).sum()],
+            ]
+        )
+        penalty, penalty_gradient = self.penalty(z)
+        return penalty - likelihood, penalty_gradient - gradient
+
+    def penalty(self, z: Floats) -> tuple[float, Floats]:
+        """Minus the log prior density of the parameters, up to a constant, and its gradient."""
+        inner = len(ANCHORS) - 2
+        sd = np.repeat([ABILITY_SD, SHAPE_SD, 1.0], [self.forecasters, inner + 1, len(HYPER)])
+        deviation = (z - np.concatenate([np.zeros(self.forecasters + inner + 1), HYPER])) / sd
+        return float(deviation @ deviation / 2), deviation / sd
+
+    def questions_at(self, z: Floats) -> tuple[Floats, Floats, Floats, Floats, float]:
+        """Posterior means and standard deviations of b and of a, (Q,) each; and the log likelihood."""
+        nodes = self.nodes(z)
+        values = np.stack([nodes.b, nodes.a, nodes.b**2, nodes.a**2], axis=1)
+        moments, likelihood = np.empty((self.questions, 4)), 0.0
+        for part, mass, logs in self.posteriors(z, nodes):
+            moments[part] = mass @ values
+            likelihood += logs.sum()
+        b, a, b2, a2 = moments.T
+        return b, np.sqrt(np.maximum(b2 - b**2, 0)), a, np.sqrt(np.maximum(a2 - a**2, 0)), float(likelihood)
+
+    def curvature(self, z: Floats, data: IrtResponses) -> tuple[Floats, Floats, Floats]:
+        """The Hessian for the abilities, (N, N), and each response's share of gradient and of information, (F,) each.
+
+        Louis: the posterior mean of the complete-data information less the posterior covariance of the complete-data
+        gradient c_qnf = w a_n (v_fq - mean_nf), summed over questions. Shape and prior are held fixed.
+        """
+        nodes = self.nodes(z)
+        gradient, information = np.empty(len(data.value)), np.empty(len(data.value))
+        hessian = np.eye(self.forecasters) / ABILITY_SD**2
+        expected, spread = (
+            nodes.a[:, None] * nodes.distribution.mean,
+            np.square(nodes.a)[:, None] * nodes.distribution.variance,
+        )
+        bounds = np.searchsorted(data.question, np.arange(self.questions + 1))
+        for part, mass, _ in self.posteriors(z, nodes):
+            own = slice(bounds[part.start], bounds[part.stop])
+            at = data.question[own] - part.start, data.forecaster[own]
+            weight, value = data.weight[own], data.value[own]
+            mean_a = (mass @ nodes.a)[at[0]]
+            gradient[own] = weight * (mean_a * value - (mass @ expected)[at])
+            information[own] = weight * (mass @ spread)[at]
+            hessian -= self._missing(part, mass, nodes, expected)
+        hessian += np.diag(np.bincount(data.forecaster, information, self.forecasters))
+        return hessian, gradient, information
+
+    def _missing(self, part: slice, mass: Floats, nodes: Nodes, expected: Floats) -> Floats:
+        """Posterior covariance of the gradient, summed over a block of questions, (N, N)."""
+        total = np.zeros((self.forecasters, self.forecasters))
+        question, node = np.nonzero(mass > NEGLIGIBLE)
+        step = max(4 * BLOCK // self.forecasters, 1)
+        scored, present = _dense(self.scored[part]), _dense(self.present[part])
+        middle = (mass @ nodes.a)[:, None] * scored - present * (mass @ expected)
+        for first in range(0, len(node), step):
+            q, n = question[first : first + step], node[first : first + step]
+            deviation = nodes.a[n, None] * scored[q] - present[q] * expected[n] - middle[q]
+            deviation *= np.sqrt(mass[q, n])[:, None]
+            total += deviation.T @ deviation
+        return total
+
+    def _unpack(self, z: Floats) -> tuple[Floats, Floats, float, float, float]:
+        inner = len(ANCHORS) - 2
+        shape = np.zeros(len(ANCHORS))
+        shape[1:-1] = z[self.forecasters : self.forecasters + inner]
+        m, log_s, log_t = z[self.forecasters + inner :]
+        return z[: self.forecasters], shape, float(m), float(np.exp(log_s)), float(np.exp(log_t))
+
+
+def _even(reach: float, step: float) -> Floats:
+    """From -reach to reach, or a little further, in equal steps."""
+    count = int(np.ceil(reach / step))
+    return step * np.arange(-count, count + 1, dtype=np.float64)
+
+
+def _dense(matrix: NDArray | sparse.csr_array) -> Floats:
+    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray(), dtype=np.float64)

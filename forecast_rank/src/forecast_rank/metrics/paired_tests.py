@@ -1,0 +1,288 @@
+"""Paired tests: every two forecasters on the questions that both answered."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtr
+
+from forecast_rank.metrics.panel import Codes, Floats, Panel
+
+DIFFERENCE = 0.01
+"""The Brier difference that `PairedComparisons.questions_needed` asks about."""
+POWER = 0.8
+ALPHA = 0.05
+CELLS = 2_000_000
+"""PairedComparisons x questions that are compared at a time: keeps the memory small."""
+NO_SPREAD = 1e-10
+"""A standard error below this share of the difference's size is rounding."""
+
+
+class PairedComparisons(NamedTuple):
+    """One row per pair of forecasters, P = N (N - 1) / 2, ordered by first, then second; arrays of shape (P,).
+
+    Attributes
+    ----------
+    first, second : array of int
+        Codes of the forecasters, first < second.
+    n, events : array of int
+        Common questions, and the number of their events.
+    difference : array
+        Mean of first less mean of second on the common questions; NaN without any.
+    se : array
+        Standard error clustered by event; NaN for fewer than two events.
+    p : array
+        Two-sided p-value of equal means; NaN where `se` is NaN, or 0 with a difference.
+    p_holm, p_bh : array
+        p corrected for the number of pairs, by Holm and by Benjamini and Hochberg.
+    questions_needed : array
+        Common questions needed for the power asked for; NaN where `se` is NaN or 0.
+    questions_more : array
+        Of these, how many are missing.
+    """
+
+    first: Codes
+    second: Codes
+    n: Codes
+    events: Codes
+    difference: Floats
+    se: Floats
+    p: Floats
+    p_holm: Floats
+    p_bh: Floats
+    questions_needed: Floats
+    questions_more: Floats
+
+
+def paired_tests(
+    panel: Panel, values: Floats, *, difference: float = DIFFERENCE, power: float = POWER, alpha: float = ALPHA
+) -> PairedComparisons:
+    """Paired comparison of every two forecasters on their common questions.
+
+    On question q, d_q is the difference of the two values and w_q the mean of the two weights. Over G common events
+    with D_e = sum w_q d_q and W_e = sum w_q: difference m = sum D_e / sum W_e, se = sqrt(G / (G - 1) sum_e (D_e - m
+    W_e)^2) / sum_e W_e, and p from m / se by Student's t with G - 1 degrees of freedom. The difficulty of the questions
+    cancels, so that differences are found that intervals of two means do not show.
+
+    Parameters
+    ----------
+    panel : Panel
+    values : array, shape (F,)
+        A score of each forecast; NaN leaves a forecast out. A forecaster with an infinite value has no mean: NaN in all
+        their pairs.
+    difference, power, alpha : float
+        See `questions_needed`.
+
+    Returns
+    -------
+    PairedComparisons
+
+    Raises
+    ------
+    ValueError
+        If `values` is not one per forecast, or for an argument of `questions_needed` out of range.
+
+    References
+    ----------
+    Liang, K.-Y. and Zeger, S. L. (1986). Longitudinal data analysis using generalized linear models. Biometrika 73,
+    13-22. Cameron, A. C. and Miller, D. L. (2015). A practitioner's guide to cluster-robust inference. Journal of Human
+    Resources 50, 317-372.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> panel = from_arrays(np.full((2, 3, 2), 0.5), [[1, 0]] * 3)
+    >>> pairs = paired_tests(panel, np.array([0.1, 0.2, 0.1, 0.3, 0.1, 0.4]))
+    >>> pairs.difference.round(3).tolist(), pairs.se.round(4).tolist(), pairs.p.round(4).tolist()
+    ([-0.2], [0.0577], [0.0742])
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != (len(panel),):
+        raise ValueError(f"values: one per forecast, {len(panel)}, not shape {values.shape}")
+    people = len(panel.forecasters)
+    table, weights, starts = _by_event(panel, values)
+    rows: list[NDArray] = []
+    step = max(1, CELLS // max(1, table.shape[1]))
+    for one in range(people - 1):
+        for start in range(one + 1, people, step):
+            others = slice(start, start + step)
+            both = (weights[one] > 0) & (weights[others] > 0)
+            weight = np.where(both, (weights[one] + weights[others]) / 2, 0.0)
+            away = (table[one] - table[others]) * weight
+            rows.append(_compare(away, weight, both.sum(axis=1), starts))
+    n, events, gap, se = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0))
+    first, second = np.triu_indices(people, 1)
+    endless = np.bincount(panel.forecaster[np.isinf(values)], minlength=people) > 0
+    unknown = endless[first] | endless[second]
+    gap, se = np.where(unknown, np.nan, gap), np.where(unknown, np.nan, se)
+    p = _p(gap, se, events)
+    needed = questions_needed(n, se, difference=difference, power=power, alpha=alpha)
+    return PairedComparisons(
+        first=first,
+        second=second,
+        n=n.astype(np.int64),
+        events=events.astype(np.int64),
+        difference=gap,
+        se=se,
+        p=p,
+        p_holm=holm(p),
+        p_bh=benjamini_hochberg(p),
+        questions_needed=needed,
+        questions_more=np.maximum(needed - n, 0),
+    )
+
+
+def questions_needed(
+    n: ArrayLike, se: ArrayLike, *, difference: float = DIFFERENCE, power: float = POWER, alpha: float = ALPHA
+) -> Floats:
+    """Common questions needed to detect a true difference.
+
+    The ceiling of n (se (z_(1 - alpha/2) + z_power) / difference)^2. The standard error is taken to fall with the
+    square root of the number of questions: new questions cluster into events as the old ones do. For a two-sided test
+    of one pair, not corrected for the number of pairs.
+
+    Parameters
+    ----------
+    n : array
+        Questions so far.
+    se : array
+        Their standard error.
+    difference : float
+        True difference to detect, above 0.
+    power, alpha : float
+        Probability of detecting it, and level of the test; in (0, 1).
+
+    Returns
+    -------
+    array
+        NaN where `se` is NaN or 0.
+
+    Raises
+    ------
+    ValueError
+        For a difference that is not above 0, or a power or alpha outside (0, 1).
+
+    References
+    ----------
+    Cohen, J. (1988). Statistical Power Analysis for the Behavioral Sciences, 2nd ed., chapter 2.
+
+    Examples
+    --------
+    >>> questions_needed(n=100, se=0.02).tolist()  # 100 (0.02 x 2.8016 / 0.01)^2 = 3139.6
+    3140.0
+    """
+    if not difference > 0:
+        raise ValueError(f"difference: above 0, not {difference}")
+    for name, share in (("power", power), ("alpha", alpha)):
+        if not 0 < share < 1:
+            raise ValueError(f"{name}: between 0 and 1, not {share}")
+    count, error = np.asarray(n, dtype=np.float64), np.asarray(se, dtype=np.float64)
+    ratio = np.where(error > 0, error, np.nan) * (ndtri(1 - alpha / 2) + ndtri(power)) / difference
+    return np.ceil(count * np.square(ratio))
+
+
+def holm(p: ArrayLike) -> Floats:
+    """p-values corrected so that the probability of any false rejection stays below the level.
+
+    The i-th smallest of m becomes max_(j <= i) min(1, (m - j + 1) p_(j)).
+
+    Parameters
+    ----------
+    p : array, shape (P,)
+        NaN is not counted.
+
+    Returns
+    -------
+    array, shape (P,)
+
+    References
+    ----------
+    Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6,
+    65-70.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    return _step(p, lambda ordered, m: np.maximum.accumulate(ordered * (m - np.arange(m))))
+
+
+def benjamini_hochberg(p: ArrayLike) -> Floats:
+    """p-values corrected so that the expected share of false rejections stays below the level.
+
+    The i-th smallest of m becomes min_(j >= i) min(1, m p_(j) / j). Valid for independent tests and under positive
+    dependence. Pairs that share a forecaster are dependent: use it to screen, and `holm` to claim.
+
+    Parameters
+    ----------
+    p : array, shape (P,)
+        NaN is not counted.
+
+    Returns
+    -------
+    array, shape (P,)
+
+    References
+    ----------
+    Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate. Journal of the Royal Statistical
+    Society B 57, 289-300.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([0.01, 0.04, 0.03]).round(3).tolist()
+    [0.03, 0.04, 0.04]
+    """
+    return _step(p, lambda ordered, m: np.minimum.accumulate((ordered * m / np.arange(1, m + 1))[::-1])[::-1])
+
+
+def _by_event(panel: Panel, values: Floats) -> tuple[Floats, Floats, Codes]:
+    """Values and weights as tables of (N, questions), 0 where missing; questions are ordered by event.
+
+    The third array has the first column of each event.
+    """
+    asked, column = np.unique(panel.question, return_inverse=True)
+    event = panel.questions.event[asked]
+    order = np.argsort(event, kind="stable")
+    place = np.empty(len(asked), dtype=np.int64)
+    place[order] = np.arange(len(asked))
+    counted = ~np.isnan(values)
+    cell = panel.forecaster[counted], place[column[counted]]
+    table = np.zeros((len(panel.forecasters), len(asked)))
+    weights = np.zeros_like(table)
+    table[cell] = np.where(np.isinf(values[counted]), 0.0, values[counted])
+    weights[cell] = panel.weight[counted]
+    starts = np.flatnonzero(np.diff(event[order], prepend=-1))
+    return table, weights, starts
+
+
+def _compare(away: Floats, weight: Floats, n: Codes, starts: Codes) -> Floats:
+    """n, events, difference and its standard error of each row of weighted differences: (4, rows)."""
+    if len(starts) < weight.shape[1]:
+        away, weight = np.add.reduceat(away, starts, axis=1), np.add.reduceat(weight, starts, axis=1)
+    events, mass = (weight > 0).sum(axis=1), weight.sum(axis=1)
+    gap = np.divide(away.sum(axis=1), mass, out=np.full(len(mass), np.nan), where=mass > 0)
+    squares = np.square(away - np.nan_to_num(gap)[:, None] * weight).sum(axis=1)
+    squares[squares < NO_SPREAD**2 * np.square(away).sum(axis=1)] = 0.0
+    scale = np.divide(events, events - 1.0, out=np.full(len(mass), np.nan), where=events > 1)
+    se = np.divide(np.sqrt(scale * squares), mass, out=np.full(len(mass), np.nan), where=mass > 0)
+    return np.stack([n, events, gap, se])
+
+
+def _p(gap: Floats, se: Floats, events: Floats) -> Floats:
+    statistic = np.divide(np.abs(gap), se, out=np.full(len(gap), np.nan), where=se > 0)
+    p = 2 * stdtr(np.maximum(events - 1, 1), -statistic)
+    # Differences that are all 0 give p = 1; equal differences other than 0 have no error to test by, p = NaN.
+    return np.where((se == 0) & (gap == 0), 1.0, p)
+
+
+def _step(p: ArrayLike, adjust: Callable[[Floats, int], Floats]) -> Floats:
+    """Corrected p-values in the places of the raw ones; `adjust` gets the sorted known ones and their number."""
+    raw = np.asarray(p, dtype=np.float64)
+    result = np.full(raw.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(raw))
+    if len(known):
+        ordered = known[np.argsort(raw[known], kind="stable")]
+        result[ordered] = np.minimum(adjust(raw[ordered], len(ordered)), 1.0)
+    return result

@@ -1,0 +1,193 @@
+"""Staking accounts: dollars bet on exclusive legs, with constant relative risk aversion.
+
+A forecast on exclusive options is one account of a dollar with a leg per option. A forecast on other options is an
+account of 1/n of the dollar per option, with the two legs YES and NO. Computed in logarithms, since (p/q)^(1/gamma)
+overflows for a small gamma.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecast_rank.metrics.panel import Codes, Floats, Panel, ragged_max
+from forecast_rank.metrics.proper_scores import TIE, settled
+
+NEGLIGIBLE_LOG_RATIO = 800.0
+"""exp(-800) is 0: what lies deeper below the best edge gets nothing."""
+
+
+class StakingAccounts(NamedTuple):
+    """A accounts with L legs in all. Exactly one leg of an account pays.
+
+    Attributes
+    ----------
+    forecast : array of int, shape (A,)
+    share : array, shape (A,)
+        Part of the forecast's dollar in the account.
+    starts, sizes : arrays of int, shape (A,)
+        First leg and number of legs.
+    account : array of int, shape (L,)
+    probability, price, outcome : arrays, shape (L,)
+    cells : tuple of two arrays of int
+        Cells of the legs, in order: those of accounts of exclusive options, then those of YES/NO accounts.
+    """
+
+    forecast: Codes
+    share: Floats
+    starts: Codes
+    sizes: Codes
+    account: Codes
+    probability: Floats
+    price: Floats
+    outcome: Floats
+    cells: tuple[Codes, Codes]
+
+    def sum(self, legs: Floats) -> Floats:
+        return np.asarray(np.bincount(self.account, legs, len(self.share)), dtype=np.float64)
+
+    def max(self, legs: Floats) -> Floats:
+        return ragged_max(legs, self.starts, self.sizes)
+
+    def spread(self, values: NDArray) -> NDArray:
+        return np.repeat(values, self.sizes)
+
+
+class LogWealth(NamedTuple):
+    """Logarithms of final wealth.
+
+    Attributes
+    ----------
+    legs : array, shape (L,)
+        If the leg pays.
+    cash : array, shape (A,)
+        If none of the chosen legs pays.
+    chosen : array of bool, shape (L,)
+        Legs with a stake.
+    """
+
+    legs: Floats
+    cash: Floats
+    chosen: NDArray[np.bool_]
+
+
+def staking_accounts(panel: Panel) -> StakingAccounts:
+    """The accounts of all forecasts with a price of every option, and of both sides where options are not exclusive."""
+    priced = panel.priced & (panel.exclusive | ~np.isnan(panel.sum_cells(panel.no_odds)))
+    if priced.all() and panel.exclusive.all():
+        return StakingAccounts(
+            forecast=np.arange(len(panel)),
+            share=np.ones(len(panel)),
+            starts=panel.offsets[:-1],
+            sizes=panel.sizes,
+            account=panel.cell_forecast,
+            probability=panel.probability,
+            price=panel.odds,
+            outcome=panel.outcome,
+            cells=(np.arange(len(panel.probability)), np.zeros(0, dtype=np.int64)),
+        )
+    single = priced & panel.exclusive
+    in_single, in_pairs = (np.flatnonzero(panel.spread(mask)) for mask in (single, priced & ~panel.exclusive))
+
+    def legs(yes: Floats, no: Floats) -> Floats:
+        return np.concatenate([yes[in_single], np.stack([yes[in_pairs], no[in_pairs]], axis=1).ravel()])
+
+    pairs = panel.cell_forecast[in_pairs]
+    sizes = np.concatenate([panel.sizes[single], np.full(len(pairs), 2)])
+    return StakingAccounts(
+        forecast=np.concatenate([np.flatnonzero(single), pairs]),
+        share=np.concatenate([np.ones(np.count_nonzero(single)), 1 / panel.sizes[pairs]]),
+        starts=np.cumsum(sizes) - sizes,
+        sizes=sizes,
+        account=np.repeat(np.arange(len(sizes)), sizes),
+        probability=legs(panel.probability, 1 - panel.probability),
+        price=legs(panel.odds, panel.no_odds),
+        outcome=legs(panel.outcome, 1 - panel.outcome),
+        cells=(in_single, in_pairs),
+    )
+
+
+def _edges(accounts: StakingAccounts) -> Floats:
+    """ln(p/q) of each leg, minus infinity where p is 0."""
+    edges = _log(accounts.probability)
+    edges -= np.log(accounts.price)
+    return edges
+
+
+def _below(edges: Floats, top: Floats, gamma: float) -> Floats:
+    """exp((edge - top) / gamma), at gamma = 0 its limit 1 or 0. Edges within 1e-12 of the top count as the top."""
+    gap = edges - top
+    gap[gap > -TIE] = 0.0
+    if gamma == 0:
+        return (gap == 0).astype(np.float64)
+    np.maximum(gap, -NEGLIGIBLE_LOG_RATIO * gamma, out=gap)
+    gap /= gamma
+    return np.exp(gap, out=gap)
+
+
+def relative_demand(accounts: StakingAccounts, gamma: float) -> Floats:
+    """(p/q)^(1/gamma) of each leg over the largest of its account. Times the price it is proportional to the stake."""
+    _check(gamma)
+    edges = _edges(accounts)
+    top = accounts.max(edges)
+    return _below(edges, accounts.spread(np.where(top > -np.inf, top, 0.0)), gamma)
+
+
+def optimal_log_wealth(accounts: StakingAccounts, gamma: float) -> LogWealth:
+    """Logarithms of the wealth with the stakes of `returns.cash_stakes`, exact where (p/q)^(1/gamma) would overflow."""
+    _check(gamma)
+    mass = accounts.sum(accounts.probability)
+    mass = np.where(mass > 0, mass, 1.0)
+    probability, edges = accounts.probability / accounts.spread(mass), _edges(accounts) - accounts.spread(np.log(mass))
+    rate, free = np.ones(len(mass)), np.ones(len(mass))
+    chosen, grows = np.zeros(len(edges), dtype=bool), True
+    # The set only grows as the rate falls, so all options above the rate are added at once.
+    while grows:
+        before, chosen = np.count_nonzero(chosen), edges > accounts.spread(_log(rate)) + TIE
+        grows = bool(np.count_nonzero(chosen) > before)
+        left = accounts.sum(np.where(chosen, 0.0, probability))
+        free = 1 - accounts.sum(np.where(chosen, accounts.price, 0.0))
+        rate = np.minimum(rate, np.divide(left, free, out=np.zeros(len(rate)), where=free > 0))
+    has_stakes = accounts.max(chosen.astype(np.float64)) > 0
+    top = np.where(has_stakes, accounts.max(edges), 0.0)
+    floor = np.where(has_stakes, _log(rate), 0.0)
+    above = accounts.spread(top)
+    drawn = np.where(chosen, _below(edges, above, gamma), 0.0)
+    scale = np.log(np.where(has_stakes, free, 1.0) * _below(floor, top, gamma) + accounts.sum(drawn * accounts.price))
+    cash = _deepened(floor - top, gamma) - scale
+    legs = np.where(chosen, _deepened(edges - above, gamma) - accounts.spread(scale), accounts.spread(cash))
+    return LogWealth(legs, cash, chosen)
+
+
+def _deepened(gap: Floats, gamma: float) -> Floats:
+    """gap / gamma, at gamma = 0 its limit: the logarithm of `_below` where that would underflow to 0."""
+    near = gap > -TIE
+    if gamma == 0:
+        return np.where(near, 0.0, -np.inf)
+    with np.errstate(over="ignore"):
+        return np.where(near, 0.0, gap / gamma)
+
+
+def outcome_weighted_sums(accounts: StakingAccounts, legs: Floats) -> Floats:
+    """Sums of leg values weighted by their outcomes: (L,) to (A,). Values of legs with outcome 0 may be infinite."""
+    happened = accounts.outcome > 0
+    return accounts.sum(accounts.outcome * np.where(happened, legs, 0.0))
+
+
+def forecast_values(panel: Panel, accounts: StakingAccounts, values: Floats) -> Floats:
+    """Account values weighted by their shares: (A,) to (F,), NaN for a forecast without prices or a settled outcome."""
+    result = np.bincount(accounts.forecast, accounts.share * values, len(panel))
+    known = np.zeros(len(panel), dtype=bool)
+    known[accounts.forecast] = True
+    known &= settled(panel)
+    return np.where(known, result, np.nan)
+
+
+def _log(values: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def _check(gamma: float) -> None:
+    if not 0 <= gamma <= 1:
+        raise ValueError(f"gamma: between 0 and 1, not {gamma}")

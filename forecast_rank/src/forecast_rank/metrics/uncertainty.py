@@ -1,0 +1,533 @@
+"""Uncertainty of means: bootstrap over whole events, cluster-robust standard errors, and Student's t.
+
+Forecasts on one event share its surprises, so that events are resampled, not forecasts. A mean over forecasts is a
+ratio of two sums over events, sum(w v) / sum(w): sums per event are all that a resample needs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri, stdtrit
+
+from forecast_rank.metrics.panel import Codes, Floats, Panel
+
+LEVEL = 0.95
+RESAMPLES = 1000
+DRAWS_AT_ONCE = 1 << 16
+"""Draws that are counted at a time: as many of few events, or one resample of many."""
+CHUNK = 200
+"""Resamples that are multiplied at a time: keeps the work in cache and the memory small."""
+DIGITS = 12
+"""Means that agree to so many digits tie: a matrix product may round equal columns differently."""
+
+
+class EventSums(NamedTuple):
+    """Sums over the forecasts of N forecasters on E events, from which the means on any resample follow.
+
+    Attributes
+    ----------
+    sums : array, shape (N, E)
+        Sum of weight x value.
+    weights : array, shape (N, E)
+        Sum of weights; 0 for an event without a forecast.
+    """
+
+    sums: Floats
+    weights: Floats
+
+    @property
+    def means(self) -> Floats:
+        """Each forecaster's weighted mean, (N,); NaN without forecasts."""
+        return _ratio(self.sums.sum(axis=1), self.weights.sum(axis=1))
+
+    @property
+    def events(self) -> Codes:
+        """Number of events with forecasts of each forecaster, (N,)."""
+        return (self.weights > 0).sum(axis=1)
+
+
+def event_sums(panel: Panel, values: Floats) -> EventSums:
+    """Each forecaster's sums of weight x value and of weight over every event of the panel.
+
+    Events without forecasts in the panel are left out, so that all metrics of one panel, and its references, have the
+    same events in the same order and can share one set of resamples.
+
+    Parameters
+    ----------
+    panel : Panel
+    values : array, shape (F,)
+        NaN leaves a forecast out with its weight. An infinite value (ruin) makes the sum, and all that follows from it,
+        NaN.
+
+    Returns
+    -------
+    EventSums
+
+    Raises
+    ------
+    ValueError
+        If `values` is not one per forecast.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> panel = from_arrays([[[0.5, 0.5], [1, 0]]], [[1, 0], [1, 0]], weight=[[1, 3]], event=["e", "e"])
+    >>> event_sums(panel, np.array([0.25, 0.0]))
+    EventSums(sums=array([[0.25]]), weights=array([[4.]]))
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != (len(panel),):
+        raise ValueError(f"values: one per forecast, {len(panel)}, not shape {values.shape}")
+    n_forecasters = len(panel.forecasters)
+    event_codes, column = np.unique(panel.questions.event[panel.question], return_inverse=True)
+    counted = ~np.isnan(values)
+    place = (panel.forecaster * len(event_codes) + column)[counted]
+    weight = panel.weight[counted]
+    finite_values = np.where(np.isinf(values[counted]), np.nan, values[counted])
+
+    def table(summand: Floats) -> Floats:
+        totals = np.bincount(place, summand, n_forecasters * len(event_codes)).astype(np.float64)
+        return totals.reshape(n_forecasters, len(event_codes))
+
+    return EventSums(table(weight * finite_values), table(weight))
+
+
+def table_sums(values: ArrayLike) -> EventSums:
+    """Event sums of a table with one unweighted value per forecaster and event.
+
+    Parameters
+    ----------
+    values : array, shape (N, E)
+        NaN where there is no value.
+
+    Returns
+    -------
+    EventSums
+
+    Examples
+    --------
+    >>> table_sums([[1.0, np.nan], [2.0, 4.0]]).means.tolist()
+    [1.0, 3.0]
+    """
+    table = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    has_value = ~np.isnan(table)
+    return EventSums(np.where(has_value, table, 0.0), has_value.astype(np.float64))
+
+
+def resample_counts(events: int, resamples: int = RESAMPLES, seed: int = 0) -> NDArray[np.uint8]:
+    """How often each of E events is drawn in each of R resamples of E draws with replacement.
+
+    The same arguments always give the same counts. One byte holds a count: that of an event exceeds 255 with a
+    probability below 1e-500.
+
+    Parameters
+    ----------
+    events : int
+        E.
+    resamples : int
+        R.
+    seed : int
+
+    Returns
+    -------
+    array of uint8, shape (R, E)
+
+    Raises
+    ------
+    ValueError
+        For fewer than one resample or a negative number of events.
+
+    References
+    ----------
+    Efron, B. (1979). Bootstrap methods: another look at the jackknife. The Annals of Statistics 7, 1-26.
+
+    Examples
+    --------
+    >>> resample_counts(events=4, resamples=3, seed=1).sum(axis=1).tolist()
+    [4, 4, 4]
+    """
+    if resamples < 1:
+        raise ValueError(f"resamples: at least one, not {resamples}")
+    if events < 0:
+        raise ValueError(f"events: at least none, not {events}")
+    generator = np.random.default_rng(seed)
+    counts = np.zeros((resamples, events), dtype=np.uint8)
+    rows_at_once = max(1, DRAWS_AT_ONCE // max(1, events))
+    for first in range(0, resamples if events else 0, rows_at_once):
+        rows = counts[first : first + rows_at_once]
+        # Many resamples are counted at once, with separate codes for the events of each.
+        drawn = generator.integers(events, size=rows.shape) + np.arange(len(rows))[:, None] * events
+        rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
+    return counts
+
+
+def bootstrap_means(sums: EventSums, counts: NDArray) -> Floats:
+    """Each forecaster's mean on each resample, sum_e c_e s_e / sum_e c_e w_e.
+
+    Parameters
+    ----------
+    sums : EventSums, shape (N, E)
+    counts : array of int, shape (R, E)
+        From `resample_counts`.
+
+    Returns
+    -------
+    array, shape (R, N)
+        NaN where a resample holds no event of the forecaster, and for a forecaster with fewer than two events.
+
+    Raises
+    ------
+    ValueError
+        If `counts` does not have a column per event.
+
+    References
+    ----------
+    Davison, A. C. and Hinkley, D. V. (1997). Bootstrap Methods and their Application, section 3.8.
+
+    Examples
+    --------
+    >>> bootstrap_means(table_sums([[1.0, 3.0]]), np.array([[2, 0], [1, 1], [0, 2]])).ravel().tolist()
+    [1.0, 2.0, 3.0]
+    """
+    n_forecasters, events = sums.sums.shape
+    if counts.ndim != 2 or counts.shape[1] != events:
+        raise ValueError(f"counts: one column per event, {events}, not shape {counts.shape}")
+    stacked = np.concatenate([sums.sums, sums.weights]).T
+    drawn = np.empty((len(counts), 2 * n_forecasters))
+    for start in range(0, len(counts), CHUNK):
+        drawn[start : start + CHUNK] = counts[start : start + CHUNK].astype(np.float64) @ stacked
+    means = _ratio(drawn[:, :n_forecasters], drawn[:, n_forecasters:])
+    means[:, sums.events < 2] = np.nan
+    return means
+
+
+def percentile_interval(draws: Floats, level: float = LEVEL) -> Floats:
+    """The central `level` of each forecaster's resampled means.
+
+    Parameters
+    ----------
+    draws : array, shape (R, N)
+        From `bootstrap_means`.
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    array, shape (N, 2)
+        Low and high; NaN without draws. Quantiles interpolate linearly (type 7 of Hyndman and Fan, 1996).
+
+    Raises
+    ------
+    ValueError
+        If `level` is outside (0, 1).
+
+    References
+    ----------
+    Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap, section 13.3.
+
+    Examples
+    --------
+    >>> percentile_interval(np.arange(101.0)[:, None], level=0.5).tolist()
+    [[25.0, 75.0]]
+    """
+    tails = np.array(_tails(level))
+    return _quantiles(draws, np.broadcast_to(tails, (draws.shape[1], 2)))
+
+
+def bca_interval(draws: Floats, sums: EventSums, level: float = LEVEL) -> Floats:
+    """The bias-corrected and accelerated bootstrap interval of each forecaster's mean.
+
+    The quantiles of the draws at Phi(z0 + (z0 + z) / (1 - a (z0 + z))) for z = Phi^-1 of both tails, where z0 is Phi^-1
+    of the share of draws below the mean (ties half) and a = sum_e d_e^3 / (6 (sum_e d_e^2)^1.5), d_e the mean of the
+    leave-one-event-out means less that without event e.
+
+    Parameters
+    ----------
+    draws : array, shape (R, N)
+        From `bootstrap_means`.
+    sums : EventSums, shape (N, E)
+        The sums that the draws were made from.
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    array, shape (N, 2)
+        Low and high; NaN without draws, or where a (z0 + z) reaches 1, so that the formula is undefined.
+
+    Raises
+    ------
+    ValueError
+        If `level` is outside (0, 1).
+
+    References
+    ----------
+    Efron, B. (1987). Better bootstrap confidence intervals. Journal of the American Statistical Association 82,
+    171-185.
+
+    Examples
+    --------
+    >>> sums = table_sums([[0.0, 0.0, 0.0, 0.1, 0.2, 0.9]])
+    >>> draws = bootstrap_means(sums, resample_counts(6, resamples=2000))
+    >>> low, high = bca_interval(draws, sums)[0]
+    >>> bool(low > percentile_interval(draws)[0, 0] and high > percentile_interval(draws)[0, 1])  # skewed: both move up
+    True
+    """
+    tails = np.array(_tails(level))
+    observed, known = sums.means, ~np.isnan(draws)
+    below = (draws < observed).sum(axis=0) + (draws == observed).sum(axis=0) / 2
+    draw_count = known.sum(axis=0)
+    # Half a draw keeps z0 finite where all draws lie on one side of the mean.
+    share = np.clip(below, 0.5, np.maximum(draw_count - 0.5, 0.5)) / np.maximum(draw_count, 1)
+    bias = ndtri(share)[:, None]
+    shifted = bias + ndtri(tails)
+    stretch = 1 - _acceleration(sums)[:, None] * shifted
+    shift = np.divide(shifted, stretch, out=np.full(shifted.shape, np.nan), where=stretch > 0)
+    return _quantiles(draws, ndtr(bias + shift))
+
+
+def rank_range(draws: Floats, observed: Floats, *, lower_is_better: bool = True, level: float = LEVEL) -> Floats:
+    """The best and worst rank in the central `level` of the resamples.
+
+    Forecasters are ranked within each resample, so that effects common to all do not change ranks. Ties share the best
+    of their ranks. In a resample without an event of theirs a forecaster keeps the observed mean.
+
+    Parameters
+    ----------
+    draws : array, shape (R, N)
+        From `bootstrap_means`.
+    observed : array, shape (N,)
+        Observed means.
+    lower_is_better : bool
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    array, shape (N, 2)
+        Best and worst rank, 1 is the best. All ranks for a forecaster without draws; NaN without an observed mean.
+
+    Raises
+    ------
+    ValueError
+        If `level` is outside (0, 1).
+
+    References
+    ----------
+    Goldstein, H. and Spiegelhalter, D. J. (1996). League tables and their limitations. Journal of the Royal Statistical
+    Society A 159, 385-443.
+
+    Examples
+    --------
+    >>> sums = table_sums([[0.1, 0.2, 0.1], [0.3, 0.1, 0.2], [0.9, 0.8, 0.9]])
+    >>> rank_range(bootstrap_means(sums, resample_counts(3)), sums.means).tolist()
+    [[1.0, 2.0], [1.0, 2.0], [3.0, 3.0]]
+    """
+    low, high = _tails(level)
+    has_mean = ~np.isnan(observed)
+    result = np.full((len(observed), 2), np.nan)
+    if not has_mean.any():
+        return result
+    ranks = _ranks(_comparable_draws(draws, observed, lower_is_better)[:, has_mean])
+    result[has_mean, 0] = np.quantile(ranks, low, axis=0, method="lower")
+    result[has_mean, 1] = np.quantile(ranks, high, axis=0, method="higher")
+    result[has_mean & np.isnan(draws).all(axis=0)] = (1, has_mean.sum())
+    return result
+
+
+def _ranks(values: Floats) -> NDArray:
+    """Ranks within each row from 1, the lowest first; equal values share the best rank."""
+    order = np.argsort(values, axis=1)
+    ordered = np.take_along_axis(values, order, axis=1)
+    new = np.diff(ordered, axis=1, prepend=-np.inf) > 0
+    places = np.maximum.accumulate(np.where(new, np.arange(1, values.shape[1] + 1), 1), axis=1)
+    ranks = np.empty_like(places)
+    np.put_along_axis(ranks, order, places, axis=1)
+    return ranks
+
+
+def probability_best(draws: Floats, observed: Floats, *, lower_is_better: bool = True) -> Floats:
+    """Share of resamples in which each forecaster's mean is the best, ties split equally.
+
+    A frequency over resamples, not a posterior probability.
+
+    Parameters
+    ----------
+    draws : array, shape (R, N)
+        From `bootstrap_means`.
+    observed : array, shape (N,)
+        Observed means, used in resamples without an event of the forecaster.
+    lower_is_better : bool
+
+    Returns
+    -------
+    array, shape (N,)
+        Sums to 1; NaN for a forecaster without draws.
+
+    Examples
+    --------
+    >>> sums = table_sums([[0.1, 0.2, 0.1], [0.1, 0.2, 0.1], [0.9, 0.8, 0.9]])
+    >>> probability_best(bootstrap_means(sums, resample_counts(3)), sums.means).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    known = ~np.isnan(draws).all(axis=0)
+    result = np.full(len(observed), np.nan)
+    if known.any():
+        comparable = _comparable_draws(draws, observed, lower_is_better)[:, known]
+        first = comparable == comparable.min(axis=1, keepdims=True)
+        result[known] = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+    return result
+
+
+def cluster_se(sums: EventSums) -> Floats:
+    """Standard error of each forecaster's mean, clustered by event.
+
+    SE = sqrt(G / (G - 1) sum_e (s_e - m w_e)^2) / sum_e w_e over the forecaster's G events, m the mean: events are
+    independent, forecasts within them need not be. The analytic counterpart of the bootstrap's standard deviation.
+
+    Parameters
+    ----------
+    sums : EventSums, shape (N, E)
+
+    Returns
+    -------
+    array, shape (N,)
+        NaN for fewer than two events.
+
+    References
+    ----------
+    Liang, K.-Y. and Zeger, S. L. (1986). Longitudinal data analysis using generalized linear models. Biometrika 73,
+    13-22. Cameron, A. C. and Miller, D. L. (2015). A practitioner's guide to cluster-robust inference. Journal of Human
+    Resources 50, 317-372.
+
+    Examples
+    --------
+    >>> cluster_se(table_sums([[1.0, 3.0]])).tolist()  # s / sqrt(n) where an event holds one forecast
+    [1.0]
+    """
+    events = sums.events
+    residuals = sums.sums - np.nan_to_num(sums.means)[:, None] * sums.weights
+    correction = _ratio(events, events - 1.0)
+    return _ratio(np.sqrt(correction * np.square(residuals).sum(axis=1)), sums.weights.sum(axis=1))
+
+
+def cluster_interval(
+    values: ArrayLike, clusters: ArrayLike, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL
+) -> tuple[float, float] | None:
+    """Percentile bootstrap interval of the mean of one sample, resampling whole clusters.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+    clusters : array, shape (n,)
+        Equal for values of one cluster.
+    seed, resamples : int
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    tuple of float, or None
+        None for fewer than two clusters.
+
+    Examples
+    --------
+    >>> cluster_interval([0.0, 0.0, 1.0, 1.0], ["a", "a", "b", "b"])
+    (0.0, 1.0)
+    """
+    _, codes = np.unique(np.asarray(clusters), return_inverse=True)
+    totals, sizes = np.bincount(codes, np.asarray(values, dtype=np.float64)), np.bincount(codes)
+    if len(sizes) < 2:
+        return None
+    sums = EventSums(totals[None, :].astype(np.float64), sizes[None, :].astype(np.float64))
+    low, high = percentile_interval(bootstrap_means(sums, resample_counts(len(sizes), resamples, seed)), level)[0]
+    return float(low), float(high)
+
+
+class MeanEstimate(NamedTuple):
+    """A mean with its standard error and interval; the latter two are None for fewer than two values."""
+
+    value: float
+    standard_error: float | None
+    interval: tuple[float, float] | None
+
+
+def t_interval(values: ArrayLike, level: float = LEVEL) -> MeanEstimate:
+    """The mean of independent values with SE = s / sqrt(n) and the interval mean +/- t SE.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    MeanEstimate
+        With the sample standard deviation and Student's quantile, both with n - 1 degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        For no values.
+
+    References
+    ----------
+    Student (1908). The probable error of a mean. Biometrika 6, 1-25.
+
+    Examples
+    --------
+    >>> t_interval([1.0, 3.0]).standard_error
+    1.0
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.size == 0:
+        raise ValueError("values: the mean of nothing is not defined")
+    mean = float(sample.mean())
+    if sample.size == 1:
+        return MeanEstimate(mean, None, None)
+    error = float(sample.std(ddof=1) / np.sqrt(sample.size))
+    half_width = float(stdtrit(sample.size - 1, (1 + level) / 2)) * error
+    return MeanEstimate(mean, error, (mean - half_width, mean + half_width))
+
+
+def _ratio(above: NDArray, below: NDArray) -> Floats:
+    return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
+
+
+def _tails(level: float) -> tuple[float, float]:
+    if not 0 < level < 1:
+        raise ValueError(f"level: between 0 and 1, not {level}")
+    return (1 - level) / 2, (1 + level) / 2
+
+
+def _quantiles(draws: Floats, levels: Floats) -> Floats:
+    """Quantiles of each column at its own levels, (N, K), without NaN draws; NaN without draws or level."""
+    ordered = np.sort(draws, axis=0)  # NaN last
+    last = (~np.isnan(draws)).sum(axis=0)[:, None] - 1
+    defined = (last >= 0) & ~np.isnan(levels)
+    place = np.where(defined, levels, 0.0) * np.maximum(last, 0)
+    floor = np.floor(place).astype(np.int64)
+    columns = np.arange(draws.shape[1])[:, None]
+    below, above = ordered[floor, columns], ordered[np.minimum(floor + 1, np.maximum(last, 0)), columns]
+    return np.where(defined, below + (place - floor) * (above - below), np.nan)
+
+
+def _acceleration(sums: EventSums) -> Floats:
+    """Skewness of the leave-one-event-out means over six, (N,); 0 where they do not differ."""
+    mass = sums.weights.sum(axis=1, keepdims=True)
+    remaining = np.where(sums.weights < mass, mass - sums.weights, np.nan)
+    means = (sums.sums.sum(axis=1, keepdims=True) - sums.sums) / remaining
+    deviation = means.sum(axis=1, keepdims=True) / max(means.shape[1], 1) - means
+    squares = np.square(deviation)
+    spread = squares.sum(axis=1) ** 1.5
+    return np.divide((squares * deviation).sum(axis=1), 6 * spread, out=np.zeros(len(spread)), where=spread > 0)
+
+
+def _comparable_draws(draws: Floats, observed: Floats, lower_is_better: bool) -> Floats:
+    """Draws with observed means for missing ones, signed so that lower is better, rounded so that ties are exact."""
+    filled = np.where(np.isnan(draws), observed, draws)
+    finite = np.abs(filled[np.isfinite(filled)])
+    scale = finite.max() if finite.size and finite.max() > 0 else 1.0
+    return np.round(filled / scale if lower_is_better else -filled / scale, DIGITS)

@@ -1,0 +1,1 @@
+"""Ranking a file or frame of forecasts: reading, scoring, comparing, tables and pictures."""

@@ -1,0 +1,200 @@
+"""Forecasts of a file or frame as a panel, with the line and the reason of every row that is rejected."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from forecast_rank.metrics.panel import Codes, Panel, Questions
+from forecast_rank.ranking.tabular_files import InputTable, UnreadableFile, read_table
+from forecast_rank.ranking.validation import ForecastValidator, Mask, changes, name_codes, offsets_of, spans
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedLine:
+    """A row that does not count.
+
+    Attributes
+    ----------
+    row : int
+        Line of the file at which the row begins; in a Parquet file or a frame its number from 1.
+    why : str
+    """
+
+    row: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedForecasts:
+    """The forecasts of a file or frame.
+
+    Attributes
+    ----------
+    panel : Panel
+        The forecasts that count.
+    rejected : list of RejectedLine
+        In the order of the file.
+    rows : int
+        Rows in the file.
+    superseded : int
+        Valid rows that do not count because the forecaster made a later forecast on the question.
+    ignored : list of str
+        Unknown columns.
+    """
+
+    panel: Panel
+    rejected: list[RejectedLine]
+    rows: int
+    superseded: int
+    ignored: list[str]
+
+
+class TooFewForecasts(ValueError):
+    """More than half of the rows are rejected, or no row is left to rank; the message says why."""
+
+
+class InvalidRow(UnreadableFile):
+    """The first row that is rejected, with `strict`."""
+
+
+def read_forecasts(
+    source: Any, format: str | None = None, *, strict: bool = False, fractional_outcomes: bool = False
+) -> LoadedForecasts:
+    """The forecasts of a file or frame, checked. `forecast_rank.read` describes the parameters.
+
+    Rejected are, a whole (forecaster, question) at a time:
+
+    * rows with a cell that cannot be read, an empty name, a probability outside [0, 1], odds outside (0, 1), or an
+      outcome other than 0 or 1 (outside [0, 1] with `fractional_outcomes`)
+    * duplicates: the same forecaster, question, option and time
+    * where options are exclusive, vectors that do not sum to 1 within 1e-6, and outcomes of which none or several are 1
+    * forecasts with other options or outcomes than most forecasters have on the question (on a tie, than the first)
+
+    Of several forecasts of one forecaster on one question the latest made before the question closed counts. A question
+    of one row is binary, given by the probability of YES. Options keep the order of the question's first forecast;
+    forecasters, questions, events and categories are sorted by name. A question without an event is an event of its
+    own.
+    """
+    validator = _validated(read_table(source, format), fractional_outcomes)
+    latest = validator.latest()
+    if strict and validator.faults:
+        place = min(validator.faults)
+        name = source if isinstance(source, str) or hasattr(source, "__fspath__") else "the frame"
+        raise InvalidRow(f"{name}, row {validator.line[place]}: {validator.faults[place]}")
+    return _loaded(validator, latest)
+
+
+def read_rows(table: InputTable, *, fractional_outcomes: bool = False) -> LoadedForecasts:
+    """The forecasts of a table in memory, checked like those of a file."""
+    validator = _validated(table, fractional_outcomes)
+    return _loaded(validator, validator.latest())
+
+
+def usable_rows(table: InputTable, *, fractional_outcomes: bool = False) -> tuple[Mask, list[RejectedLine]]:
+    """The rows that `read_rows` accepts now, or would once their questions are resolved, and why it rejects the others.
+
+    Returns
+    -------
+    usable : array of bool, shape (len(table),)
+        Superseded forecasts are usable; so are forecasts on open questions, of which no row states an outcome.
+    rejected : list of RejectedLine
+    """
+    # A copy: the validator removes the names from its table.
+    validator = _validated(replace(table, names=dict(table.names)), fractional_outcomes, open_questions=True)
+    validator.latest()
+    rejected = _rejected(validator)
+    usable = np.ones(len(table), dtype=bool)
+    usable[list(validator.faults)] = False
+    return usable, rejected
+
+
+def _validated(table: InputTable, fractional_outcomes: bool, *, open_questions: bool = False) -> ForecastValidator:
+    validator = ForecastValidator(table, fractional_outcomes, open_questions)
+    validator.check_cells()
+    validator.check_duplicates()
+    validator.check_vectors()
+    validator.check_contradictions()
+    return validator
+
+
+def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
+    rejected = _rejected(validator)
+    superseded = int(validator.sizes[validator.valid_forecasts() & ~latest].sum())
+    return LoadedForecasts(
+        _panel(validator, latest), rejected, len(validator.table), superseded, validator.table.ignored
+    )
+
+
+def _rejected(validator: ForecastValidator) -> list[RejectedLine]:
+    validator.spread_faults()
+    return [RejectedLine(int(validator.line[place]), why) for place, why in sorted(validator.faults.items())]
+
+
+def _panel(validator: ForecastValidator, counted: Mask) -> Panel:
+    """The panel of the forecasts where `counted`, (F,), is true."""
+    chosen = np.flatnonzero(counted)
+    sizes, first = validator.sizes[chosen], validator.first[chosen]
+    new_question = changes(validator.question[chosen])
+    questions, question = validator.question[chosen[new_question]], np.cumsum(new_question) - 1
+    forecasters = np.flatnonzero(np.bincount(validator.forecaster[chosen], minlength=1))
+    offsets = offsets_of(sizes)
+
+    # The question's first forecast in the file gives the order of its options.
+    begins = np.flatnonzero(new_question)
+    earliest = np.minimum.reduceat(first, begins) if len(begins) else first
+    model = np.flatnonzero(first == earliest[question])
+    option_offsets = offsets_of(sizes[model])
+    option_rows = validator.rows[spans(validator.offsets[chosen[model]], sizes[model])]
+    order = np.lexsort((option_rows, np.repeat(np.arange(len(questions)), sizes[model])))
+    moved = order - np.repeat(option_offsets[:-1], sizes[model])
+
+    sources = spans(option_offsets[:-1][question], sizes)
+    rows = validator.rows[np.repeat(validator.offsets[chosen], sizes) + moved[sources]]
+    option_rows = option_rows[order]
+
+    starts = offsets[begins]
+    event, event_names = _labels(validator, "event", rows, starts)
+    category, category_names = _labels(validator, "category", rows, starts)
+    names = [validator.questions[j] for j in questions]
+    no_event = event < 0
+    event[no_event] = len(event_names) + np.arange(no_event.sum())
+    event_names += [name for name, alone in zip(names, no_event, strict=True) if alone]
+    if (category < 0).any():
+        category, category_names = category + 1, ["", *category_names]
+    odds, no_odds = validator.odds[rows], validator.no_odds[rows]
+    return Panel(
+        questions=Questions(
+            offsets=option_offsets,
+            outcome=validator.outcome[option_rows],
+            exclusive=validator.exclusive[chosen[model]],
+            event=event,
+            category=category,
+            closed_at=validator.first_stated(validator.closed_at, rows, starts) if len(starts) else np.zeros(0),
+            names=names,
+            option_names=[validator.options[k] for k in validator.option_code[option_rows]],
+            event_names=event_names,
+            category_names=category_names,
+        ),
+        forecasters=[validator.forecasters[i] for i in forecasters],
+        forecaster=np.searchsorted(forecasters, validator.forecaster[chosen]),
+        question=question,
+        offsets=offsets,
+        probability=validator.probability[rows],
+        odds=odds,
+        no_odds=np.where(np.isnan(no_odds), 1 - odds, no_odds),
+        weight=validator.weight[first],
+        made_at=validator.made_at[first],
+    )
+
+
+def _labels(validator: ForecastValidator, column: str, rows: Codes, starts: Codes) -> tuple[Codes, list[str]]:
+    """The label of each question, -1 without one, and the labels' names; questions begin at `starts` of `rows`."""
+    codes, names = name_codes(validator.table.names[column])
+    if not len(starts) or not names:
+        return np.full(len(starts), -1, dtype=np.int64), []
+    stated = validator.first_stated(np.where(codes < 0, np.nan, codes), rows, starts)
+    used, places = np.unique(stated[~np.isnan(stated)].astype(np.int64), return_inverse=True)
+    labels = np.full(len(starts), -1, dtype=np.int64)
+    labels[~np.isnan(stated)] = places
+    return labels, [names[k] for k in used]

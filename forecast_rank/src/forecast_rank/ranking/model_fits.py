@@ -1,0 +1,121 @@
+"""Figures of fitted models: Bradley–Terry, item response theory, difficulty-adjusted scores.
+
+The forecasters are fitted alone, so that references do not change their figures. The references take part in a second
+fit, whose scale is then shifted to that of the first by the figures that both give the forecasters.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from forecast_rank.metrics import irt
+from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
+from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.proper_scores import brier
+from forecast_rank.ranking.scoreboard import Scoreboard, to_json_list, to_json_value
+
+
+def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    """Adds pool weights, the exponential form and pairwise ability; only the last is ranked."""
+    pool, exponential = pool_weights(panel), exponential_form(panel)
+    scoreboard.set_figure("pool_weight", _without_references(scoreboard, pool.weight))
+    scoreboard.set_figure("exponential_weight", _without_references(scoreboard, exponential.value))
+    own, joint = pairwise_ability(panel), pairwise_ability(scoreboard.panel)
+    value, error = with_references(own.value, own.se, joint.value, joint.se)
+    scoreboard.set_figure("bt_se", error)
+    scoreboard.add_estimate("bradley_terry", value, error, lower=False, key="bt_ability")
+    report["models"]["pool_weight"] = {
+        name: to_json_value(getattr(pool, name))
+        for name in ("kkt_gap", "iterations", "converged", "pseudo_count", "log_likelihood", "impossible")
+    }
+    report["models"]["exponential_weight"] = {
+        name: to_json_value(getattr(exponential, name)) for name in ("slope", "iterations", "converged", "ridge")
+    }
+    report["models"]["bt_ability"] = {"ridge": own.ridge, "separable": own.separable}
+    if not pool.converged:
+        report["notes"].append(
+            f"pool weights: not converged, gap {pool.kkt_gap:.1e} after {pool.iterations} iterations"
+        )
+    if own.separable:
+        report["notes"].append(
+            "Bradley–Terry: some forecasters never lost to some others: their distance is set by the ridge, not by "
+            "data, and there are no standard errors"
+        )
+    _note_unlinked("Bradley–Terry", panel, own.components, report)
+
+
+def adjusted(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    """Adds the difficulty-adjusted Brier score."""
+    own = adjusted_brier(panel, brier(panel))
+    joint = adjusted_brier(scoreboard.panel, brier(scoreboard.panel))
+    value, error = with_references(own.value, own.se, joint.value, joint.se)
+    effect, effect_error = with_references(own.effect, own.effect_se, joint.effect, joint.effect_se)
+    scoreboard.set_figure("adjusted_brier_se", error)
+    scoreboard.set_figure("adjusted_effect", effect)
+    scoreboard.set_figure("adjusted_effect_se", effect_error)
+    # Ranks are drawn with the errors of the effects: the common level of difficulty does not change an order.
+    scoreboard.add_estimate(
+        "adjusted_brier", value, error, lower=True, key="adjusted_brier", difference_error=effect_error
+    )
+    _note_unlinked("adjusted Brier score", panel, own.component, report)
+
+
+def response_theory(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    """Adds abilities, the questions' difficulties, and the Brier score weighted by discrimination."""
+    own = irt.fit_irt(panel)
+    if "irt" in scoreboard.settings.metrics:
+        _abilities(scoreboard, own, report)
+    if "weighted_brier" in scoreboard.settings.metrics:
+        combined = scoreboard.panel
+        # References took no part in the fit, so that the weights of their forecasts do not depend on them.
+        weight = np.nan_to_num(own.discrimination[combined.question], nan=1.0)
+        weight[combined.forecaster < scoreboard.forecaster_count] = irt.discrimination_weights(panel, own)
+        scoreboard.add_score("weighted_brier", brier(combined), lower=True, weight=combined.weight * weight)
+    report["models"]["irt"] = {
+        name: to_json_value(getattr(own, name)) for name in ("integrated", "converged", "log_likelihood")
+    }
+    if not own.converged and len(panel):
+        report["notes"].append("item response theory: the search ended before it converged")
+
+
+def _abilities(scoreboard: Scoreboard, own: irt.IrtFit, report: dict[str, Any]) -> None:
+    joint = irt.fit_irt(scoreboard.panel, own.integrated)
+    both = ~np.isnan(own.ability) & ~np.isnan(joint.ability[: scoreboard.forecaster_count])
+    # The unit is the standard deviation of the fitted abilities: the references must not change it.
+    own_ability, joint_ability = own.ability[both], joint.ability[: scoreboard.forecaster_count][both]
+    unit = own_ability.std() / joint_ability.std() if both.any() and joint_ability.std() > 0 else np.nan
+    value, error = with_references(own.ability, own.ability_se, joint.ability * unit, joint.ability_se * unit)
+    scoreboard.set_figure("irt_se", error)
+    scoreboard.add_estimate("irt", value, error, lower=False, key="irt_ability")
+    columns = {
+        name: to_json_list(getattr(own, name))
+        for name in ("difficulty", "difficulty_se", "discrimination", "discrimination_se")
+    }
+    report["questions"] = {
+        name: {key: column[j] for key, column in columns.items()}
+        for j, name in enumerate(scoreboard.panel.questions.names)
+    }
+
+
+def with_references(own: Floats, error: Floats, joint: Floats, joint_error: Floats) -> tuple[Floats, Floats]:
+    """Estimates and errors of the forecasters from their own fit, and of the references from the joint fit.
+
+    The joint fit is shifted so that forecasters with an estimate in both fits have the same mean in both.
+    """
+    both = ~np.isnan(own) & ~np.isnan(joint[: len(own)])
+    shift = (own - joint[: len(own)])[both].mean() if both.any() else np.nan
+    reference_rows = slice(len(own), None)
+    return np.append(own, joint[reference_rows] + shift), np.append(error, joint_error[reference_rows])
+
+
+def _without_references(scoreboard: Scoreboard, values: Floats) -> Floats:
+    """Figures of the forecasters, with NaN for the references."""
+    return np.append(values, np.full(len(scoreboard.panel.forecasters) - scoreboard.forecaster_count, np.nan))
+
+
+def _note_unlinked(model_name: str, panel: Panel, component: Codes, report: dict[str, Any]) -> None:
+    outside = [name for name, part in zip(panel.forecasters, component.tolist(), strict=True) if part != 0]
+    if outside and (component == 0).any():
+        shown = ", ".join(outside[:5]) + (f" and {len(outside) - 5} more" if len(outside) > 5 else "")
+        report["notes"].append(f"{model_name}: no common question links {shown} to the others")

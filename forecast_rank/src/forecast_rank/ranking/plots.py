@@ -1,0 +1,291 @@
+"""Pictures of a report: reliability, return curves, rank ranges, agreement, ability against difficulty.
+
+Matplotlib is imported with this module, which is imported only to draw.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from forecast_rank.atomic_files import atomic_write
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F5A2E")
+"""Okabe and Ito's palette, which readers with colour-blindness can tell apart, its yellow made dark enough to see."""
+DASHES = {"market": (0, (5, 1.5)), "uniform": (0, (1, 1.5)), "ensemble": (0, (4, 1.5, 1, 1.5))}
+GREY, DARK = "#b5b5b5", "#404040"
+LINES_SHOWN = len(COLOURS)
+RELIABILITY_SHOWN = 12
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "figure.constrained_layout.use": True,
+    "svg.hashsalt": "forecaster-arena",
+    "svg.fonttype": "none",
+}
+
+Report = dict[str, Any]
+Progress = Callable[[int, int, str], None]
+
+
+def draw(
+    report: Report, folder: Path, format: str = "svg", progress: Progress = lambda done, of, caption: None
+) -> list[Path]:
+    """Draws the pictures that the report has figures for into `folder`, as svg or png; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    with plt.rc_context(STYLE):
+        for done, (name, picture) in enumerate(PICTURES.items()):
+            progress(done, len(PICTURES), name.replace("_", " "))
+            for suffix, figure in picture(report):
+                file = folder / f"{name}{suffix}.{format}"
+                with atomic_write(file) as draft:
+                    figure.savefig(draft, dpi=150, metadata={"Date": None} if format == "svg" else None)
+                plt.close(figure)
+                files.append(file)
+    return files
+
+
+def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
+    """A reliability diagram for each forecaster, the best Brier score first."""
+    curves = report["curves"].get("reliability")
+    if not curves or not curves["forecasters"]:
+        return
+    order = report["rankings"].get("brier") or report["rankings"].get("calibration") or list(curves["forecasters"])
+    shown = [(name, curves["forecasters"][name]) for name in order[:RELIABILITY_SHOWN]]
+    shown += [(f"({name})", bins) for name, bins in curves["references"].items() if bins]
+    across = min(5, len(shown))
+    down = math.ceil(len(shown) / across)
+    figure, axes = plt.subplots(
+        down, across, figsize=(2.3 * across + 0.5, 2.45 * down + 0.5), sharex=True, sharey=True, squeeze=False
+    )
+    for axis, (name, bins) in zip(axes.flat, shown, strict=False):
+        axis.plot([0, 1], [0, 1], color=GREY, linewidth=1)
+        centre = [b["forecast"] for b in bins]
+        rate = [b["outcome"] for b in bins]
+        below = [max(b["outcome"] - b["low"], 0) for b in bins]
+        above = [max(b["high"] - b["outcome"], 0) for b in bins]
+        colour = DARK if name.startswith("(") else COLOURS[0]
+        axis.bar(
+            [b["from"] for b in bins],
+            [b["weight"] for b in bins],
+            [b["to"] - b["from"] for b in bins],
+            align="edge",
+            color=colour,
+            alpha=0.15,
+            linewidth=0,
+        )
+        axis.errorbar(centre, rate, [below, above], color=colour, marker="o", markersize=3, linewidth=1, capsize=1.5)
+        entry = report["references"][name[1:-1]] if name.startswith("(") else report["forecasters"][name]
+        note = "" if entry.get("ece") is None else f"  ECE {entry['ece']:.3f}"
+        axis.set_title(f"{_short(name, 16)}{note}", fontsize=8)
+        axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+    _hide(axes, len(shown))
+    more = len(curves["forecasters"]) - RELIABILITY_SHOWN
+    tail = f"; the best {RELIABILITY_SHOWN} of {len(curves['forecasters'])}" if more > 0 else ""
+    figure.suptitle(f"Reliability, {report['settings']['level']:.0%} Wilson intervals; bars: share of forecasts{tail}")
+    figure.supxlabel("forecast")
+    figure.supylabel("happened")
+    yield "", figure
+
+
+def returns(report: Report) -> Iterator[tuple[str, Figure]]:
+    """The running averaged return in order of closing, a picture for each risk aversion."""
+    for gamma, curve in report["curves"].get("average_return", {}).items():
+        order = report["rankings"].get(f"average_return:{gamma}", [])
+        if not order or not curve["questions"]:
+            continue
+        figure, axis = plt.subplots(figsize=(8, 4.5))
+        questions_closed = np.array(curve["questions"])
+        axis.axhline(1, color=GREY, linewidth=0.8, zorder=0)
+        for name in order[LINES_SHOWN:]:
+            axis.plot(
+                questions_closed, _line(curve["forecasters"][name]), color=GREY, linewidth=0.6, alpha=0.6, zorder=1
+            )
+        for place, name in reversed(list(enumerate(order[:LINES_SHOWN]))):
+            final = report["forecasters"][name]["average_return"][gamma]
+            label = f"{_short(name)}  {final:.3f}" if final is not None else _short(name)
+            axis.plot(
+                questions_closed, _line(curve["forecasters"][name]), color=COLOURS[place], linewidth=1.4, label=label
+            )
+        for name, values in curve["references"].items():
+            final = report["references"][name]["average_return"][gamma]
+            if final is not None:
+                label = f"({name})  {final:.3f}"
+                axis.plot(questions_closed, _line(values), color=DARK, linewidth=1, linestyle=DASHES[name], label=label)
+        _bounded(axis, curve, questions_closed)
+        handles, labels = axis.get_legend_handles_labels()
+        best = min(LINES_SHOWN, len(order))
+        axis.legend(
+            handles[best - 1 :: -1] + handles[best:],
+            labels[best - 1 :: -1] + labels[best:],
+            loc="center left",
+            bbox_to_anchor=(1, 0.5),
+            frameon=False,
+        )
+        more = f"; the best {LINES_SHOWN} of {len(order)} in colour" if len(order) > LINES_SHOWN else ""
+        axis.set_title(f"Averaged return per dollar, gross, at risk aversion {gamma}{more}")
+        axis.set(xlabel=_closing(curve), ylabel="mean payoff so far", xlim=(0, questions_closed[-1]))
+        yield f"_{gamma}", figure
+
+
+def _bounded(axis: Any, curve: Report, questions_closed: np.ndarray) -> None:
+    """Limits the vertical axis to the last 90 % of the curves: the first few questions would dominate it."""
+    lines = [_line(values) for values in (*curve["forecasters"].values(), *curve["references"].values())]
+    late = np.concatenate([line[questions_closed >= questions_closed[-1] / 10] for line in lines])
+    late = late[np.isfinite(late)]
+    if len(late):
+        low, high = min(late.min(), 1), max(late.max(), 1)
+        edge = 0.08 * (high - low) or 0.1
+        axis.set_ylim(low - edge, high + edge)
+
+
+def _closing(curve: Report) -> str:
+    times = [at for at in curve["closed_at"] if at is not None]
+    if not times:
+        return "questions closed"
+    first, last = (datetime.fromtimestamp(at, UTC).date().isoformat() for at in (min(times), max(times)))
+    return f"questions closed, {first} to {last}"
+
+
+def ranks(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Rank and rank range of each forecaster, side by side for every ranking."""
+    names = [name for name in report["rankings"] if _has_ranges(report, name)]
+    if not names:
+        return
+    order = report["rankings"].get("brier") or report["rankings"][names[0]]
+    across = min(len(names), 5)
+    down = math.ceil(len(names) / across)
+    tall = 0.17 * len(order) + 0.9
+    figure, axes = plt.subplots(
+        down, across, figsize=(1.75 * across + 1.6, tall * down + 0.4), sharex=True, sharey=True, squeeze=False
+    )
+    rows = {name: len(order) - place for place, name in enumerate(order)}
+    for axis, ranking in zip(axes.flat, names, strict=False):
+        for place, name in enumerate(report["rankings"][ranking], start=1):
+            span = report["forecasters"][name]["rank_ranges"].get(ranking)
+            if span is not None:
+                axis.plot(span, [rows[name]] * 2, color=COLOURS[5], linewidth=3, solid_capstyle="butt")
+                axis.plot(place, rows[name], "o", color=COLOURS[0], markersize=3)
+        axis.set_title(_titled(ranking), fontsize=8)
+        axis.grid(axis="x", color="#e6e6e6", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.set(xlim=(0.5, len(order) + 0.5), ylim=(0.3, len(order) + 0.7))
+        axis.set_yticks(list(rows.values()), [_short(name, 20) for name in rows], fontsize=7)
+        axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5, integer=True))
+    _hide(axes, len(names))
+    figure.suptitle(f"Ranks (dot) and the ranks of the middle {report['settings']['level']:.0%} of resamples (bar)")
+    figure.supxlabel("rank, 1 is the best")
+    yield "", figure
+
+
+def _hide(axes: np.ndarray, used: int) -> None:
+    """Hides unused axes; those above them then show the scale."""
+    for number, axis in enumerate(axes.flat):
+        axis.set_visible(number < used)
+        axis.tick_params(labelbottom=number + axes.shape[1] >= used)
+
+
+def _has_ranges(report: Report, ranking: str) -> bool:
+    people = report["forecasters"].values()
+    return any(entry.get("rank_ranges", {}).get(ranking) is not None for entry in people)
+
+
+def agreement(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Spearman's rho below the diagonal and Kendall's tau-b above it, ranking by ranking."""
+    rho, tau = report["agreement"]["spearman"], report["agreement"]["kendall"]
+    names = list(rho)
+    if len(names) < 2:
+        return
+    grid = np.array(
+        [[(rho if i > j else tau)[row][column] for j, column in enumerate(names)] for i, row in enumerate(names)],
+        dtype=np.float64,
+    )
+    if np.isnan(grid).all():
+        return
+    np.fill_diagonal(grid, np.nan)
+    size = 0.52 * len(names) + 2
+    figure, axis = plt.subplots(figsize=(size + 0.8, size))
+    image = axis.imshow(grid, cmap="PuOr", vmin=-1, vmax=1)
+    for i, j in np.argwhere(np.isfinite(grid)):
+        colour = "white" if abs(grid[i, j]) > 0.55 else "black"
+        axis.text(j, i, f"{grid[i, j]:.2f}".replace("-", "−"), ha="center", va="center", fontsize=7, color=colour)
+    labels = [_titled(name) for name in names]
+    axis.set_xticks(range(len(names)), labels, rotation=60, ha="right", rotation_mode="anchor")
+    axis.set_yticks(range(len(names)), labels)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    axis.set_title("Agreement of rankings: Spearman's ρ below, Kendall's τ-b above")
+    figure.colorbar(image, ax=axis, shrink=0.6)
+    yield "", figure
+
+
+def ability(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Abilities of the forecasters above the difficulties of the questions, on one scale."""
+    people = {name: entry for name, entry in report["forecasters"].items() if entry.get("irt_ability") is not None}
+    difficulty = [entry["difficulty"] for entry in report.get("questions", {}).values()]
+    hard = np.array([value for value in difficulty if value is not None], dtype=np.float64)
+    if not people or not len(hard):
+        return
+    order = sorted(people, key=lambda name: people[name]["irt_ability"])
+    tall = max(0.17 * len(order), 1.2)
+    figure, (above, below) = plt.subplots(
+        2, 1, figsize=(7, tall + 2.4), sharex=True, height_ratios=[tall, 1.6], squeeze=True
+    )
+    level = report["settings"]["level"]
+    for row, name in enumerate(order):
+        entry = people[name]
+        ends = entry.get("irt_ability_ci")
+        if ends and None not in ends:
+            above.plot(ends, [row, row], color=COLOURS[5], linewidth=3, solid_capstyle="butt")
+        above.plot(entry["irt_ability"], row, "o", color=COLOURS[0], markersize=3.5)
+    above.set_yticks(range(len(order)), [_short(name, 20) for name in order], fontsize=7)
+    above.grid(axis="x", color="#e6e6e6", linewidth=0.6)
+    above.set_axisbelow(True)
+    above.set_ylim(-0.7, len(order) - 0.3)
+    above.set_title(f"Ability of forecasters, {level:.0%} intervals")
+    low, high = np.quantile(hard, [0.005, 0.995])
+    known = [people[name]["irt_ability"] for name in order]
+    low, high = min(low, *known), max(high, *known)
+    below.hist(np.clip(hard, low, high), bins=int(np.clip(2 * len(hard) ** 0.5, 10, 60)), color=COLOURS[1], alpha=0.8)
+    below.set_title("Difficulty of questions" + (" (the outermost 0.5 % at the edges)" if len(hard) > 200 else ""))
+    below.set(
+        xlabel="one scale, in standard deviations of ability: at its difficulty a question is answered half well",
+        ylabel="questions",
+    )
+    yield "", figure
+
+
+def _titled(ranking: str) -> str:
+    return ranking.replace("_", " ").replace(":", ", γ = ")
+
+
+def _line(values: list[float | None]) -> np.ndarray:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _short(name: str, width: int = 24) -> str:
+    """A name as it can be drawn: on one line, shortened, without formulas."""
+    line = "".join(letter if letter.isprintable() else " " for letter in name)
+    return (line if len(line) <= width else line[: width - 1] + "…").replace("$", r"\$")
+
+
+PICTURES: dict[str, Callable[[Report], Iterator[tuple[str, Figure]]]] = {
+    "reliability": reliability,
+    "average_return": returns,
+    "ranks": ranks,
+    "agreement": agreement,
+    "ability": ability,
+}

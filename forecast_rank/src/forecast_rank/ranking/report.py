@@ -1,0 +1,274 @@
+"""The content of a report as one dictionary: figures with uncertainty, rankings, pairs, agreement and curves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from forecast_rank.metrics import pm_rank_compatibility
+from forecast_rank.metrics.agreement import agreement
+from forecast_rank.metrics.calibration import (
+    ece,
+    ece_debiased,
+    ece_draws,
+    ece_noise_floor,
+    max_calibration_error,
+    murphy_decomposition,
+    reliability_curve,
+    sharpness,
+)
+from forecast_rank.metrics.paired_tests import paired_tests
+from forecast_rank.metrics.panel import REFERENCES, Panel, references
+from forecast_rank.metrics.proper_scores import (
+    accuracy,
+    brier,
+    brier_sum,
+    by_category,
+    infinite_losses,
+    log_score,
+    spherical,
+)
+from forecast_rank.metrics.recalibration import recalibration_line
+from forecast_rank.metrics.returns import average_return, certainty_equivalent, log_wealth, return_stream, sharpe
+from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
+from forecast_rank.ranking import model_fits
+from forecast_rank.ranking.scoreboard import Scoreboard, to_json_list, to_json_value
+from forecast_rank.ranking.settings import Settings
+
+Progress = Callable[[int, int, str], None]
+
+
+def rank_panel(
+    panel: Panel,
+    settings: Settings,
+    progress: Progress = lambda done, of, caption: None,
+    reference_panel: Panel | None = None,
+    *,
+    agreement_of_rankings: bool = True,
+) -> dict[str, Any]:
+    """The report of a panel: every figure asked for, by forecaster and reference.
+
+    Parameters
+    ----------
+    panel : Panel
+    settings : Settings
+    progress : callable
+        Called with steps done, steps in all and the name of the next step.
+    reference_panel : Panel, optional
+        The references, a panel on the same questions; `panel.references(panel)` by default.
+    agreement_of_rankings : bool
+        Whether to compute `agreement`.
+
+    Returns
+    -------
+    dict
+        As in `Report.to_dict`, without settings and rejected rows. Undefined figures are None: without prices, with a
+        single event, after ruin.
+    """
+    scoreboard = Scoreboard(panel, settings, reference_panel)
+    report: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
+    parts = [part for part in _PARTS if not part[0] or set(part[0]) & set(settings.metrics)]
+    for done, (_, caption, act) in enumerate(parts):
+        progress(done, len(parts), caption)
+        act(scoreboard, panel, report)
+    progress(len(parts), len(parts), "")
+    return _assembled(
+        scoreboard, panel, report | {"agreement": _agreement(scoreboard) if agreement_of_rankings else {}}
+    )
+
+
+def _assembled(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> dict[str, Any]:
+    names = scoreboard.panel.forecasters
+    people = scoreboard.forecaster_count
+    return {
+        "forecasters": {names[i]: scoreboard.entry(i) for i in range(people)},
+        "references": {names[i]: scoreboard.entry(i) for i in range(people, len(names))},
+        "rankings": {name: [names[i] for i in scoreboard.order(name)] for name in scoreboard.rankings},
+        "data": _data(panel),
+        **report,
+    }
+
+
+def _data(panel: Panel) -> dict[str, Any]:
+    """The size of the data."""
+    return {
+        "forecasters": len(panel.forecasters),
+        "questions": len(panel.questions),
+        "events": len(np.unique(panel.questions.event)),
+        "forecasts": len(panel),
+        "options": len(panel.probability),
+        "priced": int(panel.priced.sum()),
+        "overround": to_json_value(np.nanmean(overround(panel))) if panel.priced.any() else None,
+    }
+
+
+def _presence(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    combined = scoreboard.panel
+    n = np.bincount(combined.forecaster, minlength=len(combined.forecasters))
+    scoreboard.set_figure("n", n)
+    scoreboard.set_figure("coverage", n / max(len(panel.questions), 1))
+
+
+def _brier(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    combined = scoreboard.panel
+    scores = brier(combined)
+    scoreboard.add_score("brier", scores, lower=True)
+    no_range = np.full((len(combined.forecasters), 2), np.nan)
+    scoreboard.set_figure("rank_range", scoreboard.figures.get("rank_ranges", {}).get("brier", no_range))
+    scoreboard.set_figure("brier_sum", combined.forecaster_means(brier_sum(combined)))
+    scoreboard.set_figure("bss_uniform", brier_skill_against(combined, uniform_brier(combined)))
+    scoreboard.set_figure("bss_market", brier_skill_against(combined, market_brier(combined)))
+    categories = combined.questions.category_names
+    if len(categories) > 1:
+        for name, column in zip(categories, by_category(combined, scores).T, strict=True):
+            scoreboard.set_figure("brier_by_category", column, name)
+    report["pairs"] = _pairs(panel)
+
+
+def _pairs(panel: Panel) -> list[dict[str, Any]]:
+    """Paired tests in the Brier score."""
+    tests = paired_tests(panel, brier(panel))
+    columns = {name: getattr(tests, name) for name in tests._fields if name not in ("first", "second")}
+    names = panel.forecasters
+    return [
+        {"first": names[a], "second": names[b], **{name: to_json_value(column[k]) for name, column in columns.items()}}
+        for k, (a, b) in enumerate(zip(tests.first.tolist(), tests.second.tolist(), strict=True))
+    ]
+
+
+def _log(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    scoreboard.add_score("log", log_score(scoreboard.panel, scoreboard.settings.log_clip), lower=False)
+    scoreboard.set_figure("infinite_losses", infinite_losses(scoreboard.panel))
+
+
+def _spherical(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    scoreboard.add_score("spherical", spherical(scoreboard.panel), lower=False)
+
+
+def _accuracy(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    scoreboard.add_score("accuracy", accuracy(scoreboard.panel), lower=False)
+
+
+def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    combined, names = scoreboard.panel, scoreboard.panel.forecasters
+    scoreboard.set_figure("overround", combined.forecaster_means(overround(combined)))
+    curves: dict[str, Any] = {}
+    for text in scoreboard.settings.gammas:
+        gamma = float(text)
+        paid = average_return(combined, gamma)
+        scoreboard.add_score(f"average_return:{text}", paid, lower=False, key="average_return", under=text)
+        scoreboard.set_figure("net_return", scoreboard.figures["average_return"][text] - 1, text)
+        scoreboard.set_figure("sharpe", sharpe(combined, paid), text)
+        wealth = log_wealth(combined, gamma)
+        scoreboard.add_score(f"log_wealth:{text}", wealth, lower=False, key="log_wealth", under=text)
+        scoreboard.set_figure("ruins", np.bincount(combined.forecaster[wealth == -np.inf], minlength=len(names)), text)
+        scoreboard.set_figure("certainty_equivalent", certainty_equivalent(combined, gamma), text)
+        stream = return_stream(combined, paid, scoreboard.settings.stream)
+        lines = [(name, to_json_list(means)) for name, means in zip(names, stream.means, strict=True)]
+        curves[text] = {
+            "questions": stream.questions.tolist(),
+            "closed_at": to_json_list(stream.closed_at),
+            "forecasters": dict(lines[: scoreboard.forecaster_count]),
+            "references": dict(lines[scoreboard.forecaster_count :]),
+        }
+    report["curves"]["average_return"] = curves
+
+
+def _alpha(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    scoreboard.add_score("alpha", alpha(scoreboard.panel), lower=False)
+
+
+def _calibration(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    combined, bins = scoreboard.panel, scoreboard.settings.bins
+    error = ece(combined, bins)
+    scoreboard.set_figure("ece", error)
+    draws = ece_draws(combined, scoreboard.counts, bins) if scoreboard.settings.bootstrap else None
+    if draws is not None:
+        draws[:, scoreboard.single_event] = np.nan
+        scoreboard.set_figure("ece_ci", np.maximum(2 * error[:, None] - scoreboard.interval(draws)[:, ::-1], 0.0))
+    scoreboard.add_ranking("calibration", error, draws, lower=True)
+    scoreboard.set_figure("ece_noise_floor", ece_noise_floor(combined, bins))
+    scoreboard.set_figure("ece_debiased", ece_debiased(combined, bins))
+    scoreboard.set_figure("max_calibration_error", max_calibration_error(combined, bins))
+    line = recalibration_line(combined)
+    scoreboard.set_figure("calibration_slope", line[:, 0])
+    scoreboard.set_figure("calibration_intercept", line[:, 1])
+    scoreboard.set_figure("sharpness", sharpness(combined))
+    for name, part in murphy_decomposition(combined, bins)._asdict().items():
+        scoreboard.set_figure("murphy", part, name)
+    curve = reliability_curve(combined, bins, level=scoreboard.settings.level)
+    report["curves"]["reliability"] = {
+        group: {
+            combined.forecasters[i]: [
+                {
+                    "from": to_json_value(curve.edges[i, b]),
+                    "to": to_json_value(curve.edges[i, b + 1]),
+                    **{
+                        name: to_json_value(getattr(curve, name)[i, b])
+                        for name in ("forecast", "outcome", "weight", "pairs", "low", "high")
+                    },
+                }
+                for b in np.flatnonzero(curve.pairs[i])
+            ]
+            for i in members
+        }
+        for group, members in (
+            ("forecasters", range(scoreboard.forecaster_count)),
+            ("references", range(scoreboard.forecaster_count, len(combined.forecasters))),
+        )
+    }
+
+
+def rank_with_pm_rank_definitions(panel: Panel, settings: Settings, *, defects: bool = False) -> dict[str, Any]:
+    """The report with the figures of the package pm_rank, under its names; its errors only with `defects`.
+
+    A reference has no pool weight, since it is not in the pool.
+    """
+    scoreboard = Scoreboard(panel, settings)
+    gammas = [float(text) for text in settings.gammas]
+    forecaster_figures = pm_rank_compatibility.scores(panel, gammas, defects=defects)
+    reference_figures = pm_rank_compatibility.scores(references(panel), gammas, defects=defects)
+    reference_figures["pool_weight"] = np.full(len(REFERENCES), np.nan)
+    _presence(scoreboard, panel, {})
+    for name, values in forecaster_figures.items():
+        combined = np.concatenate([values, reference_figures[name]])
+        scoreboard.set_figure(name, combined)
+        scoreboard.add_ranking(name, combined, None, lower=name == "calibration")
+    report: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
+    return _assembled(scoreboard, panel, report | {"agreement": _agreement(scoreboard)})
+
+
+def _agreement(scoreboard: Scoreboard) -> dict[str, Any]:
+    """Rank correlations between all rankings, as tables of name by name."""
+    names = scoreboard.panel.forecasters[: scoreboard.forecaster_count]
+    correlations = agreement(
+        {
+            ranking: dict(zip(names, positions.tolist(), strict=True))
+            for ranking, positions in scoreboard.rankings.items()
+        }
+    )
+    return {
+        measure: {
+            row: {
+                column: to_json_value(getattr(correlations, measure)[i, j])
+                for j, column in enumerate(correlations.names)
+            }
+            for i, row in enumerate(correlations.names)
+        }
+        for measure in ("spearman", "kendall", "common")
+    }
+
+
+_PARTS: tuple[tuple[tuple[str, ...], str, Callable[[Scoreboard, Panel, dict[str, Any]], None]], ...] = (
+    ((), "coverage", _presence),
+    (("brier",), "Brier scores and pairs", _brier),
+    (("log",), "log scores", _log),
+    (("spherical",), "spherical scores", _spherical),
+    (("brier", "log", "spherical"), "accuracy", _accuracy),
+    (("average_return",), "averaged returns", _returns),
+    (("alpha",), "alpha", _alpha),
+    (("calibration",), "calibration", _calibration),
+    (("adjusted_brier",), "Brier scores adjusted for difficulty", model_fits.adjusted),
+    (("bradley_terry",), "Bradley–Terry", model_fits.bradley_terry),
+    (("irt", "weighted_brier"), "item response theory", model_fits.response_theory),
+)

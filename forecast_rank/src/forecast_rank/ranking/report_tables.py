@@ -1,0 +1,313 @@
+"""The tables of a report as text cells, with the best figure of each column marked."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+BEST = "*"
+PAIRS_SHOWN = 12
+REJECTED_SHOWN = 10
+SIGNIFICANCE_LEVEL = 0.05
+NAME_WIDTH, REASON_WIDTH = 40, 100
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table as text.
+
+    Attributes
+    ----------
+    name : str
+        The ranking that it shows, or "pairs", "agreement", "rejected".
+    title : str
+    header : list of str
+    rows : list of list of str
+        As long as `header`.
+    text_columns : frozenset of int
+        Columns that are aligned left; the others hold figures.
+    """
+
+    name: str
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    text_columns: frozenset[int] = frozenset({0})
+
+
+@dataclass(frozen=True, slots=True)
+class FigureColumn:
+    """A column of a ranking's table.
+
+    Attributes
+    ----------
+    heading : str
+    key : str
+        The figure, by its key in an entry of the report.
+    digits : int
+        Decimals shown.
+    lower : bool or None
+        Whether lower is better; None if neither direction is, so that no best figure is marked.
+    under : str or None
+        Key within the figure, if that is a mapping: a gamma or a ranking.
+    interval : bool
+        Whether `KEY_ci` is shown behind the figure.
+    error : str or None
+        Key of the standard error shown behind the figure.
+    """
+
+    heading: str
+    key: str
+    digits: int = 4
+    lower: bool | None = False
+    under: str | None = None
+    interval: bool = False
+    error: str | None = None
+
+    def value(self, entry: Entry) -> Any:
+        """The figure in an entry, None if it has none."""
+        return self._lookup(entry, self.key)
+
+    def text(self, entry: Entry) -> str:
+        """The figure as it is printed."""
+        value = self.value(entry)
+        if value is None:
+            return "–"
+        if isinstance(value, list):
+            return "–".join(str(part) for part in value)
+        text = str(value) if isinstance(value, int) else f"{value:.{self.digits}f}"
+        if self.interval and (ends := self._lookup(entry, f"{self.key}_ci")):
+            text += f" [{', '.join('–' if end is None else f'{end:.{self.digits}f}' for end in ends)}]"
+        if self.error and (error := self._lookup(entry, self.error)) is not None:
+            text += f" ± {error:.{self.digits}f}"
+        return text
+
+    def _lookup(self, entry: Entry, key: str) -> Any:
+        value = entry.get(key)
+        return value.get(self.under) if self.under is not None and isinstance(value, dict) else value
+
+
+def report_heading(report: dict[str, Any]) -> str:
+    """The size of the data and the notes of a report, in a few lines."""
+    data = report["data"]
+    lines = [
+        f"{data['rows']:,} rows: {data['forecasts']:,} forecasts by {data['forecasters']:,} on {data['questions']:,} "
+        f"questions of {data['events']:,} events; {data['priced']:,} with prices"
+        + (f", overround {data['overround']:.3f}" if data["overround"] is not None else "")
+        + (f"; {data['rejected']:,} rows rejected" if data["rejected"] else "")
+        + (f"; {data['superseded']:,} rows superseded by later forecasts" if data["superseded"] else "")
+    ]
+    if data["ignored_columns"]:
+        lines.append(f"unknown columns, ignored: {printable(', '.join(data['ignored_columns']), REASON_WIDTH)}")
+    return "\n".join([*lines, *report["notes"], ""])
+
+
+def printable(text: str, width: int = NAME_WIDTH) -> str:
+    """Text from a file on one line, without control characters and no longer than `width`."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text)
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def report_tables(report: dict[str, Any]) -> Iterator[ReportTable]:
+    """The tables that a report has figures for: a table for each ranking, then pairs, agreement and rejected rows."""
+    for title, ranking, columns in _ranking_columns(report):
+        if ranking in report["rankings"]:
+            yield _ranking_table(report, ranking, f"{title}; {BEST} best", columns)
+    if report["pairs"]:
+        yield _pairs_table(report)
+    if len(report["rankings"]) > 1 and len(report["forecasters"]) > 1:
+        yield _agreement_table(report)
+    if report["rejected"]:
+        yield _rejected_table(report["rejected"])
+
+
+def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[FigureColumn]]]:
+    """Title, ranking and columns of every table of a ranking."""
+    if report["settings"]["like"]:
+        columns = [
+            FigureColumn(name.replace("_", " "), name, lower=name == "calibration") for name in report["rankings"]
+        ]
+        yield f"By the definitions of {report['settings']['like']}, in order of its Brier score", "brier", columns
+        return
+    level = f"{report['settings']['level']:.0%}"
+    yield (
+        f"Brier score, mean form, lower is better [{level} interval]",
+        "brier",
+        [
+            FigureColumn("n", "n", lower=None),
+            FigureColumn("coverage", "coverage", 3, lower=None),
+            FigureColumn("Brier", "brier", lower=True, interval=True),
+            FigureColumn("ranks", "rank_range", lower=None),
+            FigureColumn("P(best)", "probability_best", 3, under="brier"),
+            FigureColumn("sum form", "brier_sum", lower=True),
+            FigureColumn("skill, uniform", "bss_uniform"),
+            FigureColumn("skill, market", "bss_market"),
+        ],
+    )
+    clip = report["settings"]["log_clip"]
+    yield (
+        f"Log score, natural, clipped at {clip:g}; higher is better",
+        "log",
+        [
+            FigureColumn("log", "log", interval=True),
+            _ranks("log"),
+            FigureColumn("infinite", "infinite_losses", lower=True),
+        ],
+    )
+    for name, title in (("spherical", "Spherical score"), ("accuracy", "Accuracy of the top option")):
+        yield f"{title}, higher is better", name, [FigureColumn(name, name, interval=True), _ranks(name)]
+    for gamma in report["settings"]["gammas"]:
+        yield (
+            f"Averaged return per dollar, gross, at risk aversion {gamma}; log wealth and certain: cash allowed",
+            f"average_return:{gamma}",
+            [
+                FigureColumn("return", "average_return", under=gamma, interval=True),
+                _ranks(f"average_return:{gamma}"),
+                FigureColumn("Sharpe", "sharpe", 3, under=gamma),
+                FigureColumn("log wealth", "log_wealth", under=gamma, interval=True),
+                FigureColumn("certain", "certainty_equivalent", under=gamma),
+                FigureColumn("ruins", "ruins", under=gamma, lower=True),
+            ],
+        )
+    yield (
+        "Alpha: Brier score of the market less the forecaster's, at the prices seen; higher is better",
+        "alpha",
+        [FigureColumn("alpha", "alpha", interval=True), _ranks("alpha")],
+    )
+    yield (
+        "Calibration: expected calibration error (ECE), lower is better",
+        "calibration",
+        [
+            FigureColumn("ECE", "ece", lower=True, interval=True),
+            _ranks("calibration"),
+            FigureColumn("noise floor", "ece_noise_floor", lower=None),
+            FigureColumn("debiased", "ece_debiased", lower=True),
+            FigureColumn("largest", "max_calibration_error", lower=True),
+            FigureColumn("slope", "calibration_slope", 3, lower=None),
+            FigureColumn("intercept", "calibration_intercept", 3, lower=None),
+            FigureColumn("sharpness", "sharpness", lower=None),
+        ],
+    )
+    yield from _model_columns()
+
+
+def _model_columns() -> Iterator[tuple[str, str, list[FigureColumn]]]:
+    yield (
+        "Difficulty-adjusted Brier score: forecaster effect + mean question effect; lower is better",
+        "adjusted_brier",
+        [
+            FigureColumn("coverage", "coverage", 3, lower=None),
+            FigureColumn("adjusted", "adjusted_brier", lower=True, interval=True),
+            _ranks("adjusted_brier"),
+            FigureColumn("raw", "brier", lower=True),
+        ],
+    )
+    yield (
+        "Brier score weighted by the questions' discrimination, cross-fitted; lower is better",
+        "weighted_brier",
+        [FigureColumn("weighted", "weighted_brier", lower=True, interval=True), _ranks("weighted_brier")],
+    )
+    yield (
+        "Bradley–Terry: ability by wins on common questions, whatever the margin; a pool weight is no ability",
+        "bradley_terry",
+        [
+            FigureColumn("ability", "bt_ability", 3, error="bt_se"),
+            _ranks("bradley_terry"),
+            FigureColumn("pool weight", "pool_weight", 3, lower=None),
+        ],
+    )
+    yield (
+        "Item response theory (two parameters, continuous): ability",
+        "irt",
+        [FigureColumn("ability", "irt_ability", 3, error="irt_se"), _ranks("irt")],
+    )
+
+
+def _ranks(ranking: str) -> FigureColumn:
+    return FigureColumn("ranks", "rank_ranges", under=ranking, lower=None)
+
+
+def _ranking_table(report: dict[str, Any], ranking: str, title: str, columns: list[FigureColumn]) -> ReportTable:
+    """A ranking in order, each reference in its place but without a rank."""
+    lead = next(column for column in columns if column.lower is not None)
+    forecasters: dict[str, Entry] = report["forecasters"]
+    best = {column.heading: _best_text(column, forecasters) for column in columns}
+    rows: list[tuple[str, str, Entry]] = [
+        (str(rank) if lead.value(forecasters[name]) is not None else "–", name, forecasters[name])
+        for rank, name in enumerate(report["rankings"][ranking], start=1)
+    ]
+    for name, entry in report["references"].items():
+        rows.insert(_insertion_index(rows, lead, entry), ("", f"({name})", entry))
+    cells = []
+    for rank, name, entry in rows:
+        texts = [column.text(entry) for column in columns]
+        if rank:  # references are never marked as the best
+            texts = [t + BEST * (t == best[column.heading]) for t, column in zip(texts, columns, strict=True)]
+        cells.append([rank, printable(name), *texts])
+    header = ["#", "", *(column.heading for column in columns)]
+    return ReportTable(ranking, title, header, cells, text_columns=frozenset({1}))
+
+
+def _insertion_index(rows: list[tuple[str, str, Entry]], lead: FigureColumn, entry: Entry) -> int:
+    """The index of the first row that is worse than `entry` in the column `lead`, or has no figure."""
+    own = lead.value(entry)
+    if own is None:
+        return len(rows)
+    for index, (_, _, other) in enumerate(rows):
+        value = lead.value(other)
+        if value is None or (value > own if lead.lower else value < own):
+            return index
+    return len(rows)
+
+
+def _best_text(column: FigureColumn, forecasters: dict[str, Entry]) -> str | None:
+    """The best figure of a column as text; None if all are equal or fewer than two are known."""
+    known = [entry for entry in forecasters.values() if column.value(entry) is not None]
+    if column.lower is None or len(known) < 2:
+        return None
+    if all(column.value(entry) == column.value(known[0]) for entry in known):
+        return None
+    choose: Callable[..., Entry] = min if column.lower else max
+    return column.text(choose(known, key=column.value))
+
+
+def _pairs_table(report: dict[str, Any]) -> ReportTable:
+    """Paired tests of neighbours in the Brier ranking."""
+    pairs = report["pairs"]
+    significant = sum(pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE_LEVEL for pair in pairs)
+    by_names = {frozenset((pair["first"], pair["second"])): pair for pair in pairs}
+    rows = []
+    for better, worse in islice(pairwise(report["rankings"]["brier"]), PAIRS_SHOWN):
+        pair = by_names[frozenset((better, worse))]
+        sign = 1 if pair["first"] == better else -1
+        difference = "–" if pair["difference"] is None else f"{sign * pair['difference']:+.4f}"
+        error = "" if pair["se"] is None else f" ± {pair['se']:.4f}"
+        p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("p", "p_holm", "p_bh")]
+        needed = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
+        rows.append([printable(f"{better} – {worse}"), str(pair["n"]), difference + error, *p_values, needed])
+    title = (
+        f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in the Brier score at "
+        f"{SIGNIFICANCE_LEVEL:.0%} (Holm); neighbours in the ranking"
+    )
+    header = ["", "common", "difference", "p", "Holm", "BH", "questions to tell 0.01 apart"]
+    return ReportTable("pairs", title, header, rows)
+
+
+def _agreement_table(report: dict[str, Any]) -> ReportTable:
+    spearman = report["agreement"]["spearman"]
+    names = list(spearman)
+    rows = []
+    for number, name in enumerate(names, start=1):
+        values = ["–" if spearman[name][other] is None else f"{spearman[name][other]:.2f}" for other in names[:number]]
+        rows.append([f"{number} {name}", *values, *[""] * (len(names) - number)])
+    header = ["", *(str(number) for number in range(1, len(names) + 1))]
+    return ReportTable("agreement", "Agreement of rankings: Spearman's rho", header, rows)
+
+
+def _rejected_table(rejected: list[dict[str, Any]]) -> ReportTable:
+    rows = [[str(line["row"]), printable(line["why"], REASON_WIDTH)] for line in rejected[:REJECTED_SHOWN]]
+    hidden = len(rejected) - REJECTED_SHOWN
+    title = f"Rejected rows: {len(rejected):,}" + (f"; {hidden:,} more in the report" if hidden > 0 else "")
+    return ReportTable("rejected", title, ["row", "why"], rows, text_columns=frozenset({1}))

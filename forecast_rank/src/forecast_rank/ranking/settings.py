@@ -1,0 +1,88 @@
+"""Settings of a ranking, checked when they are made."""
+
+from dataclasses import dataclass
+
+from forecast_rank.metrics.calibration import BINS
+from forecast_rank.metrics.proper_scores import LOG_CLIP
+from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES
+
+METRICS = (
+    "brier",
+    "log",
+    "spherical",
+    "average_return",
+    "alpha",
+    "calibration",
+    "bradley_terry",
+    "irt",
+    "weighted_brier",
+    "adjusted_brier",
+)
+INTERVALS = ("percentile", "bca")
+
+
+class InvalidSetting(ValueError):
+    """A setting that is out of range; the message begins with its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The metrics to compute and their parameters.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+        Some of `METRICS`.
+    gammas : tuple of str
+        Risk aversions of the averaged return, in [0, 1]. Texts, since they are keys of the report.
+    bootstrap : int
+        Resamples of the events; 0 for no intervals.
+    seed : int
+        Of the resamples.
+    stream : int
+        Questions per step of the return curves.
+    log_clip : float
+        Lowest probability that the log score charges, in [0, 1).
+    bins : int
+        Bins of the calibration.
+    interval : {"percentile", "bca"}
+    level : float
+        Coverage of intervals and rank ranges, in (0, 1).
+
+    Raises
+    ------
+    InvalidSetting
+        For a value out of range.
+    """
+
+    metrics: tuple[str, ...] = METRICS
+    gammas: tuple[str, ...] = ("0", "0.5", "1")
+    bootstrap: int = RESAMPLES
+    seed: int = 0
+    stream: int = 100
+    log_clip: float = LOG_CLIP
+    bins: int = BINS
+    interval: str = "percentile"
+    level: float = LEVEL
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.metrics if name not in METRICS]:
+            raise InvalidSetting(f"metrics: unknown {', '.join(unknown)}; known are {', '.join(METRICS)}")
+        if not self.metrics:
+            raise InvalidSetting("metrics: at least one")
+        for text in self.gammas:
+            try:
+                inside = 0 <= float(text) <= 1
+            except ValueError:
+                inside = False
+            if not inside:
+                raise InvalidSetting(f"gamma: {text!r} is not a number in [0, 1]")
+        for name, least in (("bootstrap", 0), ("seed", 0), ("stream", 1), ("bins", 1)):
+            if getattr(self, name) < least:
+                raise InvalidSetting(f"{name}: at least {least}, not {getattr(self, name)}")
+        if not 0 <= self.log_clip < 1:
+            raise InvalidSetting(f"log_clip: at least 0 and below 1, not {self.log_clip}")
+        if not 0 < self.level < 1:
+            raise InvalidSetting(f"level: between 0 and 1, not {self.level}")
+        if self.interval not in INTERVALS:
+            raise InvalidSetting(f"interval: one of {', '.join(INTERVALS)}, not {self.interval}")

@@ -1,0 +1,45 @@
+"""Report tables as terminal text, Markdown or LaTeX."""
+
+import io
+
+from forecast_rank.ranking.report_tables import ReportTable
+
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "±": r"$\pm$", "γ": r"$\gamma$",
+}  # fmt: skip
+_MARKDOWN_SPECIAL = {letter: f"\\{letter}" for letter in "\\|*_`[]<>"}
+
+
+def terminal_table(table: ReportTable, width: int = 120) -> str:
+    """The table aligned for a terminal of `width` characters; the first rank is bold, references are dim."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, pad_edge=False, header_style="")
+    for place, heading in enumerate(table.header):
+        grid.add_column(Text(heading), justify="left" if place in table.text_columns else "right")
+    for row in table.rows:
+        style = {"1": "bold", "": "dim"}.get(row[0], "") if table.header[0] == "#" else ""
+        grid.add_row(*map(Text, row), style=style)
+    console = Console(file=io.StringIO(), width=width)
+    console.print(grid)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def markdown_table(table: ReportTable) -> str:
+    """The table in GitHub's Markdown, without its title."""
+    rule = ["---" if place in table.text_columns else "--:" for place in range(len(table.header))]
+    special = str.maketrans(_MARKDOWN_SPECIAL)
+    rows = [[cell.translate(special) for cell in row] for row in (table.header, *table.rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:])) + "\n"
+
+
+def latex_table(table: ReportTable) -> str:
+    """The table as a `tabular` with the rules of booktabs, without its title."""
+    special = str.maketrans(_LATEX_SPECIAL)
+    columns = "".join("l" if place in table.text_columns else "r" for place in range(len(table.header)))
+    lines = [" & ".join(cell.translate(special) for cell in row) + r" \\" for row in (table.header, *table.rows)]
+    start = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule"]
+    return "\n".join([*start, *lines[1:], r"\bottomrule", r"\end{tabular}", ""])

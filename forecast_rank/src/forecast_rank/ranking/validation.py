@@ -1,0 +1,308 @@
+"""Checks of forecast rows: cells, duplicates, vectors, and agreement of the forecasters on options and outcomes."""
+
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.ranking.tabular_files import InputTable
+
+SUM_TOLERANCE = 1e-6
+_ROUNDING = 1e-12
+_LARGEST_KEY = 2**62
+
+Mask = NDArray[np.bool_]
+
+
+class ForecastValidator:
+    """The rows of a table, sorted into forecasts, with the faults found in them.
+
+    The `check_` methods are called in the order in which they stand; each skips forecasts with a fault so far. A fault
+    in one row rejects the whole (forecaster, question): part of a vector is no forecast.
+
+    Attributes
+    ----------
+    rows : array of int
+        Places in the table of all rows with a forecaster and a question, sorted by question, forecaster, time, option.
+    offsets : array of int, shape (F + 1,)
+        Forecast i has the rows `rows[offsets[i]:offsets[i + 1]]`.
+    first : array of int, shape (F,)
+        The earliest place of each forecast.
+    question, forecaster, pair : arrays of int, shape (F,)
+        Codes of each forecast; `pair` numbers the (question, forecaster) pairs in order.
+    faults : dict of int to str
+        Reason by place.
+    """
+
+    def __init__(self, table: InputTable, fractional_outcomes: bool, open_questions: bool) -> None:
+        self.table, self.faults = table, dict(table.faults)
+        self.fractional_outcomes, self.open_questions = fractional_outcomes, open_questions
+        (
+            (self.forecaster_code, self.forecasters),
+            (self.question_code, self.questions),
+            (self.option_code, self.options),
+        ) = (name_codes(table.names.pop(name)) for name in ("forecaster", "question", "option"))
+        numbers = table.numbers
+        self.probability, self.outcome = numbers["probability"], numbers["outcome"]
+        self.odds, self.no_odds = numbers["odds"], numbers["no_odds"]
+        self.weight = np.nan_to_num(numbers["weight"], nan=1.0, posinf=np.inf, neginf=-np.inf)
+        self.exclusive_flag = np.nan_to_num(numbers["exclusive"], nan=1.0)
+        self.made_at, self.closed_at = table.times["made_at"], table.times["closed_at"]
+        self.rows = self._sorted_rows()
+        self._in_order = len(self.rows) == len(table) and bool((np.diff(self.rows) == 1).all())
+        new_pair = changes(self.sorted(self.question_code)) | changes(self.sorted(self.forecaster_code))
+        begins = np.flatnonzero(new_pair)
+        if not np.isnan(self.made_at).all():
+            made = self.sorted(self.made_at)
+            begins = np.flatnonzero(new_pair | (changes(made) & ~(np.isnan(made) & np.isnan(np.roll(made, 1)))))
+        self.offsets = np.append(begins, len(self.rows))
+        self.sizes = np.diff(self.offsets)
+        self.first = np.minimum.reduceat(self.rows, begins) if len(begins) else self.rows
+        self.question, self.forecaster = self.question_code[self.first], self.forecaster_code[self.first]
+        self.pair = np.cumsum(new_pair[begins]) - 1
+        self.exclusive = (self.exclusive_flag[self.first] == 1) & (self.sizes > 1)
+
+    def _sorted_rows(self) -> Codes:
+        forecaster, question = self.forecaster_code, self.question_code
+        option, made = self.option_code, self.made_at
+        rows = np.arange(len(forecaster))
+        if min(forecaster.min(initial=0), question.min(initial=0)) < 0:
+            rows = np.flatnonzero((forecaster >= 0) & (question >= 0))
+            forecaster, question, option, made = forecaster[rows], question[rows], option[rows], made[rows]
+        forecasters, options = len(self.forecasters) + 1, len(self.options) + 1
+        if (len(self.questions) + 1) * forecasters * options < _LARGEST_KEY:
+            key = (question * forecasters + forecaster) * options + option
+            order = None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
+        else:
+            order = np.lexsort((option, forecaster, question))
+        if order is not None:
+            rows, forecaster, question = rows[order], forecaster[order], question[order]
+            option, made = option[order], made[order]
+        if np.isnan(made).all():
+            return rows
+        made = np.where(np.isnan(made), -np.inf, made)
+        begins = np.flatnonzero(changes(question) | changes(forecaster))
+        several = np.maximum.reduceat(made, begins) != np.minimum.reduceat(made, begins)
+        if several.any():
+            part = np.flatnonzero(np.repeat(several, np.diff(np.append(begins, len(rows)))))
+            rows[part] = rows[part][np.lexsort((option[part], made[part], forecaster[part], question[part]))]
+        return rows
+
+    def sorted(self, values: NDArray) -> NDArray:
+        """The values of `rows`, in their order."""
+        return values if self._in_order else values[self.rows]
+
+    @cached_property
+    def comparable_outcome(self) -> Floats:
+        """The outcomes with -1 for missing ones, so that two missing outcomes compare equal."""
+        return np.nan_to_num(self.outcome, nan=-1.0)
+
+    @cached_property
+    def line(self) -> Codes:
+        """The line of each place; looked up only when there is a fault."""
+        return self.table.lines()
+
+    @cached_property
+    def forecast_of_row(self) -> Codes:
+        """The forecast that each of `rows` belongs to."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def valid_forecasts(self) -> Mask:
+        """The forecasts, (F,), of pairs without a fault."""
+        if not self.faults:
+            return np.ones(len(self.sizes), dtype=bool)
+        at_fault = np.zeros(len(self.table), dtype=bool)
+        at_fault[list(self.faults)] = True
+        bad = np.bincount(self.pair[self.forecast_of_row], self.sorted(at_fault), 1) > 0
+        return ~bad[self.pair]
+
+    def check_cells(self) -> None:
+        """Rejects rows by a single cell."""
+        for name, codes in (
+            ("forecaster", self.forecaster_code),
+            ("question", self.question_code),
+            ("option", self.option_code),
+        ):
+            self._reject_rows(codes < 0, f"{name} is empty")
+        p, y, weight, flag = self.probability, self.outcome, self.weight, self.exclusive_flag
+        self._reject_rows(np.isnan(p), "probability is empty or not a number")
+        self._reject_rows((p < 0) | (p > 1), "probability {} is outside [0, 1]", p)
+        if not self.open_questions:
+            self._reject_rows(np.isnan(y), "outcome is empty or not a number")
+        if self.fractional_outcomes:
+            self._reject_rows((y < 0) | (y > 1), "outcome {} is outside [0, 1]", y)
+        else:
+            self._reject_rows(
+                (y > 0) & (y < 1), "outcome {} is neither 0 nor 1; fractions need --fractional-outcomes", y
+            )
+            self._reject_rows((y != 0) & (y != 1) & ~np.isnan(y), "outcome {} is neither 0 nor 1", y)
+        for name, odds in (("odds", self.odds), ("no_odds", self.no_odds)):
+            self._reject_rows((odds <= 0) | (odds >= 1), name + " {} is outside (0, 1)", odds)
+        self._reject_rows(~((weight > 0) & (weight < np.inf)), "weight {} is not above 0", weight)
+        self._reject_rows((flag != 0) & (flag != 1), "exclusive {} is neither 0 nor 1", flag)
+
+    def check_duplicates(self) -> None:
+        """Rejects rows with the forecaster, question, option and time of an earlier row."""
+        same = np.flatnonzero((np.diff(self.sorted(self.option_code)) == 0) & (np.diff(self.forecast_of_row) == 0))
+        for earlier, place in zip(self.rows[same].tolist(), self.rows[same + 1].tolist(), strict=True):
+            self.faults.setdefault(place, f"repeats row {self.line[earlier]}")
+
+    def check_vectors(self) -> None:
+        """Rejects forecasts whose rows contradict each other, or whose exclusive options do not sum to 1."""
+        valid, starts = self.valid_forecasts(), self.offsets[:-1]
+        if not len(starts):
+            return
+        unknown = self.sorted(np.isnan(self.outcome))
+        partly = np.logical_or.reduceat(unknown, starts) & ~np.logical_and.reduceat(unknown, starts)
+        self._reject_forecasts(valid & partly, "the outcome of some options is missing")
+        for name, values in (("exclusive", self.exclusive_flag), ("weight", self.weight)):
+            if (values != 1).any():
+                here = self.sorted(values)
+                varies = np.maximum.reduceat(here, starts) != np.minimum.reduceat(here, starts)
+                self._reject_forecasts(valid & varies, f"{name} differs between the options")
+        valid &= self.exclusive
+        total = np.add.reduceat(self.sorted(self.probability), starts)
+        off = valid & (np.abs(total - 1) > SUM_TOLERANCE + _ROUNDING)
+        self._reject_forecasts(off, "the probabilities of exclusive options sum to {:.9g}, not 1", total)
+        happened = np.add.reduceat(self.sorted(self.outcome), starts)
+        off = valid & (np.abs(happened - 1) > SUM_TOLERANCE + _ROUNDING)
+        if self.fractional_outcomes:
+            self._reject_forecasts(off, "the outcomes of exclusive options sum to {:.9g}, not 1", happened)
+        else:
+            self._reject_forecasts(off & (happened == 0), "none of the exclusive options happened")
+            self._reject_forecasts(off, "{:.0f} of the exclusive options happened", happened)
+
+    def check_contradictions(self) -> None:
+        """Rejects forecasts with other options, outcomes or `exclusive` than most forecasters' on the question."""
+        valid = np.flatnonzero(self.valid_forecasts())
+        if not len(valid):
+            return
+        question, sizes = self.question[valid], self.sizes[valid]
+        begins = np.flatnonzero(changes(question))
+        model = np.repeat(valid[begins], np.diff(np.append(begins, len(valid))))
+        alike = (sizes == self.sizes[model]) & (self.exclusive[valid] == self.exclusive[model])
+        compared = valid[alike]
+        option, outcome = self.sorted(self.option_code), self.sorted(self.comparable_outcome)
+        here = spans(self.offsets[compared], self.sizes[compared])
+        there = here + np.repeat(self.offsets[model[alike]] - self.offsets[compared], self.sizes[compared])
+        if len(here) < len(option):
+            option_here, outcome_here = option[here], outcome[here]
+        else:
+            option_here, outcome_here = option, outcome
+        differs = (option_here != option[there]) | (outcome_here != outcome[there])
+        if differs.any():
+            alike &= ~np.isin(valid, self.forecast_of_row[here[differs]])
+        elif alike.all():
+            return
+        contested = np.isin(question, question[~alike])
+        by_question: dict[int, list[int]] = {}
+        for i in valid[contested].tolist():
+            by_question.setdefault(int(self.question[i]), []).append(i)
+        for forecasts in by_question.values():
+            self._reject_minority(forecasts)
+
+    def _reject_minority(self, forecasts: list[int]) -> None:
+        """Rejects forecasts with other options or outcomes than most forecasters have on the question."""
+        versions: dict[tuple, list[int]] = {}
+        for i in forecasts:
+            rows = self.rows[self.offsets[i] : self.offsets[i + 1]]
+            options, outcomes = self.option_code[rows].tolist(), self.comparable_outcome[rows].tolist()
+            versions.setdefault((tuple(options), tuple(outcomes), bool(self.exclusive[i])), []).append(i)
+
+        def support(version: tuple) -> tuple[int, int]:
+            supporters = versions[version]
+            return len({int(self.pair[i]) for i in supporters}), -int(self.first[supporters].min())
+
+        majority = max(versions, key=support)
+        example = int(self.line[self.first[versions[majority]].min()])
+        for version, supporters in versions.items():
+            if version != majority:
+                part = next(k for k in range(3) if version[k] != majority[k])
+                bad = np.zeros(len(self.sizes), dtype=bool)
+                bad[supporters] = True
+                name = ("options", "outcomes", "exclusive")[part]
+                self._reject_forecasts(bad, f"{name} contradict the question's other forecasts (see row {example})")
+
+    def latest(self) -> Mask:
+        """The forecasts that count, (F,): of each valid pair the latest that was made before the question closed."""
+        valid, starts = self.valid_forecasts(), self.offsets[:-1]
+        if not len(starts):
+            return valid
+        made = self.made_at[self.first]
+        closed = np.fmax.reduceat(self.sorted(self.closed_at), starts)
+        begins = np.flatnonzero(changes(self.question))
+        of_question = self.first_stated(self.closed_at, self.rows, starts[begins])
+        closed = np.where(np.isnan(closed), np.repeat(of_question, np.diff(np.append(begins, len(closed)))), closed)
+        in_time = valid & ~(made >= closed)
+        pair_in_time = np.bincount(self.pair, in_time, self.pair[-1] + 1) > 0
+        self._reject_forecasts(valid & ~pair_in_time[self.pair], "made_at is not before closed_at")
+        places = np.flatnonzero(in_time)
+        last = np.zeros(len(valid), dtype=bool)
+        last[places[np.append(np.diff(self.pair[places]) != 0, True)[: len(places)]]] = True
+        return last
+
+    def first_stated(self, values: Floats, rows: Codes, starts: Codes) -> Floats:
+        """The value in the earliest row of each group that has one, else NaN; groups begin at `starts` of `rows`."""
+        never = len(self.table)
+        places = np.minimum.reduceat(np.where(np.isnan(values[rows]), never, rows), starts)
+        return np.append(values, np.nan)[places]
+
+    def spread_faults(self) -> None:
+        """Adds a fault for every other row of a pair with a fault: each row that does not count has a reason."""
+        if not self.faults:
+            return
+        cause: dict[int, int] = {}
+        pair_of_row = self.pair[self.forecast_of_row]
+        suspects = np.flatnonzero(~self.valid_forecasts()[self.forecast_of_row])
+        pairs, places = pair_of_row[suspects].tolist(), self.rows[suspects].tolist()
+        for pair, place in zip(pairs, places, strict=True):
+            if place in self.faults:
+                cause[pair] = min(cause.get(pair, place), place)
+        for pair, place in zip(pairs, places, strict=True):
+            if place not in self.faults:
+                other = cause[pair]
+                self.faults[place] = f"rejected with row {self.line[other]}: {self.faults[other]}"
+
+    def _reject_rows(self, bad: Mask, why: str, values: NDArray | None = None) -> None:
+        """Adds a fault to the rows where `bad`; `{}` in the reason stands for the row's value."""
+        for place in np.flatnonzero(bad).tolist():
+            if place not in self.faults:
+                self.faults[place] = why if values is None else why.format(values[place])
+
+    def _reject_forecasts(self, bad: Mask, why: str, values: NDArray | None = None) -> None:
+        """Adds a fault to every row of the forecasts where `bad`; `{}` stands for the forecast's value."""
+        for i in np.flatnonzero(bad).tolist():
+            reason = why if values is None else why.format(values[i])
+            for place in self.rows[self.offsets[i] : self.offsets[i + 1]].tolist():
+                self.faults.setdefault(place, reason)
+
+
+def name_codes(names: pl.Series) -> tuple[Codes, list[str]]:
+    """Codes of a categorical column in the order of the sorted names, -1 where it is empty, and the names."""
+    kinds = names.unique().drop_nulls()
+    texts = kinds.cast(pl.String)
+    kinds = kinds.gather(texts.arg_sort()).filter(texts.sort() != "")
+    of_physical = np.full(int(names.to_physical().max() or 0) + 1, -1, np.int64)  # type: ignore[arg-type]
+    of_physical[kinds.to_physical().to_numpy()] = np.arange(len(kinds))
+    codes = of_physical[names.to_physical().fill_null(0).to_numpy()]
+    if names.null_count():
+        codes[names.is_null().to_numpy()] = -1
+    return codes, kinds.cast(pl.String).to_list()
+
+
+def changes(values: NDArray) -> Mask:
+    """True where a value differs from the one before it, and at the first."""
+    return np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]
+
+
+def spans(starts: Codes, sizes: Codes) -> Codes:
+    """start, start + 1, …, start + size - 1 of every span, one after another."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + sizes, sizes)
+
+
+def offsets_of(sizes: Codes) -> Codes:
+    """Where each of consecutive groups begins, and where the last ends: (n,) to (n + 1,)."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Readers of other publishers' file formats, which convert them to long-form rows."""

@@ -1,0 +1,55 @@
+"""The formats by name, with the function that splits files of the format into import sources."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from forecast_rank.readers import forecastbench, gjo, kalshibench, long_form, polystrat, prophet_csv, prophet_tasks
+from forecast_rank.readers.records import ImportSource, ParsedFile
+
+FORMATS: dict[str, Callable[[Sequence[Path]], list[ImportSource]]] = {
+    "long": long_form.import_sources,
+    "gjo": gjo.import_sources,
+    "prophet_csv": prophet_csv.import_sources,
+    "prophet_tasks": prophet_tasks.import_sources,
+    "forecastbench": forecastbench.import_sources,
+    "kalshibench": kalshibench.import_sources,
+    "polystrat": polystrat.import_sources,
+}
+
+FORMAT_NOTES = {
+    "gjo": "A problem’s options are read as excluding each other.",
+    "prophet_csv": "The markets of an event are read as excluding each other where exactly one came true and "
+    "everybody’s probabilities sum to 1, else as two-way questions. An event asked about several times counts once.",
+    "prophet_tasks": "The outcomes of a task are read as excluding each other unless another number than one "
+    "came true.",
+    "forecastbench": "Several people in one file are one forecaster, their median. A market that is not resolved is "
+    "scored against its price, a fraction.",
+    "kalshibench": "The prompt asked for a confidence. A number counts as the probability of YES only where it agrees "
+    "with the answer beside it, and is never turned round. No outcomes are published with the answers.",
+    "polystrat": "A forecaster is a model with its tool. One side’s price was paid; the other’s is taken as what is "
+    "left of 1. When a market was settled stands for when it closed.",
+}
+"""How a format's files were read, as readers of a ranking should know."""
+
+EXPECTED_COLUMNS: dict[str, tuple[str, ...]] = {
+    "gjo": ("outcome", "made_at", "closed_at"),
+    "prophet_csv": ("outcome", "odds", "no_odds", "category", "closed_at"),
+    "prophet_tasks": ("outcome", "category", "made_at", "closed_at"),
+    "forecastbench": ("outcome", "odds", "closed_at"),
+    "polystrat": ("outcome", "odds", "no_odds", "event", "made_at", "closed_at"),
+}
+"""Columns that files of a format fill in some rows at least."""
+
+
+def empty_column_warnings(format: str, parsed: ParsedFile) -> list[str]:
+    """A warning for each column that the format should fill and that is empty in all rows of a file."""
+    table = parsed.table
+    columns = table.numbers | table.times
+    empty = (
+        name
+        for name in EXPECTED_COLUMNS.get(format, ())
+        if (np.isnan(columns[name]).all() if name in columns else table.names[name].is_null().all())
+    )
+    return [f"{name} is empty in all rows: the file has no field that fills it" for name in empty] if len(table) else []

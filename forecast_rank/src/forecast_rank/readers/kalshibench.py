@@ -1,0 +1,105 @@
+"""KalshiBench: raw model answers `<answer>yes</answer> <confidence>65</confidence>`, without outcomes.
+
+The prompt asked for "a number from 0 to 100 representing your confidence that the answer is "yes"", under the name
+confidence; many models gave their confidence in their own answer instead. A number therefore counts as P(yes) only
+where it agrees with the answer: "yes" with 50 or more (P(yes) under either reading), "no" with 50 or less (the
+definition of the prompt; as confidence in "no" it would contradict the answer). Other numbers are rejected, and none is
+inverted to 1 - p: the benchmark's own `predicted_probability` does that, and is not read.
+
+Only text after the thinking counts. Rows have no outcome: they are forecasts on open questions. The forecaster is the
+part of the file's name behind its tier. A `question_id` is the name of a series: if it stands on several rows of a
+file, these questions cannot be distinguished and are rejected.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from forecast_rank.readers.json_files import read_json_lines
+from forecast_rank.readers.records import (
+    YES,
+    ImportSource,
+    InvalidRecord,
+    LongFormRow,
+    ParsedFile,
+    ParsedRecord,
+    UnreadableRecord,
+    collect_rows,
+    required_field,
+)
+
+_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
+_CONFIDENCE = re.compile(r"<confidence>(.*?)</confidence>", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r".*</think>", re.DOTALL | re.IGNORECASE)
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
+_EVEN = 50.0
+
+
+def import_sources(files: Sequence[Path]) -> list[ImportSource]:
+    """An import source for each file."""
+    return [ImportSource((file,), partial(_read, file)) for file in files]
+
+
+def _read(file: Path) -> ParsedFile:
+    return collect_rows(_records_of(file))
+
+
+def _records_of(file: Path) -> Iterator[ParsedRecord]:
+    forecaster = file.stem.rpartition("__")[2]
+    named = Counter(record.get("question_id") for _, record in read_json_lines(file) if isinstance(record, dict))
+    for line, record in read_json_lines(file):
+        if isinstance(record, UnreadableRecord):
+            yield record
+            continue
+        try:
+            question = str(required_field(record, "question_id"))
+            p = _p_yes(record)
+            if (times := named[record["question_id"]]) > 1:
+                raise InvalidRecord(f"question_id {question} stands on {times} rows: nothing tells the questions apart")
+        except InvalidRecord as error:
+            yield UnreadableRecord(line, str(error))
+        else:
+            yield LongFormRow(line, forecaster, question, YES, p, None, exclusive=0.0)
+
+
+def _p_yes(record: dict[str, Any]) -> float:
+    if record.get("error"):
+        raise InvalidRecord(f"the call failed: {str(record['error'])[:80]}")
+    return p_yes(required_field(record, "raw_output"))
+
+
+def p_yes(text: Any) -> float:
+    """The probability of YES of an answer. Raises InvalidRecord if it is missing or ambiguous."""
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidRecord("the answer is empty")
+    stated = _THOUGHT.sub("", text)
+    if "<think>" in stated.lower():
+        raise InvalidRecord("the thinking is never closed, so that no answer stands after it")
+    answer = _one(_ANSWER, stated, "answer")
+    confidence = _one(_CONFIDENCE, stated, "confidence")
+    if answer not in ("yes", "no"):
+        raise InvalidRecord(f"the answer is neither yes nor no: {answer[:40]!r}")
+    written = _NUMBER.fullmatch(confidence)
+    if not written:
+        raise InvalidRecord(f"the confidence is no plain number: {confidence[:40]!r}")
+    number = float(written[1])
+    if number > 100:
+        raise InvalidRecord(f"the confidence {confidence} is above 100")
+    if 0 < number < 1:
+        raise InvalidRecord(f"the confidence {confidence} may be a share or a percentage")
+    if (number > _EVEN and answer == "no") or (number < _EVEN and answer == "yes"):
+        raise InvalidRecord(f"the answer {answer} contradicts the stated {confidence}: no P(yes) is certain")
+    return number / 100
+
+
+def _one(tag: re.Pattern[str], text: str, name: str) -> str:
+    """The single value of a tag."""
+    values = {value.strip().lower() for value in tag.findall(text)}
+    if len(values) != 1:
+        raise InvalidRecord(
+            f"{len(values)} different values of {name} are stated" if values else f"no {name} is stated"
+        )
+    return values.pop()

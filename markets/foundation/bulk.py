@@ -1,0 +1,52 @@
+"""Reads and writes of many rows: iteration in batches, and updates of the rows and fields that changed."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from django.db import connections, models, router
+
+BATCH = 2_000
+"""Rows of one batch; few enough that the lock of a statement on them is short."""
+
+FieldValues = tuple[Any, ...]
+
+
+def in_batches(rows: models.QuerySet, *fields: str) -> Iterator[list[tuple]]:
+    """The primary keys of `rows` with `fields`, `BATCH` at a time, each found by the last key before it."""
+    last = 0
+    while batch := list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", *fields)[:BATCH]):
+        yield batch
+        last = batch[-1][0]
+
+
+def field_values(row: models.Model, names: Sequence[str]) -> FieldValues:
+    return tuple(getattr(row, name) for name in names)
+
+
+def update_changed(
+    model: Any, rows: Iterable[models.Model], before: Mapping[int, FieldValues], names: Sequence[str]
+) -> None:
+    """Updates the rows whose named fields differ from `before`, setting the fields that differ in any row.
+
+    Rows are written in the order of their ids, so that two writers wait for each other instead of deadlocking.
+    One prepared statement for all: Django's `bulk_update` builds a CASE of every row and field.
+    """
+    changed = sorted((row for row in rows if field_values(row, names) != before[row.pk]), key=lambda row: row.pk)
+    fields: list[Any] = [
+        model._meta.get_field(name)
+        for place, name in enumerate(names)
+        if any(getattr(row, name) != before[row.pk][place] for row in changed)
+    ]
+    if not fields:
+        return
+    connection = connections[router.db_for_write(model)]
+    quoted = connection.ops.quote_name
+    columns = ", ".join(f"{quoted(field.column)} = %s" for field in fields)
+    key: Any = model._meta.pk
+    statement = f"UPDATE {quoted(model._meta.db_table)} SET {columns} WHERE {quoted(key.column)} = %s"  # noqa: S608
+    values = [
+        [*(field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields), row.pk]
+        for row in changed
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, values)

@@ -1,0 +1,168 @@
+"""Database triggers that protect the record from code, the admin and plain SQL alike.
+
+A trigger refuses a change that no constraint can refuse. Each app declares its own in `triggers.py`. All of them are
+removed before migrations are applied (SQLite can not rename a table that a trigger names, and drops the triggers of a
+table that it remakes) and installed after every migrate; `missing` lists those that a database does not have.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from django.apps import apps
+from django.db.models import Model
+from django.utils.module_loading import module_has_submodule
+
+CHANGED, DELETED = "can not be changed", "can not be deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Refuses an event (INSERT, UPDATE, DELETE, TRUNCATE) with a message where `when` holds over OLD and NEW."""
+
+    name: str
+    table: str
+    event: str
+    message: str
+    when: str = ""
+    when_on_sqlite: str = ""
+    """The condition where the two databases spell it differently."""
+
+    def statements(self, vendor: str) -> list[str]:
+        """The SQL that creates the trigger; empty where the database does not know the event."""
+        if vendor == "postgresql":
+            drop = f"DROP TRIGGER IF EXISTS {self.name} ON {self.table}"
+            return [self._function(), drop, f"CREATE TRIGGER {self.name} {self._clause()}"]
+        return [f"DROP TRIGGER IF EXISTS {self.name}", self.definition(vendor)] if self.event != "TRUNCATE" else []
+
+    def definition(self, vendor: str) -> str:
+        """The text that the database stores of the trigger, to compare with."""
+        if vendor == "postgresql":
+            return self._body()
+        condition = self.when_on_sqlite or self.when.replace(" IS DISTINCT FROM ", " IS NOT ")
+        when = f" WHEN {condition}" if condition else ""
+        refuse = f"SELECT RAISE(ABORT, '{self._quoted()}');"
+        return f"CREATE TRIGGER {self.name} BEFORE {self.event} ON {self.table}{when} BEGIN {refuse} END"
+
+    def _clause(self) -> str:
+        each = "STATEMENT" if self.event == "TRUNCATE" else "ROW"
+        return f"BEFORE {self.event} ON {self.table} FOR EACH {each} EXECUTE FUNCTION {self.name}()"
+
+    def _body(self) -> str:
+        # The condition may look into other tables, which a trigger's own WHEN may not. The clause stands in the
+        # function as a comment, so that the function's text identifies the whole trigger.
+        text = self._quoted().replace("%", "%%")
+        refuse = f"RAISE EXCEPTION '{text}' USING ERRCODE = 'integrity_constraint_violation';"
+        inner = f"IF {self.when} THEN {refuse} END IF;" if self.when else refuse
+        result = "NULL" if self.event == "TRUNCATE" else "COALESCE(NEW, OLD)"
+        return f" /* {self._clause()} */ BEGIN {inner} RETURN {result}; END "
+
+    def _function(self) -> str:
+        return f"CREATE OR REPLACE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql AS $${self._body()}$$"
+
+    def _quoted(self) -> str:
+        return self.message.replace("'", "''")
+
+
+def fixed(model: type[Model], *names: str, when: str = "", name: str = "", message: str = "") -> Trigger:
+    """Refuses to change a row; where fields are named, to change one of those; where `when` holds."""
+    change = differs(model, names) if names else ""
+    both = f"({change}) AND ({when})" if change and when else change or when
+    default = f"{model._meta.verbose_name_plural} are on record: {', '.join(names) or 'they'} {CHANGED}"
+    return Trigger(name or f"{model._meta.db_table}_is_fixed", model._meta.db_table, "UPDATE", message or default, both)
+
+
+def protected(model: type[Model], when: str = "", when_on_sqlite: str = "") -> Iterator[Trigger]:
+    """Refuses to delete a row for which `when` holds, and to truncate the table."""
+    table, message = model._meta.db_table, f"{model._meta.verbose_name_plural} are on record: they {DELETED}"
+    yield Trigger(f"{table}_is_protected", table, "DELETE", message, when, when_on_sqlite)
+    yield Trigger(f"{table}_is_not_truncated", table, "TRUNCATE", message)
+
+
+def append_only(*models: type[Model]) -> Iterator[Trigger]:
+    """Refuses to change and to delete rows, which are written once."""
+    for model in models:
+        yield fixed(model)
+        yield from protected(model)
+
+
+def differs(model: type[Model], names: Sequence[str]) -> str:
+    """The SQL condition that an UPDATE changes one of these fields."""
+    columns = [str(model._meta.get_field(name).column) for name in names]  # type: ignore[union-attr]
+    return " OR ".join(f'OLD."{column}" IS DISTINCT FROM NEW."{column}"' for column in columns)
+
+
+def all_but(model: type[Model], *names: str) -> list[str]:
+    """The fields of a model without these."""
+    return [field.name for field in model._meta.concrete_fields if field.name not in names]
+
+
+# ── the triggers of a database ────────────────────────────────────────────────────────────────────
+
+
+def declared() -> list[Trigger]:
+    """Every trigger that an app declares."""
+    modules = [
+        import_module(f"{app.name}.triggers")
+        for app in apps.get_app_configs()
+        if app.module is not None and module_has_submodule(app.module, "triggers")
+    ]
+    return [trigger for module in modules for trigger in module.triggers()]
+
+
+def missing(connection: Any) -> list[Trigger]:
+    """The declared triggers that a database does not have as declared, of the tables that it has."""
+    installed = _installed(connection)
+    tables = set(connection.introspection.table_names())
+    vendor = connection.vendor
+    return [
+        trigger
+        for trigger in declared()
+        if trigger.table in tables
+        and trigger.statements(vendor)
+        and installed.get((trigger.table, trigger.name)) != trigger.definition(vendor)
+    ]
+
+
+def unguarded(connection: Any) -> list[str]:
+    """The tables that lack a trigger."""
+    return sorted({trigger.table for trigger in missing(connection)})
+
+
+def install(connection: Any) -> list[Trigger]:
+    """Creates the missing triggers and returns them; a table that has all of its own is not locked."""
+    triggers = missing(connection)
+    _execute(connection, [sql for trigger in triggers for sql in trigger.statements(connection.vendor)])
+    return triggers
+
+
+def remove(connection: Any, triggers: Iterable[Trigger]) -> None:
+    """Drops those of the triggers that the database has."""
+    installed = _installed(connection)
+    on = " ON {}" if connection.vendor == "postgresql" else ""
+    drop = [trigger for trigger in triggers if (trigger.table, trigger.name) in installed]
+    _execute(connection, [f"DROP TRIGGER {trigger.name}{on.format(trigger.table)}" for trigger in drop])
+
+
+def _installed(connection: Any) -> dict[tuple[str, str], str]:
+    """The definition of every enabled trigger of a database, by table and name."""
+    if connection.vendor == "postgresql":
+        query = (
+            "SELECT c.relname, t.tgname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+            "JOIN pg_proc p ON p.oid = t.tgfoid "
+            "WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND pg_table_is_visible(c.oid)"
+        )
+    else:
+        query = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'trigger'"
+    with connection.cursor() as cursor:
+        cursor.execute(query)  # the ORM knows no system tables
+        return {(table, name): definition for table, name, definition in cursor.fetchall()}
+
+
+def _execute(connection: Any, statements: Sequence[str]) -> None:
+    if not statements:
+        return
+    with connection.cursor() as cursor:
+        for sql in statements if connection.vendor == "sqlite" else ["; ".join(statements)]:
+            cursor.execute(sql)

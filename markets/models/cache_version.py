@@ -1,0 +1,34 @@
+"""Versions of the data that cached responses and stored leaderboards are made from."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class CacheVersion(models.Model):
+    """The version of one scope of data, renewed in the transaction that changes the data.
+
+    Random, not counted: a transaction rolled back and a backup restored bring back the version of the data that they
+    bring back, and no later state of the data ever gets the same version.
+    """
+
+    class Scope(models.TextChoices):
+        COMPETITION = "competition", "families, cohorts, methodologies and agents"
+        SNAPSHOTS = "snapshots", "snapshots"
+        LEADERBOARDS = "leaderboards", "current leaderboards"
+        TRADING_HISTORY = "trading_history", "past leaderboards of the trading protocol"
+        FORECAST_HISTORY = "forecast_history", "past leaderboards of the forecast protocol"
+
+    scope = models.CharField(max_length=20, choices=Scope.choices, unique=True)
+    version = models.CharField(max_length=32)
+    stale_from = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Past leaderboards as of this instant or later are out of date; empty where none is.",
+    )
+
+    class Meta:
+        ordering = ["scope"]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.version}"

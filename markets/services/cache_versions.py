@@ -1,0 +1,60 @@
+"""Cache versions: read for each request, renewed by the services that change the data.
+
+A service renews a version in the transaction of its change, so that a reader sees either both or neither. A reader
+reads the version first and the data second: a change in between then belongs to a version that no longer holds.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from uuid import uuid4
+
+from django.db import transaction
+from django.db.models import DateTimeField, F, Value
+from django.db.models.functions import Coalesce, Least
+
+from markets.models import CacheVersion
+
+Scope = CacheVersion.Scope
+
+
+def current_versions() -> Mapping[str, str]:
+    """The version of each scope; a scope without a row is not to be cached."""
+    return dict(CacheVersion.objects.order_by().values_list("scope", "version"))
+
+
+def renew_versions(*scopes: Scope) -> None:
+    """Gives scopes new versions, in one order everywhere, so that two writers never wait for each other."""
+    for scope in sorted(scopes):
+        version = uuid4().hex
+        if not CacheVersion.objects.filter(scope=scope).update(version=version):
+            CacheVersion.objects.bulk_create([CacheVersion(scope=scope, version=version)], ignore_conflicts=True)
+
+
+@contextmanager
+def renewing(*scopes: Scope) -> Iterator[None]:
+    """One transaction for a change and the new versions of what it changes."""
+    with transaction.atomic():
+        yield
+        renew_versions(*scopes)
+
+
+def lock_scope(scope: Scope) -> None:
+    """Makes every other writer of a scope wait until the transaction ends: by a write, as SQLite requires."""
+    if not CacheVersion.objects.filter(scope=scope).update(scope=F("scope")):
+        renew_versions(scope)
+
+
+def mark_history_stale(scope: Scope, *, since: datetime) -> None:
+    """Puts past leaderboards out of date that hold at `since` or later."""
+    renew_versions(scope)
+    instant = Value(since, output_field=DateTimeField())
+    CacheVersion.objects.filter(scope=scope).update(stale_from=Least(Coalesce("stale_from", instant), instant))
+
+
+def cache_version_drift(*, repair: bool = False) -> Iterator[str]:
+    """A line for each scope without a version, of which nothing is cached; with `repair`, it gets one."""
+    for scope in sorted(set(Scope) - current_versions().keys()):
+        yield f"{scope} has no cache version"
+        if repair:
+            renew_versions(scope)

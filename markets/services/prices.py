@@ -1,0 +1,181 @@
+"""Accepting prices: reads the CLOB in batches, applies the price rule and records the decisions that changed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import overload
+
+from django.db import transaction
+
+from markets.foundation.bulk import FieldValues, update_changed
+from markets.models import Market, Outcome, PriceObservation
+from markets.models.market import NO, YES
+from markets.pricing import LAST, PriceDecision, PriceRule, decide_price, decide_quoted_price, needs_book
+from markets.sources.base import TopOfBook
+from markets.sources.polymarket import Clob
+from markets.sources.registry import TRADED_SOURCE
+
+PRICE_STEP = Decimal("0.0000000001")
+ACCEPTED_FIELDS = ("price", "price_source", "price_stale", "price_at", "bid", "ask")
+
+
+@dataclass(slots=True)
+class PricingResult:
+    """Price decisions by outcome id, and failed requests to the CLOB."""
+
+    decisions: dict[int, PriceDecision] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    requested: int = 0
+    """Tokens whose midpoint was requested of the CLOB."""
+    answered: int = 0
+    accepted: int = 0
+    """Decisions that are not stale, counted for one side of a binary market."""
+
+    @property
+    def total_failure(self) -> str | None:
+        """Why no price was accepted, in one line; None if one was, or none was requested."""
+        if self.failures and self.requested and not self.answered:
+            return f"no price was accepted: {self.failures[0]}"
+        if self.requested and not self.accepted:
+            return f"no price was accepted: the price rule refused all {self.requested} requested"
+        return None
+
+    def price(self, outcome: Outcome) -> Decimal | None:
+        decision = self.decisions.get(outcome.pk)
+        return decision.price if decision else None
+
+    def prices(self) -> dict[int, Decimal]:
+        return {pk: decision.price for pk, decision in self.decisions.items() if decision.price is not None}
+
+    @property
+    def stale(self) -> set[int]:
+        return {pk for pk, decision in self.decisions.items() if decision.stale}
+
+
+@overload
+def as_price(value: Decimal) -> Decimal: ...
+@overload
+def as_price(value: Decimal | None) -> Decimal | None: ...
+def as_price(value: Decimal | None) -> Decimal | None:
+    """The value rounded to the places of a stored price."""
+    return None if value is None else value.quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
+
+
+def is_replay(at: datetime) -> bool:
+    """True if `at` is older than the newest recorded instant; then no service may be asked for data."""
+    newest = max(
+        filter(None, (PriceObservation.objects.newest_instant(), Market.objects.newest_instant())), default=None
+    )
+    return newest is not None and at < newest
+
+
+def update_prices(markets: Sequence[Market], *, rule: PriceRule, at: datetime, clob: Clob | None) -> PricingResult:
+    """Decides and records the price of every outcome of `markets` (outcomes prefetched) at `at`.
+
+    Closed markets keep their last price. Polymarket's midpoints come from the `clob`; without it, and at other venues,
+    the catalogue's quotes decide. A failing service raises nothing: the result names the failure, and its outcomes
+    keep the last accepted price, marked stale.
+    """
+    result = PricingResult()
+    quoted = [outcome for market in markets if market.is_open for outcome in leading_outcomes(market)]
+    midpoints, books = _read_clob(quoted, rule, clob, result)
+    for outcome in quoted:
+        book = books.get(outcome.token_id)
+        if book is not None:
+            outcome.bid, outcome.ask = book.bid, book.ask
+        is_new = _is_quote_new(outcome, at)
+        if outcome.market.source == TRADED_SOURCE:
+            midpoint, spread = midpoints.get(outcome.token_id), book.spread if book else None
+            decision = decide_price(
+                rule, midpoint=midpoint, gamma=outcome.quote, spread=spread, last=outcome.price, gamma_is_new=is_new
+            )
+        else:
+            decision = decide_quoted_price(
+                rule, quote=outcome.quote, bid=outcome.bid, ask=outcome.ask, last=outcome.price, is_new=is_new
+            )
+        result.decisions[outcome.pk] = decision
+    result.accepted = sum(not result.decisions[outcome.pk].stale for outcome in quoted)
+    for market in markets:
+        _decide_other_outcomes(market, result)
+    _record([o for m in markets if m.is_open for o in m.outcomes.all()], result, midpoints, at)
+    return result
+
+
+def recorded_prices(markets: Iterable[Market], at: datetime) -> PricingResult:
+    """The last price decisions recorded at or before `at`."""
+    outcomes = [outcome for market in markets for outcome in market.outcomes.all()]
+    observed = PriceObservation.objects.latest((outcome.pk for outcome in outcomes), at)
+    return PricingResult(
+        {pk: PriceDecision(row.price, row.source, row.stale, row.reason) for pk, row in observed.items()}
+    )
+
+
+def _is_quote_new(outcome: Outcome, at: datetime) -> bool:
+    """True if the catalogue was read since a price was last accepted, or if `at` is that instant, repeated."""
+    if outcome.price_at is None or outcome.price_at == at:
+        return True
+    return outcome.quote_at is not None and outcome.quote_at > outcome.price_at
+
+
+def leading_outcomes(market: Market) -> list[Outcome]:
+    """The outcomes whose prices are requested: of a binary market YES alone, since NO is 1 - YES."""
+    outcomes = list(market.outcomes.all())
+    return [o for o in outcomes if o.side == YES] if market.kind == Market.Kind.BINARY else outcomes
+
+
+def _read_clob(
+    outcomes: Sequence[Outcome], rule: PriceRule, clob: Clob | None, result: PricingResult
+) -> tuple[dict[str, Decimal], dict[str, TopOfBook]]:
+    tokens = [outcome.token_id for outcome in outcomes if outcome.token_id]
+    if clob is None or not tokens:
+        return {}, {}
+    response = clob.midpoints(tokens)
+    midpoints = {token: as_price(price) for token, price in response.values.items()}
+    result.failures += response.failed
+    result.requested, result.answered = len(tokens), len(midpoints) + len(response.rejected)
+    doubtful = [o.token_id for o in outcomes if needs_book(rule, midpoint=midpoints.get(o.token_id), gamma=o.quote)]
+    if not doubtful:
+        return midpoints, {}
+    books = clob.books(doubtful)
+    result.failures += books.failed
+    exact = (TopOfBook(token, as_price(book.bid), as_price(book.ask)) for token, book in books.values.items())
+    return midpoints, {book.token_id: book for book in exact}
+
+
+def _decide_other_outcomes(market: Market, result: PricingResult) -> None:
+    """Adds the decisions on NO of a binary market and on the outcomes of a closed one."""
+    outcomes = list(market.outcomes.all())
+    if not market.is_open:
+        for outcome in outcomes:
+            source = LAST if outcome.price is not None else ""
+            why = "closed: keeps its last price"
+            result.decisions[outcome.pk] = PriceDecision(outcome.price, source, outcome.price_stale, why)
+        return
+    if market.kind == Market.Kind.BINARY:
+        sides = {outcome.side: outcome for outcome in outcomes}
+        result.decisions[sides[NO].pk] = result.decisions[sides[YES].pk].complement
+
+
+def _record(outcomes: list[Outcome], result: PricingResult, midpoints: dict[str, Decimal], at: datetime) -> None:
+    with transaction.atomic():
+        observations, stored = [], _stored_values(outcomes)
+        for outcome in outcomes:
+            decision = result.decisions[outcome.pk]
+            if stored[outcome.pk][:3] != (decision.price, decision.source, decision.stale):
+                inputs = {"midpoint": midpoints.get(outcome.token_id), "gamma": outcome.quote}
+                inputs |= {"bid": outcome.bid, "ask": outcome.ask}
+                observations.append(PriceObservation(outcome=outcome, observed_at=at, **inputs, **asdict(decision)))
+            outcome.price, outcome.price_source, outcome.price_stale = decision.price, decision.source, decision.stale
+            if not decision.stale:
+                outcome.price_at = at
+        PriceObservation.objects.bulk_create(observations, batch_size=500)
+        update_changed(Outcome, outcomes, stored, ACCEPTED_FIELDS)
+
+
+def _stored_values(outcomes: list[Outcome]) -> dict[int, FieldValues]:
+    """The stored ACCEPTED_FIELDS by outcome id; another process may have changed them since `outcomes` were read."""
+    # Locked until the transaction ends, in the order of ids; SQLite locked the database when it began. Without the
+    # keys: a freeze that commits references to these rows would deadlock with us.
+    rows = Outcome.objects.select_for_update(no_key=True).filter(pk__in=[outcome.pk for outcome in outcomes])
+    return {pk: tuple(values) for pk, *values in rows.order_by("pk").values_list("pk", *ACCEPTED_FIELDS)}

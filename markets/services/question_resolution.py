@@ -1,0 +1,122 @@
+"""Resolving questions by the resolutions of their markets; prices play no part."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Min
+
+from markets.models import Market, Question, QuestionOption
+from markets.services.cache_versions import Scope, lock_scope, mark_history_stale
+
+FINAL = (Question.Status.RESOLVED, Question.Status.CANCELLED)
+HappenedByOption = dict[int, bool]
+"""Option id to whether the option happened."""
+
+
+def resolve_questions(*, at: datetime) -> int:
+    """Closes, resolves or cancels questions whose markets did; returns how many were resolved or cancelled."""
+    resolved = 0
+    for question in Question.objects.to_resolve().prefetch_related("options__outcome__market").order_by("pk"):
+        resolved += _resolve(question, at)
+    return resolved
+
+
+def _resolve(question: Question, at: datetime) -> bool:
+    options = list(question.options.all())
+    markets = [option.outcome.market for option in options if option.outcome]
+    happened = happened_options(question, options)
+    if happened is not None:
+        return _finalize(question, Question.Status.RESOLVED, happened, at)
+    if all(market.is_final for market in markets):
+        return _finalize(question, Question.Status.CANCELLED, {}, at)
+    if all(market.status != Market.Status.ACTIVE for market in markets):
+        open_question = Question.objects.filter(pk=question.pk, status=Question.Status.OPEN)
+        open_question.update(status=Question.Status.CLOSED, closed_at=at)
+    return False
+
+
+def happened_options(question: Question, options: list[QuestionOption]) -> HappenedByOption | None:
+    """Whether each option happened; None while the markets leave it undecided, or if they contradict each other.
+
+    One winner decides an exclusive question, even while its other markets are open. If all markets resolved without a
+    winner, the option "None of these" happened, where there is one.
+    """
+    markets = {option.pk: option.outcome.market for option in options if option.outcome}
+    won = [
+        option
+        for option in options
+        if option.outcome is not None and markets[option.pk].winning_outcome_id == option.outcome_id
+    ]
+    all_resolved = all(market.status == Market.Status.RESOLVED for market in markets.values())
+    if not question.exclusive:
+        return {option.pk: option in won for option in options} if all_resolved else None
+    if len(won) == 1:
+        return {option.pk: option is won[0] for option in options}
+    none_of_these = [option for option in options if option.outcome is None]
+    if not won and all_resolved and none_of_these:
+        return {option.pk: option in none_of_these for option in options}
+    return None
+
+
+def _finalize(question: Question, status: Question.Status, happened: HappenedByOption, at: datetime) -> bool:
+    with transaction.atomic():
+        updated = Question.objects.unresolved().filter(pk=question.pk).update(
+            status=status, resolved_at=at, closed_at=question.closed_at or at
+        )  # fmt: skip
+        if updated:
+            for pk, value in happened.items():
+                QuestionOption.objects.filter(pk=pk).update(happened=value)
+            if status == Question.Status.RESOLVED:
+                mark_history_stale(Scope.FORECAST_HISTORY, since=at)
+    return bool(updated)
+
+
+def mark_if_resolved(questions: Iterable[int]) -> None:
+    """Puts past leaderboards out of date where something is added to questions that have resolved already.
+
+    To be called in the transaction that adds it. The lock makes a resolution beside it wait, or be seen here.
+    """
+    lock_scope(Scope.FORECAST_HISTORY)
+    resolved = Question.objects.filter(pk__in=list(questions), status=Question.Status.RESOLVED)
+    since = resolved.aggregate(first=Min("resolved_at"))["first"]
+    if since is not None:
+        mark_history_stale(Scope.FORECAST_HISTORY, since=since)
+
+
+def correct_question_outcomes(market: Market, *, at: datetime) -> list[int]:
+    """Recomputes the final questions on a market whose resolution was reversed; returns the ids of those changed.
+
+    A question that its markets no longer decide becomes open or closed again.
+    """
+    changed = []
+    questions = Question.objects.filter(options__outcome__market=market, status__in=FINAL).distinct()
+    for question in questions.prefetch_related("options__outcome__market").order_by("pk"):
+        if _correct(question, at):
+            changed.append(question.pk)
+    return changed
+
+
+def _correct(question: Question, at: datetime) -> bool:
+    options = list(question.options.all())
+    markets = [option.outcome.market for option in options if option.outcome]
+    happened = happened_options(question, options)
+    resolved_at: datetime | None = at
+    if happened is not None:
+        status = Question.Status.RESOLVED
+    elif all(market.is_final for market in markets):
+        status = Question.Status.CANCELLED
+    else:
+        any_open = any(market.status == Market.Status.ACTIVE for market in markets)
+        status, resolved_at = (Question.Status.OPEN if any_open else Question.Status.CLOSED), None
+    new_values = {option.pk: (happened or {}).get(option.pk) for option in options}
+    if status == question.status and all(option.happened == new_values[option.pk] for option in options):
+        return False
+    with transaction.atomic():
+        Question.objects.filter(pk=question.pk).update(status=status, resolved_at=resolved_at)
+        for pk, value in new_values.items():
+            QuestionOption.objects.filter(pk=pk).update(happened=value)
+        # Cancelled before and after, it was on no leaderboard.
+        if instants := [instant for instant in (question.resolved_at, resolved_at) if instant is not None]:
+            mark_history_stale(Scope.FORECAST_HISTORY, since=min(instants))
+    return True

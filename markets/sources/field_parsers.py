@@ -1,0 +1,123 @@
+"""Parsers of single values from venues: numbers, prices, times, and text that the database can store."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypeVar
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
+LONGEST_NUMBER = 100
+"""Characters; the longest price in the captured answers has 40."""
+LARGEST_AMOUNT = Decimal(10) ** 15
+LONGEST_ID, LONGEST_LABEL, LONGEST_NAME, LONGEST_STATUS = 120, 120, 300, 40
+"""Characters; the database would refuse a longer value together with its batch."""
+
+T = TypeVar("T")
+
+
+def number(raw: object) -> Decimal:
+    """The exact decimal of a number or its text. Raises ValueError for anything else."""
+    numeric = isinstance(raw, str | int | float | Decimal) and not isinstance(raw, bool)
+    text = str(raw).strip() if numeric else ""
+    if len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text):
+        return Decimal(text)
+    raise ValueError(f"{shown(raw)} is not a number")
+
+
+def price(raw: object) -> Decimal:
+    """An unrounded price. Raises ValueError if it is not a number in [0, 1]."""
+    value = number(raw)
+    if not 0 <= value <= 1:
+        raise ValueError(f"{shown(raw)} is outside [0, 1]")
+    return value.copy_abs()  # "-0" is 0; abs() would round to the context's 28 digits
+
+
+def line(raw: object) -> str:
+    """Text on one line: stripped, without NUL, and with a space for each other control character or line break."""
+    return re.sub(r"[\x01-\x1f\x7f-\x9f\u2028\u2029]", " ", storable(raw)).strip()
+
+
+def label(raw: object) -> str:
+    """A line cut to the length of a label."""
+    return line(raw)[:LONGEST_LABEL].strip()
+
+
+def prose(raw: object) -> str:
+    """Text of several lines, without control characters other than line breaks and tabs."""
+    return re.sub(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]", " ", storable(raw).replace("\r\n", "\n")).strip()
+
+
+def storable(raw: object) -> str:
+    # PostgreSQL refuses NUL, and UTF-8 can not encode half a surrogate pair.
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", raw.replace("\0", "")) if isinstance(raw, str) else ""
+
+
+def identifier(raw: object) -> str | None:
+    """An id given as text or integer, as text; None if it is missing or too long."""
+    found = name(raw)
+    return found if 0 < len(found) <= LONGEST_ID else None
+
+
+def name(raw: object) -> str:
+    """A name on one line, also from a number (`2024`); empty if missing."""
+    return line(str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw)
+
+
+def moment(raw: object) -> datetime | None:
+    """An aware UTC time from any of the venues' forms; None if it is missing or unreadable."""
+    try:
+        parsed = datetime.fromisoformat(raw.strip()) if isinstance(raw, str) else None
+        aware = parsed and (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return aware if aware and aware.year > 1 else None  # year 1 is how Go writes "no time"
+
+
+def flag(raw: object) -> bool | None:
+    """A boolean from a boolean or its text; None if missing. Raises ValueError for anything else."""
+    if raw is None or isinstance(raw, bool):
+        return raw
+    if isinstance(raw, str) and raw.strip().lower() in {"true", "false"}:
+        return raw.strip().lower() == "true"
+    raise ValueError(f"{shown(raw)} is neither true nor false")
+
+
+def sequence(raw: object) -> list[Any]:
+    """A list from a list or its JSON text. Raises ValueError for anything else."""
+    try:
+        found = json.loads(raw, parse_float=Decimal) if isinstance(raw, str) else raw
+    except (ValueError, ArithmeticError, RecursionError):
+        found = None
+    if isinstance(found, list):
+        return found
+    raise ValueError(f"{shown(raw)} is not a list")
+
+
+def shown(raw: object) -> str:
+    text = line(repr(raw))
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def or_none(read: Callable[[object], T]) -> Callable[[object], T | None]:
+    """The parser with None in place of a ValueError."""
+
+    def lenient(raw: object) -> T | None:
+        try:
+            return read(raw)
+        except ValueError:
+            return None
+
+    return lenient
+
+
+def amount(raw: object) -> Decimal | None:
+    """An amount of money or shares; None if it is missing, negative or implausibly large."""
+    value = or_none(number)(raw)
+    return value if value is not None and 0 <= value < LARGEST_AMOUNT else None
+
+
+def first_known(*candidates: Any) -> Any:
+    """The first value that is not None."""
+    return next((one for one in candidates if one is not None), None)

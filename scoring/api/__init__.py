@@ -1,0 +1,1 @@
+"""Endpoints of the REST API about scores, values and exports."""

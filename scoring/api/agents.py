@@ -1,0 +1,85 @@
+"""Agents with their values and records."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import serializers
+
+from agents.models import Agent, Family
+from cohorts.models import Cohort
+from markets.foundation.rest import (
+    DecimalStringField,
+    MoneyStringField,
+    ReadOnlyViewSet,
+    ReadSerializer,
+    ReferenceFilter,
+    StrictFilterSet,
+)
+from scoring.competition import attach_competition
+from scoring.valuations import NO_RECORD, records, valuations
+
+
+class AgentSerializer(ReadSerializer):
+    cohort = serializers.IntegerField(source="cohort.number", read_only=True)
+    family = serializers.CharField(source="family.slug", read_only=True)
+    positions_value = MoneyStringField(source="valuation.positions_value")
+    total_value = MoneyStringField(source="valuation.total")
+    pnl = MoneyStringField(source="valuation.pnl")
+    pnl_percent = DecimalStringField(places=4, source="valuation.pnl_percent", help_text="Of the starting balance.")
+    brier = serializers.FloatField(
+        source="record.brier", read_only=True, allow_null=True,
+        help_text="Mean bet-implied Brier score. Confidence is a share of cash, not a probability: not a proper score.",
+    )  # fmt: skip
+    resolved_bets = serializers.IntegerField(source="record.resolved_bets", read_only=True)
+    win_rate = serializers.FloatField(source="record.win_rate", read_only=True, allow_null=True)
+
+    class Meta:
+        model = Agent
+        fields = (
+            "id", "cohort", "family", "release", "model_id", "display_name", "status", "cash", "positions_value",
+            "total_value", "pnl", "pnl_percent", "brier", "resolved_bets", "win_rate",
+        )  # fmt: skip
+
+
+class AgentFilterSet(StrictFilterSet):
+    cohort = ReferenceFilter(Cohort, by="number")
+    family = ReferenceFilter(Family, by="slug")
+
+    class Meta:
+        model = Agent
+        fields = ("release", "status")
+
+
+VALUATION_FIELDS = ("positions_value", "total_value", "pnl", "pnl_percent")
+RECORD_FIELDS = ("brier", "resolved_bets", "win_rate")
+
+
+class AgentViewSet(ReadOnlyViewSet):
+    """Agents: one family's release in one cohort, valued at the last accepted prices."""
+
+    queryset = Agent.objects.all()
+    serializer_class = AgentSerializer
+    filterset_class = AgentFilterSet
+    orderings = ("id", "cohort", "family", "cash")
+    ordering_paths = {"cohort": "cohort__number", "family": "family__slug"}
+
+    def paginate_queryset(self, queryset: QuerySet[Agent]) -> Sequence[Agent]:  # type: ignore[override]
+        return self.with_values(super().paginate_queryset(queryset) or [])
+
+    def get_object(self) -> Agent:
+        return self.with_values([super().get_object()])[0]
+
+    def with_values(self, agents: Sequence[Any]) -> Sequence[Any]:
+        """The agents with `valuation` and `record`; each costs one query, and none if its fields are not shown."""
+        if self.is_requested("cohort", "family", *VALUATION_FIELDS):
+            agents = attach_competition(agents)
+        if self.is_requested(*VALUATION_FIELDS):
+            values = valuations(agents)
+            for agent in agents:
+                agent.valuation = values[agent.pk]
+        if self.is_requested(*RECORD_FIELDS):
+            scores = records([agent.pk for agent in agents])
+            for agent in agents:
+                agent.record = scores.get(agent.pk, NO_RECORD)
+        return agents

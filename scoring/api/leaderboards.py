@@ -1,0 +1,120 @@
+"""The leaderboard endpoint of both protocols."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from cohorts.forecast_rules import BLIND, PRICED
+from cohorts.models import Methodology
+from markets.foundation.rest import (
+    FIELDS_PARAMETER,
+    INSTANT_SCHEMA,
+    JsonOnlyNegotiation,
+    StrictPagination,
+    check_parameters,
+    past_instant,
+    query_parameter,
+    requested_fields,
+    select_fields,
+)
+from markets.models import Market
+from scoring.board_entries import PROTOCOLS, selected_entries
+from scoring.constants import ALL_METHODOLOGIES, TRADING
+from scoring.forecast_api import ForecastBoardEntry, OfProtocols
+from scoring.models import Leaderboard
+
+ARMS = (PRICED, BLIND)
+
+
+def _interval() -> serializers.ListField:
+    return serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2, allow_null=True)
+
+
+class LeaderboardEntrySerializer(serializers.Serializer):
+    """A family's entry on the trading leaderboard, as last computed."""
+
+    family = serializers.CharField()
+    display_name = serializers.CharField()
+    external = serializers.BooleanField(help_text="An external agent, which submits by itself and is ranked apart.")
+    rank = serializers.IntegerField(
+        allow_null=True, help_text="By mean return; equal returns share a rank. Null for external agents."
+    )
+    rank_low = serializers.IntegerField(allow_null=True)
+    rank_high = serializers.IntegerField(allow_null=True)
+    cohorts = serializers.IntegerField()
+    total_value = serializers.CharField(help_text="Mean over cohorts, in dollars.")
+    pnl = serializers.CharField(help_text="Sum over cohorts, in dollars.")
+    return_percent = serializers.FloatField(help_text="Mean over cohorts.")
+    return_se = serializers.FloatField(allow_null=True)
+    return_ci = _interval()
+    brier = serializers.FloatField(
+        allow_null=True,
+        help_text="Bet-implied, over all bets. Confidence is a share of cash: not a proper score.",
+    )
+    brier_ci = _interval()
+    bss_random = serializers.FloatField(allow_null=True)
+    bss_market = serializers.FloatField(allow_null=True)
+    win_rate = serializers.FloatField(allow_null=True)
+    resolved_bets = serializers.IntegerField()
+    cost_usd = serializers.CharField()
+
+
+class LeaderboardViewSet(GenericViewSet):
+    """The leaderboard of a protocol, over all methodologies or of one, now or at a past time.
+
+    Trading: by mean return over cohorts. A category narrows Brier scores, skill scores, win rate and number of bets to
+    markets of that category; values, returns and ranks stay those over all categories, since cash is shared.
+    With `protocol=forecast`: by Brier score, for one arm.
+    """
+
+    takes_fields = True
+    other_serializer_classes = (ForecastBoardEntry,)
+    queryset = Leaderboard.objects.all()
+    serializer_class = LeaderboardEntrySerializer
+    pagination_class: Any = StrictPagination
+    content_negotiation_class = JsonOnlyNegotiation
+    schema = OfProtocols()
+    filter_backends = ()
+
+    @extend_schema(
+        parameters=[
+            query_parameter("protocol", "Default: trading.", enum=PROTOCOLS),
+            query_parameter("methodology", "A version. Default: over all versions."),
+            query_parameter("arm", "Arm of the forecast protocol. Default: priced.", enum=ARMS),
+            query_parameter("category", "Scores of bets on markets of this category only; values stay over all."),
+            query_parameter(
+                "as_of",
+                "The leaderboard at a past time: the snapshots and resolutions known by then.",
+                kind=INSTANT_SCHEMA,
+            ),
+        ],
+        filters=False,
+    )
+    def list(self, request: Request) -> Response:
+        check_parameters(
+            request,
+            {"protocol", "methodology", "arm", "category", "as_of", FIELDS_PARAMETER} | StrictPagination.parameters,
+        )
+        protocol = request.query_params.get("protocol", TRADING)
+        methodology = request.query_params.get("methodology", ALL_METHODOLOGIES)
+        if protocol not in PROTOCOLS:
+            raise ValidationError({"protocol": [f"{protocol} is unknown; known are {', '.join(PROTOCOLS)}"]})
+        if methodology and not Methodology.objects.filter(version=methodology).exists():
+            raise ValidationError({"methodology": [f"no methodology has the version {methodology}"]})
+        category = request.query_params.get("category", "")
+        if category and not Market.objects.filter(category=category).exists():
+            raise ValidationError({"category": [f"no market has the category {category}"]})
+        arm = request.query_params.get("arm", "" if protocol == TRADING else PRICED)
+        if arm and (protocol == TRADING or arm not in ARMS):
+            known = "the trading protocol has none" if protocol == TRADING else f"known are {', '.join(ARMS)}"
+            raise ValidationError({"arm": [f"{arm} is unknown; {known}"]})
+        at = past_instant(request, "as_of")
+        entries = selected_entries(protocol, methodology=methodology, arm=arm, category=category, at=at)
+        row = LeaderboardEntrySerializer if protocol == TRADING else ForecastBoardEntry
+        rows = select_fields(row(self.paginate_queryset(entries), many=True), requested_fields(request, row))
+        return self.get_paginated_response(rows.data)

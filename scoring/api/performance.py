@@ -1,0 +1,126 @@
+"""The performance endpoint: portfolio values over time."""
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.models import Agent
+from markets.foundation.rest import (
+    INSTANT_SCHEMA,
+    JsonOnlyNegotiation,
+    ReadOnlySchema,
+    check_parameters,
+    past_instant,
+    query_parameter,
+)
+from scoring.competition import competition_index
+from scoring.performance import RANGES, Performance, performance
+
+DEFAULT_RANGE = "ALL"
+POINT = {
+    "type": "array",
+    "prefixItems": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "decimal"}],
+    "minItems": 2,
+    "maxItems": 2,
+}
+
+
+@extend_schema_field({"type": "array", "items": POINT})
+class PointsField(serializers.ListField):
+    """Pairs of an instant and the family's mean total value then."""
+
+
+class SeriesSerializer(serializers.Serializer):
+    family = serializers.CharField()
+    points = PointsField(help_text="[time, mean total value over cohorts in dollars], oldest first.")
+
+
+class ReleaseChangeSerializer(serializers.Serializer):
+    family = serializers.CharField()
+    cohort = serializers.IntegerField(help_text="The first cohort of the new model.")
+    at = serializers.DateTimeField()
+    before = serializers.CharField(help_text="The family's model in its previous cohort.")
+    after = serializers.CharField()
+
+
+class PerformanceSerializer(serializers.Serializer):
+    range = serializers.ChoiceField(choices=list(RANGES))
+    as_of = serializers.DateTimeField(allow_null=True, help_text="The newest snapshot, where the last bucket ends.")
+    bucket_seconds = serializers.IntegerField()
+    series = SeriesSerializer(many=True)
+    release_changes = ReleaseChangeSerializer(many=True)
+
+
+class PerformanceView(GenericAPIView):
+    """Mean total value of each family over its cohorts, at the end of each bucket.
+
+    An agent joins its family's mean with its first snapshot, gaps are filled with the last value, and a completed
+    cohort keeps its closing value: there is no survivorship bias.
+    """
+
+    detail = False
+    # Required by the framework; curves are computed from the competition index instead.
+    queryset = Agent.objects.all()
+    serializer_class = PerformanceSerializer
+    content_negotiation_class = JsonOnlyNegotiation
+    pagination_class = None
+    filter_backends = ()
+    schema = ReadOnlySchema()
+
+    @extend_schema(
+        parameters=[
+            query_parameter("range", f"How far back; default {DEFAULT_RANGE}.", enum=list(RANGES)),
+            query_parameter("cohort", "The agents of one cohort, by its number.", kind=int),
+            query_parameter("family", "One family, by its slug."),
+            query_parameter("methodology", "The agents of one version's cohorts, by the version."),
+            query_parameter("as_of", "The curves at a past time, where the range ends.", kind=INSTANT_SCHEMA),
+        ]
+    )
+    def get(self, request: Request) -> Response:
+        check_parameters(request, {"range", "cohort", "family", "methodology", "as_of"})
+        name = request.query_params.get("range", DEFAULT_RANGE)
+        if name not in RANGES:
+            raise ValidationError({"range": [f"{name} is unknown; known are {', '.join(RANGES)}"]})
+        index = competition_index()
+        agents = index.agents
+        if (number := request.query_params.get("cohort")) is not None:
+            digits = number.isascii() and number.isdigit() and len(number) < 10
+            if not digits or index.cohort(int(number)) is None:
+                raise ValidationError({"cohort": [f"no cohort has the number {number}"]})
+            agents = [agent for agent in agents if agent.cohort.number == int(number)]
+        if (slug := request.query_params.get("family")) is not None:
+            if slug not in index.by_slug:
+                raise ValidationError({"family": [f"no family has the slug {slug}"]})
+            agents = [agent for agent in agents if agent.family.slug == slug]
+        if (version := request.query_params.get("methodology")) is not None:
+            if version not in {methodology.version for methodology in index.methodologies.values()}:
+                raise ValidationError({"methodology": [f"no methodology has the version {version}"]})
+            agents = [agent for agent in agents if agent.cohort.methodology.version == version]
+        at = past_instant(request, "as_of") or timezone.now()
+        curves = performance(agents, span=RANGES[name], at=at)
+        return Response({"range": name, **_body(curves)})
+
+
+def _body(curves: Performance) -> dict[str, Any]:
+    times = [at.isoformat().replace("+00:00", "Z") for at in curves.instants]  # once, not for each family
+    return {
+        "as_of": curves.as_of,
+        "bucket_seconds": int(curves.bucket.total_seconds()),
+        "series": [
+            {
+                "family": slug,
+                "points": [[at, str(value)] for at, value in zip(times, values, strict=True) if value is not None],
+            }
+            for slug, values in curves.families.items()
+        ],
+        "release_changes": [
+            {"family": c.family, "cohort": c.cohort, "at": c.at, "before": c.before, "after": c.after}
+            for c in curves.release_changes
+        ],
+    }

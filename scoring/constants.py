@@ -1,0 +1,14 @@
+"""Constants of the leaderboards, without NumPy and SciPy, for the code that only reads stored boards."""
+
+TRADING, FORECAST = "trading", "forecast"
+"""The protocols."""
+ALL_METHODOLOGIES = ""
+MARKET, UNIFORM, ENSEMBLE = "market", "uniform", "ensemble"
+ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED = "ensemble_median", "ensemble_extremised"
+REFERENCES = (MARKET, UNIFORM, ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED)
+EXTREMISING = 1.5
+"""Factor on the log odds of the mean forecast, which loses what only single forecasters know."""
+GAMMAS = ("0", "0.5", "1")
+"""Risk aversions of the averaged returns."""
+DETECTABLE_DIFFERENCE = 5.0
+"""The difference of two families' returns, in percentage points, that a comparison should be able to find."""

@@ -1,0 +1,173 @@
+"""The rows of archive tables: read from one model each, or computed from several."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from agents.models import Agent
+from agents.records import sha256
+from cohorts.models import Methodology
+from markets.models import QuestionBatch
+from scoring.constants import ALL_METHODOLOGIES, FORECAST
+from scoring.exports.dictionary import ArchiveTable
+from scoring.exports.encoding import encode, encode_row
+from scoring.exports.selection import ExportSelection
+from scoring.exports.tables import TABLES_BY_NAME
+from scoring.models import Leaderboard
+from scoring.services.boards import trading_entries
+from scoring.services.forecast_boards import forecast_board
+from scoring.services.forecast_panels import Selection, family_slugs, resolved_entries
+from scoring.valuations import NO_RECORD, records, valuations
+
+Rows = list[tuple[Any, ...]]
+BOARD_METRICS = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
+
+
+def row_batches(table: ArchiveTable, selection: ExportSelection) -> Iterator[Rows]:
+    """The selected rows of a table as encoded values, in batches."""
+    if compute := COMPUTED_TABLES.get(table.name):
+        yield from _batches((encode_row(table.columns, row) for row in compute(selection)), table.batch_size)
+        return
+    kinds = [column.kind for column in table.columns]
+    rows = selection.rows(table).values_list(*(column.path for column in table.columns))
+    for batch in _batches(rows.iterator(chunk_size=table.batch_size), table.batch_size):
+        yield [tuple(encode(value, kind) for value, kind in zip(row, kinds, strict=True)) for row in batch]
+
+
+def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    agents = selection.rows(TABLES_BY_NAME["agents"]).select_related("family").prefetch_related("cohort__methodology")
+    for batch in _batches(agents.iterator(chunk_size=500), 500):
+        values, scores = valuations(batch), records([agent.pk for agent in batch])
+        for agent in batch:
+            yield _agent_row(agent, values[agent.pk], scores.get(agent.pk, NO_RECORD))
+
+
+def _agent_row(agent: Agent, valuation: Any, record: Any) -> dict[str, Any]:
+    return {
+        "id": agent.pk,
+        "cohort": agent.cohort.number,
+        "family": agent.family.slug,
+        "release": agent.release_id,
+        "model_id": agent.model_id,
+        "status": agent.status,
+        "starting_balance": valuation.starting_balance,
+        "cash": valuation.cash,
+        "positions_value": valuation.positions_value,
+        "total_value": valuation.total,
+        "pnl": valuation.pnl,
+        "return_percent": valuation.return_percent,
+        "brier": record.brier,
+        "resolved_bets": record.resolved_bets,
+        "win_rate": record.win_rate,
+    }
+
+
+def _prompt_blocks(selection: ExportSelection) -> Iterator[tuple[str, int, str]]:
+    """The kind of block, the id of its universe or question batch, and its text."""
+    for name, kind, column in (("universes", "markets", "market_block"), ("question_batches", "questions", "block")):
+        rows = selection.rows(TABLES_BY_NAME[name]).values_list("pk", column)
+        for pk, text in rows.iterator(chunk_size=20):
+            yield kind, pk, text
+
+
+def _blocks(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    for kind, pk, text in _prompt_blocks(selection):
+        yield {"kind": kind, "id": pk, "sha256": sha256(text)}
+
+
+def _prompts(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    seen: set[str] = set()
+    for kind, first_use, text in _prompt_texts(selection):
+        digest = sha256(text)
+        if digest not in seen:
+            seen.add(digest)
+            yield {"sha256": digest, "kind": kind, "first_use": first_use, "text": text}
+
+
+def _prompt_texts(selection: ExportSelection) -> Iterator[tuple[str, str, str]]:
+    """The kind of text, the methodology, universe or batch that uses it, and the text."""
+    for methodology in Methodology.objects.order_by("version"):
+        yield "system", f"{methodology.version} trading", methodology.system_prompt
+        yield "user", f"{methodology.version} trading", methodology.user_prompt
+        if rules := methodology.forecast_rules:
+            yield "system", f"{methodology.version} forecast", rules.system_prompt
+            yield "user", f"{methodology.version} forecast", rules.user_prompt
+    for kind, pk, text in _prompt_blocks(selection):
+        yield kind, f"{'universe' if kind == 'markets' else 'batch'} {pk}", text
+
+
+def _trading_board(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    """Computed from the rows that the archive holds: the stored leaderboard may be older."""
+    if not selection.is_whole:
+        return
+    versions = Methodology.objects.filter(cohorts__isnull=False).order_by("version").distinct()
+    for version in (ALL_METHODOLOGIES, *versions.values_list("version", flat=True)):
+        for entry in trading_entries(version):
+            yield {**entry, "methodology": version}
+
+
+def _forecast_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    if not selection.is_whole:
+        return
+    batches = QuestionBatch.objects.order_by("arm")
+    versions = list(batches.order_by().values_list("question_set__methodology", flat=True).distinct())
+    for arm in batches.values_list("arm", flat=True).distinct():
+        for version in (ALL_METHODOLOGIES, *sorted(versions)):
+            chosen = Selection(arm, version)
+            asked, families = resolved_entries(chosen), family_slugs(chosen)
+            externals = family_slugs(chosen, external=True)
+            stored_board = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=version, category="")
+            stored: list[dict[str, Any]] = next(iter(stored_board.values_list("entries", flat=True)), [])
+            stored_entries = {entry["forecaster"]: entry for entry in stored}
+            for category in ("", *sorted({entry.category for entry in asked} - {""})):
+                entries = [entry for entry in asked if category in ("", entry.category)]
+                metrics = BOARD_METRICS if not category else BOARD_METRICS[:-1]
+                board = forecast_board(entries, families, externals=externals, metrics=metrics, reported=False)
+                for entry in board.entries:
+                    fitted = {} if category else _slow_fits(stored_entries.get(entry["forecaster"], {}))
+                    yield {
+                        **entry,
+                        "arm": arm,
+                        "methodology": version,
+                        "category": category,
+                        "figures": entry | fitted,
+                    }
+
+
+def _slow_fits(entry: dict[str, Any]) -> dict[str, Any]:
+    """Figures of the stored leaderboard that take seconds to fit."""
+    names = ("irt_ability", "irt_se", "weighted_brier", "bt_ability", "bt_se", "pool_weight")
+    return {name: entry.get(name) for name in names}
+
+
+def _batches(rows: Iterable[Any], size: int) -> Iterator[Any]:
+    rest = iter(rows)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+COMPUTED_TABLES: dict[str, Any] = {
+    "agents": _agents,
+    "prompts": _prompts,
+    "blocks": _blocks,
+    "leaderboard_trading": _trading_board,
+    "leaderboard_forecast": _forecast_boards,
+}
+
+
+def methodology_rows() -> list[dict[str, Any]]:
+    """Every methodology with its frozen fields and its hash."""
+    return [
+        {
+            "version": methodology.version,
+            "title": methodology.title,
+            "published_at": encode(methodology.published_at, "time"),
+            "sha256": methodology.sha256,
+            **{
+                field.name: value if isinstance(value, dict | list | int | float) else str(value)
+                for field in Methodology.frozen_fields()
+                for value in [getattr(methodology, field.name)]
+            },
+        }
+        for methodology in Methodology.objects.order_by("version")
+    ]

@@ -1,0 +1,102 @@
+"""Verification of a whole archive, check by check."""
+
+import csv
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import polars as pl
+
+from scoring.exports.dictionary import FORMATS
+from scoring.exports.manifest import InvalidManifest, read_manifest
+from scoring.exports.verification.archive_files import check_files, check_tables, check_zip_checksum
+from scoring.exports.verification.archive_reader import Archive, unpacked
+from scoring.exports.verification.bet_scores import check_bet_scores
+from scoring.exports.verification.chains import check_chains
+from scoring.exports.verification.forecast_leaderboards import check_forecast_leaderboards
+from scoring.exports.verification.forecast_scores import check_forecast_scores
+from scoring.exports.verification.journals import check_journals
+from scoring.exports.verification.portfolios import check_agents, check_snapshots
+from scoring.exports.verification.positions import check_positions
+from scoring.exports.verification.prompts import check_prompts
+from scoring.exports.verification.trades import check_trades
+from scoring.exports.verification.trading_leaderboard import check_trading_leaderboard
+from scoring.exports.verification.universes import check_universes
+
+CHECKS: dict[str, Callable[[Archive], Iterator[str]]] = {
+    "tables": check_tables,
+    "chains": check_chains,
+    "prompts": check_prompts,
+    "universes": check_universes,
+    "trades": check_trades,
+    "journals": check_journals,
+    "positions": check_positions,
+    "agents": check_agents,
+    "snapshots": check_snapshots,
+    "bet scores": check_bet_scores,
+    "forecast scores": check_forecast_scores,
+    "trading leaderboard": check_trading_leaderboard,
+    "forecast leaderboards": check_forecast_leaderboards,
+}
+MALFORMED_DATA_ERRORS = (
+    *(ValueError, LookupError, TypeError, ArithmeticError, AttributeError, OSError, AssertionError),
+    *(csv.Error, pl.exceptions.PolarsError),
+)
+"""Errors that a check may meet in forged rows."""
+MAX_VIOLATIONS_PER_CHECK = 20
+
+
+@dataclass(slots=True)
+class VerificationReport:
+    """Counts of what was checked, and one line per violation that names file and row, in the order of the checks."""
+
+    files: int = 0
+    rows: int = 0
+    checks: int = 0
+    links: int = 0
+    whole: bool = False
+    violations: list[str] = field(default_factory=list)
+
+
+def verify_archive(
+    path: Path, progress: Callable[[int, int, str], None] = lambda done, of, caption: None
+) -> VerificationReport:
+    """The report on an archive, a folder or a zip file. Raises FileNotFoundError where there is neither."""
+    if not path.exists():
+        raise FileNotFoundError(path)
+    report = VerificationReport(violations=list(check_zip_checksum(path)))
+    try:
+        with unpacked(path) as folder:
+            _verify_folder(folder, report, progress)
+    except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError, ValueError) as error:
+        report.violations.append(f"{path.name}: {error}")
+    return report
+
+
+def _verify_folder(folder: Path, report: VerificationReport, progress: Callable[[int, int, str], None]) -> None:
+    try:
+        manifest = read_manifest(folder)
+        report.violations += check_files(folder, manifest["files"])
+        archive = Archive(folder, manifest, [format for format in FORMATS if format in manifest["formats"]])
+        report.whole = archive.is_whole
+        report.files = len(manifest["files"])
+        report.rows = sum(file["rows"] or 0 for file in manifest["files"].values()) // len(archive.formats)
+        report.links = sum(head["length"] for head in manifest["chains"].values())
+    except (InvalidManifest, *MALFORMED_DATA_ERRORS) as error:
+        report.violations.append(_error_text(error))
+        return
+    for done, (name, check) in enumerate(CHECKS.items()):
+        progress(done, len(CHECKS), name)
+        try:
+            report.violations += islice(check(archive), MAX_VIOLATIONS_PER_CHECK)
+        except MALFORMED_DATA_ERRORS as error:
+            report.violations.append(f"{name}: can not be checked: {_error_text(error)}")
+        report.checks += 1
+    progress(len(CHECKS), len(CHECKS), "")
+
+
+def _error_text(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return f"{text} is unknown" if isinstance(error, KeyError) else text

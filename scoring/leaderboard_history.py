@@ -1,0 +1,147 @@
+"""Past leaderboards, each stored from the instant on which it holds until the next resolution changes it.
+
+A past board follows from what had been scored or had resolved by its instant. A service that changes the past marks
+the history stale from an instant on (`markets.services.cache_versions`): readers ignore stale rows, the backfill
+replaces them, and a board that is not stored is computed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import F, Subquery
+
+from markets.models import CacheVersion
+from markets.services.cache_versions import Scope, lock_scope
+from scoring.constants import FORECAST, TRADING
+from scoring.models import LeaderboardHistory
+
+SCOPES = {TRADING: Scope.TRADING_HISTORY, FORECAST: Scope.FORECAST_HISTORY}
+"""By protocol, the cache version that every change of the past renews."""
+BEGINNING, FOREVER = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+"""Before any resolution; until the next one."""
+BATCH = 20
+"""Boards that are stored in one transaction: a writer of scores waits no longer than for these."""
+
+
+class BoardKey(NamedTuple):
+    """The selection that a board shows. Empty fields stand for all."""
+
+    protocol: str
+    methodology: str = ""
+    arm: str = ""
+    category: str = ""
+
+
+class BoardPeriod(NamedTuple):
+    """A board and the time for which it holds."""
+
+    key: BoardKey
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ResolutionTimes:
+    """The instants of resolutions, ascending, by category; the empty category holds all of them."""
+
+    by_category: Mapping[str, Sequence[datetime]]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, datetime]]) -> "ResolutionTimes":
+        """The times of (category, instant) rows."""
+        instants: dict[str, set[datetime]] = {"": {BEGINNING}}
+        for category, at in rows:
+            instants[""].add(at)
+            if category:
+                instants.setdefault(category, {BEGINNING}).add(at)
+        return cls({category: sorted(times) for category, times in instants.items()})
+
+    def periods(self, board: BoardKey) -> Iterator[BoardPeriod]:
+        """The periods of the boards of every category."""
+        for category, instants in self.by_category.items():
+            for since, until in pairwise([*instants, FOREVER]):
+                yield BoardPeriod(board._replace(category=category), since, until)
+
+
+def stored_entries(key: BoardKey, at: datetime | None) -> Any | None:
+    """The entries of a board as of an instant (None: of all scores); None where no current row holds them."""
+    stale_from = CacheVersion.objects.filter(scope=SCOPES[key.protocol]).values("stale_from")
+    rows = LeaderboardHistory.objects.filter(**key._asdict(), since__lte=FOREVER if at is None else at)
+    row = rows.order_by("-since").values_list("until", "entries", Subquery(stale_from)).first()
+    if row is None:
+        return None
+    until, entries, stale = row
+    if at is None:
+        return entries if until == FOREVER and stale is None else None
+    return entries if until > at and (stale is None or at < stale) else None
+
+
+def begin_backfill(protocol: str) -> str:
+    """Deletes the stale boards of a protocol; returns the version under which `store_boards` may store new ones.
+
+    To be called before anything is read that a board is made of.
+    """
+    scope = SCOPES[protocol]
+    with transaction.atomic():
+        lock_scope(scope)
+        row = CacheVersion.objects.get(scope=scope)
+        if row.stale_from is not None:
+            stale = LeaderboardHistory.objects.filter(protocol=protocol, until__gt=row.stale_from)
+            stale.filter(since__gte=row.stale_from).delete()
+            stale.update(until=row.stale_from)
+            CacheVersion.objects.filter(scope=scope).update(stale_from=None)
+    return row.version
+
+
+def missing_boards(board: BoardKey, times: ResolutionTimes, version: str) -> list[BoardPeriod]:
+    """The boards of every category that are not stored, the newest first.
+
+    A stored board that was cut short by a change that did not reach it is extended to the end of its period.
+    """
+    rows = LeaderboardHistory.objects.filter(protocol=board.protocol, methodology=board.methodology, arm=board.arm)
+    columns = ("category", "since", "pk", "until")
+    stored = {(category, since): (pk, until) for category, since, pk, until in rows.order_by().values_list(*columns)}
+    missing, short = [], []
+    for period in times.periods(board):
+        pk, until = stored.get((period.key.category, period.since), (None, None))
+        if pk is None:
+            missing.append(period)
+        elif until != period.until:
+            short.append(LeaderboardHistory(pk=pk, until=period.until))
+    if short:
+        _write_under(
+            board.protocol, version, lambda: LeaderboardHistory.objects.bulk_update(short, ["until"], batch_size=500)
+        )
+    return sorted(missing, key=lambda period: period.since, reverse=True)
+
+
+def store_boards(boards: Iterable[tuple[BoardPeriod, Any]], protocol: str, version: str) -> int:
+    """Stores boards as they are computed, for as long as the protocol's version is `version`; returns how many."""
+    stored = 0
+    batch: list[LeaderboardHistory] = []
+
+    def store() -> bool:
+        create = lambda: LeaderboardHistory.objects.bulk_create(batch, ignore_conflicts=True)  # noqa: E731
+        return _write_under(protocol, version, create)
+
+    for period, entries in boards:
+        row = LeaderboardHistory(**period.key._asdict(), since=period.since, until=period.until, entries=entries)
+        batch.append(row)
+        if len(batch) == BATCH:
+            if not store():
+                return stored
+            stored, batch = stored + BATCH, []
+    return stored + (len(batch) if batch and store() else 0)
+
+
+def _write_under(protocol: str, version: str, write: Callable[[], Any]) -> bool:
+    """Writes if the version still holds, which nobody can renew before the transaction ends; False if it does not."""
+    with transaction.atomic():
+        holds = CacheVersion.objects.filter(scope=SCOPES[protocol], version=version).update(version=F("version"))
+        if holds:
+            write()
+    return bool(holds)

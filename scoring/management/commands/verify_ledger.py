@@ -1,0 +1,38 @@
+"""`verify_ledger`: every balance, forecast, chain link and derived row recomputed over the whole database."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from agents.services.audit import verify_ledger
+from agents.services.chain import verify_chain
+from agents.services.forecast_audit import verify_forecasts
+from markets.foundation.commands import ArenaCommand, CommandResult
+from markets.foundation.guards import unguarded
+from scoring.services.derived import derived_drift
+
+
+class Command(ArenaCommand):
+    help = (
+        "Recomputes every balance, position, payout, forecast and derived row; names each that differs (then exit 1)."
+    )
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        with self.progress("verifying") as progress:
+            audit = verify_ledger(progress)
+        forecasts, forecast_violations = verify_forecasts()
+        links, chain_violations = verify_chain()
+        drift = list(derived_drift())
+        unguarded_tables = [f"the database does not guard: {table}" for table in unguarded(connection)]
+        violations = [*audit.violations, *forecast_violations, *chain_violations, *drift, *unguarded_tables]
+        for violation in violations:
+            self.stdout.write(violation)
+        summary = {
+            "agents": audit.agents,
+            "journal_rows": audit.journal_rows,
+            "forecasts": forecasts,
+            "chain_links": links,
+            "violations": len(violations),
+        }
+        return CommandResult(summary, log=violations, failed=bool(violations))

@@ -1,0 +1,232 @@
+"""Forecasts beside trades: the probability that a model stated and its stake on the same market and day."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from forecast_rank.metrics.agreement import spearman
+from forecast_rank.metrics.brier import brier_score
+from forecast_rank.metrics.panel import Floats, from_arrays
+from forecast_rank.metrics.returns import log_wealth
+from forecast_rank.metrics.uncertainty import cluster_interval
+
+from agents.models import Forecast, Trade
+from markets.models import Market, QuestionOption
+from markets.models.question import day_of
+
+KELLY_FRACTIONS = (1.0, 0.5)
+MAX_POINTS = 200
+MAX_LOG_WEALTH = 300.0
+"""Largest natural logarithm of wealth for which the wealth is stated."""
+
+
+class ForecastBet(NamedTuple):
+    """A purchase and the same release's forecast of the side it bought, stated on the day of the same universe.
+
+    ask, other_ask : price of a share of the side and of the opposite side; the frozen price without an order book
+    won : None while the market is unresolved
+    """
+
+    family: str
+    forecast: int
+    market: int
+    event: str
+    stated: float
+    confidence: float
+    price: float
+    ask: float
+    other_ask: float
+    amount: float
+    won: bool | None
+
+    @property
+    def edge(self) -> float:
+        """The stated probability less the ask: the expected profit of a share."""
+        return self.stated - self.ask
+
+
+def forecasts_and_trades(arm: str, methodology: str = "") -> list[dict[str, Any]]:
+    """The figures of each family's bets against its forecasts of the same markets, by slug."""
+    return by_family(forecast_bets(arm, methodology))
+
+
+def by_family(bets: Iterable[ForecastBet]) -> list[dict[str, Any]]:
+    """The figures of each family that has any of these bets, by slug."""
+    of_family: dict[str, list[ForecastBet]] = defaultdict(list)
+    for bet in bets:
+        of_family[bet.family].append(bet)
+    return [{"family": slug, **_figures(of_family[slug])} for slug in sorted(of_family)]
+
+
+def stake_points(bets: Iterable[ForecastBet]) -> dict[str, list[tuple[float, float, bool | None]]]:
+    """The newest bets of each family as (stated probability, implied confidence, whether the side won), for charts."""
+    points: dict[str, list[tuple[float, float, bool | None]]] = defaultdict(list)
+    for bet in bets:
+        points[bet.family].append((round(bet.stated, 4), round(bet.confidence, 4), bet.won))
+    return {slug: newest[-MAX_POINTS:] for slug, newest in points.items()}
+
+
+def forecast_bets(arm: str, methodology: str = "") -> list[ForecastBet]:
+    """Every purchase for which the same release has a forecast of the same market on the universe's day."""
+    purchases = Trade.objects.filter(kind=Trade.Kind.BUY, decision__universe__isnull=False)
+    if methodology:
+        purchases = purchases.filter(agent__cohort__methodology__version=methodology)
+    purchases = purchases.select_related("agent__family", "market", "decision__universe").defer(
+        "decision__universe__market_block", "decision__reasoning", "market__description"
+    )
+    trades = list(purchases.order_by("pk"))
+    forecasts = _market_forecasts({trade.market_id for trade in trades}, {_day(trade) for trade in trades}, arm)
+    bets = []
+    for trade in trades:
+        universe = trade.decision.universe
+        assert universe is not None
+        forecast = forecasts.get((trade.agent.release_id, trade.market_id, _day(trade), universe.methodology))
+        if forecast is not None:
+            bets.append(_forecast_bet(trade, forecast))
+    return bets
+
+
+def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
+    """The figures of one family's bets; None where a number does not exist.
+
+    over_betting : mean of implied confidence - stated probability, its interval drawn over events
+    spearman : of confidence and stated probability; stake_edge : of the stake and the edge
+    positive_edge : the share of bets with an edge above 0
+    stated_brier, bet_brier, market_brier : of the side bought, on resolved bets
+    bet_return : gross per dollar staked on resolved bets; kelly : see `kelly`
+    """
+    stated, confidence, price, amount, edge = (
+        np.array([getattr(bet, name) for bet in bets], dtype=np.float64)
+        for name in ("stated", "confidence", "price", "amount", "edge")
+    )
+    resolved = np.array([bet.won is not None for bet in bets], dtype=bool)
+    won = np.array([bool(bet.won) for bet in bets], dtype=np.float64)[resolved]
+    staked = amount[resolved].sum()
+    return {
+        "bets": len(bets),
+        "markets": len({bet.market for bet in bets}),
+        "events": len({bet.event for bet in bets}),
+        "stated": _mean(stated),
+        "confidence": _mean(confidence),
+        "price": _mean(price),
+        "over_betting": _mean(confidence - stated),
+        "over_betting_ci": cluster_interval(confidence - stated, [bet.event for bet in bets]) if bets else None,
+        "spearman": _known(spearman(stated, confidence)),
+        "positive_edge": _mean((edge > 0).astype(np.float64)),
+        "stake_edge": _known(spearman(amount, edge)),
+        "resolved": int(resolved.sum()),
+        "stated_brier": _mean(brier_score(stated[resolved], won)),
+        "bet_brier": _mean(brier_score(confidence[resolved], won)),
+        "market_brier": _mean(brier_score(price[resolved], won)),
+        "bet_return": float((won * amount[resolved] / price[resolved]).sum() / staked) if staked > 0 else None,
+        "kelly": kelly(bets),
+    }
+
+
+def kelly(bets: Sequence[ForecastBet]) -> dict[str, Any]:
+    """The wealth that a dollar would have grown to by Kelly's rule on the stated probabilities, at the same prices.
+
+    Each forecast of a resolved market counts once, whatever the stakes and sides of its bets: the rule buys the side,
+    the opposite side or neither, by the stated probability and both asks. Bets follow one another, each with the
+    whole bankroll and as if independent; `half` stakes half as much. None without a resolved market.
+    """
+    once = {(bet.forecast, bet.market): bet for bet in reversed(bets) if bet.won is not None}
+    if not once:
+        return {"markets": 0, "full": None, "half": None}
+    unique = list(once.values())
+    panel = from_arrays(
+        [[[bet.stated] for bet in unique]],
+        [[float(bool(bet.won))] for bet in unique],
+        odds=[[bet.ask] for bet in unique],
+        no_odds=[[bet.other_ask] for bet in unique],
+        exclusive=False,
+    )
+    whole = np.exp(log_wealth(panel))
+    return {
+        "markets": len(unique),
+        **{
+            name: _product(1 + part * (whole - 1)) for name, part in zip(("full", "half"), KELLY_FRACTIONS, strict=True)
+        },
+    }
+
+
+class MarketForecast(NamedTuple):
+    """A forecast, with the name of the option for each of a market's outcomes, by outcome id."""
+
+    forecast: int
+    probabilities: Mapping[str, float]
+    prices: Mapping[str, Mapping[str, str | None]]
+    names: Mapping[int, str]
+
+
+def _market_forecasts(
+    markets: set[int], days: set[datetime], arm: str
+) -> dict[tuple[int, int, datetime, str], MarketForecast]:
+    """Forecasts by release, market, day and methodology."""
+    options: dict[int, dict[int, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
+    of_markets = QuestionOption.objects.filter(outcome__market__in=markets)
+    for question, market, outcome, name in of_markets.values_list("question", "outcome__market", "outcome", "name"):
+        options[question][market][outcome] = name
+    forecasts = Forecast.objects.filter(question__in=options, arm=arm, entry__question_set__day__in=days)
+    rows = forecasts.order_by("-pk").values_list(
+        "pk", "question", "release", "entry__question_set__day", "methodology", "probabilities", "entry__prices"
+    )
+    return {
+        (release, market, day, methodology): MarketForecast(pk, probabilities, prices, names)
+        for pk, question, release, day, methodology, probabilities, prices in rows
+        for market, names in options[question].items()
+    }
+
+
+def _day(trade: Trade) -> datetime:
+    universe = trade.decision.universe
+    assert universe is not None
+    return day_of(universe.frozen_at)
+
+
+def _forecast_bet(trade: Trade, forecast: MarketForecast) -> ForecastBet:
+    price = float(trade.price)
+    if trade.outcome_id in forecast.names:
+        name = forecast.names[trade.outcome_id]
+        stated, own, other = float(forecast.probabilities[name]), "ask", "no_ask"
+    else:  # the question has the market as one option, its YES
+        (name,) = forecast.names.values()
+        stated, own, other = 1 - float(forecast.probabilities[name]), "no_ask", "ask"
+    quoted = forecast.prices.get(name) or {}
+    market = trade.market
+    return ForecastBet(
+        family=trade.agent.family.slug,
+        forecast=forecast.forecast,
+        market=trade.market_id,
+        event=market.event_key,
+        stated=stated,
+        confidence=trade.implied_confidence or 0.0,
+        price=price,
+        ask=_ask(quoted.get(own), price),
+        other_ask=_ask(quoted.get(other), 1 - price),
+        amount=float(trade.amount),
+        won=trade.outcome_id == market.winning_outcome_id if market.status == Market.Status.RESOLVED else None,
+    )
+
+
+def _ask(text: str | None, otherwise: float) -> float:
+    ask = float(text) if text is not None else otherwise
+    return ask if 0 < ask < 1 else otherwise
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _known(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _product(factors: Floats) -> float | None:
+    """The wealth that a dollar grows to; None if it is too large to state."""
+    if (factors <= 0).any():
+        return 0.0
+    log_wealth = float(np.log(factors).sum())
+    return float(np.exp(log_wealth)) if log_wealth < MAX_LOG_WEALTH else None

@@ -1,0 +1,39 @@
+"""Instructions are checked against the methodology of the agent's cohort, and each refusal names its own figures."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from agents.answers import Answer, Bet
+from agents.services import ledger
+from agents.services.execution import execute_answer
+from cohorts.models import Methodology
+from tests.factories import WEEK, AgentFactory, CohortFactory, DecisionFactory, MarketFactory, ModelCallFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("fraction", "percent", "maximum"), [("0.10", "10 %", "1000.00"), ("0.1250", "12.5 %", "1250.00")]
+)
+def test_refused_bet_names_the_fraction_of_its_own_methodology(fraction: str, percent: str, maximum: str) -> None:
+    methodology = Methodology.objects.get(version="v1")
+    methodology.pk, methodology.version = None, "v9"
+    methodology.maximum_bet_fraction = Decimal(fraction)
+    methodology.published_at = WEEK + timedelta(weeks=52)
+    methodology.save()
+    agent = AgentFactory(cohort=CohortFactory(methodology=methodology))
+    market = MarketFactory()
+    decision = DecisionFactory(agent=agent, universe__methodology="v9")
+    bets = (Bet(str(market.pk), "YES", Decimal("1300")),)
+    (instruction,) = execute_answer(
+        Answer("BET", bets=bets),
+        agent=ledger.lock_agent(agent.pk),
+        decision=decision,
+        call=ModelCallFactory(decision=decision),
+        at=decision.decided_at,
+    )
+    assert instruction.reason == (
+        f"bets[0].amount: 1300 is above the maximum of {maximum} ({percent} of the cash of 10000.00 at that moment)"
+    )

@@ -1,0 +1,232 @@
+"""The front page at 00:40 on a bad Sunday: what ran, what failed and why, and the way to set it right."""
+
+import uuid
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django_q.models import Failure, Schedule
+
+from agents.models import Decision
+from arena_site import jobs
+from arena_site.dashboard.overview import Overview
+from arena_site.models import Notice, Worker
+from markets.models import Alert, Market, Outcome, Run
+from tests.arena_site.dashboard.people import signed_in
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    RunFactory,
+    UniverseFactory,
+    bet,
+)
+
+pytestmark = pytest.mark.django_db
+NOW = WEEK + timedelta(minutes=40)
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(autouse=True)
+def _sunday_night() -> Any:
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+@pytest.fixture
+def viewer() -> Client:
+    return signed_in("viewer")
+
+
+def overview(client: Client) -> Overview:
+    return client.get(reverse("admin:index")).context["overview"]
+
+
+def page(client: Client) -> str:
+    return client.get(reverse("admin:index")).content.decode()
+
+
+def concerns(client: Client) -> list[str]:
+    return [concern.message for concern in overview(client).concerns]
+
+
+def at_work() -> None:
+    """Schedules, a worker that was seen, and every job's last run in order."""
+    jobs.install()
+    Schedule.objects.update(next_run=NOW + timedelta(minutes=1))
+    Worker.objects.create(name="one", seen_at=NOW - timedelta(seconds=10))
+    RunFactory(at=NOW - timedelta(minutes=2))
+
+
+def test_all_is_well_where_nothing_is_wrong(viewer: Client) -> None:
+    at_work()
+    assert concerns(viewer) == []
+    assert "No problems" in page(viewer)
+
+
+def test_a_failed_run_says_why_and_when_it_last_went_well(viewer: Client) -> None:
+    at_work()
+    RunFactory(kind="run_decisions", at=NOW - timedelta(days=7))
+    RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=30), status="failed", error="GPT-5.2: HTTP 503\nmore")
+    assert concerns(viewer) == ["decisions: GPT-5.2: HTTP 503"]
+    line = next(line for line in overview(viewer).jobs if line.name == "decisions")
+    assert (line.failed, line.duration, line.last_success and line.last_success.started_at) == (
+        True,
+        "20 s",
+        NOW - timedelta(days=7),
+    )
+
+
+def test_a_failure_that_was_mended_is_no_concern(viewer: Client) -> None:
+    at_work()
+    RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=30), status="failed", error="HTTP 503")
+    RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=10))
+    assert concerns(viewer) == []
+
+
+def test_failed_decisions_of_this_week_come_with_their_retry(viewer: Client) -> None:
+    at_work()
+    universe = UniverseFactory(markets=[])
+    decision = DecisionFactory(failed=True, universe=universe)
+    claimed = DecisionFactory(
+        agent=AgentFactory(cohort=decision.cohort), status="claimed", action=None, decided_at=None,
+        lease_id=uuid.uuid4(), lease_until=NOW - timedelta(minutes=1), universe=universe,
+    )  # fmt: skip
+    live = DecisionFactory(
+        agent=AgentFactory(cohort=decision.cohort), status="claimed", action=None, decided_at=None,
+        lease_id=uuid.uuid4(), lease_until=NOW + timedelta(minutes=1), universe=universe,
+    )  # fmt: skip
+    DecisionFactory(failed=True, cohort__week_start=WEEK - timedelta(weeks=3), week=1)
+    shown = page(viewer)
+    assert f'{reverse("admin:action", args=["retry-decision"])}?decision={decision.pk}"' in shown
+    assert f'{reverse("admin:action", args=["release-claim"])}?decision={claimed.pk}"' in shown
+    assert f'decision={live.pk}"' not in shown
+    assert [(task.status, task.error) for task in overview(viewer).failed_tasks] == [
+        ("expired claim", "its worker died"),
+        ("failed", "HTTP 503"),
+    ]
+    assert concerns(viewer) == [
+        f"1 task of this week failed: {decision.agent.display_name}, cohort 1",
+        "1 expired claim",
+    ]
+
+
+def test_a_market_closed_for_three_days_leads_to_its_settlement(viewer: Client) -> None:
+    at_work()
+    agent = AgentFactory()
+    for days, closed in ((4, "Four days?"), (2, "Two days?"), (0, "Today?")):
+        market = MarketFactory(question=closed)
+        bet(agent, market, amount="100.00")
+        Market.objects.filter(pk=market.pk).update(status="closed", closed_at=NOW - timedelta(days=days))
+    assert [market.question for market in overview(viewer).unresolved_markets] == ["Four days?", "Two days?"]
+    (concern,) = overview(viewer).concerns
+    assert concern.message == "1 market closed for over 72 hours without a resolution"
+    four = Market.objects.get(question="Four days?")
+    assert concern.action_path == f"{reverse('admin:action', args=['settle'])}?market={four.pk}"
+
+
+def test_what_it_cost_stands_beside_the_cap(viewer: Client, settings: Any) -> None:
+    at_work()
+    settings.ARENA_SPEND_LIMIT_USD = Decimal("10")
+    ModelCallFactory(cost_usd="8.5")
+    assert [(s.protocol, s.spent, s.css_class) for s in overview(viewer).spending] == [
+        ("trading", Decimal("8.5"), "warn"),
+        ("forecast", Decimal(0), "good"),
+    ]
+    assert concerns(viewer) == ["trading: $8.50 of this week's $10.00 are spent"]
+
+
+def test_stale_prices_and_alerts_are_shown(viewer: Client) -> None:
+    at_work()
+    trade = bet(AgentFactory(), MarketFactory())
+    Outcome.objects.filter(pk=trade.outcome_id).update(price_stale=True)
+    alert = Alert.objects.create(kind="market-gone", subject="1", message="Gone from its venue.", raised_at=WEEK)
+    Notice.objects.create(alert=alert, channel="mail", tries=2, next_try_at=NOW)
+    assert concerns(viewer) == ["1 alert not acknowledged", "1 held price stale", "1 alert could not be sent yet"]
+    assert "Gone from its venue." in page(viewer)
+
+
+def test_a_machine_without_a_worker_or_with_late_schedules_says_so(viewer: Client) -> None:
+    assert concerns(viewer) == ["No schedules are installed: no job runs by itself"]
+    at_work()
+    Worker.objects.update(seen_at=NOW - timedelta(hours=1))
+    Schedule.objects.filter(name="sync").update(next_run=NOW - timedelta(minutes=20))
+    jobs.pause("prune")
+    Failure.objects.create(id="x" * 32, name="x", func="x", started=NOW, stopped=NOW, success=False, result="killed")
+    assert concerns(viewer) == [
+        "No worker has been seen since 07 March, 23:40 UTC: no job runs by itself".replace(
+            "07 March, 23:40", f"{NOW - timedelta(hours=1):%d %B, %H:%M}"
+        ),
+        "Overdue: sync",
+        "Paused: prune",
+        "1 job failed or were stopped in the last day",
+    ]
+
+
+def test_a_broken_ledger_is_the_first_thing_seen(viewer: Client) -> None:
+    at_work()
+    RunFactory(kind="verify_ledger", at=NOW - timedelta(hours=1), status="failed", error="", summary={"violations": 2})
+    assert "The last ledger verification found 2 violations" in concerns(viewer)
+
+
+def test_the_page_costs_the_same_queries_however_much_is_wrong() -> None:
+    operator = signed_in("operator")
+    at_work()
+    universe = UniverseFactory(markets=[])
+
+    def grow() -> None:
+        cohort = CohortFactory()
+        for _ in range(3):
+            agent = AgentFactory(cohort=cohort)
+            DecisionFactory(agent=agent, failed=True, universe=universe)
+            trade = bet(agent, MarketFactory(), week=2)
+            Market.objects.filter(pk=trade.market_id).update(status="closed", closed_at=WEEK - timedelta(days=4))
+            Outcome.objects.filter(pk=trade.outcome_id).update(price_stale=True)
+            Alert.objects.create(kind="market-gone", subject=str(trade.pk), message="Gone.", raised_at=WEEK)
+            RunFactory(kind="run_decisions", status="failed", error="HTTP 503")
+            operator.post(reverse("admin:action", args=["sync"]), {"reason": "x", "confirmed": "yes"})
+
+    def counted() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert operator.get(reverse("admin:index")).status_code == 200
+        return len(captured)
+
+    grow()
+    counted()
+    before = counted()
+    grow()
+    grow()
+    assert counted() == before <= 45
+
+
+def test_what_models_and_venues_say_is_escaped(viewer: Client) -> None:
+    at_work()
+    DecisionFactory(failed=True, error=HOSTILE, universe=UniverseFactory(markets=[]))
+    trade = bet(AgentFactory(), MarketFactory(question=HOSTILE))
+    Market.objects.filter(pk=trade.market_id).update(status="closed", closed_at=WEEK - timedelta(days=4))
+    Outcome.objects.filter(pk=trade.outcome_id).update(price_stale=True)
+    Alert.objects.create(kind="x", subject="1", message=HOSTILE, raised_at=WEEK)
+    RunFactory(kind="run_decisions", status="failed", error=HOSTILE, at=NOW)
+    shown = page(viewer)
+    assert "<script>alert(1)" not in shown
+    assert shown.count("&lt;script&gt;alert(1)") >= 5
+    assert ' style="' not in shown
+
+
+def test_a_row_s_page_leads_to_the_act_that_sets_it_right(admin_client: Client) -> None:
+    decision = DecisionFactory(failed=True, universe=UniverseFactory(markets=[]))
+    market = MarketFactory(closed=True)
+    shown = admin_client.get(reverse("admin:agents_decision_change", args=[decision.pk])).content.decode()
+    assert f'{reverse("admin:action", args=["retry-decision"])}?decision={decision.pk}"' in shown
+    shown = admin_client.get(reverse("admin:markets_market_change", args=[market.pk])).content.decode()
+    assert f'{reverse("admin:action", args=["settle"])}?market={market.pk}"' in shown
+    assert Run.objects.count() == Decision.objects.filter(status="completed").count() == 0

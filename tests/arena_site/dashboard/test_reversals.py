@@ -1,0 +1,227 @@
+"""A wrong settlement made good: entries that compensate, by whoever may; books, scores and archive hold."""
+
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+from django.core.management import call_command
+from django.test import Client
+
+from agents.models import Agent, JournalEntry, Position, Reversal
+from agents.services.audit import verify_ledger
+from arena_site.models import AuditEntry
+from cohorts.models import Cohort
+from markets.models import Market
+from markets.services.question_resolution import resolve_questions
+from scoring.models import BrierScore, ForecastScore, Snapshot
+from scoring.services.scores import compute_scores
+from scoring.services.snapshots import ended_cohorts
+from tests.arena_site.dashboard.people import REASON, do, page, signed_in
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    MarketFactory,
+    QuestionFactory,
+    asked,
+    bet,
+    chained,
+    ended,
+    resolve,
+    sale,
+)
+
+pytestmark = pytest.mark.django_db
+SETTLED = WEEK + timedelta(days=30)
+NOW = SETTLED + timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _the_day_after() -> Any:
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+@pytest.fixture
+def operator() -> Client:
+    return signed_in("operator")
+
+
+def settled(side: str | None = "YES") -> tuple[Agent, Agent, Market]:
+    """Two agents bet 500 dollars each at 0.40 and 0.60 on the two sides of a market that was settled."""
+    market = MarketFactory(question="Did it happen?")
+    yes, no = AgentFactory(), AgentFactory()
+    bet(yes, market, "YES")
+    bet(no, market, "NO")
+    resolve(market, side, at=SETTLED)
+    compute_scores(at=SETTLED, afresh=False, forecast_boards=False)
+    return yes, no, market
+
+
+def end(market: Market, side: str) -> dict[str, Any]:
+    return {"market": market.pk, "result": f"outcome-{market.outcomes.get(side=side).pk}", "source": "the venue"}
+
+
+def cancelled(market: Market) -> dict[str, Any]:
+    return {"market": market.pk, "result": "cancelled", "source": "the venue"}
+
+
+def cash(*agents: Agent) -> list[Decimal]:
+    return [Agent.objects.get(pk=agent.pk).cash for agent in agents]
+
+
+def test_the_other_side_is_paid_and_nothing_is_edited(operator: Client) -> None:
+    yes, no, market = settled()
+    assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
+    journal = list(JournalEntry.objects.order_by("pk").values())
+    preview = operator.get(page("reverse"), end(market, "NO")).context["preview"]
+    assert preview.possible
+    assert preview.details[0].endswith("lost instead, 0.00 for the 1250.00 that was paid: -1250.00")
+
+    do(operator, "reverse", **end(market, "NO"))
+    assert cash(yes, no) == [Decimal("9500.00"), Decimal("10333.33")]
+    market.refresh_from_db()
+    assert (market.status, market.winning_side, market.resolved_at) == ("resolved", "NO", NOW)
+    assert list(JournalEntry.objects.order_by("pk").values())[: len(journal)] == journal
+    entries = JournalEntry.objects.filter(kind="reversal").order_by("agent_id")
+    assert [entry.amount for entry in entries] == [Decimal("-1250.00"), Decimal("833.33")]
+    assert [score.outcome for score in BrierScore.objects.order_by("agent_id")] == [False, True]
+    assert verify_ledger().violations == []
+    reversal = Reversal.objects.get(agent=yes)
+    assert (reversal.reversed_by, reversal.reason) == ("operator", f"{REASON} (source: the venue)")
+    entry = AuditEntry.objects.get()
+    assert (entry.before["winner"], entry.after["winner"]) == ("YES", "NO")
+
+
+def test_a_repeat_changes_nothing(operator: Client) -> None:
+    yes, no, market = settled()
+    do(operator, "reverse", **end(market, "NO"))
+    before = cash(yes, no), JournalEntry.objects.count()
+    do(operator, "reverse", **end(market, "NO"))
+    assert (cash(yes, no), JournalEntry.objects.count()) == before
+    assert AuditEntry.objects.first().result == "unchanged"
+
+
+def test_a_reversal_can_be_reversed_and_then_cancelled(operator: Client) -> None:
+    yes, no, market = settled()
+    for side in ("NO", "YES"):
+        do(operator, "reverse", **end(market, side))
+    assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
+    do(operator, "reverse", **cancelled(market))
+    assert cash(yes, no) == [Decimal("10000.00"), Decimal("10000.00")]
+    assert not BrierScore.objects.exists()
+    assert {position.status for position in Position.objects.all()} == {"cancelled"}
+    assert list(Reversal.objects.filter(agent=yes).values_list("sequence", "kind")) == [
+        (1, "lost"),
+        (2, "won"),
+        (3, "refunded"),
+    ]
+    assert verify_ledger().violations == []
+
+
+def test_a_cancelled_market_gets_its_winner(operator: Client) -> None:
+    yes, no, market = settled(None)
+    do(operator, "reverse", **end(market, "YES"))
+    assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
+    assert BrierScore.objects.count() == 2
+    assert verify_ledger().violations == []
+
+
+def test_who_spent_what_was_paid_keeps_it_from_being_taken_back(operator: Client) -> None:
+    yes, no, market = settled()
+    for week in range(2, 22):
+        agent = Agent.objects.get(pk=yes.pk)
+        bet(yes, MarketFactory(), amount=(agent.cash / 4).quantize(Decimal("0.01")), week=week)
+    before = cash(yes, no), JournalEntry.objects.count()
+    preview = operator.get(page("reverse"), end(market, "NO")).context["preview"]
+    assert not preview.possible
+    assert "may not fall below zero" in preview.summary
+    do(operator, "reverse", **end(market, "NO"))
+    assert (cash(yes, no), JournalEntry.objects.count()) == before
+    market.refresh_from_db()
+    assert market.winning_side == "YES"
+    assert AuditEntry.objects.get().result == "unchanged"
+
+
+def test_what_was_sold_before_the_end_is_not_paid_again(operator: Client) -> None:
+    market, agent = MarketFactory(), AgentFactory()
+    trade = bet(agent, market)
+    sale(trade.position, "50")
+    resolve(market, "NO", at=SETTLED)
+    do(operator, "reverse", **end(market, "YES"))
+    assert cash(agent) == [Decimal("10375.00")]
+    assert verify_ledger().violations == []
+
+
+def test_questions_and_forecasts_on_it_are_scored_anew(operator: Client) -> None:
+    question = QuestionFactory()
+    asked(question, {"gpt-5.1": [0.6, 0.4]}, day=WEEK)
+    ended(question, "YES", at=SETTLED)
+    compute_scores(at=SETTLED, afresh=False, forecast_boards=False)
+    before = ForecastScore.objects.get().brier
+    do(operator, "reverse", **end(Market.objects.get(), "NO"))
+    question.refresh_from_db()
+    assert (question.status, question.resolved_at) == ("resolved", NOW)
+    assert [option.happened for option in question.options.order_by("index")] == [False, True]
+    assert (before, ForecastScore.objects.get().brier) == (pytest.approx(0.16), pytest.approx(0.36))
+
+
+def test_a_question_that_its_markets_decide_no_more_waits_again(operator: Client) -> None:
+    first, second = MarketFactory(), MarketFactory()
+    question = QuestionFactory(markets=[first, second])
+    resolve(first, "YES", at=SETTLED)
+    resolve_questions(at=SETTLED)
+    question.refresh_from_db()
+    assert question.status == "resolved"
+    do(operator, "reverse", **end(first, "NO"))
+    question.refresh_from_db()
+    assert (question.status, question.resolved_at) == ("open", None)
+    assert {option.happened for option in question.options.all()} == {None}
+    resolve(second, "YES", at=NOW)
+    resolve_questions(at=NOW)
+    question.refresh_from_db()
+    assert question.status == "resolved"
+
+
+def test_a_market_that_is_not_final_has_nothing_to_reverse(operator: Client) -> None:
+    market = MarketFactory(closed=True)
+    do(operator, "reverse", **end(market, "NO"))
+    market.refresh_from_db()
+    assert market.status == "closed"
+    assert "no settlement to reverse" in AuditEntry.objects.get().message
+
+
+def test_a_viewer_reverses_nothing() -> None:
+    _, _, market = settled()
+    assert do(signed_in("viewer"), "reverse", **end(market, "NO")).status_code == 403
+    assert not Reversal.objects.exists()
+    assert AuditEntry.objects.get().result == "refused"
+
+
+def test_a_completed_cohort_is_closed_out_anew(operator: Client) -> None:
+    _, _, market = settled()
+    Cohort.objects.update(status="completed", completed_at=SETTLED)
+    do(operator, "reverse", **end(market, "NO"))
+    assert {cohort.ended_at for cohort in ended_cohorts()} == {NOW}
+    assert not Snapshot.objects.exists()
+
+
+def test_the_ledger_s_proof_sees_a_market_that_was_changed_without_one() -> None:
+    _, _, market = settled()
+    Market.objects.filter(pk=market.pk).update(winning_outcome=market.outcomes.get(side="NO"))
+    assert len(verify_ledger().violations) == 2
+
+
+def test_an_archive_proves_a_reversal(operator: Client, tmp_path: Path, client: Client) -> None:
+    _, _, market = settled()
+    chained()
+    do(operator, "reverse", **end(market, "NO"))
+    call_command("export_dataset", "--out", str(tmp_path / "data"), "--at", NOW.isoformat(), verbosity=0)
+    call_command("verify_export", str(tmp_path / "data"))
+    rows = client.get("/api/v1/reversals/").json()["results"]
+    assert {(row["kind"], row["previous_payout"], row["payout"]) for row in rows} == {
+        ("won", "0.00", "833.33"),
+        ("lost", "1250.00", "0.00"),
+    }

@@ -1,0 +1,284 @@
+"""Numbers as they are written, and values over time as they are drawn."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from itertools import combinations, groupby, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.lineup_2026 import LINEUP_2026
+from agents.models import Agent, Family
+from arena_site.pages import filters as arena
+from arena_site.pages.charts import (
+    ChartEvent,
+    Curve,
+    chart_over_time,
+    marker_path,
+    readable_color,
+    reliability_diagram,
+    scatter_diagram,
+    sparkline,
+)
+from arena_site.pages.charts.axes import time_ticks
+from arena_site.pages.charts.markers import MARKERS, luminance
+from arena_site.pages.views.curves import agent_curves, family_curves
+from cohorts.models import Cohort
+from scoring.performance import MAX_BUCKETS
+from tests.factories import WEEK, AgentFactory, CohortFactory, ReleaseFactory, SnapshotFactory
+
+pytestmark = pytest.mark.django_db
+
+DAY = timedelta(days=1)
+HOURS = [WEEK + timedelta(hours=n) for n in range(3)]
+
+
+# --- numbers and times ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("write", "value", "written"),
+    [
+        (arena.money, Decimal("-1234.5"), "−$1,234.50"),
+        (arena.money, "10000.00", "$10,000.00"),
+        (arena.money, None, "–"),
+        (arena.signed_money, Decimal("12.3"), "+$12.30"),
+        (arena.signed_money, Decimal(0), "$0.00"),
+        (arena.signed_percent, -0.001, "0.00\u202f%"),
+        (arena.signed_percent, 3.456, "+3.46\u202f%"),
+        (arena.fraction, 0.5, "50.0\u202f%"),
+        (arena.fraction, 0.0, "0.0\u202f%"),
+        (arena.score, 0.0, "0.000"),
+        (arena.score, None, "–"),
+        (arena.price, Decimal("0.4300000000"), "0.430"),
+        (arena.price, Decimal("0.0005"), "0.0005"),
+        (arena.cost, Decimal("0.00123"), "$0.0012"),
+        (arena.cost, Decimal("12.345"), "$12.34"),
+        (arena.seconds, 1234, "1.2\u202fs"),
+        (arena.timestamp, None, "–"),
+        (arena.pnl_class, -0.004, ""),
+        (arena.pnl_class, -3, "loss"),
+    ],
+)
+def test_a_number_is_written_one_way(write, value, written):
+    assert write(value) == written
+
+
+# --- charts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("elsewhere", [0, 9000])
+def test_names_at_the_ends_of_lines_do_not_overlap_and_keep_their_order(elsewhere):
+    near = [Curve(str(n), "#000000", [Decimal(4000 + 10 * n)] * 3) for n in range(6)]
+
+    chart = chart_over_time(HOURS, [*near, Curve("far", "#000000", [Decimal(elsewhere)] * 3)])
+
+    heights = [line.label.y for line in chart.lines[:6]]
+    assert all(low - high > 17.9 for low, high in pairwise(heights))
+    assert all(0 < line.label.y <= chart.bottom for line in chart.lines)
+
+
+def test_a_line_begins_where_its_values_begin():
+    chart = chart_over_time(HOURS, [Curve("late", "#000000", [None, Decimal(1), Decimal(2)])])
+
+    assert chart.lines[0].path.count("L") == 1
+
+
+def test_a_single_instant_and_a_flat_line_can_be_drawn():
+    assert chart_over_time(HOURS[:1], [Curve("one", "#000000", [Decimal(0)])]).lines[0].end.x > 0
+
+
+def test_nothing_makes_no_chart():
+    assert chart_over_time([], []) is None
+
+
+def test_a_long_history_is_thinned_to_its_first_and_last_and_few_between():
+    agent, number = AgentFactory(), MAX_BUCKETS + 30
+    for step in range(number):
+        SnapshotFactory(agent=agent, taken_at=WEEK + timedelta(minutes=10 * step), cash=Decimal(10000 + step))
+
+    for curves in (agent_curves([agent]), family_curves([agent])):
+        assert 30 < len(curves.instants) <= MAX_BUCKETS
+        assert curves.instants[0] == WEEK
+        assert curves.instants[-1] == WEEK + timedelta(minutes=10 * (number - 1))
+        assert curves.curves[0].values[-1] == Decimal(10000 + number - 1)
+
+
+def agent_of(slug: str) -> Agent:
+    """The agent of a family in a new cohort."""
+    return AgentFactory(cohort=CohortFactory(), family=Family.objects.get(slug=slug))
+
+
+def totals(agent: Agent, values: dict[int, int]) -> None:
+    """The agent's total value on days after the first week's start."""
+    for days, value in values.items():
+        SnapshotFactory(agent=agent, taken_at=WEEK + days * DAY, cash=Decimal(value))
+
+
+def test_a_mean_does_not_jump_where_one_cohort_has_no_snapshot():
+    first, second = agent_of("grok-4"), agent_of("grok-4")
+    totals(first, {0: 10000, 8: 12000, 10: 12000})
+    totals(second, {8: 10000, 9: 11000})
+
+    values = family_curves([first, second]).curves[0].values
+
+    assert [value for value, _ in groupby(values)] == [10000, 11000, 11500]
+
+
+def test_a_completed_cohort_keeps_its_cash_in_the_mean():
+    over, going = agent_of("grok-4"), agent_of("grok-4")
+    totals(over, {0: 10400})
+    totals(going, {9: 10000})
+    over.cohort.status, over.cohort.completed_at = Cohort.Status.COMPLETED, WEEK + DAY
+    over.cash = Decimal("10600.00")
+
+    values = family_curves([over, going]).curves[0].values
+    assert [value for value, _ in groupby(values)] == [10400, 10600, 10300]
+
+
+def test_a_change_of_release_marks_the_curve():
+    first = agent_of("gpt-5.1")
+    totals(first, {0: 10000, 7: 10000})
+    release = ReleaseFactory(family=first.family, model_id="openai/gpt-6", effective_from=WEEK + 2 * DAY)
+    second = AgentFactory(cohort=CohortFactory(), family=first.family, release=release)
+
+    curves = family_curves([first, second])
+
+    assert curves.curves[0].annotations == [(WEEK + 7 * DAY, "openai/gpt-6 from cohort 2 on")]
+    assert [mark.text for mark in curves.chart(Decimal(10000)).lines[0].annotations] == [
+        "openai/gpt-6 from cohort 2 on"
+    ]
+
+
+# --- colours and shapes ---------------------------------------------------------------------------------
+
+PAPERS = ("#fcfbf8", "#ffffff", "#12161c", "#191f27")
+"""What charts stand on in either theme; as the stylesheet has them."""
+SIGHT = {
+    "all": np.eye(3),
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+"""What is left of linear colours: Machado, Oliveira and Fernandes (2009), at severity 1."""
+
+
+def parts(color: str) -> tuple[float, ...]:
+    return tuple(int(color[place : place + 2], 16) / 255 for place in (1, 3, 5))
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(parts(one)), luminance(parts(other))))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lab(colors: list[str], sight: str) -> np.ndarray:
+    """The colours in CIELAB, D65, as they are seen."""
+    share = np.array([parts(color) for color in colors])
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.array(SIGHT[sight]).T, 0, 1)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    ratio = seen @ to_xyz.T / np.array([0.95047, 1, 1.08883])
+    root = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
+    x, y, z = root.T
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
+
+
+@pytest.mark.parametrize("color", [*(each.color for each in LINEUP_2026), "#ffff00", "#000000", "#ffffff", "#0000ff"])
+def test_whatever_the_colour_it_can_be_told_from_the_paper_of_both_themes(color):
+    assert min(contrast(readable_color(color), paper) for paper in PAPERS) >= 3
+
+
+def test_the_papers_are_those_of_the_stylesheet():
+    batch = Path("arena_site/static/arena/arena.css").read_text()
+    assert re.findall(r"--(?:background|surface): (#\w+);", batch) == list(PAPERS)
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_the_line_ups_colours_can_be_told_apart_by_all_eyes(sight):
+    points = lab([readable_color(each.color) for each in LINEUP_2026], sight)
+    distances = [np.linalg.norm(one - other) for one, other in combinations(points, 2)]
+    assert min(distances) > 19.5
+
+
+def test_families_differ_by_shape_as_well():
+    assert len({marker_path(mark, 0, 0) for mark in range(len(MARKERS))}) == len(MARKERS) > len(LINEUP_2026)
+
+
+# --- ticks, events, diagrams ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("length", "written"),
+    [
+        (timedelta(minutes=10), ["8 Mar", "00:02", "00:04", "00:06", "00:08", "00:10"]),
+        (timedelta(hours=5), ["8 Mar", "01:00", "02:00", "03:00", "04:00", "05:00"]),
+        (timedelta(days=2), ["8 Mar", "12:00", "9 Mar", "12:00", "10 Mar"]),
+        (timedelta(days=21), ["8 Mar", "15 Mar", "22 Mar", "29 Mar"]),
+    ],
+)
+def test_ticks_stand_at_round_instants_whatever_the_range(length, written):
+    chart = chart_over_time([WEEK, WEEK + length], [Curve("one", "#000000", [Decimal(1), Decimal(2)])])
+    assert [arena.tick_label(tick.value, chart) for tick in chart.x_ticks] == written
+
+
+def test_a_range_that_begins_between_round_instants_has_its_ticks_inside():
+    first = WEEK + timedelta(hours=7, minutes=13)
+    found = time_ticks(first, first + timedelta(hours=2))
+    assert found[0] > first
+    assert all(at.minute in (0, 30) for at in found)
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "written"),
+    [
+        ("money", [10000, 10400], "$10,100"),
+        ("money", [1, 1.4], "$1.1"),
+        ("fraction", [0.5, 0.9], "60\u202f%"),
+        ("price", [0.5, 0.9], "0.6"),
+        ("percent", [-2, 2], "−1\u202f%"),
+    ],
+)
+def test_values_at_the_axis_are_written_in_the_charts_unit(unit, values, written):
+    chart = chart_over_time(HOURS[:2], [Curve("one", "#000000", values)], unit=unit)
+    assert written in [arena.tick_label(tick.value, chart) for tick in chart.y_ticks]
+
+
+def test_events_stand_at_their_instant_and_value_and_those_outside_are_left_out():
+    prices = Curve("YES", "#000000", [0.2, 0.4, 0.6])
+    bought = ChartEvent(HOURS[1], 0.4, "bought", "#05a85b", href="/decisions/1/")
+    chart = chart_over_time(HOURS, [prices], events=[bought, ChartEvent(HOURS[2] + DAY, 0.6, "later", "#05a85b")])
+    (placed,) = chart.events
+    (_, _, x, y) = chart.data["events"][0]
+    assert placed.event is bought
+    assert x == (chart.left + chart.right) / 2
+    assert f"L{x}" in chart.lines[0].path.replace(f" {y}", "")
+
+
+def test_the_script_is_given_the_very_values_of_the_curves():
+    chart = chart_over_time(HOURS, [Curve("one", "#000000", [None, Decimal("0.12345"), Decimal(3)])], unit="score")
+    assert chart.data["curves"][0]["values"] == [None, 0.1235, 3.0]
+    chart = chart_over_time(HOURS, [Curve("one", "#000000", [None, Decimal("9999.99"), Decimal(10_000)])])
+    assert chart.data["curves"][0]["values"] == [None, 9999.99, 10_000.0]
+    assert chart.data["positions"] == [round(at.timestamp() * 1000) for at in HOURS]
+
+
+def test_a_sparkline_needs_two_values_and_keeps_to_its_bounds():
+    assert sparkline([Decimal(1)]) is None
+    assert sparkline([None, None]) is None
+    drawn = sparkline([None, 1.0, 2.0, 3.0], low=0.0, high=4.0)
+    assert 0 < drawn.end_y < drawn.height
+    assert drawn.path.count("L") == 2
+
+
+def test_diagrams_place_what_was_said_to_the_right_and_what_happened_upwards():
+    bins = [{"forecast": 1.0, "outcome": 0.0, "low": 0.0, "high": 0.3, "weight": 0.2, "pairs": 4}]
+    (bin_,) = reliability_diagram("one", "#05a85b", bins).bins
+    assert (bin_.x, bin_.y) == (176, 176)
+    assert bin_.high < bin_.low
+    assert "4 probabilities" in bin_.text
+    drawn = scatter_diagram("one", "#05a85b", [(0.0, 1.0, True), (0.5, 0.5, None), (0.2, 0.2, False)])
+    assert drawn.points == 3
+    assert (drawn.filled.count("M"), drawn.hollow.count("M")) == (1, 2)

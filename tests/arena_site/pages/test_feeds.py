@@ -1,0 +1,147 @@
+"""Feeds, the list of pages, and what search engines are told."""
+
+from datetime import timedelta
+from xml.etree import ElementTree
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from scoring.competition import competition_index
+from tests.factories import WEEK, AgentFactory, DecisionFactory, MarketFactory, QuestionFactory, bet, resolve
+
+pytestmark = pytest.mark.django_db
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+
+
+def entries(client: Client, name: str) -> list[dict[str, str]]:
+    answer = client.get(f"/feeds/{name}.atom")
+    assert answer.status_code == 200
+    assert answer["Content-Type"].startswith("application/atom+xml")
+    return [
+        {
+            "title": entry.findtext(f"{ATOM}title") or "",
+            "link": entry.find(f"{ATOM}link").attrib["href"],  # type: ignore[union-attr]
+            "summary": entry.findtext(f"{ATOM}summary") or "",
+            "updated": entry.findtext(f"{ATOM}updated") or "",
+        }
+        for entry in ElementTree.fromstring(answer.content).findall(f"{ATOM}entry")
+    ]
+
+
+def addresses(client: Client, path: str) -> list[str]:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    found = [element.text or "" for element in ElementTree.fromstring(answer.content).iter(f"{SITEMAP}loc")]
+    assert all(address.startswith("http://testserver/") for address in found)
+    return [address.removeprefix("http://testserver") for address in found]
+
+
+def test_a_fresh_arena_has_empty_feeds(client: Client) -> None:
+    assert entries(client, "decisions") == entries(client, "resolutions") == []
+
+
+def test_the_feed_of_decisions_says_what_was_traded_and_why(client: Client) -> None:
+    agent = AgentFactory()
+    first = bet(agent, MarketFactory(question="Will it rain in Orsa?"), amount="500.00").decision
+    DecisionFactory(agent=agent, week=2, missed=True)
+    third = DecisionFactory(agent=agent, week=3, fallback=True, reasoning="")
+    found = entries(client, "decisions")
+    assert [each["link"] for each in found] == [f"http://testserver/decisions/{d.pk}/" for d in (third, first)]
+    assert found[0]["title"] == f"{agent.family.display_name}: HOLD by fallback, cohort 1, week 3"
+    assert found[1]["summary"] == (
+        "BUY 1,250.00 YES at 0.400 for $500.00: Will it rain in Orsa?<br>Nothing looks mispriced."
+    )
+    assert found[1]["updated"] == "2026-03-08T00:05:00+00:00"
+
+
+def test_the_feed_of_resolutions_says_who_won_what(client: Client) -> None:
+    agent = AgentFactory()
+    played, cancelled, unknown = MarketFactory(question="Will it rain?"), MarketFactory(), MarketFactory()
+    bet(agent, played, amount="500.00")
+    bet(agent, cancelled, amount="100.00")
+    resolve(unknown, "YES", at=WEEK + timedelta(days=3))
+    resolve(played, "YES", at=WEEK + timedelta(days=1))
+    resolve(cancelled, None, at=WEEK + timedelta(days=2))
+    found = entries(client, "resolutions")
+    assert [each["title"] for each in found] == [f"Cancelled: {cancelled.question}", "YES: Will it rain?"]
+    assert found[1]["summary"] == f"{agent.family.display_name}, cohort 1, YES: +$750.00"
+    assert found[1]["link"] == f"http://testserver/markets/{played.pk}/"
+
+
+def test_what_xml_and_html_would_take_for_their_own_is_text_in_a_feed(client: Client) -> None:
+    said = "Is 1 < 2 & \"3\" > '2'?\n\x07"
+    market = MarketFactory(question=said, category='"R&D\'s"')
+    trade = bet(AgentFactory(), market, amount="500.00")
+    resolve(market, "YES", at=WEEK + timedelta(days=1))
+    (ended,) = entries(client, "resolutions")
+    (decided,) = entries(client, "decisions")
+    assert ended["title"] == "YES: Is 1 < 2 & \"3\" > '2'?"
+    assert "Is 1 &lt; 2 &amp; &quot;3&quot; &gt; &#x27;2&#x27;?<br>" in decided["summary"]
+    assert decided["link"] == f"http://testserver/decisions/{trade.decision_id}/"
+    feed = ElementTree.fromstring(client.get("/feeds/resolutions.atom").content)
+    assert [each.attrib["term"] for each in feed.iter(f"{ATOM}category")] == ['"R&D\'s"']
+
+
+def test_a_decision_of_no_trades_and_no_words_has_an_empty_summary(client: Client) -> None:
+    DecisionFactory(reasoning="")
+    (found,) = entries(client, "decisions")
+    assert found["summary"] == ""
+
+
+def test_who_has_the_feed_is_told_that_nothing_is_new(client: Client) -> None:
+    DecisionFactory()
+    tag = client.get("/feeds/decisions.atom")["ETag"]
+    assert client.get("/feeds/decisions.atom", headers={"If-None-Match": tag}).status_code == 304
+
+
+def test_feeds_cost_the_same_queries_whatever_they_hold(client: Client) -> None:
+    def queries(name: str) -> int:
+        competition_index()  # who plays is read once for a change, not for a feed
+        with CaptureQueriesContext(connection) as captured:
+            entries(client, name)
+        return len(captured)
+
+    def more() -> None:
+        trade = bet(AgentFactory(), MarketFactory())
+        resolve(trade.market, "YES", at=WEEK + timedelta(days=1))
+
+    more()
+    few = queries("decisions"), queries("resolutions")
+    more()
+    more()
+    assert (queries("decisions"), queries("resolutions")) == few
+    assert max(few) <= 3
+
+
+def test_the_sitemap_lists_every_page_once_and_each_is_there(client: Client) -> None:
+    agent = AgentFactory()
+    trade = bet(agent, MarketFactory())
+    MarketFactory()  # nobody's: no page that a stranger would look for
+    question = QuestionFactory(markets=[trade.market])
+    parts = addresses(client, "/sitemap.xml")
+    pages = [page for part in parts for page in addresses(client, part)]
+    assert len(pages) == len(set(pages))
+    assert {
+        "/", "/models/", f"/models/{agent.family.slug}/", "/cohorts/1/", f"/cohorts/1/{agent.family.slug}/",
+        f"/decisions/{trade.decision_id}/", f"/markets/{trade.market_id}/", f"/questions/{question.pk}/",
+        "/methodology/v1/", "/about/",
+    } <= set(pages)  # fmt: skip
+    assert sum(page.startswith("/markets/") for page in pages) == 2  # the list, and the one
+    assert {page: client.get(page).status_code for page in pages} == dict.fromkeys(pages, 200)
+
+
+def test_robots_are_told_where_the_sitemap_is(client: Client) -> None:
+    answer = client.get("/robots.txt")
+    assert answer["Content-Type"].startswith("text/plain")
+    lines = answer.content.decode().splitlines()
+    assert "Sitemap: http://testserver/sitemap.xml" in lines
+    assert "Disallow: /admin/" in lines
+
+
+@pytest.mark.parametrize("address", ["/feeds/decisions.atom", "/sitemap.xml", "/sitemap-markets.xml", "/robots.txt"])
+def test_they_are_only_read(client: Client, address: str) -> None:
+    assert client.post(address).status_code == 405

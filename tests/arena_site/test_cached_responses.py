@@ -1,0 +1,183 @@
+"""Responses of the leaderboard and the curves are cached until anything that they are made from changes."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import time_machine
+from django.core.cache import cache
+from django.db import connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Agent, Family
+from agents.services import ledger
+from arena_site import conf
+from cohorts.models import Cohort
+from markets.services.cache_versions import Scope, renew_versions
+from scoring.leaderboard_history import BoardKey
+from scoring.models import Leaderboard, Snapshot
+from scoring.services.boards import refresh_boards, store_leaderboard
+from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LEADERBOARD, PERFORMANCE = "/api/v1/leaderboard/", "/api/v1/performance/"
+STEP = timedelta(minutes=10)
+GAP = 4
+"""The step of which there is no snapshot."""
+
+
+def queries(client: Client, path: str, **headers: str) -> int:
+    with CaptureQueriesContext(connection) as counted:
+        client.get(path, headers=headers)
+    return len(counted)
+
+
+@pytest.fixture
+def season() -> Agent:
+    """An agent with two hours of snapshots, and a board."""
+    agent = AgentFactory(family=Family.objects.get(slug="grok-4"))
+    for step in {*range(13)} - {GAP}:
+        SnapshotFactory(agent=agent, taken_at=WEEK + step * STEP)
+    refresh_boards(at=WEEK)
+    return agent
+
+
+def worth(client: Client, path: str = PERFORMANCE) -> list[str]:
+    series = client.get(path).json()["series"]
+    return [value for _, value in series[0]["points"]]
+
+
+@pytest.mark.parametrize(
+    "path", [LEADERBOARD, PERFORMANCE, f"{PERFORMANCE}?range=1D&family=grok-4", f"{LEADERBOARD}?page_size=3"]
+)
+def test_unchanged_data_costs_one_query(season: Agent, client: Client, path: str) -> None:
+    first = client.get(path)
+    assert queries(client, path) == 1
+    again = client.get(path)
+    assert (again.content, dict(again.items())) == (first.content, dict(first.items()))
+    assert client.get(path, headers={"origin": "https://notebook.example"})["Access-Control-Allow-Origin"] == "*"
+    assert again["ETag"]
+
+
+def test_client_with_the_same_version_gets_a_304_from_the_cache(season: Agent, client: Client) -> None:
+    etag = client.get(LEADERBOARD)["ETag"]
+    assert queries(client, LEADERBOARD, **{"if-none-match": etag}) == 1
+    told = client.get(LEADERBOARD, headers={"if-none-match": etag, "origin": "https://notebook.example"})
+    assert (told.status_code, told.content, told["Access-Control-Allow-Origin"]) == (304, b"", "*")
+
+
+def test_response_first_requested_with_an_etag_is_cached_whole(season: Agent, client: Client) -> None:
+    assert client.get(LEADERBOARD, headers={"if-none-match": '"another"'}).status_code == 200
+    etag = client.get(LEADERBOARD)["ETag"]
+    refresh_boards(at=WEEK + STEP)
+    assert client.get(LEADERBOARD, headers={"if-none-match": etag}).status_code == 304
+    assert client.get(LEADERBOARD).json()["count"] == 1
+
+
+def changes() -> dict[str, Callable[[Agent], Any]]:
+    def newest_is_added(agent: Agent) -> None:
+        SnapshotFactory(agent=agent, taken_at=WEEK + 20 * STEP, cash=Decimal("11000.00"))
+
+    def gap_is_filled(agent: Agent) -> None:
+        SnapshotFactory(agent=agent, taken_at=WEEK + GAP * STEP, cash=Decimal("12000.00"))
+
+    def another_agent(agent: Agent) -> None:
+        other = AgentFactory(cohort=CohortFactory(started_at=WEEK), family=agent.family)
+        SnapshotFactory(agent=other, taken_at=WEEK + 5 * STEP, cash=Decimal("13000.00"))
+
+    def cohort_completes(agent: Agent) -> None:
+        Cohort.objects.update(status="completed", completed_at=WEEK + 4 * STEP)
+        ledger.deposit(ledger.lock_agent(agent.pk), Decimal("4000.00"), at=WEEK)
+
+    return {change.__name__: change for change in (
+        newest_is_added, gap_is_filled, another_agent, cohort_completes,
+    )}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", changes().values(), ids=changes().keys())
+def test_a_change_shows_in_the_next_curves(season: Agent, client: Client, change: Callable[[Agent], Any]) -> None:
+    before = client.get(PERFORMANCE).json()
+    with time_machine.travel(WEEK + timedelta(weeks=70), tick=False):
+        change(season)
+        after = client.get(PERFORMANCE).json()
+        cache.clear()
+        assert client.get(PERFORMANCE).json() == after != before
+
+
+def test_money_of_a_completed_cohort_shows_at_once(season: Agent, client: Client) -> None:
+    Cohort.objects.update(status="completed", completed_at=WEEK + 4 * STEP)
+    renew_versions(Scope.COMPETITION)
+    assert worth(client)[-1] == "10000.00"
+    ledger.deposit(ledger.lock_agent(season.pk), Decimal("500.00"), at=WEEK)
+    assert worth(client)[-1] == "10500.00"
+
+
+def test_a_new_leaderboard_shows_in_the_next_response(season: Agent, client: Client) -> None:
+    assert client.get(LEADERBOARD).json()["results"][0]["return_percent"] == 0
+    board = Leaderboard.objects.get(protocol="trading", methodology="")
+    board.entries[0]["return_percent"] = 4.5
+    store_leaderboard(BoardKey("trading"), computed_at=board.computed_at, entries=board.entries, report=board.report)
+    assert client.get(LEADERBOARD).json()["results"][0]["return_percent"] == 4.5
+
+
+@pytest.fixture
+def redis(transactional_db: None, settings: Any) -> Iterator[None]:
+    """Django's cache on a Redis server that was given, in a database of its own."""
+    url = os.environ.get("ARENA_TEST_REDIS_URL")
+    if not url:
+        pytest.skip("ARENA_TEST_REDIS_URL names no Redis server")
+    settings.CACHES = {"default": conf.cache(url)}
+    cache.clear()
+    yield
+    cache.clear()
+
+
+def test_responses_are_cached_by_redis_too(redis: None, season: Agent, client: Client) -> None:
+    first = client.get(LEADERBOARD)
+    assert queries(client, LEADERBOARD) == 1
+    assert client.get(LEADERBOARD).content == first.content
+    refresh_boards(at=WEEK + STEP)
+    assert queries(client, LEADERBOARD) > 1
+
+
+def test_without_its_redis_every_response_is_made(season: Agent, client: Client, settings: Any) -> None:
+    settings.CACHES = {"default": conf.cache("redis://127.0.0.1:1/0")}
+    for _ in range(2):
+        assert client.get(LEADERBOARD).json()["count"] == 1
+
+
+def test_a_rolled_back_write_is_not_shown(season: Agent, client: Client) -> None:
+    before = client.get(PERFORMANCE).json()["series"]
+    with transaction.atomic():
+        SnapshotFactory(agent=season, taken_at=WEEK + 13 * STEP, cash=Decimal("20000.00"))
+        SnapshotFactory(agent=season, taken_at=WEEK + 14 * STEP, cash=Decimal("20000.00"))
+        assert client.get(PERFORMANCE).json()["series"] != before
+        transaction.set_rollback(True)
+    SnapshotFactory(agent=season, taken_at=WEEK + 13 * STEP, cash=Decimal("10100.00"))
+    SnapshotFactory(agent=season, taken_at=WEEK + 14 * STEP, cash=Decimal("10100.00"))
+    assert worth(client)[-2:] == ["10100.00", "10100.00"]
+
+
+def test_a_snapshot_of_an_instant_to_come_shows_once_it_has_come(season: Agent, client: Client) -> None:
+    SnapshotFactory(agent=season, taken_at=WEEK + timedelta(days=3), cash=Decimal("12345.00"))
+    with time_machine.travel(WEEK + timedelta(days=2), tick=False):
+        assert worth(client)[-1] == "10000.00"
+    with time_machine.travel(WEEK + timedelta(days=4), tick=False):
+        assert worth(client)[-1] == "12345.00"
+
+
+def test_cached_response_counts_towards_the_rate_limit(season: Agent, client: Client, settings: Any) -> None:
+    settings.ARENA_API_RATE = 3
+    said = [client.get(LEADERBOARD, REMOTE_ADDR="203.0.113.77").status_code for _ in range(5)]
+    assert said == [200, 200, 200, 429, 429]
+
+
+def test_errors_are_not_cached(season: Agent, client: Client) -> None:
+    for _ in range(2):
+        assert client.get(f"{LEADERBOARD}?methodology=v99").status_code == 400
+        assert client.get(f"{PERFORMANCE}?range=2W").json() == client.get(f"{PERFORMANCE}?range=2W").json()
+    assert Snapshot.objects.count() == 12

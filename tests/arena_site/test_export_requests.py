@@ -1,0 +1,152 @@
+"""`POST /api/v1/exports/`: operators request an export, a worker builds it once, anyone downloads and verifies it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from arena_site import jobs
+from arena_site.models import AuditEntry
+from scoring.exports.verification.verifier import verify_archive
+from scoring.models import Export
+from scoring.services import exports
+from tests.arena_site.dashboard.people import person, token_of
+from tests.factories import CohortFactory, SnapshotFactory
+
+pytestmark = pytest.mark.django_db
+Post = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _place(settings: Any, tmp_path: Path) -> None:
+    settings.ARENA_EXPORT_DIR = tmp_path / "exports"
+
+
+@pytest.fixture
+def post(client: Client, django_capture_on_commit_callbacks: Any) -> Post:
+    """Requests an export, with an operator's token by default."""
+    token = token_of(person("ann"))
+
+    def send(headers: Any = None, **wanted: Any) -> Any:
+        headers = {"Authorization": f"Bearer {token}"} if headers is None else headers
+        with django_capture_on_commit_callbacks(execute=True):
+            return client.post("/api/v1/exports/", wanted, content_type="application/json", headers=headers)
+
+    return send
+
+
+def test_requested_export_is_built_downloaded_and_verified(post: Post, client: Client, tmp_path: Path) -> None:
+    cohort = SnapshotFactory().agent.cohort
+    asked = post(cohort=cohort.number, formats=["parquet", "csv"])
+    assert asked.status_code == 202
+    row = asked.json()
+    assert (row["status"], row["file"], row["cohort"], row["formats"]) == ("queued", None, 1, ["csv", "parquet"])
+    assert OrmQ.objects.count() == 1
+    jobs.export(row["id"])
+    built = client.get(f"/api/v1/exports/{row['id']}/").json()
+    assert built["status"] == "completed"
+    answer = client.get(built["file"])
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/zip")
+    archive = tmp_path / "fetched.zip"
+    archive.write_bytes(b"".join(answer.streaming_content))
+    assert archive.stat().st_size == built["bytes"]
+    assert verify_archive(archive).violations == []
+    assert client.get("/api/v1/exports/").json()["results"] == [built]
+
+
+def test_equal_requests_share_one_export(post: Post) -> None:
+    first = post(start="2026-03-08", formats=["csv"]).json()
+    again = post(start="2026-03-08T01:00:00+01:00").json()
+    other = post(start="2026-03-09").json()
+    assert first == again
+    assert other["id"] != first["id"]
+    jobs.export(first["id"])
+    built = Export.objects.get(pk=first["id"])
+    jobs.export(first["id"])
+    assert Export.objects.get(pk=first["id"]).finished_at == built.finished_at
+    assert post(start="2026-03-08").json()["status"] == "completed"
+    assert Export.objects.count() == 2
+
+
+def test_old_or_lost_export_is_built_again(post: Post) -> None:
+    first = post().json()["id"]
+    jobs.export(first)
+    Export.objects.update(finished_at=timezone.now() - exports.REUSED_FOR - timedelta(minutes=1))
+    second = post().json()["id"]
+    assert second != first
+    Export.objects.filter(pk=second).update(status="building", started_at=timezone.now() - timedelta(hours=7))
+    assert post().json()["id"] not in (first, second)
+    assert Export.objects.get(pk=second).status == "failed"
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer "}])
+def test_request_without_a_valid_token_is_a_401(post: Post, headers: Any) -> None:
+    assert post(headers).status_code == 401
+    assert not Export.objects.exists()
+
+
+def test_new_export_has_one_audit_entry(post: Post) -> None:
+    for _ in range(2):
+        assert post(start="2026-03-08").status_code == 202
+    entry = AuditEntry.objects.get(action="export")
+    assert (entry.by, entry.result, entry.reason) == ("ann", "done", "requested over the API (token ci)")
+    assert entry.path == reverse("admin:scoring_export_change", args=[Export.objects.get().pk])
+
+
+@pytest.mark.parametrize(("role", "status"), [("operator", 202), ("viewer", 403), (None, 403)])
+def test_session_needs_the_operator_role(post: Post, client: Client, role: str | None, status: int) -> None:
+    client.force_login(person("bob", role))
+    assert post({}).status_code == status
+
+
+def test_session_needs_its_csrf_token() -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(User.objects.create_user("ann", is_staff=True))
+    assert browser.post("/api/v1/exports/", {}, content_type="application/json").status_code == 403
+    assert not Export.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "named"),
+    [
+        ({"cohort": 7}, "cohort"),
+        ({"cohort": "one"}, "cohort"),
+        ({"start": "2026-03-08T00:00:00"}, "start"),
+        ({"start": "2026-03-09", "end": "2026-03-08"}, "end"),
+        ({"formats": ["xlsx"]}, "formats"),
+        ({"formats": []}, "formats"),
+        ({"week": 3}, "week"),
+    ],
+)
+def test_invalid_field_is_a_400_that_names_it(post: Post, wanted: dict[str, Any], named: str) -> None:
+    CohortFactory()
+    answer = post(**wanted)
+    assert answer.status_code == 400
+    assert list(answer.json()) == [named]
+
+
+def test_failed_export_has_an_error_and_can_be_requested_again(post: Post, settings: Any, tmp_path: Path) -> None:
+    asked = post().json()["id"]
+    (tmp_path / "exports").write_text("in the way")
+    with pytest.raises(OSError):
+        jobs.export(asked)
+    failed = Export.objects.get(pk=asked)
+    assert failed.status == "failed"
+    assert failed.error
+    assert post().json()["id"] != asked
+
+
+def test_only_the_newest_files_are_stored(post: Post, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "MAX_STORED_FILES", 1)
+    ids = [post(start=day).json()["id"] for day in ("2026-03-08", "2026-03-09")]
+    for number in ids:
+        jobs.export(number)
+    assert [client.get(f"/api/v1/exports/{n}/").json()["file"] is None for n in ids] == [True, False]
+    assert client.get(f"/api/v1/exports/{ids[0]}/file/").status_code == 404

@@ -1,0 +1,36 @@
+"""Management commands called in this process, with what an operator reads of them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from io import StringIO
+from typing import Any
+
+from django.core.management import CommandError, call_command
+
+
+@dataclass(frozen=True)
+class CommandOutput:
+    """A finished command: its exit code, its JSON summary and its messages on stderr."""
+
+    code: int
+    summary: Mapping[str, Any]
+    stderr: str
+
+    def __getitem__(self, key: str) -> Any:
+        return self.summary[key]
+
+
+def run(command: str, at: datetime | None = None, *arguments: object, **options: Any) -> CommandOutput:
+    """The output of a command for an instant."""
+    stdout, stderr, code = StringIO(), StringIO(), 0
+    if at is not None:
+        options["at"] = at
+    try:
+        call_command(command, *map(str, arguments), json=True, stdout=stdout, stderr=stderr, **options)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except CommandError as error:
+        return CommandOutput(error.returncode, {}, str(error))
+    return CommandOutput(code, json.loads(stdout.getvalue().strip().splitlines()[-1]), stderr.getvalue())

@@ -1,0 +1,108 @@
+"""The state of an arena's ledger by names instead of ids, to compare one run with another."""
+
+from typing import Any
+
+
+def ledger_state() -> dict[str, Any]:
+    """Everything that must not depend on which process died when."""
+    from agents.models import (
+        Chain,
+        ChainLink,
+        Decision,
+        Elicitation,
+        Forecast,
+        JournalEntry,
+        ModelCall,
+        Position,
+        Settlement,
+        Trade,
+    )
+    from agents.services.audit import verify_ledger
+    from agents.services.chain import verify_chain
+    from agents.services.forecast_audit import verify_forecasts
+    from markets.models import Market, QuestionOption, QuestionSet, Universe
+    from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
+
+    who = ("agent__cohort__number", "agent__family__slug")
+    what = ("market__external_id", "outcome__side")
+    asked = ("batch__question_set__day", "batch__question_set__part", "batch__number", "batch__arm")
+    judged = ModelCall.objects.filter(result__in=["answered", "malformed", "declined", "refused"], late=False)
+    board = Leaderboard.objects.get(protocol="trading", methodology="").entries
+    return {
+        "journal": _rows(JournalEntry, *who, "sequence", "kind", "amount", "balance", "occurred_at"),
+        "trades": _rows(
+            Trade,
+            *who,
+            "decision__week",
+            "sequence",
+            *what,
+            "kind",
+            "shares",
+            "price",
+            "amount",
+            "cost_basis",
+            "realized_pnl",
+            "implied_confidence",
+            "executed_at",
+        ),
+        "positions": _rows(
+            Position, *who, *what, "status", "shares", "cost_basis", "realized_pnl", "opened_at", "closed_at"
+        ),
+        "settlements": _rows(Settlement, *who, "market__external_id", "kind", "payout", "realized_pnl", "settled_at"),
+        "decisions": _rows(Decision, *who, "week", "status", "action", "fallback", "refusals", "decided_at"),
+        "snapshots": _rows(Snapshot, *who, "taken_at", "cash", "total_value", "brier", "resolved_bets"),
+        "scores": _rows(BrierScore, *who, "market__external_id", "trade__sequence", "score", "outcome"),
+        "markets": _rows(Market, "external_id", "status", "winning_outcome__side", "resolved_at", "closed_at"),
+        "universes": _rows(Universe, "week_start", "methodology", "frozen_at", "sha256"),
+        "board": [{key: entry[key] for key in entry if key != "cost_usd"} for entry in board],
+        "question sets": _rows(QuestionSet, "day", "methodology", "part", "frozen_at", "sha256"),
+        "questions": _rows(
+            QuestionOption, "question__options_sha256", "question__status", "question__resolved_at", "name", "happened"
+        ),
+        "elicitations": _rows(Elicitation, *asked, "release__model_id", "status", "declined", "refusals", "made_at"),
+        "forecasts": [
+            (*row[:-1], sorted(row[-1].items()))
+            for row in _rows(
+                Forecast,
+                *(f"elicitation__{name}" for name in asked),
+                "release__model_id",
+                "arm",
+                "question__options_sha256",
+                "made_at",
+                "rationale",
+                "probabilities",
+            )
+        ],
+        "forecast scores": _rows(
+            ForecastScore,
+            "forecast__question__options_sha256",
+            "forecast__family__slug",
+            "forecast__arm",
+            "forecast__made_at",
+            "brier",
+            "log",
+        ),
+        # Not the hashes: which link comes first, and the ids in prompts, may depend on who died.
+        "chain": _rows(
+            ChainLink,
+            "protocol",
+            *(f"decision__{name}" for name in (*who, "week")),
+            *(f"elicitation__{name}" for name in (*asked, "release__model_id")),
+        ),
+        "chain lengths": _rows(Chain, "protocol", "length"),
+        "violations": verify_ledger().violations + verify_forecasts()[1] + verify_chain()[1],
+        "answers bought twice": [
+            key
+            for key in judged.values_list("decision_id", "elicitation_id", "attempt").distinct()
+            if judged.filter(decision_id=key[0], elicitation_id=key[1], attempt=key[2]).count() > 1
+        ],
+    }
+
+
+def _rows(model: Any, *fields: str) -> list[tuple[Any, ...]]:
+    return sorted(model.objects.values_list(*fields), key=repr)
+
+
+def differences(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
+    """The names of the tables whose rows differ."""
+    return [name for name, rows in expected.items() if actual[name] != rows]

@@ -1,0 +1,361 @@
+"""Management commands in processes of their own, against a sandbox process, which a test can kill and run again.
+
+Each command runs in a fork of the test process, so that a SIGKILL is real and a start costs nothing. A run begins
+with a copy of a prepared database and ends with its ledger, read without ids so that runs can be compared.
+"""
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.commands import CommandOutput, run
+from tests.databases import PROJECT, DatabaseCopies, database_copies
+from tests.faults.ledger_state import ledger_state
+
+FIRST_SUNDAY = datetime(2026, 3, 1, tzinfo=UTC)
+SUNDAY = FIRST_SUNDAY + timedelta(weeks=1)
+NO_SANDBOX = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.0.0.1:9")
+"""Addresses at which nothing answers."""
+COMPLETED = (0, 1)
+"""Exit codes of a command that ran to its end; 1 reports failures, such as a model that is down."""
+
+LINE_UP = (
+    *("openai/gpt-5.2", "deepseek/deepseek-v3.2"),
+    *("moonshotai/kimi-k2-thinking", "qwen/qwen3-235b-a22b-2507"),
+)
+"""Four personas of the sandbox: one bets much, one answers in prose, one is slow, one is down."""
+
+Step = tuple[datetime, str]
+FIRST_WEEK: list[Step] = [
+    (FIRST_SUNDAY, "sync_markets"),
+    (FIRST_SUNDAY, "start_cohort"),
+    (FIRST_SUNDAY + timedelta(minutes=5), "run_decisions"),
+    (FIRST_SUNDAY + timedelta(minutes=10), "take_snapshots"),
+    (FIRST_SUNDAY + timedelta(hours=2), "run_forecasts --questions=2"),
+    (FIRST_SUNDAY + timedelta(days=1), "check_resolutions"),
+    (SUNDAY - timedelta(hours=6), "sync_markets"),
+    (SUNDAY - timedelta(hours=6), "take_snapshots"),
+]
+SECOND_SUNDAY: list[Step] = [
+    (SUNDAY, "sync_markets"),
+    (SUNDAY, "check_resolutions"),
+    (SUNDAY, "start_cohort"),
+    (SUNDAY, "take_snapshots"),
+    (SUNDAY + timedelta(minutes=5), "run_decisions"),
+    (SUNDAY + timedelta(hours=2), "run_forecasts --questions=2"),
+    (SUNDAY + timedelta(hours=6), "run_decisions"),
+    (SUNDAY + timedelta(hours=8), "run_forecasts --questions=2"),
+    (SUNDAY + timedelta(hours=12), "take_snapshots"),
+]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a command is killed: at the n-th passing of a fail point, or after some seconds."""
+
+    point: str = ""
+    count: int = 1
+    after_s: float = 0
+
+
+class FailpointRecorder:
+    """Stands in for the name of a fail point and writes to a file each name that it is compared with."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __eq__(self, point: object) -> bool:
+        with self.file.open("a") as notes:
+            notes.write(f"{point}\n")
+        return False
+
+    def passed(self) -> set[str]:
+        return set(self.file.read_text().split()) if self.file.exists() else set()
+
+
+@dataclass(frozen=True)
+class UndisturbedRun:
+    """A Sunday without kills: its ledger, the database before each command, the fail points that each passed."""
+
+    ledger: dict[str, Any]
+    databases: list[str]
+    passed: list[set[str]]
+
+    def first_command_reaching(self, point: str) -> int:
+        """The index of the first command that passes this fail point."""
+        places = [index for index, points in enumerate(self.passed) if point in points]
+        assert places, f"nothing reaches {point}"
+        return places[0]
+
+
+@contextlib.contextmanager
+def sandbox(seed: int = 3) -> Iterator[dict[str, str]]:
+    """A sandbox process; yields its addresses."""
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
+    command = [sys.executable, "manage.py", "sandbox", "--seed", str(seed)]
+    process = subprocess.Popen(command, cwd=PROJECT, env=env, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+class CommandRunner:
+    """Commands against a sandbox and a database, each in a process of its own."""
+
+    def __init__(
+        self,
+        addresses: dict[str, str],
+        database: DatabaseCopies,
+        unblock: Callable[[], object] = lambda: None,
+        migrated: str | None = None,
+    ) -> None:
+        self.addresses, self.database, self.unblock = addresses, database, unblock
+        self.template = migrated
+        self.clock = httpx.Client()
+        self.kills = 0
+        import_commands()
+
+    def migrated(self) -> str:
+        """The name of a new, migrated database."""
+        name = self.database.fresh(self.template)
+        if self.template is None:
+            assert self._child(name, lambda: _command("migrate", None)) in COMPLETED
+        return name
+
+    def prepare(self, line_up: Sequence[str] = ()) -> str:
+        """The name of a database at the end of a first week, played by these models, or by all."""
+        name = self.migrated()
+        if line_up:
+            self._child(name, lambda: _deactivate_all_but(line_up))
+        for step in FIRST_WEEK:
+            self.run(name, step)
+        return name
+
+    def run(self, name: str, step: Step, kill: Kill | FailpointRecorder | None = None) -> int:
+        """A command's exit code; -9 if it was killed."""
+        at, command = step
+        self.set_clock(at)
+        return self._child(name, lambda: _command(command, at), kill)
+
+    def run_concurrently(self, name: str, step: Step, processes: int) -> list[CommandOutput]:
+        """The results of one command in several processes that start it at the same instant."""
+        at, command = step
+        self.set_clock(at)
+        ready_reader, ready = os.pipe()
+        go_reader, go = os.pipe()
+        results_reader, results = os.pipe()
+
+        def work() -> int:
+            os.close(go)
+            os.write(ready, b".")
+            os.read(go_reader, 1)  # returns once the parent has closed its end
+            result = _command_result(command, at)
+            # Less than a pipe takes in one piece, so that no two reports mix.
+            os.write(results, json.dumps([result.code, result.summary, result.stderr[-2000:]]).encode() + b"\n")
+            return result.code
+
+        children = [self._fork(name, work) for _ in range(processes)]
+        os.close(results)
+        os.close(ready)
+        waiting = sum(len(os.read(ready_reader, 1)) for _ in children)
+        os.close(go)
+        with os.fdopen(results_reader) as reports:
+            ends = [CommandOutput(*json.loads(line)) for line in reports]
+        for pid in children:
+            os.waitpid(pid, 0)
+        os.close(ready_reader)
+        os.close(go_reader)
+        assert len(ends) == waiting == processes, "a process died before it reported its result"
+        return ends
+
+    def call(self, name: str, command: str, *arguments: str, at: datetime = SUNDAY, **options: Any) -> CommandOutput:
+        """The result of a command with options."""
+        result: CommandOutput = self.read(name, lambda: _command_result(command, at, *arguments, **options))
+        return result
+
+    def set_clock(self, at: datetime) -> None:
+        self.clock.post(f"{self.addresses['root']}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
+
+    def run_undisturbed(self, prepared: str) -> UndisturbedRun:
+        """Runs the Sunday without kills and copies the database before each command."""
+        name, databases, passed = self.database.fresh(prepared), list[str](), list[set[str]]()
+        for index, step in enumerate(SECOND_SUNDAY):
+            databases.append(self.database.fresh(name))
+            recorder = FailpointRecorder(self.database.folder / f"passed-{index}-{uuid.uuid4().hex[:16]}")
+            assert self.run(name, step, recorder) in COMPLETED
+            passed.append(recorder.passed())
+        return UndisturbedRun(self.ledger(name), databases, passed)
+
+    def run_sunday(self, name: str, kills: Callable[[int, int], Kill | None], *, first: int = 0) -> dict[str, Any]:
+        """The ledger after a Sunday on which `kills` decides how the n-th attempt of the i-th command is killed.
+
+        `first` is the index of the command to begin with.
+        """
+        for index, step in list(enumerate(SECOND_SUNDAY))[first:]:
+            for attempt in range(20):
+                code = self.run(name, step, kills(index, attempt))
+                if code != -signal.SIGKILL:
+                    break
+                self.kills += 1
+                self._child(name, _let_leases_expire)
+            assert code in COMPLETED, f"{step[1]} ended with {code}"
+        return self.ledger(name)
+
+    def ledger(self, name: str) -> dict[str, Any]:
+        return self.read(name, ledger_state)
+
+    def read(self, name: str, function: Callable[[], Any]) -> Any:
+        """The result of a function called in a process that is connected to this database."""
+        reader, writer = os.pipe()
+
+        def write() -> int:
+            with os.fdopen(writer, "wb") as pipe:
+                pickle.dump(function(), pipe)
+            return 0
+
+        pid = self._fork(name, write)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            result = pipe.read()
+        os.waitpid(pid, 0)
+        return pickle.loads(result)
+
+    def _child(self, name: str, work: Callable[[], int], kill: Kill | FailpointRecorder | None = None) -> int:
+        pid = self._fork(name, work, kill)
+        if isinstance(kill, Kill) and kill.after_s:
+            time.sleep(kill.after_s)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _fork(self, name: str, work: Callable[[], int], kill: Kill | FailpointRecorder | None = None) -> int:
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 70
+        try:
+            self.unblock()
+            _configure_child(name, self.database, self.addresses, kill)
+            code = work()
+        except BaseException:  # a child must never return into the parent's code
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+
+@contextlib.contextmanager
+def command_runner(folder: Path, unblock: Callable[[], object], migrated: str) -> Iterator[CommandRunner]:
+    """A runner with a sandbox of its own, on the kind of database that the suite runs on."""
+    with sandbox() as addresses, database_copies(folder) as database:
+        yield CommandRunner(addresses, database, unblock, migrated)
+
+
+def _configure_child(
+    name: str, database: DatabaseCopies, addresses: dict[str, str], kill: Kill | FailpointRecorder | None
+) -> None:
+    """Connects a forked child to its database and its sandbox, and arms its fail point."""
+    from django.conf import settings
+    from django.db import connections
+
+    from arena_site import conf
+    from markets.foundation import failpoints
+
+    wrapper = connections["default"]
+    wrapper.connection = None  # the parent's, if it had one, is not ours to use or to close
+    wrapper.in_atomic_block, wrapper.savepoint_ids, wrapper.needs_rollback = False, [], False
+    wrapper.settings_dict.update(conf.database(database.address(name)))
+    wrapper.settings_dict["OPTIONS"] = {
+        key: value for key, value in wrapper.settings_dict["OPTIONS"].items() if key != "pool"
+    }
+    settings.GAMMA_BASE_URL, settings.CLOB_BASE_URL = addresses["gamma"], addresses["clob"]
+    settings.OPENROUTER_BASE_URL = addresses["openrouter"]
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 0
+    if isinstance(kill, FailpointRecorder):
+        failpoints._NAME = kill
+    elif kill is not None and kill.point:
+        failpoints._NAME, failpoints._left = kill.point, kill.count
+
+
+def _command(name: str, at: datetime | None) -> int:
+    from django.core.management import call_command
+
+    options: dict[str, Any] = {"verbosity": 0} if at is None else {"at": at, "json": True}
+    try:
+        call_command(*name.split(), stdout=io.StringIO(), stderr=io.StringIO(), **options)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def _command_result(name: str, at: datetime, *arguments: str, **options: Any) -> CommandOutput:
+    command, *rest = name.split()
+    try:
+        return run(command, at, *rest, *arguments, **options)
+    except Exception:  # the test that reads this shows it
+        return CommandOutput(70, {}, traceback.format_exc())
+
+
+def _deactivate_all_but(line_up: Sequence[str]) -> int:
+    from agents.models import Family
+
+    Family.objects.exclude(releases__model_id__in=line_up).update(active=False)
+    return 0
+
+
+def _let_leases_expire() -> int:
+    """Ends the leases of killed workers, as waiting would."""
+    from django.utils import timezone
+
+    from agents.models import Decision, Elicitation
+
+    for task in (Decision, Elicitation):
+        task.objects.filter(status=task.Status.CLAIMED).update(lease_until=timezone.now())
+    return 0
+
+
+def import_commands() -> None:
+    """Imports what the commands import, so that each fork starts at once."""
+    import scipy.optimize
+    import scipy.stats  # noqa: F401
+    from django.core.management import get_commands, load_command_class
+
+    for command in (
+        "sync_markets",
+        "start_cohort",
+        "run_decisions",
+        "check_resolutions",
+        "take_snapshots",
+        "run_forecasts",
+    ):
+        load_command_class(get_commands()[command], command)
+
+
+def random_kills(dice: random.Random, longest_s: float) -> Callable[[int, int], Kill | None]:
+    """Kills about half of all first and second attempts at a random moment."""
+
+    def kill(index: int, attempt: int) -> Kill | None:
+        if attempt > 2 or dice.random() < 0.4:
+            return None
+        return Kill(after_s=dice.uniform(0.005, longest_s))
+
+    return kill

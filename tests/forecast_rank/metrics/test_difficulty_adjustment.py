@@ -1,0 +1,193 @@
+"""Scores adjusted for difficulty, and the linked parts and event-wise errors that they rest on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from forecast_rank.metrics.cluster_robust import event_scores
+from forecast_rank.metrics.connectivity import connected_components
+from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier
+from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.proper_scores import brier, log_score
+from forecast_rank.metrics.uncertainty import cluster_se, event_sums
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.forecast_rank.panels import EMPTY, panel, relabelled, said, synthetic
+
+
+def adjusted(forecasts: Panel) -> AdjustedScores:
+    return adjusted_brier(forecasts, brier(forecasts))
+
+
+def least_squares(forecasts: Panel, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Centred forecaster effects and question effects to go with them, by statsmodels on dummy variables."""
+    people, asked = len(forecasts.forecasters), len(forecasts.questions)
+    dummies = np.column_stack([np.eye(people)[forecasts.forecaster], np.eye(asked)[forecasts.question][:, 1:]])
+    found = sm.WLS(values, dummies, weights=weights).fit().params
+    question = np.concatenate([[0.0], found[people:]]) + found[:people].mean()
+    return found[:people] - found[:people].mean(), question
+
+
+def test_who_missed_the_hard_question_gains_nothing_by_it() -> None:
+    """bob is 0.1 worse than ann on both common questions; ann did not answer the one where he lost 0.5."""
+    forecasts = from_arrays(np.full((2, 3, 1), 0.5), np.ones((3, 1)), exclusive=False)
+    forecasts = forecasts.take(np.array([True, True, True, True, False, True]))
+    found = adjusted_brier(forecasts, np.array([0.1, 0.2, 0.2, 0.3, 0.6]))
+    assert found.effect == pytest.approx([-0.05, 0.05])
+    assert found.value == pytest.approx([(0.1 + 0.2 + 0.5) / 3, (0.2 + 0.3 + 0.6) / 3])
+    assert found.coverage == pytest.approx([2 / 3, 1])
+
+
+def test_complete_panels_keep_their_means_and_standard_errors() -> None:
+    forecasts = synthetic(6, 50, 1, missing=0.0, event_size=3).panel
+    found = adjusted(forecasts)
+    assert found.value == pytest.approx(forecasts.forecaster_means(brier(forecasts)), abs=1e-12)
+    alone = synthetic(6, 50, 1, missing=0.0).panel
+    assert adjusted(alone).se == pytest.approx(cluster_se(event_sums(alone, brier(alone))), rel=1e-9)
+    assert (found.coverage == 1).all()
+
+
+@pytest.mark.parametrize(("people", "asked"), [(7, 40), (40, 7)])
+def test_effects_are_those_of_weighted_least_squares(people: int, asked: int) -> None:
+    forecasts = synthetic(people, asked, 2, missing=0.4, weighted=True).panel
+    values = log_score(forecasts)
+    effect, question = least_squares(forecasts, values, forecasts.weight)
+    found = adjusted_brier(forecasts, values)
+    assert found.effect == pytest.approx(effect, abs=1e-10)
+    omega = np.bincount(forecasts.question, forecasts.weight) / np.bincount(forecasts.question)
+    assert found.value == pytest.approx(effect + omega @ question / omega.sum(), abs=1e-10)
+
+
+def test_sparse_tables_say_the_same_as_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    for people, asked in ((8, 60), (60, 8)):
+        forecasts = synthetic(people, asked, 3, missing=0.5, event_size=2).panel
+        whole = adjusted(forecasts)
+        with monkeypatch.context() as patch:
+            patch.setattr("forecast_rank.metrics.cluster_robust.DENSE", 0)
+            patch.setattr("forecast_rank.metrics.difficulty_adjustment.BLOCK", 20)
+            sparse = adjusted(forecasts)
+        for one, other in zip(whole, sparse, strict=True):
+            assert one == pytest.approx(other, rel=1e-9, nan_ok=True)
+
+
+def test_standard_errors_are_those_of_the_leave_one_event_out_jackknife() -> None:
+    """Refitted without each event in turn: value and effect vary as the two standard errors say, within 2 %.
+
+    One forecaster answers little over half of what the others do: questions and forecasters weigh unequally.
+    """
+    forecasts = synthetic(3, 80, 4, missing=0.2, event_size=2, noise=(0.5, 1.0)).panel
+    forecasts = forecasts.take((forecasts.forecaster > 0) | (forecasts.question < 50))
+    found, event = adjusted(forecasts), forecasts.questions.event[forecasts.question]
+    left = [adjusted(forecasts.take(event != e)) for e in range(40)]
+    for name, se in (("value", found.se), ("effect", found.effect_se)):
+        moves = np.stack([getattr(one, name) for one in left]) - getattr(found, name)
+        assert se == pytest.approx(np.sqrt(39 / 40 * np.square(moves).sum(axis=0)), rel=0.02)
+
+
+def test_intervals_hold_the_truth_at_the_nominal_rate() -> None:
+    """True effects and events that share errors, a third of the answers missing, by chance and by forecaster."""
+    generator, truth = np.random.default_rng(5), np.linspace(-0.1, 0.1, 8)
+    hits, own = [], []
+    for _ in range(120):
+        level = np.repeat(generator.normal(0.3, 0.1, 40), 2)
+        shared = np.repeat(generator.normal(0, 0.1, (8, 40)), 2, axis=1)
+        values = truth[:, None] + level + shared + generator.normal(0, 0.1, (8, 80))
+        gone = generator.random((8, 80)) < np.linspace(0.1, 0.6, 8)[:, None]
+        said_half = np.where(gone, np.nan, 0.5)
+        forecasts = from_arrays(said_half[:, :, None], np.ones((80, 1)), exclusive=False, event=np.arange(80) // 2)
+        found = adjusted_brier(forecasts, values[forecasts.forecaster, forecasts.question])
+        hits.append(np.abs(found.value - truth - 0.3) < 1.96 * found.se)
+        own.append(np.abs(found.effect - truth) < 1.96 * found.effect_se)
+    assert 0.925 < np.mean(hits) < 0.97
+    assert 0.925 < np.mean(own) < 0.97
+
+
+def test_the_adjusted_score_finds_skill_that_the_raw_mean_hides() -> None:
+    """The better half answers only the hard half of the questions, save a few."""
+    generator = np.random.default_rng(6)
+    skill, hard = np.linspace(0, 0.2, 10), np.repeat([0.0, 0.5], 200)
+    values = skill[:, None] + hard + generator.normal(0, 0.1, (10, 400))
+    silent = np.zeros((10, 400), dtype=bool)
+    silent[:5, :180] = True
+    forecasts = from_arrays(np.where(silent, np.nan, 0.5)[:, :, None], np.ones((400, 1)), exclusive=False)
+    scores = values[forecasts.forecaster, forecasts.question]
+    assert np.corrcoef(forecasts.forecaster_means(scores), skill)[0, 1] < 0
+    assert np.corrcoef(adjusted_brier(forecasts, scores).value, skill)[0, 1] > 0.98
+
+
+def test_what_no_question_links_to_the_largest_part_is_not_compared() -> None:
+    rows = [row for q in "pqr" for name in ("ann", "bob") for row in said(name, q, [0.6, 0.4], 0)]
+    rows += [row for q in "st" for name in ("cyd", "dan") for row in said(name, q, [0.9, 0.1], 0)]
+    found = adjusted(panel(rows))
+    assert found.component.tolist() == [0, 0, 1, 1]
+    assert found.value == pytest.approx([0.16, 0.16, np.nan, np.nan], nan_ok=True)
+    assert np.isnan(found.se[2:]).all()
+    assert found.coverage == pytest.approx([0.6, 0.6, 0.4, 0.4])
+
+
+def test_values_that_are_not_there_are_left_out_with_their_links() -> None:
+    forecasts = from_arrays(np.full((3, 2, 1), 0.5), np.ones((2, 1)), exclusive=False)
+    found = adjusted_brier(forecasts, np.array([0.1, 0.3, np.nan, np.nan, np.nan, 0.5]))
+    assert found.component.tolist() == [0, 0, 1]
+    assert found.value == pytest.approx([0.1, 0.3, np.nan], nan_ok=True)
+    assert found.coverage.tolist() == [0.5, 0.5, 0.5]
+
+
+def test_nobody_one_forecaster_and_one_question() -> None:
+    assert [len(column) for column in adjusted(EMPTY)] == [0] * 6
+    alone = adjusted(panel(said("ann", "q", [0.5, 0.5], 0) + said("ann", "r", [1.0, 0.0], 0)))
+    assert alone.value.tolist() == [0.125]
+    assert alone.effect.tolist() == [0.0]
+    single = adjusted(panel(said("ann", "q", [0.5, 0.5], 0) + said("bob", "q", [1.0, 0.0], 0)))
+    assert single.value == pytest.approx([0.25, 0.0])
+    assert np.isnan(single.se).all()
+    assert np.isnan(single.effect_se).all()
+    silent = panel(said("ann", "q", [0.5, 0.5], 0)).take(np.array([False]))
+    assert np.isnan(adjusted(silent).value).all()
+    assert np.isnan(adjusted(silent).coverage).all()
+
+
+def test_a_forecaster_of_one_event_has_no_standard_error() -> None:
+    rows = [row for q in "pqrs" for name in ("ann", "bob") for row in said(name, q, [0.6 + ord(q) % 3 / 10, 0.3], 0)]
+    found = adjusted(panel(rows + said("cyd", "p", [0.8, 0.2], 0)))
+    assert np.isnan(found.se).tolist() == [False, False, True]
+    # Another that nobody else answered tells nothing about how they compare.
+    apart = adjusted(panel(rows + said("cyd", "p", [0.8, 0.2], 0) + said("cyd", "z", [0.4, 0.6], 0)))
+    assert np.isnan(apart.se).tolist() == [False, False, True]
+
+
+def test_a_table_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="values"):
+        adjusted_brier(EMPTY, np.zeros(1))
+
+
+@given(seed=st.integers(0, 2**31), scale=st.sampled_from([0.1, 7.0]))
+def test_names_order_and_scale_of_weights_do_not_matter(seed: int, scale: float) -> None:
+    forecasts = synthetic(6, 25, seed % 1000, missing=0.5, weighted=True, event_size=2).panel
+    found = adjusted(forecasts)
+    other, who, _ = relabelled(forecasts, seed)
+    assert adjusted(other).value == pytest.approx(found.value[who], abs=1e-9, nan_ok=True)
+    assert adjusted(other).se == pytest.approx(found.se[who], rel=1e-6, abs=1e-9, nan_ok=True)
+    scaled = replace(forecasts, weight=scale * forecasts.weight)
+    assert adjusted(scaled).se == pytest.approx(found.se, rel=1e-6, abs=1e-9, nan_ok=True)
+
+
+def test_parts_are_numbered_from_the_largest() -> None:
+    rows = said("ann", "p", [0.5, 0.5], 0) + said("bob", "p", [0.5, 0.5], 0) + said("cyd", "q", [0.5, 0.5], 0)
+    rows += said("dan", "q", [0.5, 0.5], 0) + said("cyd", "r", [0.5, 0.5], 0)
+    found = connected_components(panel(rows))
+    assert found.forecaster.tolist() == [1, 1, 0, 0]
+    assert found.question.tolist() == [1, 0, 0]
+    assert connected_components(panel(rows), np.arange(5) != 0).forecaster.tolist() == [-1, 1, 0, 0]
+    assert connected_components(EMPTY).forecaster.tolist() == []
+
+
+def test_events_pull_as_in_the_jackknife_of_a_mean() -> None:
+    """Unequal clusters: U'U / n^2 is the jackknife's variance of the mean, cluster by cluster."""
+    values, event = np.array([1.0, 2.0, 4.0, 8.0, 3.0]), np.array([0, 0, 1, 2, 2])
+    pulls, known = event_scores(values - values.mean(), np.ones(5), event, np.zeros(5, dtype=np.int64), 1)
+    left = np.array([values[event != e].mean() for e in range(3)]) - values.mean()
+    assert np.square(pulls).sum() / 25 == pytest.approx(2 / 3 * np.square(left).sum())
+    assert known.tolist() == [True]

@@ -1,0 +1,87 @@
+"""The shape that every metric takes: ragged sums, parts of it, and the references on the same questions."""
+
+import numpy as np
+import pytest
+from forecast_rank.metrics.panel import from_arrays, ragged_max, references
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+
+
+@given(st.lists(st.lists(st.floats(-9, 9) | st.just(-np.inf), min_size=1, max_size=6), max_size=8))
+def test_largest_of_each_group(groups: list[list[float]]) -> None:
+    sizes = np.array([len(group) for group in groups], dtype=np.int64)
+    values = np.array([value for group in groups for value in group])
+    assert ragged_max(values, np.cumsum(sizes) - sizes, sizes).tolist() == [max(group) for group in groups]
+
+
+def test_one_missing_value_is_the_largest_of_its_group_alone() -> None:
+    largest = ragged_max(np.array([1, np.nan, 2, 3.0]), np.array([0, 2]), np.array([2, 2]))
+    assert np.isnan(largest).tolist() == [True, False]
+
+
+def test_cells_of_a_forecast() -> None:
+    forecasts = panel(
+        said("ann", "q", [0.7, 0.2, 0.1], 1) + said("bob", "r", [0.4, 0.6], 0) + said("ann", "r", [0.1, 0.9], 0)
+    )
+    assert forecasts.sizes.tolist() == [3, 2, 2]
+    assert forecasts.cell_option.tolist() == [0, 1, 2, 3, 4, 3, 4]
+    assert forecasts.outcome.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert forecasts.sum_cells(forecasts.probability) == pytest.approx([1, 1, 1])
+    assert forecasts.max_cells(forecasts.probability).tolist() == [0.7, 0.9, 0.6]  # ann before bob on r
+    assert forecasts.spread(np.array([1, 2, 3])).tolist() == [1, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_part_keeps_the_cells_of_its_forecasts() -> None:
+    made = synthetic(4, 30, seed=1, exclusive=0.5, priced=0.5).panel
+    mask = made.forecaster == 2
+    part = made.take(mask)
+    assert len(part) == mask.sum()
+    assert part.sum_cells(part.probability) == pytest.approx(made.sum_cells(made.probability)[mask])
+    assert part.outcome.tolist() == made.outcome[made.spread(mask)].tolist()
+    assert len(made.take(np.zeros(len(made), dtype=bool))) == 0
+
+
+def test_references_are_market_uniform_and_ensemble() -> None:
+    forecasts = panel(
+        said("ann", "q", [0.7, 0.3], 0, odds=[0.6, 0.5], no_odds=[0.5, 0.6], weight=3.0)
+        + said("bob", "q", [0.5, 0.5], 0, odds=[0.7, 0.5], no_odds=[0.4, 0.6])
+        + said("ann", "r", [0.8, 0.8, 0.3], [1, 1, 0], exclusive=False)
+    )
+    others = references(forecasts)
+    assert others.forecasters == ["market", "uniform", "ensemble"]
+    assert others.forecaster.tolist() == [0, 1, 2, 1, 2]
+    assert others.question.tolist() == [0, 0, 0, 1, 1]
+    mids = (0.55 + 0.65) / 2, (0.45 + 0.45) / 2
+    assert others.probability == pytest.approx(
+        [mids[0] / sum(mids), mids[1] / sum(mids), 0.5, 0.5, 0.6, 0.4, 0.5, 0.5, 0.5, 0.8, 0.8, 0.3]
+    )
+    assert others.weight.tolist() == [2, 2, 2, 1, 1]
+
+
+def test_arrays_make_a_panel_in_its_order() -> None:
+    nan = np.nan
+    made = from_arrays(
+        [[[0.6, 0.4], [0.7, 0.3]], [[nan, nan], [0.2, 0.8]]],
+        [[1, 0], [0, 1]],
+        odds=[[0.5, 0.5], [0.6, 0.45]],
+        weight=[[1, 2], [3, 4]],
+        event=["e", "e"],
+        closed_at=[5, 6],
+    )
+    assert made.question.tolist() == [0, 1, 1]
+    assert made.forecaster.tolist() == [0, 0, 1]
+    assert made.probability.tolist() == [0.6, 0.4, 0.7, 0.3, 0.2, 0.8]
+    assert made.odds.tolist() == [0.5, 0.5, 0.6, 0.45, 0.6, 0.45]
+    assert made.no_odds == pytest.approx([0.5, 0.5, 0.4, 0.55, 0.4, 0.55])
+    assert made.weight.tolist() == [1, 2, 4]
+    assert made.questions.event.tolist() == [0, 0]
+    assert made.outcome.tolist() == [1, 0, 0, 1, 0, 1]
+
+
+def test_nothing() -> None:
+    assert len(references(EMPTY)) == 0
+    assert EMPTY.sum_cells(np.zeros(0)).shape == EMPTY.max_cells(np.zeros(0)).shape == (0,)
+    assert EMPTY.forecaster_means(np.zeros(0)).shape == (0,)
+    assert EMPTY.matrix(np.zeros(0)).shape == (0, 0)

@@ -1,0 +1,238 @@
+"""Proper scores: values by hand, other people's implementations, and what makes them proper."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scoringrules
+from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.proper_scores import (
+    accuracy,
+    brier,
+    brier_sum,
+    by_category,
+    infinite_losses,
+    log_score,
+    settled,
+    spherical,
+)
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
+
+from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+
+Score = Callable[[Panel], Floats]
+LN = np.log
+SCORES: list[Score] = [brier, brier_sum, log_score, spherical, accuracy]
+HIGHER: list[Score] = [log_score, spherical]
+
+
+def one(score: Score, probabilities: list[float], outcome: int | list[float], exclusive: bool = True) -> float:
+    return float(score(panel(said("ann", "q", probabilities, outcome, exclusive=exclusive)))[0])
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "outcome", "mean", "total", "log", "sphere", "right"),
+    [
+        ([1.0, 0.0], 0, 0, 0, 0, 1, 1),
+        ([0.5, 0.5], 1, 0.25, 0.5, LN(0.5), 0.5**0.5, 0.5),
+        ([0.8, 0.2], 1, 0.64, 1.28, LN(0.2), 0.2 / 0.68**0.5, 0),
+        ([0.5, 0.25, 0.25], 1, (0.25 + 0.5625 + 0.0625) / 3, 0.875, LN(0.25), 0.25 / 0.375**0.5, 0),
+        ([0.25] * 4, 2, (3 * 0.0625 + 0.5625) / 4, 0.75, LN(0.25), 0.5, 0.25),
+        ([0.4, 0.4, 0.2], 0, (0.36 + 0.16 + 0.04) / 3, 0.56, LN(0.4), 0.4 / 0.6, 0.5),
+    ],
+)
+def test_scores_by_hand(
+    probabilities: list[float], outcome: int, mean: float, total: float, log: float, sphere: float, right: float
+) -> None:
+    values = [one(score, probabilities, outcome) for score in SCORES]
+    assert values == pytest.approx([mean, total, log, sphere, right])
+
+
+def test_options_that_are_not_exclusive_are_two_way_questions_averaged() -> None:
+    """0.8 came, 0.3 did not, 0.5 came."""
+    values = [one(score, [0.8, 0.3, 0.5], [1, 0, 1], exclusive=False) for score in SCORES]
+    squares = [0.04, 0.09, 0.25]
+    sphere = [0.8 / 0.68**0.5, 0.7 / 0.58**0.5, 0.5**0.5]
+    expected = [sum(squares) / 3, 2 * sum(squares) / 3, (LN(0.8) + LN(0.7) + LN(0.5)) / 3, sum(sphere) / 3, 2.5 / 3]
+    assert values == pytest.approx(expected)
+
+
+@given(st.floats(0, 1), st.booleans())
+def test_a_binary_question_scores_the_same_as_one_option_or_as_two(probability: float, happened: bool) -> None:
+    for score in SCORES:
+        single = one(score, [probability], [float(happened)], exclusive=False)
+        double = one(score, [probability, 1 - probability], 0 if happened else 1)
+        assert single == pytest.approx(double, abs=1e-12)
+
+
+vectors = st.lists(st.integers(0, 50), min_size=2, max_size=6).filter(any).map(lambda v: [x / sum(v) for x in v])
+
+
+def expected_scores(score: Score, truth: Floats, other: Floats) -> tuple[float, float]:
+    """What an honest forecaster and another expect of `score` if options happen by the truth, one of them each time."""
+    count = len(truth)
+    every = from_arrays([[list(truth)] * count, [list(other)] * count], np.eye(count))
+    sums = np.bincount(every.forecaster, score(every) * truth[every.question])
+    return float(sums[0]), float(sums[1])
+
+
+@given(vectors, st.data())
+def test_nobody_expects_more_than_who_says_the_truth(truth: list[float], data: st.DataObject) -> None:
+    other = data.draw(st.permutations(truth) | vectors.filter(lambda v: len(v) == len(truth)))
+    for score in [brier, brier_sum, *HIGHER]:
+        sign = 1 if score in HIGHER else -1
+        honest, hedged = expected_scores(score, np.array(truth), np.array(other))
+        assert sign * honest >= sign * hedged - 1e-12
+        if max(abs(a - b) for a, b in zip(truth, other, strict=True)) > 1e-3:
+            assert sign * honest > sign * hedged
+
+
+@given(st.integers(0, 100), st.integers(0, 100))
+def test_nobody_expects_more_than_who_says_the_truth_of_options_that_are_not_exclusive(truth: int, other: int) -> None:
+    assume(truth != other)
+    probabilities = [[[truth / 100]] * 2, [[other / 100]] * 2]
+    both_directions = from_arrays(probabilities, [[1], [0]], exclusive=False)
+    chances = np.array([truth / 100, 1 - truth / 100])[both_directions.question]
+    for score, sign in ((brier, -1), (brier_sum, -1), (log_score, 1), (spherical, 1)):
+        honest, hedged = np.bincount(both_directions.forecaster, sign * score(both_directions) * chances)
+        assert honest > hedged
+
+
+def test_a_fractional_outcome_is_the_expected_score_but_for_brier_whose_target_it_is() -> None:
+    probabilities, shares = [0.5, 0.3, 0.2], [0.6, 0.3, 0.1]
+    for score in (log_score, spherical, accuracy):
+        expected = sum(share * one(score, probabilities, k) for k, share in enumerate(shares))
+        assert one(score, probabilities, shares) == pytest.approx(expected)
+    assert one(brier, probabilities, shares) == pytest.approx((0.01 + 0 + 0.01) / 3)
+    assert one(brier, [0.7], [0.4], exclusive=False) == pytest.approx(0.09)
+    assert one(log_score, [0.7], [0.4], exclusive=False) == pytest.approx(0.4 * LN(0.7) + 0.6 * LN(0.3))
+
+
+def test_scores_are_those_of_scikit_learn_and_scoringrules() -> None:
+    made = synthetic(1, 400, seed=3, missing=0, options=(0, 0, 1)).panel
+    probabilities, outcome = made.probability.reshape(-1, 4), made.outcome.reshape(-1, 4)
+    won = outcome.argmax(axis=1)
+    assert log_score(made).mean() == pytest.approx(-log_loss(won, probabilities, labels=range(4)))
+    assert accuracy(made).mean() == pytest.approx(top_k_accuracy_score(won, probabilities, k=1, labels=range(4)))
+    assert brier_sum(made).mean() == pytest.approx(
+        brier_score_loss(won, probabilities, labels=range(4), scale_by_half=False)
+    )
+    assert brier(made) == pytest.approx(scoringrules.brier_score(outcome, probabilities).mean(axis=1))
+    binary = synthetic(1, 400, seed=4, missing=0, options=(1,)).panel
+    assert brier(binary).mean() == pytest.approx(brier_score_loss(binary.outcome[::2], binary.probability[::2]))
+    assert -log_score(binary) == pytest.approx(scoringrules.log_score(binary.outcome[::2], binary.probability[::2]))
+
+
+@pytest.mark.parametrize("exclusive", [0.0, 0.5, 1.0])
+def test_scores_of_a_panel_are_those_of_its_forecasts_one_by_one(exclusive: float) -> None:
+    made = synthetic(3, 30, seed=5, exclusive=exclusive).panel
+    for score in SCORES:
+        together = score(made)
+        for i in range(len(made)):
+            cells = slice(made.offsets[i], made.offsets[i + 1])
+            alone = one(score, made.probability[cells].tolist(), made.outcome[cells].tolist(), bool(made.exclusive[i]))
+            assert together[i] == pytest.approx(alone, abs=1e-14)
+
+
+def test_order_of_options_and_forecasters_does_not_matter() -> None:
+    rows = [
+        *said("ann", "q", [0.5, 0.3, 0.2], 1),
+        *said("bob", "q", [0.1, 0.8, 0.1], 1),
+    ]
+    turned = [
+        *said("bob", "q", [0.1, 0.1, 0.8], 2),
+        *said("ann", "q", [0.2, 0.5, 0.3], 2),
+    ]
+    for score in SCORES:
+        first, second = panel(rows), panel(turned)
+        assert dict(zip(first.forecasters, score(first), strict=True)) == pytest.approx(
+            dict(zip(second.forecasters, score(second), strict=True))
+        )
+
+
+def test_splitting_a_weight_over_two_equal_questions_moves_no_mean() -> None:
+    rest = said("ann", "r", [0.6, 0.4], 1, weight=1.5)
+    whole = panel(said("ann", "q", [0.9, 0.1], 0, weight=3.0) + rest)
+    halves = panel(said("ann", "q", [0.9, 0.1], 0, weight=1.0) + said("ann", "again", [0.9, 0.1], 0, weight=2.0) + rest)
+    for score in SCORES:
+        assert whole.forecaster_means(score(whole)) == pytest.approx(halves.forecaster_means(score(halves)))
+    assert whole.forecaster_means(brier(whole)) == pytest.approx([(3 * 0.01 + 1.5 * 0.36) / 4.5])
+
+
+def test_certain_and_wrong_is_clipped_counted_and_infinite_without_clip() -> None:
+    forecasts = panel(
+        said("ann", "q", [1.0, 0.0], 1)
+        + said("ann", "r", [0.0, 1.0], 1)
+        + said("bob", "q", [0.5, 0.5], 1)
+        + said("bob", "s", [0.0, 1.0, 0.2], [1, 0, 0], exclusive=False)
+    )
+    assert log_score(forecasts)[:2] == pytest.approx([LN(1e-6), LN(0.5)])
+    assert log_score(forecasts, clip=0.01)[0] == pytest.approx(LN(0.01))
+    assert log_score(forecasts, clip=0).tolist() == [-np.inf, pytest.approx(LN(0.5)), 0.0, -np.inf]
+    assert infinite_losses(forecasts).tolist() == [1, 1]  # both faults of bob's are in one forecast
+
+
+def test_a_vector_of_zeros_scores_the_least_there_is() -> None:
+    assert one(spherical, [0.0, 0.0], 0) == 0
+    assert one(log_score, [0.0, 0.0], 0) == pytest.approx(LN(1e-6))
+    assert one(brier_sum, [0.0, 0.0], 0) == 1
+    assert one(accuracy, [0.0, 0.0], 0) == 0.5
+
+
+@pytest.mark.parametrize("outcome", [[0.0, 0.0], [1.0, 1.0]])
+def test_where_none_or_several_exclusive_options_happened_only_brier_is_defined(outcome: list[float]) -> None:
+    assert not settled(panel(said("ann", "q", [0.7, 0.3], outcome)))[0]
+    assert np.isnan([one(score, [0.7, 0.3], outcome) for score in (log_score, spherical, accuracy)]).all()
+    assert one(brier, [0.7, 0.3], outcome) == pytest.approx(0.29)
+    assert one(accuracy, [0.7, 0.3], outcome, exclusive=False) == 0.5
+
+
+def test_probabilities_that_differ_by_rounding_share_the_top() -> None:
+    assert 0.1 + 0.2 > 0.3
+    assert one(accuracy, [0.1 + 0.2, 0.3, 0.2, 0.2], 1) == 0.5
+    assert one(accuracy, [0.1 + 0.2 + 0.2], [1], exclusive=False) == 0.5
+
+
+def test_categories() -> None:
+    forecasts = panel(
+        said("ann", "q", [0.9, 0.1], 0, category="Sports", weight=3.0)
+        + said("ann", "r", [0.6, 0.4], 0, category="Sports")
+        + said("ann", "s", [0.5, 0.5], 0, category="Politics")
+        + said("bob", "s", [0.8, 0.2], 0, category="Politics")
+    )
+    table = by_category(forecasts, brier(forecasts))
+    assert forecasts.questions.category_names == ["Sports", "Politics"]
+    assert table[0] == pytest.approx([(3 * 0.01 + 0.16) / 4, 0.25])
+    assert np.isnan(table[1, 0])
+    assert table[1, 1] == pytest.approx(0.04)
+    silent = by_category(forecasts, np.full(4, np.nan))
+    assert silent.shape == (2, 2)
+    assert np.isnan(silent).all()
+
+
+def test_nobody_and_nothing_give_empty_arrays() -> None:
+    for score in SCORES:
+        assert score(EMPTY).shape == (0,)
+    assert infinite_losses(EMPTY).shape == (0,)
+    silent = replace(from_arrays([[[np.nan, np.nan]]], [[1, 0]]), forecasters=["ann"])
+    assert len(silent) == 0
+    for score in SCORES:
+        assert np.isnan(silent.forecaster_means(score(silent))).all()
+    assert infinite_losses(silent).tolist() == [0]
+    assert np.isnan(by_category(silent, brier(silent))).all()
+
+
+def test_bad_arguments_are_named() -> None:
+    forecasts = panel(said("ann", "q", [0.5, 0.5], 0))
+    for clip in (-0.1, 1.0, float("nan")):
+        with pytest.raises(ValueError, match="clip"):
+            log_score(forecasts, clip)
+    with pytest.raises(ValueError, match="values"):
+        by_category(forecasts, np.zeros(2))
+    with pytest.raises(ValueError, match="outcome"):
+        from_arrays([[[0.5, 0.5]]], [[1, 0], [0, 1]])
+    with pytest.raises(ValueError, match="odds"):
+        from_arrays([[[0.5, 0.5]]], [[1, 0]], odds=[[0.5]])

@@ -1,0 +1,134 @@
+"""Skill beside uniform and market, and alpha with its standard error."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from forecast_rank.metrics.panel import from_arrays, references
+from forecast_rank.metrics.proper_scores import brier
+from forecast_rank.metrics.skill import (
+    alpha,
+    alpha_mean,
+    brier_skill,
+    brier_skill_against,
+    market_brier,
+    market_probability,
+    overround,
+    uniform_brier,
+)
+
+from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+
+
+@pytest.mark.parametrize(("own", "reference", "skill"), [(0.125, 0.25, 0.5), (0.25, 0.25, 0.0), (0.5, 0.25, -1.0)])
+def test_skill_is_one_less_the_ratio(own: float, reference: float, skill: float) -> None:
+    assert brier_skill([own], [reference]).tolist() == [skill]
+
+
+def test_skill_against_a_perfect_or_absent_reference_is_not_defined() -> None:
+    assert np.isnan(brier_skill([0.1, 0.1, np.nan], [0.0, np.nan, 0.25])).all()
+
+
+def test_uniform_is_one_in_n_and_a_half_where_options_are_not_exclusive() -> None:
+    forecasts = panel(
+        said("ann", "q", [0.9, 0.1], 0)
+        + said("ann", "r", [0.7, 0.2, 0.1], 0)
+        + said("ann", "s", [0.7, 0.2, 0.1], [1, 1, 0], exclusive=False)
+    )
+    assert uniform_brier(forecasts) == pytest.approx([0.25, (4 + 1 + 1) / 27, 0.25])
+
+
+def test_market_is_the_mid_price_over_the_sum_of_mids_where_options_are_exclusive() -> None:
+    """Mids 0.7 and 0.35 of exclusive options; the same prices raw where they are not."""
+    prices = {"odds": [0.71, 0.37], "no_odds": [0.31, 0.67]}
+    forecasts = panel(
+        said("ann", "q", [0.5, 0.5], 0, **prices) + said("ann", "r", [0.5, 0.5], [1, 1], exclusive=False, **prices)
+    )
+    assert market_probability(forecasts) == pytest.approx([0.7 / 1.05, 0.35 / 1.05, 0.7, 0.35])
+    assert market_brier(forecasts) == pytest.approx([(0.35 / 1.05) ** 2, (0.3**2 + 0.65**2) / 2])
+    assert alpha(forecasts) == pytest.approx([(0.35 / 1.05) ** 2 - 0.25, (0.3**2 + 0.65**2) / 2 - 0.25])
+    assert overround(forecasts) == pytest.approx([0.08, (0.02 + 0.04) / 2])
+
+
+def test_a_binary_market_is_the_same_as_one_option_or_as_two() -> None:
+    single = panel(said("ann", "q", [0.6], [1], odds=[0.72], no_odds=[0.31], exclusive=False))
+    double = panel(said("ann", "q", [0.6, 0.4], 0, odds=[0.72, 0.31], no_odds=[0.31, 0.72]))
+    assert alpha(single) == pytest.approx(alpha(double))
+    assert overround(single) == pytest.approx(overround(double))
+
+
+def test_each_forecast_is_judged_at_the_prices_it_saw() -> None:
+    forecasts = panel(
+        said("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5]) + said("bob", "q", [0.9, 0.1], 0, odds=[0.8, 0.2])
+    )
+    assert alpha(forecasts) == pytest.approx([0.24, 0.03])
+
+
+def test_who_repeats_the_market_has_no_alpha_and_no_skill_against_it() -> None:
+    made = synthetic(4, 80, seed=8, exclusive=0.5, priced=0.7).panel
+    market = references(made)
+    prices = market.take(market.forecaster == 0)
+    assert alpha(prices) == pytest.approx(np.zeros(len(prices)), abs=1e-12)
+    assert brier_skill_against(prices, market_brier(prices))[0] == pytest.approx(0)
+    assert brier_skill_against(market, uniform_brier(market))[1] == pytest.approx(0)
+
+
+def test_skill_counts_only_questions_that_have_a_reference() -> None:
+    forecasts = panel(
+        said("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5], weight=3.0)
+        + said("ann", "r", [0.8, 0.2], 0, odds=[0.7, 0.3])
+        + said("ann", "s", [0.0, 1.0], 0)
+        + said("bob", "s", [0.5, 0.5], 0)
+    )
+    skill = brier_skill_against(forecasts, market_brier(forecasts))
+    assert skill[0] == pytest.approx(1 - (3 * 0.01 + 0.04) / (3 * 0.25 + 0.09))
+    assert np.isnan(skill[1])
+
+
+def test_error_of_alpha_is_that_of_a_regression_clustered_by_event() -> None:
+    made = synthetic(4, 120, seed=9, event_size=4, weighted=True, exclusive=0.6, priced=0.8).panel
+    mean, error = alpha_mean(made)
+    values = alpha(made)
+    for person in range(4):
+        mine = (made.forecaster == person) & ~np.isnan(values)
+        event, weight = made.questions.event[made.question[mine]], made.weight[mine]
+        fit = sm.WLS(values[mine], np.ones(mine.sum()), weights=weight).fit(
+            cov_type="cluster", cov_kwds={"groups": event}
+        )
+        assert mean[person] == pytest.approx(fit.params[0])
+        assert error[person] == pytest.approx(fit.bse[0])
+
+
+def test_without_prices_alpha_is_not_defined_and_one_event_has_no_error() -> None:
+    forecasts = panel(
+        said("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5], event="e")
+        + said("ann", "r", [0.9, 0.1], 0, odds=[0.5, 0.5], event="e")
+        + said("bob", "s", [0.9, 0.1], 0)
+    )
+    mean, error = alpha_mean(forecasts)
+    assert mean[0] == pytest.approx(0.24)
+    assert np.isnan(mean[1])
+    assert np.isnan(error).all()
+    assert np.isnan(alpha(forecasts)).tolist() == [False, False, True]
+    assert np.isnan(overround(forecasts)).tolist() == [False, False, True]
+
+
+def test_one_missing_price_leaves_the_forecast_unpriced() -> None:
+    forecasts = from_arrays([[[0.9, 0.1]]], [[1, 0]], odds=[[0.5, np.nan]])
+    for values in (alpha(forecasts), overround(forecasts), market_brier(forecasts)):
+        assert np.isnan(values).all()
+
+
+def test_nothing_gives_empty_arrays() -> None:
+    for values in (alpha(EMPTY), overround(EMPTY), market_brier(EMPTY), uniform_brier(EMPTY), *alpha_mean(EMPTY)):
+        assert values.shape == (0,)
+    assert brier_skill_against(EMPTY, brier(EMPTY)).shape == (0,)
+    assert brier_skill([], []).shape == (0,)
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="own"):
+        brier_skill([-0.1], [0.25])
+    with pytest.raises(ValueError, match="reference"):
+        brier_skill([0.1], [-0.25])
+    with pytest.raises(ValueError, match="reference"):
+        brier_skill_against(EMPTY, np.ones(2))

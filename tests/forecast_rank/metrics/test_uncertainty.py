@@ -1,0 +1,425 @@
+"""Resampled means against brute force, SciPy and statsmodels, and against the truth in simulations."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from forecast_rank.metrics.panel import references
+from forecast_rank.metrics.uncertainty import (
+    EventSums,
+    bca_interval,
+    bootstrap_means,
+    cluster_interval,
+    cluster_se,
+    event_sums,
+    percentile_interval,
+    probability_best,
+    rank_range,
+    resample_counts,
+    t_interval,
+    table_sums,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import ArrayLike
+from scipy import stats
+from scipy.stats._resampling import BootstrapResult
+
+from tests.forecast_rank.panels import EMPTY, panel, said, scored, synthetic
+
+nan = np.nan
+
+
+def draws_of(sums: EventSums, resamples: int = 1000, seed: int = 0) -> np.ndarray:
+    return bootstrap_means(sums, resample_counts(sums.sums.shape[1], resamples, seed))
+
+
+def ranks_of(values: ArrayLike, *, lower_is_better: bool = True) -> list[list[float]]:
+    sums = table_sums(values)
+    return rank_range(draws_of(sums), sums.means, lower_is_better=lower_is_better).tolist()
+
+
+def clustered(generator: np.random.Generator, experiments: int, events: int) -> tuple[EventSums, EventSums]:
+    """Many experiments of mean 0: events of 1 to 8 forecasts that share half of their variance.
+
+    The same numbers twice: summed by event, and as if every forecast were an event of its own.
+    """
+    event = np.repeat(np.arange(events), generator.integers(1, 9, events))
+    shared = generator.exponential(1, (experiments, events)) - 1
+    values = shared[:, event] + generator.normal(0, 1, (experiments, len(event)))
+    made, flat = scored(values, event)
+    return event_sums(made, flat), table_sums(values)
+
+
+class TestEventSums:
+    def test_by_hand(self) -> None:
+        """0.3 weighs 2; the second question of event 0 went unanswered by the second forecaster."""
+        made, values = scored([[0.1, 0.3, 0.5], [0.2, nan, 0.4]], [0, 0, 1], [[1, 2, 1], [1, 1, 4]])
+        sums = event_sums(made, values)
+        assert sums.sums == pytest.approx(np.array([[0.7, 0.5], [0.2, 1.6]]))
+        assert sums.weights.tolist() == [[3, 1], [1, 4]]
+        assert sums.means == pytest.approx([0.3, 0.36])
+        assert sums.events.tolist() == [2, 2]
+
+    def test_means_are_those_of_the_panel(self) -> None:
+        made = synthetic(6, 90, 3, event_size=4, weighted=True).panel
+        values = np.random.default_rng(0).random(len(made))
+        values[::7] = nan
+        assert event_sums(made, values).means == pytest.approx(made.forecaster_means(values))
+
+    def test_value_that_is_not_defined_leaves_its_forecast_out(self) -> None:
+        made, _ = scored([[1.0, 1.0]])
+        sums = event_sums(made, np.array([0.4, nan]))
+        assert (sums.means.tolist(), sums.events.tolist(), sums.weights.tolist()) == ([0.4], [1], [[1, 0]])
+
+    def test_event_that_nobody_forecast_is_not_drawn(self) -> None:
+        made, values = scored([[0.1, nan, 0.3]])
+        assert event_sums(made, values).weights.tolist() == [[1, 1]]
+
+    def test_references_have_the_same_events_so_that_they_share_resamples(self) -> None:
+        """Nobody answered on event 1 and nobody saw a price."""
+        made, values = scored([[0.1, nan, 0.3], [nan, nan, 0.5]])
+        others = references(made)
+        assert event_sums(made, values).weights.tolist() == [[1, 1], [0, 1]]
+        theirs = dict(zip(others.forecasters, event_sums(others, np.ones(len(others))).weights.tolist(), strict=True))
+        assert theirs == {"market": [0, 0], "uniform": [1, 1], "ensemble": [1, 1]}
+
+    def test_ruin_leaves_its_forecaster_without_a_mean_and_the_others_alone(self) -> None:
+        made, values = scored([[0.1, -np.inf, 0.3], [0.5, 0.6, 0.7]])
+        sums = event_sums(made, values)
+        assert np.isnan(sums.means).tolist() == [True, False]
+        assert np.isnan(percentile_interval(draws_of(sums))).tolist() == [[True, True], [False, False]]
+        assert np.isnan(bca_interval(draws_of(sums), sums)).tolist() == [[True, True], [False, False]]
+        assert np.isnan(cluster_se(sums)).tolist() == [True, False]
+        ranks = rank_range(draws_of(sums), np.array([-np.inf, 0.6]), lower_is_better=False)
+        assert ranks.tolist() == [[1, 2], [1, 1]]
+
+    def test_values_of_another_panel_are_refused(self) -> None:
+        made, _ = scored([[0.1, 0.2]])
+        with pytest.raises(ValueError, match="values: one per forecast, 2"):
+            event_sums(made, np.zeros(3))
+
+
+class TestResamples:
+    def test_each_draws_as_many_events_as_there_are(self) -> None:
+        counts = resample_counts(37, 50)
+        assert counts.shape == (50, 37)
+        assert (counts.sum(axis=1) == 37).all()
+
+    def test_same_seed_same_draws_whatever_numpy_drew_before(self) -> None:
+        first = resample_counts(20, 5, seed=4)
+        np.random.default_rng().random()
+        assert (resample_counts(20, 5, seed=4) == first).all()
+        assert (resample_counts(20, 5, seed=5) != first).any()
+
+    def test_counts_are_multinomial(self) -> None:
+        """Of E events each has mean 1, variance 1 - 1/E, and covariance -1/E with any other."""
+        counts = resample_counts(5, 40_000, seed=1).astype(float)
+        assert counts.mean(axis=0) == pytest.approx(np.ones(5), abs=0.02)
+        assert np.cov(counts.T) == pytest.approx(np.eye(5) - 0.2, abs=0.03)
+
+    @pytest.mark.parametrize(("given", "words"), [({"resamples": 0}, "resamples"), ({"events": -1}, "events")])
+    def test_nothing_to_draw_is_refused(self, given: dict[str, int], words: str) -> None:
+        with pytest.raises(ValueError, match=words):
+            resample_counts(**{"events": 3, "resamples": 2, **given})
+
+    def test_means_are_those_of_the_forecasts_drawn_one_by_one(self) -> None:
+        made = synthetic(3, 40, 5, event_size=3, weighted=True, missing=0.4).panel
+        values = np.random.default_rng(1).random(len(made))
+        sums, counts = event_sums(made, values), resample_counts(14, 450, seed=2)
+        event = made.questions.event[made.question]
+        for draw, row in zip(counts, bootstrap_means(sums, counts), strict=True):
+            for person in range(3):
+                picked = np.repeat(np.arange(len(made)), np.where(made.forecaster == person, draw[event], 0))
+                assert row[person] == pytest.approx(np.average(values[picked], weights=made.weight[picked]))
+
+    def test_what_all_share_cancels_between_forecasters(self) -> None:
+        """One resample for all: who is 0.1 worse on every event is 0.1 worse in every draw."""
+        values = np.random.default_rng(2).random(30)
+        draws = draws_of(table_sums([values, values + 0.1]))
+        assert draws[:, 1] - draws[:, 0] == pytest.approx(np.full(1000, 0.1))
+
+    def test_draw_without_an_event_of_the_forecaster_has_no_mean(self) -> None:
+        sums = table_sums([[0.2, 0.4, nan], [0.1, 0.1, 0.1]])
+        means = bootstrap_means(sums, np.array([[0, 0, 3], [3, 0, 0]]))
+        assert np.isnan(means).tolist() == [[True, False], [False, False]]
+
+    def test_one_event_says_nothing_about_spread(self) -> None:
+        sums = table_sums([[0.2, nan], [0.1, 0.3]])
+        assert np.isnan(draws_of(sums)).all(axis=0).tolist() == [True, False]
+        assert np.isnan(cluster_se(sums)).tolist() == [True, False]
+        assert np.isnan(bca_interval(draws_of(sums), sums)).all(axis=1).tolist() == [True, False]
+
+    def test_counts_over_other_events_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="counts: one column per event, 2"):
+            bootstrap_means(table_sums([[0.2, 0.1]]), resample_counts(3, 4))
+
+
+class TestIntervals:
+    def test_percentile_is_numpys_quantile(self) -> None:
+        draws = np.random.default_rng(3).random((777, 4))
+        expected = np.quantile(draws, [0.05, 0.95], axis=0).T
+        assert percentile_interval(draws, 0.9) == pytest.approx(expected, abs=1e-15)
+
+    def test_percentile_leaves_undefined_draws_out(self) -> None:
+        draws = np.array([[nan, nan], [1.0, nan], [3.0, nan], [nan, nan], [2.0, nan]])
+        low, high = percentile_interval(draws, 0.5)
+        assert (low.tolist(), np.isnan(high).tolist()) == ([1.5, 2.5], [True, True])
+
+    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("level", [0.8, 0.95])
+    def test_bca_is_scipys_on_the_same_draws(self, seed: int, level: float) -> None:
+        generator = np.random.default_rng(seed)
+        made, values = scored(generator.exponential(1, (3, 40)), np.arange(40) // 3, generator.uniform(1, 3, (3, 40)))
+        sums = event_sums(made, values)
+        draws = draws_of(sums, 999, seed)
+        for person, interval in enumerate(bca_interval(draws, sums, level)):
+            before = BootstrapResult(None, bootstrap_distribution=draws[:, person], standard_error=None)
+            theirs = stats.bootstrap(
+                (sums.sums[person], sums.weights[person]),
+                lambda s, w, axis: s.sum(axis=axis) / w.sum(axis=axis),
+                paired=True, n_resamples=0, bootstrap_result=before, method="BCa", confidence_level=level,
+            ).confidence_interval  # fmt: skip
+            assert interval == pytest.approx([theirs.low, theirs.high], abs=1e-12)
+
+    def test_bca_comes_near_scipys_own_draws(self) -> None:
+        sample = np.random.default_rng(8).exponential(1, 50)
+        theirs = stats.bootstrap((sample,), np.mean, n_resamples=20_000, rng=1).confidence_interval
+        sums = table_sums([sample])
+        assert bca_interval(draws_of(sums, 20_000), sums)[0] == pytest.approx([theirs.low, theirs.high], abs=0.01)
+
+    def test_bca_of_a_symmetric_sample_is_the_percentile_interval(self) -> None:
+        half = np.random.default_rng(0).random(100)
+        sums = table_sums([np.concatenate([half, -half])])
+        draws = draws_of(sums, 20_000)
+        assert bca_interval(draws, sums) == pytest.approx(percentile_interval(draws), abs=0.003)
+
+    def test_who_always_scores_the_same_has_an_interval_of_that_point(self) -> None:
+        sums = table_sums([[0.1] * 7])
+        assert bca_interval(draws_of(sums), sums) == pytest.approx(np.array([[0.1, 0.1]]))
+        assert cluster_se(sums) == pytest.approx([0.0], abs=1e-15)
+
+    def test_bca_stays_within_the_draws_when_all_lie_on_one_side_of_the_mean(self) -> None:
+        sums = table_sums([[0.0, 0.0, 1.0]])
+        low, high = bca_interval(np.array([[0.4], [0.5], [0.6]]), sums)[0]
+        assert 0.4 <= low <= high <= 0.6
+
+    @pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
+    def test_level_in_percent_is_refused(self, level: float) -> None:
+        sums = table_sums([[0.1, 0.2]])
+        draws = draws_of(sums, 10)
+        for interval in (
+            lambda: percentile_interval(draws, level),
+            lambda: bca_interval(draws, sums, level),
+            lambda: rank_range(draws, sums.means, level=level),
+        ):
+            with pytest.raises(ValueError, match="level: between 0 and 1"):
+                interval()
+
+    def test_intervals_hold_the_truth_as_often_as_they_say_where_events_cluster(self) -> None:
+        """1,500 experiments, 60 events: three standard errors of a share of 0.95 are 0.017; small samples cost 0.01."""
+        by_event, by_forecast = clustered(np.random.default_rng(11), experiments=1500, events=60)
+
+        def holds(intervals: np.ndarray) -> float:
+            return float(np.mean((intervals[:, 0] <= 0) & (intervals[:, 1] >= 0)))
+
+        draws = draws_of(by_event, 2000)
+        reach = stats.t.ppf(0.975, 59) * cluster_se(by_event)
+        analytic = by_event.means[:, None] + np.stack([-reach, reach], axis=1)
+        for intervals in (percentile_interval(draws), bca_interval(draws, by_event), analytic):
+            assert 0.923 < holds(intervals) < 0.967
+        assert 0.76 < holds(percentile_interval(draws, 0.8)) < 0.83
+        assert holds(percentile_interval(draws_of(by_forecast, 2000))) < 0.80
+
+
+class TestClusterSE:
+    def test_by_hand(self) -> None:
+        """Sums 1, 2, 6 over weights 1, 2, 3: mean 1.5, residuals -.5, -1, 1.5; sqrt(3/2 x 3.5) / 6."""
+        sums = EventSums(np.array([[1.0, 2, 6]]), np.array([[1.0, 2, 3]]))
+        assert cluster_se(sums) == pytest.approx([np.sqrt(1.5 * 3.5) / 6])
+
+    def test_is_statsmodels_for_weighted_clustered_values(self) -> None:
+        generator = np.random.default_rng(5)
+        event, weight, values = np.arange(60) // 4, generator.uniform(0.5, 2, 60), generator.random(60)
+        fit = sm.WLS(values, np.ones(60), weights=weight).fit(cov_type="cluster", cov_kwds={"groups": event})
+        sums = event_sums(*scored([values], event, [weight]))
+        assert sums.means == pytest.approx(fit.params)
+        assert cluster_se(sums) == pytest.approx(fit.bse)
+
+    def test_bootstrap_gives_the_same(self) -> None:
+        made = synthetic(8, 900, 2, event_size=3, weighted=True).panel
+        sums = event_sums(made, np.square(made.probability - made.outcome)[made.offsets[:-1]])
+        assert draws_of(sums, 4000).std(axis=0) == pytest.approx(cluster_se(sums), rel=0.05)
+
+    def test_is_the_spread_of_the_mean_over_experiments(self) -> None:
+        by_event, by_forecast = clustered(np.random.default_rng(12), experiments=2000, events=60)
+        spread = by_event.means.std()
+        assert np.sqrt(np.mean(cluster_se(by_event) ** 2)) == pytest.approx(spread, rel=0.06)
+        assert np.sqrt(np.mean(cluster_se(by_forecast) ** 2)) < 0.7 * spread
+
+    @given(
+        st.lists(st.lists(st.floats(-5, 5), min_size=4, max_size=4), min_size=1, max_size=4),
+        st.permutations(range(4)),
+        st.floats(0.01, 100),
+    )
+    def test_neither_names_of_events_nor_the_unit_of_weights_matter(
+        self, values: list[list[float]], order: list[int], unit: float
+    ) -> None:
+        table = np.array(values)
+        plain, other = table_sums(table), table_sums(table[:, order])
+        other = EventSums(other.sums * unit, other.weights * unit)
+        assert other.means == pytest.approx(plain.means, abs=1e-9)
+        assert cluster_se(other) == pytest.approx(cluster_se(plain), abs=1e-9)
+
+    def test_forecast_split_in_two_of_half_the_weight_is_the_same_forecast(self) -> None:
+        values = np.random.default_rng(3).random((2, 9))
+        whole = event_sums(*scored(values, np.arange(9) // 2))
+        split = event_sums(*scored(np.repeat(values, 2, axis=1), np.arange(18) // 4, 0.5))
+        assert split.means == pytest.approx(whole.means)
+        assert cluster_se(split) == pytest.approx(cluster_se(whole))
+        assert percentile_interval(draws_of(split)) == pytest.approx(percentile_interval(draws_of(whole)))
+
+
+class TestRanks:
+    def test_whoever_wins_every_round_holds_the_first_rank_surely(self) -> None:
+        returns = [[10.0, 12, 11, 13], [1, 2, 0, 1], [-5, -6, -4, -5]]
+        assert ranks_of(returns, lower_is_better=False) == [[1, 1], [2, 2], [3, 3]]
+        assert ranks_of(returns) == [[3, 3], [2, 2], [1, 1]]
+
+    def test_those_who_swap_places_share_a_range_of_ranks(self) -> None:
+        returns = [[5.0, -5, 5, -5], [-5, 5, -5, 5], [-50, -50, -50, -50]]
+        assert ranks_of(returns, lower_is_better=False) == [[1, 2], [1, 2], [3, 3]]
+
+    def test_equals_share_the_best_rank_in_spite_of_rounding(self) -> None:
+        values = np.random.default_rng(4).random(200) * 1e6
+        assert ranks_of([values, values[::1], values * (1 + 1e-15), values + 2e6]) == [[1, 1], [1, 1], [1, 1], [4, 4]]
+
+    def test_one_round_leaves_every_rank_open(self) -> None:
+        assert ranks_of([[1.0], [2.0]]) == [[1, 2], [1, 2]]
+
+    def test_one_event_leaves_every_rank_open_for_its_forecaster_alone(self) -> None:
+        """Perfect on a single event: shown as first, known as nothing; the other is second while that stands."""
+        values = np.array([[0.0] + [nan] * 9, [0.2, 0.3] * 5, [0.8, 0.9] * 5])
+        assert ranks_of(values) == [[1, 3], [2, 2], [3, 3]]
+
+    def test_round_sat_out_is_not_a_score_of_zero(self) -> None:
+        sat_out = [-10.0] * 4 + [nan] * 4
+        assert ranks_of([sat_out, [-6.0] * 8], lower_is_better=False) == [[2, 2], [1, 1]]
+
+    def test_draw_without_a_forecaster_leaves_them_at_their_mean(self) -> None:
+        """The third spoke on two of ten events, so about one draw in nine holds none of these."""
+        values = np.array([[0.1] * 10, [0.3] * 10, [0.2] * 2 + [nan] * 8])
+        sums = table_sums(values)
+        assert np.isnan(draws_of(sums)[:, 2]).mean() > 0.05
+        assert rank_range(draws_of(sums), sums.means).tolist() == [[1, 1], [3, 3], [2, 2]]
+        assert probability_best(draws_of(sums), sums.means).tolist() == [1, 0, 0]
+
+    def test_forecaster_without_a_mean_has_no_rank_and_takes_none(self) -> None:
+        sums = table_sums([[nan] * 3, [0.1, 0.2, 0.1], [0.5, 0.6, 0.5], [0.9, nan, nan]])
+        ranks = rank_range(draws_of(sums), sums.means)
+        assert np.isnan(ranks[0]).all()
+        assert ranks[1:].tolist() == [[1, 1], [2, 2], [1, 3]]
+
+    def test_range_is_rather_too_wide_than_too_narrow(self) -> None:
+        """One of ten resamples turns the two round: the ends of the middle 95 % lie between the first two and last."""
+        draws = np.array([[0.1, 0.2]] * 9 + [[0.2, 0.1]])
+        assert rank_range(draws, np.array([0.11, 0.19])).tolist() == [[1, 2], [1, 2]]
+
+    def test_ranges_hold_the_true_ranks_and_the_best_is_likely_the_best(self) -> None:
+        made = synthetic(6, 3000, 9, missing=0.1).panel
+        brier = made.sum_cells(np.square(made.probability - made.outcome)) / made.sizes
+        sums = event_sums(made, brier)
+        draws = draws_of(sums)
+        ranges, best = rank_range(draws, sums.means), probability_best(draws, sums.means)
+        assert all(low <= true <= high for true, (low, high) in enumerate(ranges, start=1))
+        assert best.argmax() == 0
+        assert best.sum() == pytest.approx(1)
+
+    def test_chance_of_being_best_is_that_of_two_normal_means(self) -> None:
+        generator = np.random.default_rng(6)
+        values = generator.normal(0, 1, (2, 400))
+        values[1] += 0.05 + values[0].mean() - values[1].mean()
+        away = values[1] - values[0]
+        expected = stats.norm.cdf(0.05 / (away.std() / 20))
+        sums = table_sums(values)
+        assert probability_best(draws_of(sums, 5000), sums.means) == pytest.approx([expected, 1 - expected], abs=0.02)
+
+    def test_those_who_tie_for_best_share_the_chance(self) -> None:
+        sums = table_sums([[0.1, 0.2], [0.1, 0.2], [0.9, 0.9], [0.0, nan]])
+        best = probability_best(draws_of(sums), sums.means)
+        assert best[:3].tolist() == [0.5, 0.5, 0]
+        assert np.isnan(best[3])
+
+
+class TestNothing:
+    def test_no_forecasts_give_empty_tables(self) -> None:
+        sums = event_sums(EMPTY, np.zeros(0))
+        draws = draws_of(sums, 10)
+        assert draws.shape == (10, 0)
+        assert percentile_interval(draws).shape == bca_interval(draws, sums).shape == (0, 2)
+        assert rank_range(draws, sums.means).shape == (0, 2)
+        assert probability_best(draws, sums.means).shape == cluster_se(sums).shape == (0,)
+
+    def test_forecasters_who_said_nothing_have_nothing(self) -> None:
+        made = synthetic(3, 4, 0).panel
+        silent = made.take(np.zeros(len(made), dtype=bool))
+        sums = event_sums(silent, np.zeros(0))
+        draws = draws_of(sums, 10)
+        ranks, best = rank_range(draws, sums.means), probability_best(draws, sums.means)
+        intervals = percentile_interval(draws), bca_interval(draws, sums)
+        for found in (*intervals, ranks, best, cluster_se(sums), sums.means):
+            assert len(found) == 3
+            assert np.isnan(found).all()
+
+    def test_one_forecaster_on_one_question(self) -> None:
+        sums = event_sums(panel(said("ann", "q", [0.7, 0.3], 0)), np.array([0.09]))
+        draws = draws_of(sums, 10)
+        assert sums.means.tolist() == [0.09]
+        assert np.isnan(percentile_interval(draws)).all()
+        assert rank_range(draws, sums.means).tolist() == [[1, 1]]
+
+
+class TestOneSample:
+    """`t_interval` and `cluster_interval`, as the trading board calls them."""
+
+    def test_t_interval_by_hand(self) -> None:
+        """Mean 2 and s = 2 of (0, 2, 4); SE = 2/sqrt(3); t(0.975, 2) = 4.302653."""
+        mean, error, interval = t_interval([0.0, 2.0, 4.0])
+        assert (mean, error) == (2.0, pytest.approx(2 / 3**0.5))
+        assert interval == pytest.approx((2 - 4.302653 * 2 / 3**0.5, 2 + 4.302653 * 2 / 3**0.5), abs=1e-5)
+
+    def test_t_interval_is_scipys(self) -> None:
+        sample = np.random.default_rng(1).normal(3, 2, 12)
+        expected = stats.t.interval(0.95, 11, loc=sample.mean(), scale=stats.sem(sample))
+        assert t_interval(sample).interval == pytest.approx(expected)
+
+    def test_one_value_has_a_mean_and_no_interval_and_none_has_nothing(self) -> None:
+        assert t_interval([7.0]) == (7.0, None, None)
+        with pytest.raises(ValueError, match="mean of nothing"):
+            t_interval([])
+
+    def test_cluster_interval_is_the_same_every_time_and_another_for_another_seed(self) -> None:
+        values, clusters = np.random.default_rng(2).random(60), np.arange(60) // 3
+        assert cluster_interval(values, clusters) == cluster_interval(values, clusters)
+        assert cluster_interval(values, clusters) != cluster_interval(values, clusters, seed=1)
+
+    def test_cluster_interval_does_not_depend_on_what_clusters_are_called(self) -> None:
+        values = [0.0, 0.2, 1.0, 0.4]
+        assert cluster_interval(values, ["b", "b", "a", "c"]) == pytest.approx(
+            cluster_interval(values, ["y", "y", "x", "z"])
+        )
+
+    def test_values_of_one_event_are_drawn_together_so_that_copies_add_no_certainty(self) -> None:
+        values, events = np.random.default_rng(3).random(20), np.arange(20)
+        once = cluster_interval(values, events)
+        assert cluster_interval(np.repeat(values, 10), np.repeat(events, 10)) == pytest.approx(once)
+        low, high = cluster_interval(np.repeat(values, 10), np.arange(200)) or (0, 0)
+        assert high - low < 0.6 * (once[1] - once[0])  # type: ignore[index]
+
+    def test_cluster_interval_comes_near_the_normal_one_for_many_events(self) -> None:
+        values = np.random.default_rng(4).normal(0, 1, 400)
+        low, high = cluster_interval(values, np.arange(400), resamples=4000) or (0, 0)
+        assert (low, high) == pytest.approx((values.mean() - 1.96 / 20, values.mean() + 1.96 / 20), abs=0.015)
+
+    def test_one_event_gives_no_interval(self) -> None:
+        assert cluster_interval([0.1, 0.9], ["same", "same"]) is None
+        assert cluster_interval([], []) is None

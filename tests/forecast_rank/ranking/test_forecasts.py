@@ -1,0 +1,570 @@
+"""Forecast files as people write them, well and badly: what counts, what is rejected, and what is said of it."""
+
+import csv
+import io
+import json
+import time
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from forecast_rank.metrics.proper_scores import brier
+from forecast_rank.ranking.forecasts import InvalidRow, LoadedForecasts, read_forecasts
+from forecast_rank.ranking.tabular_files import UnreadableFile
+
+from tests.captured import CAPTURED
+
+HEADER = "forecaster,question,option,probability,outcome"
+FORMATS = ("csv", "parquet", "jsonl")
+
+
+def row(forecaster: str, question: str, option: str, probability: object, outcome: object, **rest: object) -> dict:
+    return {
+        "forecaster": forecaster,
+        "question": question,
+        "option": option,
+        "probability": probability,
+        "outcome": outcome,
+        **rest,
+    }
+
+
+def pair(forecaster: str, question: str, p: float = 0.7, won: str = "a", **rest: object) -> list[dict]:
+    """A forecast of p on option a and the rest on b."""
+    return [
+        row(forecaster, question, "a", p, int(won == "a"), **rest),
+        row(forecaster, question, "b", round(1 - p, 9), int(won == "b"), **rest),
+    ]
+
+
+def write(path: Path, rows: list[dict], format: str) -> Path:
+    """The rows as a file of the format; a cell that is None is left empty."""
+    file = path / f"forecasts.{format}"
+    columns = list(dict.fromkeys(name for item in rows for name in item))
+    if format == "csv":
+        with file.open("w", newline="") as out:
+            writer = csv.DictWriter(out, columns)
+            writer.writeheader()
+            writer.writerows(rows)
+    elif format == "jsonl":
+        file.write_text("".join(json.dumps(item) + "\n" for item in rows))
+    else:
+        pl.DataFrame(rows, schema=columns, infer_schema_length=None, strict=False).write_parquet(file)
+    return file
+
+
+def text(path: Path, content: str | bytes, suffix: str = "csv") -> Path:
+    file = path / f"forecasts.{suffix}"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return file
+
+
+def said(reading: LoadedForecasts) -> dict[tuple[str, str], dict[str, float]]:
+    """What each forecaster said of each question's options, by name."""
+    panel = reading.panel
+    names = panel.questions.option_names
+    out = {}
+    for i in range(len(panel)):
+        cells = range(panel.offsets[i], panel.offsets[i + 1])
+        vector = {names[panel.cell_option[c]]: float(panel.probability[c]) for c in cells}
+        out[panel.forecasters[panel.forecaster[i]], panel.questions.names[panel.question[i]]] = vector
+    return out
+
+
+def rejected(reading: LoadedForecasts) -> dict[int, str]:
+    return {item.row: item.why for item in reading.rejected}
+
+
+@pytest.fixture(params=FORMATS)
+def format(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def first_row(format: str) -> int:
+    """The number of the first row of data: a CSV has a header above it."""
+    return 2 if format == "csv" else 1
+
+
+class TestGoodRows:
+    def test_every_format_gives_the_same_panel(self, tmp_path: Path) -> None:
+        rows = [
+            *pair("ann", "q2", 0.25, odds=0.6, no_odds=0.45, event="E", category="Sports", weight=2.0),
+            *pair("bob", "q2", 0.5, odds=0.61, no_odds=0.44, event="E", category="Sports"),
+            row("bob", "q1", "YES", 0.125, 1, closed_at="2026-01-02T00:00:00Z", made_at="2026-01-01T00:00:00Z"),
+        ]
+        for format in FORMATS:
+            reading = read_forecasts(write(tmp_path, rows, format))
+            panel, questions = reading.panel, reading.panel.questions
+            assert reading.rejected == []
+            assert said(reading) == {
+                ("ann", "q2"): {"a": 0.25, "b": 0.75},
+                ("bob", "q2"): {"a": 0.5, "b": 0.5},
+                ("bob", "q1"): {"YES": 0.125},
+            }
+            assert questions.names == ["q1", "q2"]
+            assert questions.outcome.tolist() == [1, 1, 0]
+            assert questions.exclusive.tolist() == [False, True]
+            assert panel.weight.tolist() == [1, 2, 1]
+            assert panel.odds.tolist()[1:] == [0.6, 0.6, 0.61, 0.61]
+            assert np.isnan(panel.odds[0])
+            assert panel.no_odds.tolist()[1:] == [0.45, 0.45, 0.44, 0.44]
+            assert [questions.event_names[e] for e in questions.event] == ["q1", "E"]
+            assert [questions.category_names[c] for c in questions.category] == ["", "Sports"]
+            assert questions.closed_at[0] == datetime(2026, 1, 2, tzinfo=UTC).timestamp()
+            assert panel.made_at[0] == datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+
+    def test_rows_may_come_in_any_order(self, tmp_path: Path, format: str) -> None:
+        rows = [item for who in ("ann", "bob", "cy") for what in ("q1", "q2") for item in pair(who, what)]
+        straight = read_forecasts(write(tmp_path, rows, format))
+        shuffled = read_forecasts(
+            write(tmp_path, [rows[k] for k in np.random.default_rng(1).permutation(len(rows))], format)
+        )
+        assert said(shuffled) == said(straight)
+        assert brier(shuffled.panel).tolist() == pytest.approx(brier(straight.panel).tolist())
+
+    def test_one_row_is_the_yes_of_a_two_way_question(self, tmp_path: Path) -> None:
+        reading = read_forecasts(text(tmp_path, f"{HEADER},exclusive\nann,q,YES,0.7,1,1\n"))
+        assert reading.panel.questions.exclusive.tolist() == [False]
+        assert brier(reading.panel).tolist() == pytest.approx([0.09])
+
+    def test_options_keep_the_order_of_the_questions_first_forecast(self, tmp_path: Path) -> None:
+        rows = "ann,q,z,0.5,1\nann,q,a,0.3,0\nann,q,m,0.2,0\nbob,q,a,0.1,0\nbob,q,m,0.2,0\nbob,q,z,0.7,1\n"
+        reading = read_forecasts(text(tmp_path, f"{HEADER}\n{rows}"))
+        assert reading.panel.questions.option_names == ["z", "a", "m"]
+        assert reading.panel.probability.tolist() == [0.5, 0.3, 0.2, 0.7, 0.1, 0.2]
+        assert reading.panel.outcome.tolist() == [1, 0, 0, 1, 0, 0]
+
+    def test_a_missing_no_price_is_one_less_the_yes_price(self, tmp_path: Path) -> None:
+        reading = read_forecasts(text(tmp_path, f"{HEADER},odds,no_odds\nann,q,a,0.7,1,0.6,0.45\nann,q,b,0.3,0,0.3,\n"))
+        assert reading.panel.no_odds.tolist() == pytest.approx([0.45, 0.7])
+
+    def test_options_that_are_not_exclusive_need_no_sum(self, tmp_path: Path) -> None:
+        reading = read_forecasts(
+            text(tmp_path, f"{HEADER},exclusive\nann,q,a,0.9,1,0\nann,q,b,0.8,1,0\nann,q,c,0.1,0,0\n")
+        )
+        assert reading.rejected == []
+        assert reading.panel.questions.exclusive.tolist() == [False]
+
+    def test_questions_without_an_event_are_events_of_their_own(self, tmp_path: Path) -> None:
+        rows = [row("ann", "q1", "YES", 0.5, 1, event="q2"), *(row("ann", q, "YES", 0.5, 1) for q in ("q2", "q3"))]
+        events = read_forecasts(write(tmp_path, rows, "csv")).panel.questions.event
+        assert len(set(events.tolist())) == 3
+
+    def test_fractions_count_where_asked_for(self, tmp_path: Path) -> None:
+        file = text(tmp_path, f"{HEADER}\nann,q,YES,0.7,0.6\nann,r,a,0.5,0.25\nann,r,b,0.5,0.75\n")
+        reading = read_forecasts(file, fractional_outcomes=True)
+        assert reading.rejected == []
+        assert reading.panel.questions.outcome.tolist() == [0.6, 0.25, 0.75]
+        assert set(rejected(read_forecasts(file))) == {2, 3, 4}
+
+    def test_columns_of_no_meaning_are_named(self, tmp_path: Path, format: str) -> None:
+        assert read_forecasts(write(tmp_path, [row("ann", "q", "YES", 0.5, 1, odd=0.5)], format)).ignored == ["odd"]
+
+
+class TestSeveralForecasts:
+    def times(self, tmp_path: Path, *made: str, closed: str = "2026-01-10T00:00:00Z") -> LoadedForecasts:
+        rows = [
+            row("ann", "q", "YES", round(0.1 * k, 1), 1, made_at=at, closed_at=closed)
+            for k, at in enumerate(made, start=1)
+        ]
+        return read_forecasts(write(tmp_path, rows, "csv"))
+
+    def test_the_latest_counts(self, tmp_path: Path) -> None:
+        reading = self.times(tmp_path, "2026-01-03T00:00:00Z", "2026-01-05T00:00:00Z", "2026-01-04T00:00:00Z")
+        assert said(reading) == {("ann", "q"): {"YES": 0.2}}
+        assert (reading.rejected, reading.superseded, reading.rows) == ([], 2, 3)
+
+    def test_zones_are_compared_as_instants(self, tmp_path: Path) -> None:
+        reading = self.times(tmp_path, "2026-01-03T12:00:00+02:00", "2026-01-03 11:00", "2026-01-03T08:00:00-01:00")
+        assert said(reading) == {("ann", "q"): {"YES": 0.2}}
+
+    def test_times_without_a_zone_are_utc_wherever_it_is_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TZ", "America/New_York")
+        time.tzset()
+        try:
+            made_at = self.times(tmp_path, "2026-01-03 12:00").panel.made_at
+        finally:
+            monkeypatch.undo()
+            time.tzset()
+        assert made_at.tolist() == [datetime(2026, 1, 3, 12, tzinfo=UTC).timestamp()]
+
+    def test_what_was_made_at_or_after_closing_does_not_count(self, tmp_path: Path) -> None:
+        reading = self.times(tmp_path, "2026-01-09T23:59:59Z", "2026-01-10T00:00:00Z")
+        assert said(reading) == {("ann", "q"): {"YES": 0.1}}
+        assert reading.rejected == []
+
+    def test_nothing_before_closing_is_rejected(self, tmp_path: Path) -> None:
+        reading = self.times(tmp_path, "2026-01-10T00:00:00Z", "2026-01-11T00:00:00Z")
+        assert rejected(reading) == dict.fromkeys((2, 3), "made_at is not before closed_at")
+        assert len(reading.panel) == 0
+
+    def test_a_closing_time_named_by_one_row_holds_for_the_question(self, tmp_path: Path) -> None:
+        rows = [
+            row("ann", "q", "YES", 0.1, 1, made_at="2026-01-01T00:00:00Z", closed_at="2026-01-02"),
+            row("bob", "q", "YES", 0.2, 1, made_at="2026-01-01T00:00:00Z", closed_at=None),
+            row("bob", "q", "YES", 0.9, 1, made_at="2026-01-03T00:00:00Z", closed_at=None),
+        ]
+        assert said(read_forecasts(write(tmp_path, rows, "csv"))) == {
+            ("ann", "q"): {"YES": 0.1},
+            ("bob", "q"): {"YES": 0.2},
+        }
+
+    def test_a_forecast_with_a_time_is_later_than_one_without(self, tmp_path: Path) -> None:
+        rows = [
+            *pair("ann", "q", 0.9, made_at="2026-01-01T00:00:00Z"),
+            *pair("ann", "q", 0.1, made_at=None),
+        ]
+        assert said(read_forecasts(write(tmp_path, rows, "csv"))) == {("ann", "q"): {"a": 0.9, "b": 0.1}}
+
+    def test_a_bad_early_forecast_takes_the_later_ones_with_it(self, tmp_path: Path) -> None:
+        reading = self.times(tmp_path, "2026-01-01T00:00:00Z")
+        assert len(reading.panel) == 1
+        rows = [
+            row("ann", "q", "YES", 1.5, 1, made_at="2026-01-01T00:00:00Z"),
+            row("ann", "q", "YES", 0.5, 1, made_at="2026-01-02T00:00:00Z"),
+        ]
+        assert set(rejected(read_forecasts(write(tmp_path, rows, "csv")))) == {2, 3}
+
+
+class TestBadRows:
+    @pytest.mark.parametrize(
+        ("changes", "why"),
+        [
+            ({"probability": 1.2}, "probability 1.2 is outside [0, 1]"),
+            ({"probability": -0.1}, "probability -0.1 is outside [0, 1]"),
+            ({"probability": float("nan")}, "probability is empty or not a number"),
+            ({"probability": None}, "probability is empty or not a number"),
+            ({"probability": float("inf")}, "probability inf is outside [0, 1]"),
+            ({"outcome": None}, "outcome is empty or not a number"),
+            ({"outcome": 2}, "outcome 2.0 is neither 0 nor 1"),
+            ({"outcome": 0.5}, "outcome 0.5 is neither 0 nor 1; fractions need --fractional-outcomes"),
+            ({"odds": 0.0}, "odds 0.0 is outside (0, 1)"),
+            ({"odds": 1.0}, "odds 1.0 is outside (0, 1)"),
+            ({"odds": -0.2}, "odds -0.2 is outside (0, 1)"),
+            ({"no_odds": 1.5}, "no_odds 1.5 is outside (0, 1)"),
+            ({"weight": 0.0}, "weight 0.0 is not above 0"),
+            ({"weight": float("inf")}, "weight inf is not above 0"),
+            ({"exclusive": 2.0}, "exclusive 2.0 is neither 0 nor 1"),
+            ({"forecaster": ""}, "forecaster is empty"),
+            ({"question": None}, "question is empty"),
+            ({"option": ""}, "option is empty"),
+            ({"made_at": "yesterday"}, "made_at 'yesterday' is not an ISO-8601 time"),
+            ({"closed_at": "2026-13-01"}, "closed_at '2026-13-01' is not an ISO-8601 time"),
+        ],
+        ids=str,
+    )
+    def test_a_bad_row_is_named_in_every_format_and_the_rest_counts(
+        self, tmp_path: Path, format: str, changes: dict, why: str
+    ) -> None:
+        rows = [row("ann", f"q{k}", "YES", 0.5, 1) for k in range(4)]
+        rows[2] |= changes
+        rows[0] |= dict.fromkeys(changes) | {name: rows[0][name] for name in changes if name in rows[0]}
+        reading = read_forecasts(write(tmp_path, rows, format))
+        assert rejected(reading) == {first_row(format) + 2: why}
+        assert reading.panel.questions.names == ["q0", "q1", "q3"]
+
+    @pytest.mark.parametrize(
+        ("cell", "why"),
+        [
+            ({"probability": "high"}, "probability 'high' is not a number"),
+            ({"outcome": "won"}, "outcome 'won' is not a number"),
+            ({"odds": "12¢"}, "odds '12¢' is not a number"),
+            ({"exclusive": "maybe"}, "exclusive 'maybe' is not a number"),
+            ({"weight": "1,5"}, "weight '1,5' is not a number"),
+        ],
+        ids=str,
+    )
+    def test_a_word_where_a_number_belongs_costs_its_row_alone(
+        self, tmp_path: Path, format: str, cell: dict, why: str
+    ) -> None:
+        rows = [{name: str(value) for name, value in row("ann", f"q{k}", "YES", 0.5, 1).items()} for k in range(3)]
+        rows[1] |= cell
+        reading = read_forecasts(write(tmp_path, rows, format))
+        assert rejected(reading) == {first_row(format) + 1: why}
+        assert len(reading.panel) == 2
+
+    def test_a_whole_forecast_goes_with_its_bad_row(self, tmp_path: Path, format: str) -> None:
+        rows = [*pair("ann", "q"), *pair("bob", "q", 1.25), *pair("cy", "q")]
+        reading = read_forecasts(write(tmp_path, rows, format))
+        line = first_row(format) + 2
+        assert rejected(reading) == {
+            line: "probability 1.25 is outside [0, 1]",
+            line + 1: "probability -0.25 is outside [0, 1]",
+        }
+        rows[3]["probability"] = 0.1
+        why = rejected(read_forecasts(write(tmp_path, rows, format)))
+        fault = "probability 1.25 is outside [0, 1]"
+        assert why == {line: fault, line + 1: f"rejected with row {line}: {fault}"}
+        assert set(said(reading)) == {("ann", "q"), ("cy", "q")}
+
+    def test_exclusive_options_must_sum_to_one_within_a_millionth(self, tmp_path: Path) -> None:
+        rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("cy", "q")]
+        rows[1]["probability"] = 0.3000009
+        rows[3]["probability"] = 0.3000011
+        rows[5]["probability"] = 0.299999
+        reading = read_forecasts(write(tmp_path, rows, "csv"))
+        why = "the probabilities of exclusive options sum to 1.0000011, not 1"
+        assert rejected(reading) == dict.fromkeys((4, 5), why)
+
+    def test_exactly_one_exclusive_option_happens(self, tmp_path: Path) -> None:
+        rows = [*pair("ann", "none", won="-"), *pair("ann", "good"), *pair("ann", "both")]
+        rows[5]["outcome"] = 1
+        assert rejected(read_forecasts(write(tmp_path, rows, "csv"))) == {
+            2: "none of the exclusive options happened",
+            3: "none of the exclusive options happened",
+            6: "2 of the exclusive options happened",
+            7: "2 of the exclusive options happened",
+        }
+
+    def test_fractions_of_exclusive_options_sum_to_one(self, tmp_path: Path) -> None:
+        rows = pair("ann", "q")
+        rows[0]["outcome"], rows[1]["outcome"] = 0.5, 0.4
+        reading = read_forecasts(write(tmp_path, rows, "csv"), fractional_outcomes=True)
+        assert rejected(reading) == dict.fromkeys((2, 3), "the outcomes of exclusive options sum to 0.9, not 1")
+
+    def test_a_repeated_row_is_named_with_the_one_it_repeats(self, tmp_path: Path, format: str) -> None:
+        rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("ann", "q")[:1]]
+        line = first_row(format)
+        assert rejected(read_forecasts(write(tmp_path, rows, format))) == {
+            line: f"rejected with row {line + 4}: repeats row {line}",
+            line + 1: f"rejected with row {line + 4}: repeats row {line}",
+            line + 4: f"repeats row {line}",
+        }
+
+    @pytest.mark.parametrize("name", ["weight", "exclusive"])
+    def test_what_holds_for_a_forecast_is_one_for_all_its_options(self, tmp_path: Path, name: str) -> None:
+        rows = pair("ann", "q", **{name: 1})
+        rows[1][name] = 0 if name == "exclusive" else 2
+        why = f"{name} differs between the options"
+        assert rejected(read_forecasts(write(tmp_path, rows, "csv"))) == {2: why, 3: why}
+
+    def test_other_options_than_the_questions_others_are_rejected(self, tmp_path: Path) -> None:
+        rows = [*pair("ann", "q"), *pair("bob", "q"), row("cy", "q", "a", 0.7, 1)]
+        assert rejected(read_forecasts(write(tmp_path, rows, "csv"))) == {
+            6: "options contradict the question's other forecasts (see row 2)"
+        }
+
+    def test_other_outcomes_than_most_forecasters_have_are_rejected_wherever_they_stand(self, tmp_path: Path) -> None:
+        rows = [*pair("ann", "q", won="b"), *pair("bob", "q"), *pair("cy", "q"), *pair("ann", "r")]
+        why = "outcomes contradict the question's other forecasts (see row 4)"
+        reading = read_forecasts(write(tmp_path, rows, "csv"))
+        assert rejected(reading) == {2: why, 3: why}
+        assert set(said(reading)) == {("bob", "q"), ("cy", "q"), ("ann", "r")}
+
+    def test_where_as_many_say_either_the_first_in_the_file_stands(self, tmp_path: Path) -> None:
+        reading = read_forecasts(write(tmp_path, [*pair("bob", "q", won="b"), *pair("ann", "q")], "csv"))
+        assert set(said(reading)) == {("bob", "q")}
+
+    def test_a_forecaster_who_speaks_often_is_one_voice(self, tmp_path: Path) -> None:
+        often = [row("ann", "q", "YES", 0.5, 0, made_at=f"2026-01-0{day}") for day in range(1, 6)]
+        others = [row(who, "q", "YES", 0.5, 1, made_at="2026-01-01") for who in ("bob", "cy")]
+        assert {who for who, _ in said(read_forecasts(write(tmp_path, [*often, *others], "csv")))} == {"bob", "cy"}
+
+    def test_a_question_can_not_be_exclusive_for_one_forecaster_only(self, tmp_path: Path) -> None:
+        rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("cy", "q", exclusive=0)]
+        why = "exclusive contradict the question's other forecasts (see row 2)"
+        assert rejected(read_forecasts(write(tmp_path, rows, "csv"))) == {6: why, 7: why}
+
+    def test_strict_ends_at_the_first_bad_row(self, tmp_path: Path, format: str) -> None:
+        rows = [row("ann", "q0", "YES", 0.5, 1), row("ann", "q1", "YES", 1.5, 1), row("ann", "q2", "YES", 2.5, 1)]
+        with pytest.raises(InvalidRow, match=rf"row {first_row(format) + 1}: probability 1.5 is outside \[0, 1\]"):
+            read_forecasts(write(tmp_path, rows, format), strict=True)
+
+
+class TestPlacesInTheFile:
+    def test_line_breaks_in_quotes_are_counted(self, tmp_path: Path) -> None:
+        content = f'{HEADER}\n"an\nn",q1,YES,0.5,1\n"a\r\nb\nc",q1,YES,1.5,1\nbob,q1,YES,7,1\n'
+        assert set(rejected(read_forecasts(text(tmp_path, content)))) == {4, 7}
+
+    def test_blank_lines_are_counted_and_passed_over(self, tmp_path: Path) -> None:
+        content = f"{HEADER}\n\nann,q1,YES,0.5,1\n\n\nann,q2,YES,1.5,1\n\n"
+        reading = read_forecasts(text(tmp_path, content))
+        assert (set(rejected(reading)), reading.rows) == ({6}, 2)
+
+    def test_blank_lines_of_json_are_counted(self, tmp_path: Path) -> None:
+        lines = [json.dumps(row("ann", f"q{k}", "YES", p, 1)) for k, p in enumerate((0.5, 1.5))]
+        assert set(rejected(read_forecasts(text(tmp_path, f"\n{lines[0]}\n \n\n{lines[1]}\n\n", "jsonl")))) == {5}
+
+    def test_a_line_with_a_field_too_many_is_rejected_alone(self, tmp_path: Path) -> None:
+        good = 'ann,q1,YES,0.5,1\nann,q2,YES,0.5,1,surplus\nann,q"3,YES,0.5,1\n'
+        content = f"{HEADER}\n{good}\nann,q4,YES,0.5\nann,q5,YES,x,1\n"
+        reading = read_forecasts(text(tmp_path, content))
+        assert rejected(reading) == {
+            3: "the line has 6 fields, the header 5",
+            6: "outcome is empty or not a number",
+            7: "probability 'x' is not a number",
+        }
+        assert reading.panel.questions.names == ['q"3', "q1"]
+
+    def test_a_line_that_is_no_json_object_is_rejected_alone(self, tmp_path: Path) -> None:
+        good = json.dumps(row("ann", "q1", "YES", 0.5, True))
+        content = f'{good}\n{{"forecaster": "ann"\n[1, 2]\n\n{good.replace("q1", "q2").replace("0.5", "NaN")}\n{{}}\n'
+        why = rejected(read_forecasts(text(tmp_path, content, "jsonl")))
+        assert why[2] == why[3] == "the line is not a JSON object"
+        assert why[5] == "probability is empty or not a number"
+        assert why[6] == "forecaster is empty"
+
+    def test_names_that_look_like_numbers_stay_names(self, tmp_path: Path, format: str) -> None:
+        reading = read_forecasts(write(tmp_path, [row("7", "007", "1", 0.5, 1)], format))
+        assert said(reading) == {("7", "007"): {"1": 0.5}}
+
+
+class TestForms:
+    @pytest.mark.parametrize("prefix", [b"", b"\xef\xbb\xbf"], ids=["plain", "byte order mark"])
+    @pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+    @pytest.mark.parametrize("last", [True, False], ids=["ended", "unended"])
+    def test_csv_as_spreadsheets_write_it(self, tmp_path: Path, prefix: bytes, end: bytes, last: bool) -> None:
+        lines = [HEADER.encode(), b'"Lovelace, Ann",q1,"a ""quoted"" YES", 0.5 ,TRUE', b"ann,q1,NO,2,0"]
+        reading = read_forecasts(text(tmp_path, prefix + end.join(lines) + (end if last else b"")))
+        assert said(reading) == {("Lovelace, Ann", "q1"): {'a "quoted" YES': 0.5}}
+        assert set(rejected(reading)) == {3}
+
+    def test_json_with_a_byte_order_mark_and_text_numbers(self, tmp_path: Path) -> None:
+        lines = json.dumps(row("ann", "q1", "YES", "0.5", True, exclusive=False, note=[1]))
+        reading = read_forecasts(text(tmp_path, b"\xef\xbb\xbf" + lines.encode(), "ndjson"))
+        assert said(reading) == {("ann", "q1"): {"YES": 0.5}}
+        assert reading.ignored == ["note"]
+
+    def test_parquet_columns_of_other_kinds_that_mean_the_same(self, tmp_path: Path) -> None:
+        frame = pl.DataFrame(
+            {
+                "forecaster": pl.Series(["ann", "ann"], dtype=pl.Categorical),
+                "question": pl.Series([88, 88], dtype=pl.Int64),
+                "option": pl.Series(["x", "y"], dtype=pl.Enum(["x", "y"])),
+                "probability": pl.Series([Decimal("0.25"), Decimal("0.75")], dtype=pl.Decimal(5, 2)),
+                "outcome": [True, False],
+                "odds": pl.Series([0.25, 0.75], dtype=pl.Float32),
+                "weight": pl.Series([3, 3], dtype=pl.UInt8),
+                "exclusive": pl.Series(["1", "true"]),
+                "made_at": pl.Series([datetime(2026, 1, 1, tzinfo=UTC)] * 2).dt.replace_time_zone(None),
+                "closed_at": pl.Series([date(2026, 1, 2)] * 2),
+                "event": pl.Series([None, None], dtype=pl.Null),
+                "category": pl.Series([b"Sports", b"Sports"], dtype=pl.Binary),
+            }
+        )
+        frame.write_parquet(tmp_path / "f.parquet")
+        reading = read_forecasts(tmp_path / "f.parquet")
+        panel = reading.panel
+        assert reading.rejected == []
+        assert said(reading) == {("ann", "88"): {"x": 0.25, "y": 0.75}}
+        assert panel.weight.tolist() == [3]
+        assert panel.questions.category_names == ["Sports"]
+        assert panel.made_at.tolist() == [datetime(2026, 1, 1, tzinfo=UTC).timestamp()]
+        assert panel.questions.closed_at.tolist() == [datetime(2026, 1, 2, tzinfo=UTC).timestamp()]
+
+    @pytest.mark.parametrize(
+        ("column", "values", "why"),
+        [
+            ("probability", [[0.5], [0.5]], r"column 'probability' holds List\(Float64\), not numbers"),
+            ("probability", [True, False], "column 'probability' holds Boolean, not numbers"),
+            ("forecaster", [{"name": "ann"}] * 2, "column 'forecaster' holds Struct.*, not names"),
+            ("made_at", [1, 2], "column 'made_at' holds Int64, not times"),
+        ],
+        ids=["lists", "booleans", "structs", "numbers as times"],
+    )
+    def test_a_parquet_column_of_a_wrong_kind_is_named(
+        self, tmp_path: Path, column: str, values: list, why: str
+    ) -> None:
+        frame = pl.DataFrame([row("ann", q, "YES", 0.5, 1) for q in ("q1", "q2")])
+        frame.with_columns(pl.Series(column, values)).write_parquet(tmp_path / "f.parquet")
+        with pytest.raises(UnreadableFile, match=why):
+            read_forecasts(tmp_path / "f.parquet")
+
+    @pytest.mark.parametrize("format", FORMATS)
+    def test_a_file_that_names_no_options_holds_plain_binary_questions(self, tmp_path: Path, format: str) -> None:
+        named = [row("ann", "q1", "YES", 0.7, 1), row("ann", "q2", "YES", 0.2, 0), row("bob", "q1", "YES", 1.7, 1)]
+        bare = [{name: cell for name, cell in item.items() if name != "option"} for item in named]
+        expected, reading = (
+            read_forecasts(write(tmp_path, named, format)),
+            read_forecasts(write(tmp_path, bare, format)),
+        )
+        assert reading.panel.questions.option_names == expected.panel.questions.option_names == ["YES", "YES"]
+        assert list(brier(reading.panel)) == list(brier(expected.panel)) == pytest.approx([0.09, 0.04])
+        assert [bad.why for bad in reading.rejected] == ["probability 1.7 is outside [0, 1]"]
+
+    def test_the_format_can_be_said_where_the_suffix_does_not(self, tmp_path: Path) -> None:
+        file = text(tmp_path, f"{HEADER}\nann,q,YES,0.5,1\n", "txt")
+        assert len(read_forecasts(file, "csv").panel) == 1
+        with pytest.raises(UnreadableFile, match=r"'\.txt' names no format; use --format"):
+            read_forecasts(file)
+
+
+class TestUselessFiles:
+    @pytest.mark.parametrize(
+        ("content", "suffix", "why"),
+        [
+            ("", "csv", "is empty"),
+            ("", "jsonl", "is empty"),
+            ("", "parquet", "is empty"),
+            ("\n", "csv", "it has none"),
+            ("forecaster,question,option,outcome\n", "csv", "has no column 'probability'; it has 'forecaster'"),
+            (HEADER.replace(",", ";") + "\n", "csv", "has no column 'forecaster'.*'forecaster;question;"),
+            (f"{HEADER},outcome\nann,q,YES,0.5,1,0\n", "csv", "more than one column 'outcome'"),
+            (HEADER.encode() + b"\nann,q1,YES,0.5,1\nJos\xe9,q,YES,0.5,1\n", "csv", "line 3: not UTF-8"),
+            (b'{"forecaster": "Jos\xe9"}\n', "jsonl", "line 1: not UTF-8"),
+            (f"{HEADER}\n".encode("utf-16"), "csv", "line 1: not UTF-8"),
+            ('{"forecaster": "ann", "question": "q", "option": "YES"}', "jsonl", "no line has 'probability', 'out"),
+            ("PAR1 but not really", "parquet", "not a readable Parquet file"),
+            (b"\x1f\x8b\x08\x00more", "csv", "is compressed .gzip."),
+        ],
+    )
+    def test_a_file_that_can_not_be_used_says_why(
+        self, tmp_path: Path, content: str | bytes, suffix: str, why: str
+    ) -> None:
+        with pytest.raises(UnreadableFile, match=why):
+            read_forecasts(text(tmp_path, content, suffix))
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(UnreadableFile, match="No such file"):
+            read_forecasts(tmp_path / "none.csv")
+        with pytest.raises(UnreadableFile, match="Is a directory"):
+            read_forecasts(tmp_path, "csv")
+
+    def test_a_header_alone_is_a_panel_of_nothing(self, tmp_path: Path) -> None:
+        for content in (HEADER, f"{HEADER}\n", f"{HEADER}\n,,,,\n\n"):
+            reading = read_forecasts(text(tmp_path, content))
+            assert (len(reading.panel), len(reading.panel.questions), reading.rows) == (0, 0, 0)
+            assert reading.panel.offsets.tolist() == [0]
+
+    def test_nothing_but_bad_rows_is_a_panel_of_nothing(self, tmp_path: Path, format: str) -> None:
+        reading = read_forecasts(write(tmp_path, pair("ann", "q", 1.5), format))
+        assert (len(reading.panel), len(reading.panel.forecasters), len(reading.rejected)) == (0, 0, 2)
+
+
+@pytest.mark.captured
+class TestForecastBench:
+    """The published scores of the superforecaster median, recomputed through the reader."""
+
+    def test_scores_are_those_published(self, tmp_path: Path) -> None:
+        folder = CAPTURED / "forecasts" / "forecastbench"
+        people = json.loads((folder / "superforecaster_individual_2024-07-21.json").read_text())["forecasts"]
+        answers = json.loads((folder / "resolution_set_2024-07-21_at_2025-09-05.json").read_text())["resolutions"]
+        markets = {item["source"] for item in people if item["resolution_date"] is None}
+        opinions: dict[tuple, list[float]] = {}
+        for item in people:
+            opinions.setdefault((item["source"], item["id"], item["resolution_date"]), []).append(item["forecast"])
+        out = io.StringIO()
+        for answer in answers:
+            market = answer["source"] in markets
+            horizon = None if market else answer["resolution_date"]
+            said = opinions.get((answer["source"], answer["id"], horizon))
+            if said is None:
+                continue
+            kind = "dataset" if not market else "resolved" if answer["resolved"] else "unresolved"
+            question = f"{answer['source']} {answer['id']} {horizon}"
+            forecast = row("median", question, "YES", float(np.median(said)), answer["resolved_to"], category=kind)
+            out.write(json.dumps(forecast) + "\n")
+        reading = read_forecasts(text(tmp_path, out.getvalue(), "jsonl"), fractional_outcomes=True)
+        assert reading.rejected == []
+        panel, scores = reading.panel, brier(reading.panel)
+        of = panel.questions.category[panel.question]
+        means = {
+            name: (f"{scores[of == c].mean():.3f}", int((of == c).sum()))
+            for c, name in enumerate(panel.questions.category_names)
+        }
+        assert means == {"dataset": ("0.122", 521), "resolved": ("0.082", 54), "unresolved": ("0.055", 22)}

@@ -1,0 +1,149 @@
+"""The reader beside a second one that follows the rules row by row, slowly, on files full of faults."""
+
+import json
+
+import numpy as np
+import pytest
+from forecast_rank.ranking.forecasts import read_forecasts
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+CLOSED = "2026-01-05T00:00:00Z"
+ROW = st.fixed_dictionaries(
+    {
+        "forecaster": st.sampled_from(["ann", "ann", "bob", "cy", ""]),
+        "question": st.sampled_from(["q1", "q1", "q2", "q3"]),
+        "option": st.sampled_from(["a", "b", "c"]),
+        "probability": st.sampled_from([0.5, 0.5, 0.5, 0.25, 0.0, 1.0, 1.5, None]),
+        "outcome": st.sampled_from([1, 0, 0, 2, None]),
+    },
+    optional={
+        "odds": st.sampled_from([0.5, 0.4, None, 1.0]),
+        "exclusive": st.sampled_from([1, 1, 0, None]),
+        "weight": st.sampled_from([1.0, 1.0, 2.0, 0.0]),
+        "made_at": st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-06T00:00:00Z", None]),
+        "closed_at": st.sampled_from([CLOSED, None]),
+    },
+)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> list[dict]:
+    """Rows of which many make whole forecasts, and some are changed, lost or repeated."""
+    rows = draw(st.lists(ROW, max_size=4))
+    for who in ("ann", "bob", "cy", "dan"):
+        for what, options, won in (("q1", "ab", 0), ("q2", "a", 0), ("q3", "abc", 1)):
+            made = draw(st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-06T00:00:00Z"]))
+            said = draw(st.sampled_from([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [1.0, 0.0, 0.0]]))
+            shares = said[: len(options) - 1] + [1 - sum(said[: len(options) - 1])]
+            winner = won if draw(st.integers(0, 7)) else won + 1
+            for k, option in enumerate(options):
+                row = {"forecaster": who, "question": what, "option": option, "made_at": made}
+                row |= {"probability": shares[k] if len(options) > 1 else said[0], "outcome": int(k == winner)}
+                if draw(st.integers(0, 15)):
+                    rows.append(row | {"closed_at": CLOSED})
+    return list(draw(st.permutations(rows)))
+
+
+def by_rule(rows: list[dict]) -> tuple[dict, set[int]]:
+    """What counts and which rows (from 1) do not, one rule after another as they are written."""
+    faulty = set()
+    for k, row in enumerate(rows, start=1):
+        weight, odds, p = row.get("weight", 1), row.get("odds"), row["probability"]
+        faulty |= {
+            k
+            for bad in (
+                row["forecaster"] == "",
+                p is None or not 0 <= p <= 1,
+                row["outcome"] not in (0, 1),
+                odds is not None and not 0 < odds < 1,
+                weight <= 0,
+            )
+            if bad
+        }
+    pairs: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for k, row in enumerate(rows, start=1):
+        if row["forecaster"]:
+            made = pairs.setdefault((row["question"], row["forecaster"]), {})
+            made.setdefault(row.get("made_at") or "", []).append(k)
+
+    def cells(places: list[int], name: str, usual: object = None) -> list:
+        return [usual if rows[k - 1].get(name) is None else rows[k - 1][name] for k in places]
+
+    for forecasts in pairs.values():
+        for places in forecasts.values():
+            options = cells(places, "option")
+            faulty |= {k for n, k in enumerate(places) if options[n] in options[:n]}
+        if faulty & {k for places in forecasts.values() for k in places}:
+            continue
+        for places in forecasts.values():
+            flags, weights = set(cells(places, "exclusive", 1)), set(cells(places, "weight", 1.0))
+            off = len(flags) > 1 or len(weights) > 1
+            if flags == {1} and len(places) > 1:
+                off |= abs(sum(cells(places, "probability")) - 1) > 1e-6 or sum(cells(places, "outcome")) != 1
+            faulty |= set(places) if off else set()
+    good = {pair: f for pair, f in pairs.items() if not faulty & {k for places in f.values() for k in places}}
+
+    def version(places: list[int]) -> tuple:
+        told = sorted(zip(cells(places, "option"), cells(places, "outcome"), strict=True))
+        return tuple(told), len(places) > 1 and cells(places, "exclusive", 1)[0] == 1
+
+    for question in {question for question, _ in good}:
+        told: dict[tuple, tuple[set[str], int]] = {}
+        for (what, who), forecasts in good.items():
+            for places in forecasts.values() if what == question else ():
+                voices, first = told.get(version(places), (set(), len(rows)))
+                told[version(places)] = voices | {who}, min(first, *places)
+        right = max(told, key=lambda v: (len(told[v][0]), -told[v][1]))
+        for (what, _), forecasts in good.items():
+            if what == question and any(version(places) != right for places in forecasts.values()):
+                faulty |= {k for places in forecasts.values() for k in places}
+
+    counted = {}
+    closes = {
+        rows[k - 1]["question"]: CLOSED for f in good.values() for p in f.values() for k in p if closed(rows[k - 1])
+    }
+    for (question, who), forecasts in good.items():
+        everything = {k for places in forecasts.values() for k in places}
+        if faulty & everything:
+            continue
+        in_time = [at for at in forecasts if not (at and closes.get(question) and at >= CLOSED)]
+        if not in_time:
+            faulty |= everything
+            continue
+        places = forecasts[max(in_time)]
+        counted[who, question] = dict(zip(cells(places, "option"), cells(places, "probability"), strict=True))
+    gone = {
+        k
+        for forecasts in pairs.values()
+        for everything in [{k for places in forecasts.values() for k in places}]
+        if faulty & everything
+        for k in everything
+    }
+    return counted, faulty | gone
+
+
+def closed(row: dict) -> bool:
+    return row.get("closed_at") is not None
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(rows=files())
+def test_the_fast_reader_follows_the_rules(rows: list[dict], tmp_path_factory: pytest.TempPathFactory) -> None:
+    if not rows:
+        return
+    path = tmp_path_factory.getbasetemp() / "ruled.jsonl"
+    # A column of nothing but holes would count as missing.
+    rows = [*rows, {"forecaster": "zed", "question": "q9", "option": "YES", "probability": 0.5, "outcome": 1}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    reading = read_forecasts(path)
+    panel = reading.panel
+    found = {}
+    for i in range(len(panel)):
+        cells = np.arange(panel.offsets[i], panel.offsets[i + 1])
+        names = [panel.questions.option_names[k] for k in panel.cell_option[cells]]
+        key = panel.forecasters[panel.forecaster[i]], panel.questions.names[panel.question[i]]
+        found[key] = dict(zip(names, panel.probability[cells].tolist(), strict=True))
+    counted, rejected = by_rule(rows)
+    assert found == counted
+    assert {item.row for item in reading.rejected} == rejected

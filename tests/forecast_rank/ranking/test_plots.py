@@ -1,0 +1,97 @@
+"""The pictures of a ranking: which are drawn, that they are whole, and that they show what the report says."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from django.core.management import call_command
+from forecast_rank.ranking.plots import COLOURS, draw
+from forecast_rank.ranking.report import rank_panel
+from forecast_rank.ranking.settings import Settings
+
+from tests.forecast_rank.panels import panel, said, synthetic
+
+QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))
+ALL = ["reliability", "average_return_0", "average_return_1", "ranks", "agreement", "ability"]
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    made = synthetic(4, 80, seed=2)
+    return drawable(made.panel, QUICK)
+
+
+def drawable(forecasts: Any, settings: Settings) -> dict[str, Any]:
+    return {"settings": {"level": settings.level, "gammas": list(settings.gammas)}, **rank_panel(forecasts, settings)}
+
+
+def words(file: Path) -> str:
+    """The text of a picture."""
+    return " ".join(part for part in ElementTree.parse(file).getroot().itertext() if part.strip())
+
+
+def test_every_picture_is_drawn_whole(report: dict[str, Any], tmp_path: Path) -> None:
+    files = draw(report, tmp_path)
+    assert [file.stem for file in files] == ALL
+    for file in files:
+        text = words(file)
+        assert ElementTree.parse(file).getroot().tag.endswith("svg")
+        if file.stem != "agreement":
+            assert all(name in text for name in report["forecasters"]), file.stem
+
+
+def test_pictures_may_be_pixels(report: dict[str, Any], tmp_path: Path) -> None:
+    for file in draw(report, tmp_path, "png"):
+        assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_report_gives_the_same_pictures(report: dict[str, Any], tmp_path: Path) -> None:
+    one, other = draw(report, tmp_path / "one"), draw(report, tmp_path / "other")
+    assert [file.read_bytes() for file in one] == [file.read_bytes() for file in other]
+
+
+def test_figures_in_the_pictures_are_those_of_the_report(report: dict[str, Any], tmp_path: Path) -> None:
+    draw(report, tmp_path)
+    reliability, returns = words(tmp_path / "reliability.svg"), words(tmp_path / "average_return_1.svg")
+    for name, entry in report["forecasters"].items():
+        assert f"{name}  ECE {entry['ece']:.3f}" in reliability
+        assert f"{name}  {entry['average_return']['1']:.3f}" in returns
+    rho = report["agreement"]["spearman"]["log"]["brier"]
+    assert f"{rho:.2f}".replace("-", "−") in words(tmp_path / "agreement.svg")
+
+
+def test_only_what_has_figures_is_drawn(tmp_path: Path) -> None:
+    made = synthetic(3, 30, seed=2, priced=0).panel
+    files = draw(drawable(made, replace(QUICK, metrics=("log", "average_return"))), tmp_path)
+    assert [file.stem for file in files] == ["ranks", "agreement"]
+
+
+def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
+    report = drawable(panel(said("ann", "q", [0.5, 0.5], 0)), replace(QUICK, metrics=("log",), bootstrap=0))
+    assert draw(report, tmp_path) == []
+
+
+def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
+    made = synthetic(14, 40, seed=2).panel
+    names = ["$x^2_$", "a\nb", "<b>&", "a rather long name that no margin of any picture holds", *"cdefghijkl"]
+    files = draw(drawable(replace(made, forecasters=names), QUICK), tmp_path)
+    assert [file.stem for file in files] == ALL
+    assert "<b>&" in words(tmp_path / "ranks.svg")
+    assert "the best 12 of 14" in words(tmp_path / "reliability.svg")
+    assert f"the best {len(COLOURS)} of 14" in words(tmp_path / "average_return_0.svg")
+
+
+def test_the_command_draws(tmp_path: Path) -> None:
+    rows = [
+        json.dumps(row)
+        for k in range(20)
+        for name, p in (("ann", 0.8), ("bob", 0.6))
+        for row in said(name, f"q{k}", [p, round(1 - p, 1)], k % 3 == 0, [0.55, 0.5])
+    ]
+    (tmp_path / "f.jsonl").write_text("\n".join(rows))
+    folder = tmp_path / "new" / "pictures"
+    call_command("rank", tmp_path / "f.jsonl", "--metrics", "brier,calibration", "--plots", folder, "--json")
+    assert sorted(file.name for file in folder.iterdir()) == ["agreement.svg", "ranks.svg", "reliability.svg"]

@@ -1,0 +1,430 @@
+"""The report of a ranking: what is in it for whom, in which order, and what it says where there is nothing to say."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from forecast_rank.metrics import irt
+from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
+from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.panel import Panel, references
+from forecast_rank.metrics.proper_scores import brier
+from forecast_rank.ranking.model_fits import with_references
+from forecast_rank.ranking.report import rank_panel
+from forecast_rank.ranking.scoreboard import concatenate_panels
+from forecast_rank.ranking.settings import METRICS, Settings
+
+from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+
+QUICK = Settings(bootstrap=200, stream=10)
+CHEAP = tuple(name for name in METRICS if name not in ("irt", "weighted_brier", "bradley_terry", "adjusted_brier"))
+KEYS = {
+    *(
+        "n",
+        "coverage",
+        "brier",
+        "brier_ci",
+        "rank_range",
+        "log",
+        "spherical",
+        "accuracy",
+        "average_return",
+        "log_wealth",
+    ),
+    *(
+        "alpha",
+        "ece",
+        "weighted_brier",
+        "pool_weight",
+        "bt_ability",
+        "bt_se",
+        "irt_ability",
+        "irt_se",
+        "adjusted_brier",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def made() -> Panel:
+    return synthetic(6, 150, seed=3, event_size=2).panel
+
+
+@pytest.fixture(scope="module")
+def report(made: Panel) -> dict[str, Any]:
+    return rank_panel(made, QUICK)
+
+
+class TestShape:
+    def test_every_key_of_the_contract_is_there_for_forecasters_and_references(self, report: dict[str, Any]) -> None:
+        for entry in (*report["forecasters"].values(), *report["references"].values()):
+            assert set(entry) >= KEYS
+
+    def test_references_are_three_and_stand_apart(self, report: dict[str, Any]) -> None:
+        assert list(report["references"]) == ["market", "uniform", "ensemble"]
+        assert not set(report["references"]) & set(report["forecasters"])
+        for names in report["rankings"].values():
+            assert sorted(names) == sorted(report["forecasters"])
+
+    def test_every_metric_asked_for_is_ranked(self, report: dict[str, Any]) -> None:
+        returns = {f"average_return:{gamma}" for gamma in QUICK.gammas}
+        assert (set(METRICS) - {"average_return"}) | returns <= set(report["rankings"])
+
+    def test_only_what_was_asked_for(self, made: Panel) -> None:
+        report = rank_panel(made, replace(QUICK, metrics=("log",)))
+        assert set(report["rankings"]) == {"log", "accuracy"}
+        entry = report["forecasters"]["f00"]
+        assert "log" in entry
+        assert "brier" not in entry
+        assert report["pairs"] == []
+
+    def test_gamma_is_a_key_as_it_was_written(self, made: Panel) -> None:
+        report = rank_panel(made, replace(QUICK, metrics=("average_return",), gammas=("0", "0.50", "1.0")))
+        assert list(report["forecasters"]["f00"]["average_return"]) == ["0", "0.50", "1.0"]
+        assert "average_return:0.50" in report["rankings"]
+
+    def test_it_is_json_without_nan(self, report: dict[str, Any]) -> None:
+        assert json.loads(json.dumps(report, allow_nan=False)) == report
+
+    def test_progress_ends_when_all_is_done(self, made: Panel) -> None:
+        seen: list[tuple[int, int, str]] = []
+        rank_panel(made, replace(QUICK, metrics=("brier", "alpha")), lambda *step: seen.append(step))
+        assert [done for done, _, _ in seen] == list(range(len(seen)))
+        assert seen[-1][0] == seen[-1][1]
+
+
+class TestFigures:
+    def test_means_intervals_and_ranks_belong_together(self, report: dict[str, Any]) -> None:
+        order = report["rankings"]["brier"]
+        scores = [report["forecasters"][name]["brier"] for name in order]
+        assert scores == sorted(scores)
+        for place, name in enumerate(order, start=1):
+            entry = report["forecasters"][name]
+            low, high = entry["brier_ci"]
+            assert low < entry["brier"] < high
+            first, last = entry["rank_range"]
+            assert first <= place <= last
+            assert isinstance(first, int)
+        assert sum(report["forecasters"][name]["probability_best"]["brier"] for name in order) == pytest.approx(1)
+
+    def test_a_reference_has_the_rank_it_would_hold_among_the_forecasters(self, report: dict[str, Any]) -> None:
+        scores = [entry["brier"] for entry in report["forecasters"].values()]
+        for name, entry in report["references"].items():
+            place = 1 + sum(score < entry["brier"] for score in scores)
+            first, last = entry["rank_range"]
+            assert first <= place <= last, name
+        assert report["references"]["uniform"]["rank_range"][1] == len(scores) + 1
+
+    def test_calibration_is_ranked_by_its_error(self, report: dict[str, Any]) -> None:
+        order = report["rankings"]["calibration"]
+        errors = [report["forecasters"][name]["ece"] for name in order]
+        assert errors == sorted(errors)
+        for place, name in enumerate(order, start=1):
+            entry = report["forecasters"][name]
+            low, high = entry["ece_ci"]
+            assert 0 <= low < high
+            first, last = entry["rank_ranges"]["calibration"]
+            assert first <= place <= last
+
+    def test_coverage_is_the_share_of_questions_answered(self, made: Panel, report: dict[str, Any]) -> None:
+        for i, name in enumerate(made.forecasters):
+            n = int((made.forecaster == i).sum())
+            assert report["forecasters"][name]["n"] == n
+            assert report["forecasters"][name]["coverage"] == pytest.approx(n / 150)
+        assert report["references"]["uniform"]["coverage"] == 1
+
+    def test_weights_weigh_every_metric(self, made: Panel) -> None:
+        heavy = replace(made, weight=np.where(made.question < 75, 3.0, 1.0))
+        entry = rank_panel(heavy, replace(QUICK, metrics=CHEAP))["forecasters"]["f00"]
+        mine = made.forecaster == 0
+        expected = np.average(brier(made)[mine], weights=heavy.weight[mine])
+        assert entry["brier"] == pytest.approx(expected)
+        assert entry["murphy"]["brier"] == pytest.approx(expected)
+
+    def test_the_scale_of_weights_means_nothing(self, made: Panel, report: dict[str, Any]) -> None:
+        tenfold = rank_panel(replace(made, weight=made.weight * 10), replace(QUICK, metrics=CHEAP))
+        for name, entry in tenfold["forecasters"].items():
+            for key in ("brier", "log", "alpha", "ece", "brier_ci"):
+                assert entry[key] == pytest.approx(report["forecasters"][name][key])
+
+    def test_names_and_the_order_of_forecasters_mean_nothing(self, made: Panel, report: dict[str, Any]) -> None:
+        turned = made.forecaster.max() - made.forecaster
+        order = np.lexsort((turned, made.question))
+        starts, sizes = made.offsets[:-1][order], made.sizes[order]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        cells = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
+        other = replace(
+            made,
+            forecasters=[f"other {name}" for name in reversed(made.forecasters)],
+            forecaster=turned[order],
+            question=made.question[order],
+            offsets=offsets,
+            probability=made.probability[cells],
+            odds=made.odds[cells],
+            no_odds=made.no_odds[cells],
+            weight=made.weight[order],
+        )
+        again = rank_panel(other, QUICK)
+        for name, entry in report["forecasters"].items():
+            for key in ("brier", "brier_ci", "log", "alpha", "ece", "bt_ability", "irt_ability", "adjusted_brier"):
+                assert again["forecasters"][f"other {name}"][key] == pytest.approx(entry[key], abs=1e-5)
+        assert again["rankings"]["brier"] == [f"other {name}" for name in report["rankings"]["brier"]]
+
+    def test_a_forecaster_may_be_called_market(self) -> None:
+        rows = [*said("market", "q", [0.9, 0.1], 0, [0.6, 0.5]), *said("ann", "q", [0.5, 0.5], 0, [0.6, 0.5])]
+        report = rank_panel(panel(rows), replace(QUICK, metrics=CHEAP))
+        assert report["forecasters"]["market"]["brier"] == pytest.approx(0.01)
+        assert report["references"]["market"]["brier"] != pytest.approx(0.01)
+
+    def test_categories_have_their_own_scores(self) -> None:
+        rows = [
+            *said("ann", "q1", [0.9, 0.1], 0, category="Sports"),
+            *said("ann", "q2", [0.8, 0.2], 0, category="Politics"),
+            *said("ann", "q3", [0.6, 0.4], 0, category="Politics"),
+        ]
+        found = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["forecasters"]["ann"]["brier_by_category"]
+        assert found == pytest.approx({"Sports": 0.01, "Politics": 0.1})
+
+    def test_the_best_in_truth_leads(self) -> None:
+        made = synthetic(5, 800, seed=1, noise=(0.1, 2.0))
+        report = rank_panel(made.panel, replace(QUICK, gammas=("1",)))
+        for ranking in ("brier", "log", "log_wealth:1", "alpha", "adjusted_brier", "irt", "weighted_brier"):
+            assert report["rankings"][ranking] == made.panel.forecasters, ranking
+        assert report["rankings"]["bradley_terry"][0] == "f00"
+
+    def test_the_same_seed_gives_the_same_report(self, made: Panel) -> None:
+        settings = replace(QUICK, metrics=("brier",))
+        assert rank_panel(made, settings) == rank_panel(made, settings)
+        other = rank_panel(made, replace(settings, seed=1))
+        assert other["forecasters"]["f00"]["brier_ci"] != rank_panel(made, settings)["forecasters"]["f00"]["brier_ci"]
+
+    def test_no_resamples_no_intervals(self, made: Panel) -> None:
+        entry = rank_panel(made, replace(QUICK, metrics=("brier",), bootstrap=0))["forecasters"]["f00"]
+        assert entry.get("brier_ci") is None
+        assert entry["rank_range"] is None
+        assert entry["brier_se"] > 0
+
+    def test_the_other_kind_of_interval(self, made: Panel) -> None:
+        found = [
+            rank_panel(made, replace(QUICK, metrics=("log",), interval=kind))["forecasters"]["f00"]["log_ci"]
+            for kind in ("percentile", "bca")
+        ]
+        assert found[0] != found[1]
+        assert found[0] == pytest.approx(found[1], abs=0.1)
+
+
+class TestFits:
+    def test_references_move_no_forecasters_figure(self, made: Panel, report: dict[str, Any]) -> None:
+        alone = {
+            "pool_weight": pool_weights(made).weight,
+            "bt_ability": pairwise_ability(made).value,
+            "bt_se": pairwise_ability(made).se,
+            "irt_ability": irt.fit_irt(made).ability,
+            "adjusted_brier": adjusted_brier(made, brier(made)).value,
+        }
+        for i, name in enumerate(made.forecasters):
+            for key, values in alone.items():
+                assert report["forecasters"][name][key] == pytest.approx(values[i]), key
+
+    def test_a_reference_is_placed_as_a_forecaster_who_says_the_same(self) -> None:
+        made = synthetic(4, 200, seed=5, missing=0).panel
+        everybody = concatenate_panels(made, references(made))
+        ensemble = everybody.forecasters.index("ensemble")
+        twin = everybody.take((everybody.forecaster < 4) | (everybody.forecaster == ensemble))
+        twin = replace(
+            twin,
+            forecasters=[*made.forecasters, "twin"],
+            forecaster=np.where(twin.forecaster == ensemble, 4, twin.forecaster),
+        )
+        fitted = replace(QUICK, metrics=("brier", "adjusted_brier", "irt"))
+        guest = rank_panel(made, fitted)["references"]["ensemble"]
+        own, rest = (rank_panel(twin, fitted)["forecasters"][name] for name in ("twin", "f00"))
+        best = rank_panel(made, fitted)["forecasters"]["f00"]
+        assert guest["adjusted_brier"] == pytest.approx(own["adjusted_brier"])
+        assert guest["adjusted_brier"] == pytest.approx(guest["brier"])
+        # The unit differs, so only the places do not: above or below the best one in both.
+        assert (guest["irt_ability"] > best["irt_ability"]) == (own["irt_ability"] > rest["irt_ability"])
+
+    def test_guests_are_moved_onto_the_forecasters_scale(self) -> None:
+        own, error = np.array([0.0, 2.0, np.nan]), np.array([0.1, 0.2, np.nan])
+        joint, joint_error = np.array([10.0, 11.0, 5.0, 12.0]), np.array([0.3, 0.3, 0.3, 0.4])
+        value, errors = with_references(own, error, joint, joint_error)
+        assert value.tolist() == pytest.approx([0.0, 2.0, np.nan, 12 - 9.5], nan_ok=True)
+        assert errors.tolist() == pytest.approx([0.1, 0.2, np.nan, 0.4], nan_ok=True)
+
+    def test_weights_by_discrimination_leave_a_constant_score_as_it_is(self) -> None:
+        rows = [
+            item
+            for k in range(12)
+            for name, p in (("ann", 0.5), ("bob", 0.9 - 0.05 * k), ("cy", 0.3 + 0.04 * k))
+            for item in said(name, f"q{k}", [p, 1 - p], 0)
+        ]
+        entry = rank_panel(panel(rows), replace(QUICK, metrics=("weighted_brier", "brier")))["forecasters"]
+        assert entry["ann"]["weighted_brier"] == pytest.approx(0.25)
+        assert entry["bob"]["weighted_brier"] != pytest.approx(entry["bob"]["brier"])
+
+    def test_questions_have_difficulty_and_discrimination(self, made: Panel, report: dict[str, Any]) -> None:
+        assert list(report["questions"]) == made.questions.names
+        assert set(report["questions"]["q00000"]) == {
+            *("difficulty", "difficulty_se", "discrimination", "discrimination_se")
+        }
+
+    def test_what_can_not_be_compared_is_said(self) -> None:
+        rows = [
+            *(
+                item
+                for k in range(6)
+                for name in ("ann", "bob")
+                for item in said(name, f"q{k}", [0.5 + 0.05 * k, 0.5 - 0.05 * k], 0)
+            ),
+            *said("zoe", "other", [0.9, 0.1], 0),
+        ]
+        report = rank_panel(panel(rows), replace(QUICK, metrics=("adjusted_brier", "bradley_terry")))
+        assert report["forecasters"]["zoe"]["adjusted_brier"] is None
+        assert report["rankings"]["adjusted_brier"][-1] == "zoe"
+        assert "adjusted Brier score: no common question links zoe to the others" in report["notes"]
+
+    def test_a_forecaster_who_never_lost_is_said(self) -> None:
+        rows = [
+            item
+            for k in range(6)
+            for name, p in (("ann", 0.9), ("bob", 0.6), ("cy", 0.5))
+            for item in said(name, f"q{k}", [p, 1 - p], 0)
+        ]
+        report = rank_panel(panel(rows), replace(QUICK, metrics=("bradley_terry",)))
+        assert report["models"]["bt_ability"]["separable"] is True
+        assert any("never lost" in note for note in report["notes"])
+        assert report["forecasters"]["ann"]["bt_se"] is None
+        assert report["rankings"]["bradley_terry"] == ["ann", "bob", "cy"]
+
+    def test_convergence_is_shown(self, report: dict[str, Any]) -> None:
+        pool = report["models"]["pool_weight"]
+        assert pool["converged"] is True
+        assert pool["kkt_gap"] <= 1e-9
+        assert pool["pseudo_count"] > 0
+        assert report["models"]["irt"]["integrated"] == "questions"
+
+
+class TestPairsAgreementAndCurves:
+    def test_pairs_are_compared_on_common_questions(self) -> None:
+        rows = [
+            *(item for k in range(4) for item in said("ann", f"q{k}", [0.9, 0.1], 0)),
+            *(item for k in range(3) for item in said("bob", f"q{k}", [0.8 - 0.1 * k, 0.2 + 0.1 * k], 0)),
+        ]
+        (pair,) = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["pairs"]
+        assert (pair["first"], pair["second"], pair["n"]) == ("ann", "bob", 3)
+        assert pair["difference"] == pytest.approx(0.01 - (0.04 + 0.09 + 0.16) / 3)
+        assert 0 < pair["p"] <= pair["p_holm"] <= 1
+        assert pair["questions_needed"] > 3
+
+    def test_rankings_agree_with_themselves(self, report: dict[str, Any]) -> None:
+        for measure in ("spearman", "kendall"):
+            table = report["agreement"][measure]
+            assert list(table) == list(report["rankings"])
+            assert all(table[name][name] == pytest.approx(1) for name in table)
+            assert all(table[a][b] == table[b][a] for a in table for b in table)
+
+    def test_better_is_better_in_every_metric(self, report: dict[str, Any]) -> None:
+        assert report["agreement"]["spearman"]["brier"]["log"] > 0.5
+        assert report["agreement"]["spearman"]["brier"]["adjusted_brier"] > 0.5
+
+    def test_the_stream_ends_at_the_mean(self, report: dict[str, Any]) -> None:
+        for gamma, curve in report["curves"]["average_return"].items():
+            assert curve["questions"] == [*range(10, 151, 10)]
+            assert curve["closed_at"] == sorted(curve["closed_at"])
+            for group in ("forecasters", "references"):
+                for name, line in curve[group].items():
+                    assert line[-1] == pytest.approx(report[group][name]["average_return"][gamma])
+
+    def test_the_reliability_curve_holds_every_pair_once(self, made: Panel, report: dict[str, Any]) -> None:
+        for i, name in enumerate(made.forecasters):
+            bins = report["curves"]["reliability"]["forecasters"][name]
+            assert sum(b["weight"] for b in bins) == pytest.approx(1)
+            assert sum(b["pairs"] for b in bins) == (made.spread(made.forecaster) == i).sum()
+            assert all(b["from"] <= b["forecast"] <= b["to"] for b in bins)
+            error = sum(b["weight"] * abs(b["forecast"] - b["outcome"]) for b in bins)
+            assert report["forecasters"][name]["ece"] == pytest.approx(error)
+
+
+class TestNothingToSay:
+    def test_without_prices_returns_and_alpha_are_null_and_not_ranked(self) -> None:
+        made = synthetic(3, 30, seed=1, priced=0).panel
+        report = rank_panel(made, QUICK)
+        entry = report["forecasters"]["f00"]
+        assert entry["average_return"] == {"0": None, "0.5": None, "1": None}
+        assert entry["alpha"] is None
+        assert entry["bss_market"] is None
+        assert report["references"]["market"]["brier"] is None
+        assert report["references"]["market"]["n"] == 0
+        assert "alpha" not in report["rankings"]
+        assert entry["brier"] > 0
+        assert report["data"]["overround"] is None
+
+    def test_who_has_no_figure_is_last(self) -> None:
+        rows = [
+            *said("zoe", "q1", [0.9, 0.1], 0, [0.6, 0.5]),
+            *said("zoe", "q2", [0.9, 0.1], 1, [0.6, 0.5]),
+            *said("ann", "q1", [0.9, 0.1], 0),
+        ]
+        report = rank_panel(panel(rows), replace(QUICK, metrics=("alpha", "brier")))
+        assert report["rankings"]["alpha"] == ["zoe", "ann"]
+        assert report["rankings"]["brier"] == ["ann", "zoe"]
+
+    def test_ruin_is_null_and_counted(self) -> None:
+        rows = [
+            *said("ann", "q1", [1.0, 0.0], 1, [0.6, 0.45]),
+            *said("ann", "q2", [0.9, 0.1], 0, [0.6, 0.45]),
+            *said("bob", "q1", [0.8, 0.2], 1, [0.6, 0.45]),
+        ]
+        report = rank_panel(panel(rows), replace(QUICK, metrics=("average_return", "log"), gammas=("0", "1")))
+        assert report["forecasters"]["bob"]["log_wealth"]["1"] < 0
+        assert report["forecasters"]["ann"]["log_wealth"] == {"0": None, "1": None}
+        assert report["forecasters"]["ann"]["ruins"] == {"0": 1, "1": 1}
+        assert report["forecasters"]["bob"]["ruins"]["1"] == 0
+        assert report["forecasters"]["ann"]["infinite_losses"] == 1
+        assert report["forecasters"]["ann"]["log"] < -6
+
+    def test_impossible_that_happened_costs_what_the_clip_says(self) -> None:
+        rows = said("ann", "q1", [1.0, 0.0], 1)
+        for clip in (1e-6, 0.01):
+            entry = rank_panel(panel(rows), replace(QUICK, metrics=("log",), log_clip=clip))["forecasters"]["ann"]
+            assert entry["log"] == pytest.approx(np.log(clip))
+
+    def test_one_forecaster_on_one_question(self) -> None:
+        report = rank_panel(panel(said("ann", "q", [0.75, 0.25], 0, [0.7, 0.35])), QUICK)
+        entry = report["forecasters"]["ann"]
+        assert entry["brier"] == pytest.approx(0.0625)
+        assert entry["brier_ci"] is None
+        assert entry["brier_se"] is None
+        assert report["rankings"]["brier"] == ["ann"]
+        assert report["pairs"] == []
+
+    def test_nothing_at_all(self) -> None:
+        report = rank_panel(EMPTY, QUICK)
+        assert report["forecasters"] == {}
+        assert report["rankings"] == {}
+        assert [entry["n"] for entry in report["references"].values()] == [0, 0, 0]
+        json.dumps(report, allow_nan=False)
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("wrong", "why"),
+        [
+            ({"metrics": ("brier", "elo")}, "metrics: unknown elo; known are brier, log"),
+            ({"metrics": ()}, "metrics: at least one"),
+            ({"gammas": ("0", "2")}, "gamma: '2' is not a number in"),
+            ({"gammas": ("nan",)}, "gamma: 'nan'"),
+            ({"gammas": ("low",)}, "gamma: 'low'"),
+            ({"bootstrap": -1}, "bootstrap: at least 0, not -1"),
+            ({"stream": 0}, "stream: at least 1"),
+            ({"log_clip": 1.0}, "log_clip: at least 0 and below 1"),
+            ({"level": 1.0}, "level: between 0 and 1"),
+            ({"interval": "magic"}, "interval: one of percentile, bca"),
+        ],
+    )
+    def test_what_can_not_be_meant_is_named(self, wrong: dict[str, Any], why: str) -> None:
+        with pytest.raises(ValueError, match=why):
+            Settings(**wrong)

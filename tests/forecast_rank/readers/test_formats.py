@@ -1,0 +1,433 @@
+"""Each format as its publisher writes it, first on small files with known answers, then on the captured ones."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError
+from forecast_rank.readers.forecastbench import DATASET, RESOLVED, UNRESOLVED
+from forecast_rank.readers.kalshibench import p_yes
+from forecast_rank.readers.polystrat import event_of
+from forecast_rank.readers.records import InvalidRecord, parse_time
+
+from scoring.models import ImportedForecast, ImportedQuestion
+from tests.captured import CAPTURED
+from tests.scoring.imports.commands import board, imported, printed, rejections, written
+
+pytestmark = pytest.mark.django_db
+FORECASTS = CAPTURED / "forecasts"
+
+
+def stored(**narrowed: Any) -> list[tuple]:
+    rows = ImportedForecast.objects.filter(**narrowed).order_by("pk")
+    return list(rows.values_list("forecaster", "question", "option", "probability", "outcome"))
+
+
+class TestPolystrat:
+    BET = {
+        "mech_model": "gpt", "mech_tool": "rag", "condition_id": "0x1", "title": "Rain?", "p_yes": 0.3, "p_no": 0.7,
+        "executed_price": 0.6, "outcome_index": 1, "winning_index": 0,
+        "placed_at": 1773273609, "settled_at": 1773445967,
+    }  # fmt: skip
+
+    def test_bet_becomes_the_forecast_behind_it(self, tmp_path: Path) -> None:
+        imported("polystrat", written(tmp_path / "bets.jsonl", self.BET))
+        row = ImportedForecast.objects.get()
+        assert stored() == [("gpt · rag", "0x1", "YES", 0.3, 1.0)]
+        assert (row.odds, row.no_odds, row.exclusive) == (pytest.approx(0.4), 0.6, False)
+        assert ImportedQuestion.objects.get().title == "Rain?"
+
+    def test_null_probability_is_rejected_and_never_read_as_zero(self, tmp_path: Path) -> None:
+        null = {**self.BET, "p_yes": None, "p_no": None, "placed_at": 1773273700}
+        summary = imported("polystrat", written(tmp_path / "bets.jsonl", self.BET, null))
+        assert (summary["rows"], summary["rejected"], summary["added"]) == (2, 1, 1)
+        assert rejections() == [(2, "p_yes is null: nothing was stated")]
+        assert [row[3] for row in stored()] == [0.3], "what was said before the tool failed still counts"
+
+    def test_zero_is_a_probability(self, tmp_path: Path) -> None:
+        imported("polystrat", written(tmp_path / "bets.jsonl", {**self.BET, "p_yes": 0.0, "p_no": 1.0}))
+        assert [row[3] for row in stored()] == [0.0]
+
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({"p_yes": 1.2}, "p_yes 1.2 is outside [0, 1]"),
+            ({"p_yes": "high"}, "p_yes 'high' is not a number"),
+            ({"p_yes": True}, "p_yes is not a number"),
+            ({"p_no": 0.5}, "p_yes and p_no do not sum to 1"),
+            ({"winning_index": 2}, "winning_index 2 is neither 0 nor 1"),
+            ({"mech_model": None}, "mech_model is missing"),
+            ({"placed_at": "soon"}, "placed_at 'soon' is not an ISO-8601 time"),
+        ],
+    )
+    def test_row_that_can_not_be_used_is_rejected_with_its_reason(
+        self, tmp_path: Path, change: dict[str, Any], why: str
+    ) -> None:
+        imported("polystrat", written(tmp_path / "bets.jsonl", {**self.BET, **change}, self.BET))
+        assert rejections() == [(1, why)]
+
+    def test_two_bets_on_one_forecast_are_one(self, tmp_path: Path) -> None:
+        summary = imported("polystrat", written(tmp_path / "bets.jsonl", self.BET, {**self.BET, "executed_price": 0.7}))
+        assert (summary["rows"], summary["rejected"], summary["added"]) == (2, 0, 1)
+
+    @pytest.mark.parametrize(
+        ("title", "settled", "event"),
+        [
+            ("Will it be 16°C on March 13?", "2026-03-13", "Will it be … on March 13? (2026-03-13)"),
+            ("Will it be 17°C or higher on March 13?", "2026-03-14", "Will it be … on March 13? (2026-03-13)"),
+            ("Will it be between 60-61°F on March 13?", "2026-03-13", "Will it be … on March 13? (2026-03-13)"),
+            ("Will it be 16°C on March 14?", "2026-03-14", "Will it be … on March 14? (2026-03-14)"),
+            ("Will X close at <$1,390.50 in the week of Mar 9 – Mar 13?", "2026-03-16",
+             "Will X close at … in the week of Mar 9 – Mar 13? (2026-03-13)"),
+            ("Will X be above 5 on December 31?", "2026-01-01", "Will X be … on December 31? (2025-12-31)"),
+            ("Will X be above 5 on February 30?", "2026-03-01", "Will X be … on February 30? (2026-03-01)"),
+            ("Will Ann say 'rain' 3+ times?", "2026-03-18", "Will Ann say 'rain' … times? (2026-03-18)"),
+            ("Will Ann win?", "2026-03-18", "Will Ann win? (2026-03-18)"),
+            ("", "2026-03-18", None),
+        ],
+    )  # fmt: skip
+    def test_event_is_the_title_without_its_strike_and_the_day(
+        self, title: str, settled: str, event: str | None
+    ) -> None:
+        assert event_of(title, parse_time(settled, "settled")) == event
+
+    def test_event_is_unknown_without_a_settlement(self) -> None:
+        assert event_of("Will it be 16°C on March 13?", None) is None
+
+    def test_strikes_of_one_day_are_one_event(self, tmp_path: Path) -> None:
+        titles = ("Will it be 16°C on March 11?", "Will it be 17°C on March 11?", "Will it be 17°C on March 12?")
+        bets = [{**self.BET, "condition_id": f"0x{i}", "title": title} for i, title in enumerate(titles)]
+        imported("polystrat", written(tmp_path / "bets.jsonl", *bets))
+        assert list(ImportedForecast.objects.order_by("question").values_list("event", flat=True)) == [
+            "Will it be … on March 11? (2026-03-11)",
+            "Will it be … on March 11? (2026-03-11)",
+            "Will it be … on March 12? (2026-03-12)",
+        ]
+
+    @pytest.mark.captured
+    def test_captured_markets_form_157_events(self) -> None:
+        summary = imported("polystrat", FORECASTS / "polystrat_llm_bets_2026-03.jsonl")
+        assert (summary["questions"], summary["warnings"]) == (219, [])
+        assert board()["data"]["events"] == ImportedForecast.objects.values("event").distinct().count() == 157
+        seoul = ImportedQuestion.objects.filter(title__contains="in Seoul be", title__endswith="March 16?")
+        assert seoul.count() == 4
+        events = ImportedForecast.objects.filter(question__in=seoul.values("question")).values("event").distinct()
+        assert events.get()["event"] == "Will the highest temperature in Seoul be … on March 16? (2026-03-16)"
+
+    @pytest.mark.captured
+    def test_every_captured_bet_is_taken_and_eleven_nulls_among_them_are_not(self, tmp_path: Path) -> None:
+        lines = (FORECASTS / "polystrat_llm_bets_2026-03.jsonl").read_text().splitlines()
+        nulls = [json.dumps({**json.loads(line), "p_yes": None, "p_no": None}) for line in lines[:11]]
+        file = tmp_path / "bets.jsonl"
+        file.write_text("\n".join([*lines, *nulls]) + "\n")
+        summary = imported("polystrat", file)
+        assert (summary["rows"], summary["rejected"]) == (len(lines) + 11, 11)
+        assert {why for _, why in rejections()} == {"p_yes is null: nothing was stated"}
+        said = {(f"{r['mech_model']} · {r['mech_tool']}", r["condition_id"]) for r in map(json.loads, lines)}
+        assert {row[:2] for row in stored()} == said
+        assert board()["data"]["forecasts"] == len(said)
+
+
+class TestForecastBench:
+    PUBLISHED = {DATASET: (521, 0.122), RESOLVED: (54, 0.082), UNRESOLVED: (22, 0.055)}
+
+    @pytest.mark.captured
+    def test_superforecaster_medians_are_the_published_ones(self) -> None:
+        folder = FORECASTS / "forecastbench"
+        summary = imported(
+            "forecastbench",
+            folder / "superforecaster_individual_2024-07-21.json",
+            folder / "resolution_set_2024-07-21_at_2025-09-05.json",
+            folder / "question_set_2024-07-21-human.json",
+        )
+        assert (summary["rows"], summary["rejected"], summary["forecasters"]) == (7_693, 0, 1)
+        assert summary["warnings"] == []
+        (entry,) = board()["forecasters"].values()
+        scored = ImportedForecast.objects.filter(outcome__isnull=False)
+        for category, (n, brier) in self.PUBLISHED.items():
+            assert scored.filter(category=category).count() == n
+            assert round(entry["brier_by_category"][category], 3) == brier
+        assert entry["n"] == 597
+        assert board()["references"]["uniform"]["brier_by_category"][DATASET] == 0.25
+        assert board()["references"]["market"]["n"] == 76
+
+    def files(self, tmp_path: Path, *forecasts: dict[str, Any], resolutions: list[dict[str, Any]]) -> list[Path]:
+        said = {"model": "Panel", "forecast_due_date": "2026-01-01", "forecasts": list(forecasts)}
+        for name, content in (("said.json", said), ("resolved.json", {"resolutions": resolutions})):
+            (tmp_path / name).write_text(json.dumps(content))
+        return [tmp_path / "said.json", tmp_path / "resolved.json"]
+
+    def test_several_people_are_their_median_by_horizon(self, tmp_path: Path) -> None:
+        def says(user: str, p: Any, date: str = "2026-02-01") -> dict[str, Any]:
+            return {"id": "x", "source": "fred", "forecast": p, "resolution_date": date, "user": user}
+
+        resolution = {
+            "id": "x",
+            "source": "fred",
+            "resolution_date": "2026-02-01",
+            "resolved_to": 1.0,
+            "resolved": True,
+        }
+        imported(
+            "forecastbench",
+            *self.files(
+                tmp_path, says("a", 0.1), says("b", 0.4), says("c", 0.9), says("d", None), says("a", 0.5),
+                says("a", 0.6, "2026-03-01"), resolutions=[resolution],
+            ),
+        )  # fmt: skip
+        assert stored() == [
+            ("Panel (median)", "fred:x by 2026-02-01", "YES", 0.4, 1.0),
+            ("Panel (median)", "fred:x by 2026-03-01", "YES", 0.6, None),
+        ]
+        assert rejections() == [
+            (4, "forecast is null: nothing was stated"),
+            (5, "a has answered this question before"),
+        ]
+
+    def test_market_is_scored_once_against_its_price_while_it_is_open(self, tmp_path: Path) -> None:
+        forecast = {"id": "m", "source": "manifold", "forecast": 0.5, "resolution_date": None}
+        price = {
+            "id": "m",
+            "source": "manifold",
+            "resolution_date": "2026-02-01",
+            "resolved_to": 0.3,
+            "resolved": False,
+        }
+        imported("forecastbench", *self.files(tmp_path, forecast, resolutions=[price]))
+        row = ImportedForecast.objects.get()
+        assert (row.forecaster, row.question, row.outcome, row.category) == ("Panel", "manifold:m", 0.3, UNRESOLVED)
+        assert board()["forecasters"]["Panel"]["brier"] == pytest.approx(0.04)
+
+    def test_annulled_question_stays_open(self, tmp_path: Path) -> None:
+        forecast = {"id": "m", "source": "manifold", "forecast": 0.5, "resolution_date": None}
+        annulled = {"id": "m", "source": "manifold", "resolution_date": "2026-02-01", "resolved_to": float("nan")}
+        assert imported("forecastbench", *self.files(tmp_path, forecast, resolutions=[annulled]))["open_questions"] == 1
+
+    def test_files_without_forecasts_are_bad_usage(self, tmp_path: Path) -> None:
+        _, resolutions = self.files(tmp_path, resolutions=[])
+        with pytest.raises(CommandError, match="none of them holds forecasts"):
+            imported("forecastbench", resolutions)
+
+
+class TestKalshiBench:
+    @pytest.mark.parametrize(
+        ("text", "p"),
+        [
+            ("<answer>yes</answer>\n<confidence>65</confidence>", 0.65),
+            ("<answer>no</answer>\n<confidence>5</confidence>", 0.05),
+            ("<answer>No</answer><confidence>50</confidence>", 0.5),
+            ("<answer> YES </answer><confidence>99.9%</confidence>", 0.999),
+            ("<think><confidence>3</confidence></think><answer>yes</answer><confidence>80</confidence>", 0.8),
+            ("<answer>no</answer><confidence>2</confidence> so: <answer>no</answer><confidence>2</confidence>", 0.02),
+        ],
+    )  # fmt: skip
+    def test_number_that_agrees_with_the_answer_is_p_yes(self, text: str, p: float) -> None:
+        assert p_yes(text) == pytest.approx(p)
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("<answer>no</answer><confidence>97</confidence>", "the answer no contradicts the stated 97"),
+            ("<answer>yes</answer><confidence>42</confidence>", "the answer yes contradicts the stated 42"),
+            ("", "the answer is empty"),
+            ("It will rain, 70 %.", "no answer is stated"),
+            ("<answer>yes</answer>", "no confidence is stated"),
+            ("<answer>yes</answer><confidence>high</confidence>", "the confidence is no plain number: 'high'"),
+            ("<answer>yes</answer><confidence>0.7</confidence>", "may be a share or a percentage"),
+            ("<answer>yes</answer><confidence>120</confidence>", "above 100"),
+            ("<answer>maybe</answer><confidence>60</confidence>", "neither yes nor no"),
+            ("<answer>yes</answer><answer>no</answer><confidence>60</confidence>", "2 different values of answer"),
+            ("<think><answer>yes</answer><confidence>60</confidence>", "the thinking is never closed"),
+        ],
+    )
+    def test_number_that_is_not_certainly_p_yes_is_refused(self, text: str, why: str) -> None:
+        with pytest.raises(InvalidRecord, match=re.escape(why)):
+            p_yes(text)
+
+    def test_question_id_on_two_rows_tells_nothing_apart(self, tmp_path: Path) -> None:
+        def row(question: str) -> dict[str, Any]:
+            said = "<answer>yes</answer><confidence>65</confidence>"
+            return {"question_id": question, "raw_output": said, "predicted_probability": 0.1, "error": None}
+
+        failed = {**row("KXD"), "raw_output": "", "error": "timeout"}
+        file = written(tmp_path / "tier1__model_x.jsonl", row("KXA"), row("KXB"), row("KXA"), failed)
+        imported("kalshibench", file)
+        assert stored() == [("model_x", "KXB", "YES", 0.65, None)]
+        reason = "question_id KXA stands on 2 rows: nothing tells the questions apart"
+        assert rejections() == [(1, reason), (3, reason), (4, "the call failed: timeout")]
+
+    @pytest.mark.captured
+    def test_of_1800_real_answers_each_is_stored_as_stated_or_refused_with_a_reason(self) -> None:
+        files = sorted((FORECASTS / "kalshibench").glob("*.jsonl"))
+        summary = imported("kalshibench", *files, collection="KalshiBench")
+        assert summary["rows"] == 1_800
+        assert summary["added"] + summary["rejected"] == 1_800
+        assert summary["added"] > 800
+        assert summary["open_questions"] == summary["questions"]
+        assert board() is None, "no row carries an outcome, so nothing is scored"
+        refused = rejections()
+        assert len(refused) == summary["rejected"]
+        assert all(why for _, why in refused)
+        texts = {
+            (file.stem.rpartition("__")[2], line): json.loads(text)["raw_output"]
+            for file in files
+            for line, text in enumerate(file.read_text().splitlines(), start=1)
+        }
+        for row in ImportedForecast.objects.all():
+            said = texts[row.forecaster, row.row].rpartition("</think>")[2]
+            stated = {float(number) for number in re.findall(r"<confidence>\s*([\d.]+)", said)}
+            assert stated == {round(100 * row.probability, 6)}, "the number itself, never 1 minus it"
+            answered_yes = "<answer>yes" in said.lower()
+            assert row.probability == 0.5 or answered_yes == (row.probability > 0.5)
+
+
+class TestGoodJudgmentOpen:
+    PROBLEMS = [
+        {
+            "problem_id": "3940", "title": "Who?", "url": "u", "options": ["Ada", "Bo"], "correct_answer": "Ada",
+            "metadata": {"status": "Closed", "end_date": "2026-02-01T00:00:00Z"},
+        },
+        {"problem_id": "7", "title": "When?", "options": ["May", "June"], "correct_answer": None, "metadata": {}},
+    ]  # fmt: skip
+
+    def files(self, tmp_path: Path, *predictions: Any) -> list[Path]:
+        (tmp_path / "predictions.json").write_text(json.dumps(predictions))
+        (tmp_path / "metadata.json").write_text(json.dumps(self.PROBLEMS))
+        return [tmp_path / "metadata.json", tmp_path / "predictions.json"]
+
+    def test_predictions_meet_their_problem_whatever_the_kind_of_its_id(self, tmp_path: Path) -> None:
+        said = {"problem_id": 3940, "username": "ann", "timestamp": "2026-01-01T10:00:00Z", "prediction": [0.75, 0.25]}
+        later = {**said, "timestamp": "2026-01-02T10:00:00Z", "prediction": [1.0, 0.0]}
+        late = {**said, "timestamp": "2026-02-02T10:00:00Z", "prediction": [0.0, 1.0]}
+        summary = imported("gjo", *self.files(tmp_path, said, later, late, {**said, "problem_id": 7, "username": "bo"}))
+        assert (summary["rows"], summary["rejected"], summary["open_questions"]) == (4, 0, 1)
+        assert board()["forecasters"]["ann"]["brier"] == 0, "the latest before the close counts"
+        assert ImportedQuestion.objects.get(question="3940").happened == ["Ada"]
+
+    def test_prediction_that_does_not_fit_its_problem_is_rejected(self, tmp_path: Path) -> None:
+        good = {"problem_id": 3940, "username": "ann", "timestamp": "2026-01-01", "prediction": [0.75, 0.25]}
+        bad = [
+            {**good, "problem_id": 1}, {**good, "prediction": [1.0]}, {**good, "prediction": [0.5, 0.6]},
+            {**good, "username": "bo", "prediction": ["a", 0.6]}, {**good, "username": "bo", "prediction": 1}, None,
+        ]  # fmt: skip
+        imported("gjo", *self.files(tmp_path, {**good, "username": "cem"}, *bad))
+        assert [why for _, why in rejections()] == [
+            "problem_id 1 is not in the metadata",
+            "prediction holds 1 numbers, the problem 2 options",
+            "the probabilities of exclusive options sum to 1.1, not 1",
+            "prediction for Ada 'a' is not a number",
+            "prediction holds no list, the problem 2 options",
+            "the record is not an object",
+        ]
+
+    def test_problems_without_an_end_date_are_a_warning(self, tmp_path: Path) -> None:
+        prediction = {"problem_id": 7, "username": "ann", "timestamp": "2026-01-01T10:00:00Z", "prediction": [0.5, 0.5]}
+        files = self.files(tmp_path, prediction)
+        assert imported("gjo", *files)["warnings"] == [
+            f"predictions.json: {name} is empty in all rows: the file has no field that fills it"
+            for name in ("outcome", "closed_at")
+        ]
+        assert "Warning: predictions.json: closed_at is empty" in printed("gjo", *files, collection="again")
+
+    def test_predictions_without_metadata_are_bad_usage(self, tmp_path: Path) -> None:
+        _, predictions = self.files(tmp_path, {"problem_id": 1, "prediction": [1.0]})
+        with pytest.raises(CommandError, match="none of them holds the problems' metadata"):
+            imported("gjo", predictions)
+
+
+class TestProphetArena:
+    @pytest.mark.captured
+    def test_csv_is_ranked_as_the_same_forecasts_in_the_long_form(self) -> None:
+        folder = CAPTURED / "pm_rank"
+        summary = imported("prophet_csv", folder / "S_prophet.csv")
+        assert (summary["rejected"], summary["warnings"]) == (0, [])
+        assert ImportedQuestion.objects.exclude(title="").count() == summary["questions"]
+        imported("long", folder / "S.csv")
+        ours, known = board("prophet_csv-s_prophet"), board("long-s")
+        for name, entry in known["forecasters"].items():
+            for key in ("n", "brier", "log", "average_return", "alpha", "ece"):
+                assert ours["forecasters"][name][key] == pytest.approx(entry[key]), (name, key)
+        assert ours["rankings"] == known["rankings"]
+
+    def table(self, tmp_path: Path, *records: dict[str, Any]) -> Path:
+        import csv
+
+        path = tmp_path / "arena.csv"
+        with path.open("w", newline="") as opened:
+            writer = csv.DictWriter(opened, fieldnames=list(records[0]))
+            writer.writeheader()
+            for record in records:
+                writer.writerow({k: v if isinstance(v, str) else json.dumps(v) for k, v in record.items()})
+        return path
+
+    def record(self, **changed: Any) -> dict[str, Any]:
+        vector = changed.pop("vector", {"A": 0.75, "B": 0.25})
+        return {
+            "event_ticker": "KXE", "predictor_name": "ann", "submission_id": "KXE-1", "category": "Sports",
+            "close_time": "2026-02-01T00:00:00+00:00", "market_outcome": {"A": 1, "B": 0},
+            "market_info": {
+                "A": {"title": "Who wins?", "yes_ask": 71, "no_ask": 31}, "B": {"yes_ask": 0, "no_ask": 100},
+            },
+            "prediction": {"probabilities": [{"market": m, "probability": p} for m, p in vector.items()]}, **changed,
+        }  # fmt: skip
+
+    def test_asks_are_cents_and_none_at_the_bounds(self, tmp_path: Path) -> None:
+        imported("prophet_csv", self.table(tmp_path, self.record()))
+        a, b = ImportedForecast.objects.order_by("option")
+        assert (a.odds, a.no_odds, b.odds, b.no_odds) == (0.71, 0.31, None, None)
+        assert (a.question, a.event, a.exclusive, a.weight) == ("KXE-1", "KXE", True, 1.0)
+
+    def test_title_is_that_of_the_markets(self, tmp_path: Path) -> None:
+        imported("prophet_csv", self.table(tmp_path, self.record()))
+        assert ImportedQuestion.objects.get().title == "Who wins?"
+
+    def test_event_asked_about_twice_counts_once(self, tmp_path: Path) -> None:
+        imported("prophet_csv", self.table(tmp_path, self.record(), self.record(submission_id="KXE-2")))
+        assert set(ImportedForecast.objects.values_list("question", "weight")) == {("KXE-1", 0.5), ("KXE-2", 0.5)}
+
+    def test_markets_that_are_no_distribution_are_two_way_questions(self, tmp_path: Path) -> None:
+        bo = self.record(predictor_name="bo", vector={"A": 0.75, "B": 0.75})
+        assert imported("prophet_csv", self.table(tmp_path, self.record(), bo))["rejected"] == 0
+        assert not ImportedForecast.objects.filter(exclusive=True).exists()
+        assert board()["forecasters"]["bo"]["brier"] == pytest.approx((0.0625 + 0.5625) / 2)
+
+    def test_half_a_vector_and_nonsense_are_rejected(self, tmp_path: Path) -> None:
+        rows = [
+            self.record(), self.record(predictor_name="bo", vector={"A": 1.0}),
+            self.record(predictor_name="cem", prediction="nonsense"),
+            self.record(predictor_name="dea", vector={"A": 0.5, "B": 0.25, "C": 0.25}),
+            self.record(predictor_name="", vector={"A": 0.5, "B": 0.5}),
+        ]  # fmt: skip
+        imported("prophet_csv", self.table(tmp_path, *rows))
+        assert rejections() == [
+            (3, "market 'B' has no probability"),
+            (4, "prediction is not valid JSON"),
+            (5, "market 'C' has no outcome"),
+            (6, "predictor_name is missing"),
+        ]
+
+    @pytest.mark.captured
+    def test_tasks_alone_bring_questions_and_no_forecasts(self) -> None:
+        files = sorted(FORECASTS.glob("prophet_arena_tasks__*.jsonl"))
+        summary = imported("prophet_tasks", *files)
+        assert (summary["rows"], summary["rejected"], summary["added"], summary["questions"]) == (42, 0, 0, 42)
+        assert ImportedQuestion.objects.filter(happened__isnull=False).count() == 26
+        assert board() is None
+
+    def test_predictions_are_scored_by_what_the_task_resolved_to(self, tmp_path: Path) -> None:
+        task = {
+            "task_id": "T", "title": "Who?", "outcomes": ["A", "B"], "predict_by": "2026-02-01T00:00:00+00:00",
+            "metadata": {"category": "Sports"}, "resolved_outcome": {"value": ["B"]},
+        }  # fmt: skip
+
+        def says(who: str, **vector: Any) -> dict[str, Any]:
+            stated = [{"market": market, "probability": p} for market, p in vector.items()]
+            return {"task_id": "T", "predictor_name": who, "probabilities": stated}
+
+        tasks = written(tmp_path / "tasks.jsonl", task)
+        said = written(tmp_path / "said.jsonl", says("ann", A=0.25, B=0.75), says("bo", A=1), says("cem", A=0.5, C=0.5))
+        imported("prophet_tasks", tasks, said)
+        assert board()["forecasters"]["ann"]["brier"] == pytest.approx(0.0625)
+        assert rejections() == [(2, "'B' has no probability"), (3, "'C' is none of the task's outcomes")]

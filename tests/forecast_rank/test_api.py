@@ -1,0 +1,187 @@
+"""The names of `forecast_rank`: `rank`, `read`, reports, and imports that load nothing before it is used."""
+
+import ast
+import doctest
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import forecast_rank as fr
+from forecast_rank import api
+
+COLUMNS: dict[str, list[Any]] = {
+    "forecaster": ["ann", "bob", "ann", "bob", "cy"],
+    "question": ["q1", "q1", "q2", "q2", "q1"],
+    "probability": [0.8, 0.6, 0.3, 0.4, 1.5],
+    "outcome": [1, 1, 0, 0, 1],
+    "event": ["e1", "e1", "e2", "e2", None],
+    "closed_at": [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 1, 2, 2, 1)],
+    "comment": ["a", "b", "c", "d", "e"],
+}
+QUICK = {"metrics": "brier,average_return", "gamma": [0, 0.5], "bootstrap": 50}
+
+
+@pytest.fixture(scope="module")
+def report() -> fr.Report:
+    return fr.rank(pl.DataFrame(COLUMNS), **QUICK)
+
+
+class TestSources:
+    def test_polars_pandas_and_files_give_the_same_report(self, report: fr.Report, tmp_path: Path) -> None:
+        frame = pl.DataFrame(COLUMNS)
+        frame.write_parquet(tmp_path / "f.parquet")
+        frame.write_csv(tmp_path / "f.csv")
+        others = [pd.DataFrame(COLUMNS), frame.lazy(), tmp_path / "f.parquet", str(tmp_path / "f.csv"), fr.read(frame)]
+        for source in others:
+            other = fr.rank(source, **QUICK).to_dict()
+            for key in ("forecasters", "references", "rankings", "pairs", "data"):
+                assert other[key] == report.to_dict()[key], type(source)
+
+    def test_rejected_row_of_a_frame_is_numbered_from_1(self, report: fr.Report) -> None:
+        assert report.to_dict()["rejected"] == [{"row": 5, "why": "probability 1.5 is outside [0, 1]"}]
+        with pytest.raises(fr.InvalidRow, match=r"the frame, row 5: probability 1\.5"):
+            fr.read(pl.DataFrame(COLUMNS), strict=True)
+
+    def test_missing_column_and_wrong_type_are_named(self) -> None:
+        with pytest.raises(fr.UnreadableFile, match="the frame has no column 'outcome'"):
+            fr.read(pl.DataFrame(COLUMNS).drop("outcome"))
+        with pytest.raises(TypeError, match="not list"):
+            fr.read([1, 2])
+
+    def test_missing_values_of_pandas_are_empty_cells(self) -> None:
+        frame = pd.DataFrame(COLUMNS | {"odds": [0.5, None, 0.5, 0.5, None], "made_at": [pd.NaT] * 5})
+        assert fr.read(frame).panel.priced.tolist() == [True, False, True, True]
+
+    def test_frame_of_the_caller_stays_as_it_is(self) -> None:
+        frame = pl.DataFrame(COLUMNS)
+        fr.rank(frame, **QUICK)
+        assert frame.equals(pl.DataFrame(COLUMNS))
+
+
+class TestRank:
+    def test_keywords_take_lists_or_text(self) -> None:
+        frame = pl.DataFrame(COLUMNS)
+        listed = fr.rank(frame, metrics=["brier", "log"], gamma=[0, 0.5], bootstrap=0).to_dict()
+        text = fr.rank(frame, metrics="brier,log", gamma="0,0.5", bootstrap=0).to_dict()
+        assert listed == text
+        assert text["settings"]["gammas"] == ["0", "0.5"]
+
+    @pytest.mark.parametrize(
+        ("setting", "message"),
+        [({"metrics": "elo"}, "metrics: unknown elo"), ({"gamma": 2}, "gamma"), ({"defects": True}, "defects"),
+         ({"like": "elo"}, "like"), ({"level": 1}, "level")],
+    )  # fmt: skip
+    def test_setting_out_of_range_is_named(self, setting: dict[str, Any], message: str) -> None:
+        with pytest.raises(fr.InvalidSetting, match=message):
+            fr.rank(pl.DataFrame(COLUMNS), **setting)
+
+    def test_report_and_pictures_are_written(self, tmp_path: Path) -> None:
+        report = fr.rank(pl.DataFrame(COLUMNS), **QUICK, out=tmp_path / "report.json", plots=tmp_path / "plots")
+        assert json.loads((tmp_path / "report.json").read_text()) == report.to_dict()
+        assert sorted(path.name for path in (tmp_path / "plots").iterdir())[0].endswith(".svg")
+
+    def test_keywords_are_the_options_of_the_command(self) -> None:
+        import argparse
+        import inspect
+
+        from forecast_rank.cli import add_arguments
+
+        parser = argparse.ArgumentParser(add_help=False)
+        add_arguments(parser)
+        options = {action.dest: action.default for action in parser._actions if action.option_strings}
+        keywords = {
+            name: parameter.default
+            for name, parameter in inspect.signature(fr.rank).parameters.items()
+            if parameter.kind == parameter.KEYWORD_ONLY and name != "progress"
+        }
+        assert keywords == options
+
+
+class TestReport:
+    def test_to_dict_is_json(self, report: fr.Report) -> None:
+        assert json.loads(json.dumps(report.to_dict(), allow_nan=False)) == report.to_dict()
+
+    def test_to_polars_has_a_row_per_forecaster_and_a_column_per_figure(self, report: fr.Report) -> None:
+        table = report.to_polars()
+        assert table["forecaster"].to_list() == ["ann", "bob", *report.to_dict()["references"]]
+        ann = table.row(by_predicate=pl.col("forecaster") == "ann", named=True)
+        assert ann["reference"] is False
+        assert ann["brier"] == pytest.approx((0.04 + 0.09) / 2)
+        entry = report.to_dict()["forecasters"]["ann"]
+        assert [ann["brier_ci_low"], ann["brier_ci_high"]] == entry["brier_ci"]
+        assert ann["average_return:0.5"] is None
+        assert [ann["rank_ranges:brier_low"], ann["rank_ranges:brier_high"]] == entry["rank_ranges"]["brier"]
+
+    def test_markdown_table_of_a_ranking(self, report: fr.Report) -> None:
+        lines = report.to_markdown("brier").splitlines()
+        assert lines[0].startswith("| # |  | n | coverage | Brier |")
+        assert lines[1].startswith("| --: | --- | --: |")
+        assert lines[2].startswith("| 1 | ann | 2 | 1.000 | 0.0650 ")
+        assert "**Brier score" in report.to_markdown()
+
+    def test_latex_table_of_a_ranking(self, report: fr.Report) -> None:
+        text = report.to_latex("brier")
+        assert text.startswith("\\begin{tabular}{rlrrrrrrrr}\n\\toprule\n\\# &  & n & coverage & Brier &")
+        assert text.endswith("\\bottomrule\n\\end{tabular}\n")
+
+    def test_names_are_escaped(self) -> None:
+        frame = pl.DataFrame(COLUMNS | {"forecaster": ["a|b_c", "50% & $", "a|b_c", "50% & $", "x"]})
+        report = fr.rank(frame, metrics="brier", bootstrap=0)
+        assert "| a\\|b\\_c |" in report.to_markdown("brier")
+        assert "50\\% \\& \\$ &" in report.to_latex("brier")
+
+    def test_unknown_table_is_refused(self, report: fr.Report) -> None:
+        with pytest.raises(KeyError, match="no table 'elo'; there are brier"):
+            report.to_markdown("elo")
+
+    def test_text_and_repr(self, report: fr.Report) -> None:
+        assert str(report).startswith("5 rows: 4 forecasts by 2 on 2 questions of 2 events")
+        assert repr(report) == "<Report: 2 forecasters, 2 questions>"
+
+
+class TestImport:
+    def loaded(self, code: str) -> set[str]:
+        """The top-level packages that a new interpreter has loaded after `code`."""
+        script = f"import sys; {code}; print(*{{name.split('.')[0] for name in sys.modules}})"
+        return set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.split())
+
+    def test_import_loads_none_of_the_big_libraries(self) -> None:
+        loaded = self.loaded("import forecast_rank")
+        assert "forecast_rank" in loaded
+        assert not loaded & {"numpy", "scipy", "polars", "rich", "matplotlib", "django"}
+
+    def test_score_of_arrays_needs_numpy_alone(self) -> None:
+        loaded = self.loaded("import forecast_rank as fr; fr.brier(fr.from_arrays([[[0.8, 0.2]]], [[1, 0]]))")
+        assert "numpy" in loaded
+        assert not loaded & {"scipy", "polars", "rich", "matplotlib", "django"}
+
+    def test_every_public_name_can_be_loaded(self) -> None:
+        for name in fr.__all__:
+            assert getattr(fr, name) is not None
+        assert set(fr.__all__) <= set(dir(fr))
+        with pytest.raises(AttributeError, match="elo"):
+            fr.elo  # noqa: B018
+
+    def test_type_checkers_see_the_same_names(self) -> None:
+        tree = ast.parse(Path(fr.__file__).read_text())
+        block = next(node for node in tree.body if isinstance(node, ast.If))
+        seen = {
+            (node.module, alias.name)
+            for node in block.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.name == alias.asname
+        }
+        assert seen == {(f"forecast_rank.{module}", name) for name, module in fr._MODULE_OF.items()}
+
+
+@pytest.mark.parametrize("module", [fr, api])
+def test_examples(module: Any) -> None:
+    assert doctest.testmod(module).failed == 0

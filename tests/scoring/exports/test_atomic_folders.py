@@ -1,0 +1,126 @@
+"""Folders that are replaced whole: after a failure, a killed process, or while another process fills a draft."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scoring.exports import archive
+from scoring.exports.atomic_folders import atomic_folder
+from tests.commands import run
+from tests.factories import WEEK
+
+KILLED_IN_THE_SWAP = """
+import os, sys
+from pathlib import Path
+from scoring.exports.atomic_folders import atomic_folder
+with atomic_folder(Path(sys.argv[1])) as draft:
+    (draft / "a.txt").write_text("new")
+    replace = Path.replace
+    Path.replace = lambda path, target: os._exit(9) if path == draft else replace(path, target)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text("old")
+    return tmp_path / "data"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_draft_takes_the_place_of_the_old_folder(folder: Path) -> None:
+    with atomic_folder(folder) as draft:
+        (draft / "b.txt").write_text("new")
+        assert names(folder) == ["a.txt"]
+    assert names(folder) == ["b.txt"]
+    assert names(folder.parent) == ["data"]
+
+
+def test_a_failed_draft_leaves_the_old_folder_untouched(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError), atomic_folder(folder) as draft:
+        (draft / "missing.txt").read_text()
+    assert (folder / "a.txt").read_text() == "old"
+    assert names(folder.parent) == ["data"]
+
+
+def test_a_swap_that_fails_puts_the_old_folder_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = Path.replace
+
+    def fails_for_drafts(path: Path, target: Path) -> Path:
+        if path.name.endswith(".draft"):
+            raise OSError("no space left")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fails_for_drafts)
+    with pytest.raises(OSError, match="no space left"), atomic_folder(folder):
+        pass
+    assert (folder / "a.txt").read_text() == "old"
+    assert names(folder.parent) == ["data"]
+
+
+def test_the_old_folder_is_found_again_after_a_kill_between_the_two_renames(folder: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": os.getcwd()}
+    ran = subprocess.run([sys.executable, "-c", KILLED_IN_THE_SWAP, str(folder)], env=env, check=False)
+    assert ran.returncode == 9
+    assert names(folder.parent)[-1] == ".data.old"
+    with pytest.raises(FileNotFoundError), atomic_folder(folder) as draft:
+        (draft / "missing.txt").read_text()
+    assert (folder / "a.txt").read_text() == "old"
+    assert names(folder.parent) == ["data"]
+
+
+def test_drafts_of_killed_processes_are_removed_and_those_of_living_ones_are_not(folder: Path) -> None:
+    (folder.parent / ".data.deadbeef.draft").mkdir()
+    with atomic_folder(folder) as first:
+        (first / "a.txt").write_text("first")
+        with atomic_folder(folder) as second:
+            (second / "a.txt").write_text("second")
+            assert names(folder.parent) == sorted([first.name, second.name, "data"])
+        assert (folder / "a.txt").read_text() == "second"
+    assert (folder / "a.txt").read_text() == "first"
+    assert names(folder.parent) == ["data"]
+
+
+@pytest.mark.django_db
+def test_an_archive_survives_a_replacement_that_can_not_be_moved_into_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("export_dataset", WEEK, out=tmp_path / "a").code == 0
+    replace, before = Path.replace, names(tmp_path / "a")
+
+    def fails_for_archives(path: Path, target: Path) -> Path:
+        if target == tmp_path / "a" and not path.name.endswith(".old"):
+            raise OSError("no space left")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fails_for_archives)
+    with pytest.raises(OSError, match="no space left"):
+        run("export_dataset", WEEK, out=tmp_path / "a")
+    assert names(tmp_path / "a") == before
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_zip_never_stands_beside_the_checksum_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "data.csv").write_text("1")
+    archive.zip_archive(tmp_path / "a")
+    before = (tmp_path / "a.zip").read_bytes()
+    (tmp_path / "a" / "data.csv").write_text("2")
+    replace = Path.replace
+
+    def fails_for_checksums(path: Path, target: Path) -> Path:
+        if target.suffix == ".sha256":
+            raise OSError("no space left")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fails_for_checksums)
+    with pytest.raises(OSError, match="no space left"):
+        archive.zip_archive(tmp_path / "a")
+    assert (tmp_path / "a.zip").read_bytes() != before
+    assert names(tmp_path) == ["a", "a.zip"]

@@ -1,0 +1,189 @@
+"""Family totals always equal the sums of the snapshots, and curves read from them equal those of the agents."""
+
+import random
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Count, Sum
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Agent, Family
+from cohorts.models import Cohort
+from markets.models import CacheVersion
+from markets.services.cache_versions import Scope, renew_versions
+from scoring.competition import attach_competition
+from scoring.histories import agent_values, family_values
+from scoring.models import FamilyTotal, Snapshot
+from scoring.services.retention import prune_snapshots
+from scoring.services.snapshots import delete_snapshots, record_snapshots
+from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
+
+pytestmark = pytest.mark.django_db
+TEN, DAY = timedelta(minutes=10), timedelta(days=1)
+GROK, KIMI = "grok-4", "kimi-k2"
+
+
+def agent_of(slug: str, cohort: Cohort) -> Agent:
+    return AgentFactory(cohort=cohort, family=Family.objects.get(slug=slug))
+
+
+def take(agent: Agent, steps: Any, dice: random.Random) -> None:
+    for step in steps:
+        SnapshotFactory(
+            agent=agent, taken_at=WEEK + step * TEN, cash=Decimal(dice.randrange(900_000, 1_100_000)).scaleb(-2)
+        )
+
+
+@pytest.fixture
+def season() -> list[Agent]:
+    """Two cohorts of two families, the first one completed; snapshots with gaps."""
+    dice, completed, running = (
+        random.Random(5),
+        CohortFactory(started_at=WEEK),
+        CohortFactory(started_at=WEEK + 6 * TEN),
+    )
+    for slug in (GROK, KIMI):
+        take(agent_of(slug, completed), {*range(13)} - {4}, dice)
+        take(agent_of(slug, running), {*range(8, 20)} - ({12} if slug == GROK else set()), dice)
+    over = WEEK + 11 * TEN + timedelta(minutes=3)
+    Cohort.objects.filter(pk=completed.pk).update(status="completed", completed_at=over)
+    renew_versions(Scope.COMPETITION)
+    return attach_competition(Agent.objects.order_by("pk"))
+
+
+def summed() -> dict[Any, tuple[int, Decimal]]:
+    rows = Snapshot.objects.order_by().values_list("agent__family", "taken_at")
+    return {
+        (family, at): (number, total)
+        for family, at, number, total in rows.annotate(number=Count("pk"), total=Sum("total_value"))
+    }
+
+
+def stored() -> dict[Any, tuple[int, Decimal]]:
+    rows = FamilyTotal.objects.values_list("family", "taken_at", "agents", "total")
+    return {(family, at): (number, total) for family, at, number, total in rows}
+
+
+def copies(agents: list[Agent], taken_at: datetime) -> list[Snapshot]:
+    rows = [agent.snapshots.earliest("taken_at") for agent in agents]
+    for row in rows:
+        row.pk, row.taken_at = None, taken_at
+    return rows
+
+
+def changes() -> dict[str, Callable[[list[Agent]], Any]]:
+    def new_instant(agents: list[Agent]) -> None:
+        record_snapshots(copies(agents, WEEK + 30 * TEN))
+
+    def instant_that_others_have(agents: list[Agent]) -> None:
+        record_snapshots(copies(agents[:1], WEEK + 15 * TEN))
+
+    def two_of_a_family(agents: list[Agent]) -> None:
+        record_snapshots(copies([a for a in agents if a.family.slug == GROK], WEEK + 31 * TEN))
+
+    def pruned(agents: list[Agent]) -> None:
+        assert prune_snapshots(at=WEEK + 40 * DAY) > 20
+
+    return {change.__name__: change for change in (new_instant, instant_that_others_have, two_of_a_family, pruned)}
+
+
+@pytest.mark.parametrize("change", changes().values(), ids=changes().keys())
+def test_totals_follow_every_write_of_snapshots(season: list[Agent], change: Callable[[list[Agent]], Any]) -> None:
+    before, version = stored(), CacheVersion.objects.get(scope=Scope.SNAPSHOTS).version
+    assert before == summed() != {}
+    change(season)
+    assert stored() == summed() != before
+    assert CacheVersion.objects.get(scope=Scope.SNAPSHOTS).version != version
+
+
+def test_snapshot_that_exists_stays_as_it_is_and_counts_once(season: list[Agent]) -> None:
+    before = stored()
+    record_snapshots(copies(season, WEEK + 10 * TEN))
+    assert stored() == summed()
+    assert stored()[season[0].family_id, WEEK + 10 * TEN] == before[season[0].family_id, WEEK + 10 * TEN]
+
+
+def test_rolled_back_write_leaves_no_total(season: list[Agent]) -> None:
+    before = stored()
+    with transaction.atomic():
+        record_snapshots(copies(season, WEEK + 30 * TEN))
+        transaction.set_rollback(True)
+    assert stored() == before == summed()
+
+
+def test_refused_deletion_leaves_totals_and_snapshots(season: list[Agent]) -> None:
+    before = stored()
+    newest = season[0].snapshots.latest("taken_at")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        delete_snapshots([newest.pk])
+    assert stored() == before == summed()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_passes_at_once_make_one_total() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has one writer at a time")
+    cohorts = [CohortFactory(), CohortFactory()]
+    agents = [agent_of(GROK, cohort) for cohort in cohorts]
+    for agent in agents:
+        SnapshotFactory(agent=agent, taken_at=WEEK)
+    at, start = WEEK + 3 * TEN, threading.Barrier(2)
+
+    def record(agent: Agent) -> None:
+        rows = copies([agent], at)
+        start.wait()
+        try:
+            record_snapshots(rows)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=record, args=[agent]) for agent in agents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert stored()[agents[0].family_id, at] == (2, Decimal("20000.00"))
+
+
+def means(agents: list[Agent], instants: list[datetime]) -> dict[str, list[Any]]:
+    """The means by their definition, agent by agent."""
+    values, expected = agent_values(agents, instants), {}
+    for slug in sorted({agent.family.slug for agent in agents}):
+        own = [values[agent.pk] for agent in agents if agent.family.slug == slug]
+        known = [[value for value in at_once if value is not None] for at_once in zip(*own, strict=True)]
+        expected[slug] = [round(sum(v) / len(v), 2) if v else None for v in known]
+    return expected
+
+
+@pytest.mark.parametrize("chosen", ["all", "a cohort", "a family", "pruned"])
+def test_means_read_from_totals_are_those_of_the_agents(season: list[Agent], chosen: str) -> None:
+    if chosen == "pruned":
+        prune_snapshots(at=WEEK + 40 * DAY)
+    agents = {
+        "a cohort": [agent for agent in season if agent.cohort.number == 2],
+        "a family": [agent for agent in season if agent.family.slug == KIMI],
+    }.get(chosen, season)
+    instants = [WEEK + n * timedelta(minutes=5) for n in range(-2, 44)]
+    assert {family.slug: values for family, values in family_values(agents, instants)} == means(agents, instants)
+
+
+def test_where_every_agent_has_its_snapshot_no_agent_is_looked_up(season: list[Agent]) -> None:
+    """A curve costs the same, however many cohorts there are."""
+    with CaptureQueriesContext(connection) as counted:
+        family_values(season, [WEEK + step * TEN for step in (1, 2, 3, 14, 15)])
+    assert len(counted) == 2
+    with CaptureQueriesContext(connection) as counted:
+        family_values(season, [WEEK + step * TEN for step in (1, 4, 14)])
+    assert len(counted) == 3
+
+
+def test_migrating_keeps_totals(season: list[Agent]) -> None:
+    before = set(FamilyTotal.objects.values_list("pk", flat=True))
+    call_command("migrate", verbosity=0)
+    assert set(FamilyTotal.objects.values_list("pk", flat=True)) == before != set()

@@ -1,0 +1,134 @@
+"""Forecasts beside trades: stated probabilities, stakes, and what the forecasts would have earned."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from agents.models import Agent
+from markets.models import Market, Question
+from scoring.services.forecasts_and_trades import forecast_bets, forecasts_and_trades
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    MarketFactory,
+    QuestionFactory,
+    asked,
+    bet,
+    ended,
+    resolve,
+)
+
+pytestmark = pytest.mark.django_db
+END = WEEK + timedelta(days=30)
+
+
+@pytest.fixture
+def ada() -> Agent:
+    """The first family's agent: of GPT."""
+    return AgentFactory()
+
+
+def about(market: Market) -> Question:
+    return QuestionFactory(markets=[market])
+
+
+def figures(arm: str = "priced") -> dict[str, Any]:
+    (row,) = forecasts_and_trades(arm)
+    return row
+
+
+def test_a_bet_stands_beside_what_was_said_of_its_side(ada: Agent) -> None:
+    """Confidence 1 at YES 0.40 though it said 0.55; confidence 0.4 at NO 0.60 though it said 0.5 of it."""
+    rain, snow = MarketFactory(), MarketFactory()
+    bet(ada, rain, "YES", "2500.00")
+    bet(ada, snow, "NO", "750.00")
+    asked(about(rain), {ada.family.slug: [0.55, 0.45]}, asks={"YES": ("0.42", "0.61"), "NO": ("0.61", "0.42")})
+    asked(about(snow), {ada.family.slug: [0.5, 0.5]})
+    first, second = forecast_bets("priced")
+    assert (first.stated, first.confidence, first.price, first.ask, first.other_ask) == (0.55, 1.0, 0.4, 0.42, 0.61)
+    assert (second.stated, second.confidence, second.price, second.ask) == (0.5, pytest.approx(0.4), 0.6, 0.6)
+    row = figures()
+    assert (row["family"], row["bets"], row["markets"], row["resolved"]) == (ada.family.slug, 2, 2, 0)
+    assert row["over_betting"] == pytest.approx(((1 - 0.55) + (0.4 - 0.5)) / 2)
+    assert row["spearman"] == pytest.approx(1.0)
+    assert row["positive_edge"] == 0.5  # 0.55 - 0.42 above 0, 0.5 - 0.6 below
+    assert row["stake_edge"] == pytest.approx(1.0)
+    assert row["over_betting_ci"] == pytest.approx((-0.1, 0.45))
+    assert (row["stated_brier"], row["bet_return"], row["kelly"]["full"]) == (None, None, None)
+
+
+def test_what_resolved_tells_which_was_nearer_and_what_kelly_would_have_made_of_the_words(ada: Agent) -> None:
+    """0.55 at 0.40: Kelly stakes 0.25 on YES and wins 0.375. 0.3 on YES at 0.40: 0.25 on NO at 0.60, won too."""
+    rain, snow = MarketFactory(), MarketFactory()
+    bet(ada, rain, "YES", "2500.00")
+    bet(ada, snow, "YES", "750.00")
+    asked(about(rain), {ada.family.slug: [0.55, 0.45]})
+    asked(about(snow), {ada.family.slug: [0.3, 0.7]})
+    resolve(rain, "YES")
+    resolve(snow, "NO")
+    row = figures()
+    assert row["stated_brier"] == pytest.approx((0.45**2 + 0.3**2) / 2)
+    assert row["bet_brier"] == pytest.approx((0 + 0.4**2) / 2)
+    assert row["market_brier"] == pytest.approx((0.6**2 + 0.4**2) / 2)
+    assert row["bet_return"] == pytest.approx(2500 / 0.4 / 3250)
+    on_no = (0.7 - 0.6) / 0.4
+    won = (1 + 0.25 * (1 / 0.4 - 1), 1 + on_no * (1 / 0.6 - 1))
+    assert row["kelly"]["markets"] == 2
+    assert row["kelly"]["full"] == pytest.approx(won[0] * won[1])
+    assert row["kelly"]["half"] == pytest.approx((1 + (won[0] - 1) / 2) * (1 + (won[1] - 1) / 2))
+
+
+def test_what_was_called_certain_and_did_not_happen_ruins_the_full_stake_and_halves_the_half(ada: Agent) -> None:
+    market = MarketFactory()
+    bet(ada, market, "YES", "500.00")
+    asked(about(market), {ada.family.slug: [1.0, 0.0]})
+    resolve(market, "NO")
+    assert figures()["kelly"] == {"markets": 1, "full": 0.0, "half": pytest.approx(0.5)}
+
+
+def test_one_forecast_behind_the_bets_of_two_cohorts_is_one_bet_of_kelly(ada: Agent) -> None:
+    market = MarketFactory()
+    bet(ada, market, "YES", "500.00", week=2)
+    second = AgentFactory(cohort=CohortFactory(), family=ada.family)
+    bet(second, market, "YES", "500.00")
+    asked(about(market), {ada.family.slug: [0.55, 0.45]}, day=WEEK + timedelta(weeks=1))
+    resolve(market, "YES")
+    row = figures()
+    assert (row["bets"], row["resolved"], row["kelly"]["markets"]) == (2, 2, 1)
+    assert row["kelly"]["full"] == pytest.approx(1.375)
+    assert row["over_betting_ci"] is None  # one event
+
+
+def test_no_of_a_market_that_is_one_option_of_a_list_is_what_its_option_leaves(ada: Agent) -> None:
+    one, other = MarketFactory(question="A"), MarketFactory(question="B", prices={"YES": "0.30", "NO": "0.70"})
+    bet(ada, one, "NO", "500.00")
+    question = QuestionFactory(markets=[one, other])
+    asked(question, {ada.family.slug: [0.3, 0.5, 0.2]}, asks={"A": ("0.42", "0.63")})
+    (spoken,) = forecast_bets("priced")
+    assert (spoken.stated, spoken.ask, spoken.other_ask) == (pytest.approx(0.7), 0.63, 0.42)
+    ended(question, "B")
+    assert figures()["stated_brier"] == pytest.approx(0.09)
+
+
+def test_only_words_of_the_same_release_day_arm_and_methodology_count(ada: Agent) -> None:
+    market = MarketFactory()
+    bet(ada, market, "YES", "500.00")
+    question = about(market)
+    asked(question, {ada.family.slug: [0.9, 0.1]}, day=WEEK + timedelta(days=1))  # a later day
+    asked(question, {"grok-4": [0.9, 0.1]})  # somebody else
+    assert forecasts_and_trades("priced") == []
+    asked(question, {ada.family.slug: [0.6, 0.4]}, arm="blind")
+    assert forecasts_and_trades("priced") == []
+    assert figures("blind")["stated"] == pytest.approx(0.6)
+    assert forecasts_and_trades("blind", "v1") == []
+
+
+def test_a_cancelled_market_is_compared_and_not_scored(ada: Agent) -> None:
+    market = MarketFactory()
+    bet(ada, market, "YES", "500.00")
+    asked(about(market), {ada.family.slug: [0.6, 0.4]})
+    resolve(market, None)
+    row = figures()
+    assert (row["bets"], row["resolved"], row["bet_brier"], row["kelly"]["markets"]) == (1, 0, None, 0)

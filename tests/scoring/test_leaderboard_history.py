@@ -1,0 +1,335 @@
+"""Stored past leaderboards equal the computed ones, whatever has changed since."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from agents.models import Agent, Family, Forecast
+from cohorts.models import Cohort
+from markets.models import Market, Question
+from markets.services.cache_versions import Scope, mark_history_stale
+from markets.services.question_resolution import correct_question_outcomes
+from scoring import leaderboard_history as history
+from scoring.board_entries import PROTOCOLS, both_entries, selected_entries
+from scoring.models import BrierScore, LeaderboardHistory
+from scoring.services import boards, forecast_boards, scores
+from scoring.services import leaderboard_history as history_service
+from scoring.services.forecast_panels import Selection
+from scoring.services.leaderboard_history import DAILY_LIMIT, backfill_history
+from scoring.services.scores import clear_scores
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    QuestionFactory,
+    SnapshotFactory,
+    asked,
+    bet,
+    ended,
+    reversed_to,
+)
+from tests.shared_rows import shared_rows
+
+pytestmark = pytest.mark.django_db
+DAY = timedelta(days=1)
+END = WEEK + 30 * DAY
+GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
+POLITICS, SPORTS = "Politics", "Sports"
+SECOND = timedelta(seconds=1)
+INSTANTS = [WEEK, WEEK + 2.75 * DAY, WEEK + 3 * DAY, END]
+
+
+def score_and_store() -> None:
+    """The daily job."""
+    scores.compute_scores(at=END)
+    backfill_history(limit=DAILY_LIMIT)
+
+
+def play() -> None:
+    """Bets of two families and forecasts of three on five markets; four of them end, on four days."""
+    first = AgentFactory(family=Family.objects.get(slug=GPT))
+    players = [first, AgentFactory(family=Family.objects.get(slug=GROK), cohort=first.cohort)]
+    for day, (category, side) in enumerate(
+        [(POLITICS, "YES"), (SPORTS, "NO"), (POLITICS, "NO"), (SPORTS, "YES"), ("", None)], start=2
+    ):
+        market = MarketFactory(category=category)
+        for place, agent in enumerate(players):
+            bet(agent, market, amount=f"{(place + 1) * 300 + day}.00")
+        question = QuestionFactory(markets=[market], category=category)
+        asked(question, {GPT: [0.1 * day, 1 - 0.1 * day], GROK: [0.4, 0.6]} | ({KIMI: [0.8, 0.2]} if day > 2 else {}))
+        asked(question, {GPT: [0.6, 0.4], GROK: [0.3, 0.7]}, day=WEEK + DAY, arm="blind")
+        if side:
+            ended(question, side, at=WEEK + day * DAY)
+    for day in range(1, 12):
+        for place, agent in enumerate(players):
+            SnapshotFactory(agent=agent, taken_at=WEEK + day * DAY, cash=Decimal(10_000 + day * 7 - place * 30))
+    score_and_store()
+
+
+season = shared_rows(play)
+
+
+@contextmanager
+def nothing_stored() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "stored_entries", lambda key, at: None)
+        yield
+
+
+def told(at: datetime | None, protocol: str, **selection: str) -> Any:
+    """The entries, as the API sends them."""
+    return json.loads(json.dumps(selected_entries(protocol, at=at, **selection), sort_keys=True, default=str))
+
+
+def all_entries(instants: Iterable[datetime] = INSTANTS, protocols: Iterable[str] = PROTOCOLS) -> dict[Any, Any]:
+    return {
+        (protocol, category, at): told(at, protocol, category=category)
+        for protocol in protocols
+        for category in ("", POLITICS)
+        for at in instants
+    }
+
+
+def is_stored(at: datetime, protocol: str = "forecast", category: str = "") -> bool:
+    arm = "priced" if protocol == "forecast" else ""
+    return history.stored_entries(history.BoardKey(protocol, "", arm, category), at) is not None
+
+
+def computed_equally(instants: Iterable[datetime] = INSTANTS, protocols: Iterable[str] = PROTOCOLS) -> dict[Any, Any]:
+    """The entries as read, which equal the computed ones."""
+    said = all_entries(instants, protocols)
+    with nothing_stored():
+        computed = all_entries(instants, protocols)
+    assert said == computed
+    return said
+
+
+def test_boards_on_record_are_those_computed_at_any_instant(season: None) -> None:
+    instants = sorted({WEEK - DAY, END, *(WEEK + step * DAY / 2 for step in range(13)), WEEK + 3 * DAY - SECOND})
+    assert all(is_stored(at, protocol, c) for at in instants for protocol in PROTOCOLS for c in ("", POLITICS, SPORTS))
+    said = computed_equally(instants)
+    assert [said["trading", "", at][0]["resolved_bets"] for at in (WEEK, WEEK + 2 * DAY, END)] == [0, 1, 4]
+    assert len({str(entries) for (protocol, _, _), entries in said.items() if protocol == "forecast"}) == 6
+    with_arm = told(END, "forecast", arm="blind")
+    with nothing_stored():
+        assert told(END, "forecast", arm="blind") == with_arm != said["forecast", "", END]
+
+
+def test_a_category_of_now_is_read_of_the_record_too(season: None) -> None:
+    now = told(None, "trading", category=POLITICS)
+    with nothing_stored():
+        assert told(None, "trading", category=POLITICS) == now
+    assert now[0]["resolved_bets"] == 2
+
+
+def test_a_board_on_record_is_read_and_not_computed(season: None) -> None:
+    def queries(protocol: str) -> list[str]:
+        told(WEEK + 3 * DAY, protocol)  # who plays is read once for a change, not for a board
+        with CaptureQueriesContext(connection) as counted:
+            told(WEEK + 3 * DAY, protocol)
+        return [query["sql"] for query in counted]
+
+    read = queries("forecast"), queries("trading")
+    assert not any(Forecast._meta.db_table in sql for sql in read[0])
+    assert not any(BrierScore._meta.db_table in sql for sql in read[1])
+    assert [len(statements) for statements in read] == [2, 4]
+    with nothing_stored():
+        assert any(Forecast._meta.db_table in sql for sql in queries("forecast"))
+
+
+@pytest.mark.parametrize("category", ["", POLITICS])
+@pytest.mark.parametrize("at", [None, WEEK + 3 * DAY])
+def test_both_boards_together_are_each_by_itself(season: None, category: str, at: datetime | None) -> None:
+    boards.refresh_boards(at=END)
+    forecast_boards.refresh_forecast_boards(at=END)
+    both = both_entries("", category, at)
+    assert both == tuple(selected_entries(protocol, category=category, at=at) for protocol in PROTOCOLS)
+    assert all(both)
+    if at is None and not category:
+        with CaptureQueriesContext(connection) as counted:
+            both_entries("", "", None)
+        assert len(counted) == 1
+
+
+def test_a_past_board_has_the_money_of_the_newest_snapshots_by_then(season: None) -> None:
+    later = AgentFactory(family=Family.objects.get(slug=GPT), cohort=CohortFactory())
+    SnapshotFactory(agent=later, taken_at=WEEK + 8 * DAY, cash=Decimal(9_000), positions_value=Decimal("500.26"))
+
+    def values(at: datetime) -> list[tuple[int, str]]:
+        entries = {entry["family"]: entry for entry in told(at, "trading")}
+        return [(entries[slug]["cohorts"], entries[slug]["total_value"]) for slug in (GPT, GROK)]
+
+    assert values(WEEK) == [(1, "10000.00"), (1, "10000.00")]
+    assert values(WEEK + 2 * DAY) == [(1, "10014.00"), (1, "9984.00")]
+    assert values(WEEK + 3 * DAY - SECOND) == values(WEEK + 2 * DAY)
+    assert values(WEEK + 7.5 * DAY) == [(2, "10024.50"), (1, "10019.00")]  # one of two has no snapshot yet
+    assert values(WEEK + 8 * DAY) == [(2, "9778.13"), (1, "10026.00")]
+
+
+def test_a_past_board_has_the_costs_of_the_weeks_frozen_by_then(season: None) -> None:
+    agent = Agent.objects.get(family__slug=GPT)
+    first, second = (DecisionFactory(agent=agent, week=week) for week in (2, 3))
+    for decision, spent in ((first, "0.25"), (first, "0.05"), (second, "0.50")):
+        ModelCallFactory(decision=decision, sequence=decision.calls.count(), cost_usd=Decimal(spent))
+
+    def cost(at: datetime) -> str:
+        return next(str(entry["cost_usd"]) for entry in told(at, "trading") if entry["family"] == GPT)
+
+    then = [decision.universe.frozen_at for decision in (first, second)]
+    assert [cost(at - SECOND) for at in then] == ["0.000000", "0.300000"]
+    assert [cost(at) for at in then] == ["0.300000", "0.800000"]
+
+
+def resolve_late() -> None:
+    """Resolves the fifth market after the others, at an instant before some of them."""
+    question = Question.objects.get(status=Question.Status.OPEN)
+    ended(question, "YES", at=WEEK + 2.5 * DAY)
+    score_and_store()
+
+
+def late_forecast() -> None:
+    """Another family answers a question that has resolved already."""
+    question = Question.objects.filter(status="resolved").order_by("resolved_at")[1]
+    asked(
+        question,
+        {KIMI: [0.99, 0.01]}
+        if not Forecast.objects.filter(question=question, family__slug=KIMI).exists()
+        else {"gemini-2.5-flash": [0.99, 0.01]},
+    )
+
+
+def reversed_bets() -> None:
+    market = Market.objects.filter(status="resolved").order_by("resolved_at")[1]
+    reversed_to(market, None, at=END - DAY)
+    clear_scores(market, correct_question_outcomes(market, at=END - DAY))
+
+
+@pytest.mark.parametrize(
+    ("change", "protocol"), [(reversed_bets, "trading"), (reversed_bets, "forecast"), (late_forecast, "forecast")]
+)
+def test_a_change_of_the_past_makes_the_boards_since_then_stale(
+    season: None, change: Callable[[], Any], protocol: str
+) -> None:
+    before = all_entries(protocols=[protocol])
+    change()
+    assert not any(is_stored(at, protocol) for at in INSTANTS if at >= WEEK + 3 * DAY)
+    assert all(is_stored(at, protocol) for at in INSTANTS if at < WEEK + 3 * DAY)
+    after = computed_equally(protocols=[protocol])
+    assert after != before
+    backfill_history(limit=DAILY_LIMIT)
+    assert all(is_stored(at, protocol) for at in INSTANTS)
+    assert all_entries(protocols=[protocol]) == after
+
+
+def test_a_rolled_back_change_leaves_every_board_current(season: None) -> None:
+    with transaction.atomic():
+        reversed_bets()
+        transaction.set_rollback(True)
+    assert all(is_stored(at, protocol) for at in INSTANTS for protocol in PROTOCOLS)
+
+
+@pytest.mark.parametrize("what", ["another end", "an end of the past", "a reversal", "a cancellation"])
+def test_ends_and_reversals(season: None, what: str) -> None:
+    before = all_entries()
+    if what == "another end":
+        ended(Question.objects.get(status=Question.Status.OPEN), "NO", at=END - DAY)
+    elif what == "an end of the past":
+        resolve_late()
+    else:
+        market = Market.objects.filter(status="resolved").order_by("resolved_at")[1]
+        reversed_to(market, "YES" if what == "a reversal" else None, at=END - DAY)
+        clear_scores(market, correct_question_outcomes(market, at=END - DAY))
+    computed_equally()
+    score_and_store()
+    assert all(is_stored(at, protocol) for at in INSTANTS for protocol in PROTOCOLS)
+    assert computed_equally() != before
+
+
+def test_a_new_end_reaches_nothing_before_it(season: None) -> None:
+    kept = set(LeaderboardHistory.objects.values_list("pk", flat=True))
+    ended(Question.objects.get(status=Question.Status.OPEN), "YES", at=END - DAY)
+    score_and_store()
+    assert kept < set(LeaderboardHistory.objects.values_list("pk", flat=True))
+
+
+def test_who_never_spoke_stands_on_past_boards_by_the_name_of_now(season: None) -> None:
+    Family.objects.filter(slug=KIMI).update(display_name="Kimi of Now")
+    assert is_stored(END)
+    computed_equally([END])
+    entries = {e["forecaster"]: e for e in told(WEEK + DAY, "forecast")}
+    assert (entries[KIMI]["display_name"], entries[KIMI]["n"], entries[KIMI]["ruins"]["0"]) == ("Kimi of Now", 0, 0)
+    with_all = forecast_boards.forecast_board(
+        forecast_boards.resolved_entries(Selection("priced", until=END)),
+        forecast_boards.family_slugs(Selection("priced")),
+        reported=False,
+    )
+    whole = {entry["forecaster"]: entry for entry in json.loads(json.dumps(with_all.entries))}
+    assert {e["forecaster"]: {key: e[key] for key in whole[KIMI]} for e in told(END, "forecast")} == whole
+
+
+def test_each_of_several_methodologies_has_boards_of_its_own(season: None) -> None:
+    version = Cohort.objects.get().methodology.version
+    for protocol in PROTOCOLS:
+        assert told(END, protocol, methodology=version) == told(END, protocol)
+    rules = Cohort.objects.get().methodology
+    rules.pk, rules.version = None, "v9"
+    rules.save()
+    other = AgentFactory(cohort=CohortFactory(methodology=rules))
+    bet(other, Market.objects.filter(status="resolved").order_by("pk")[0])
+    score_and_store()
+    for methodology in ("", version, "v9"):
+        assert history.stored_entries(history.BoardKey("trading", methodology), END) is not None
+        said = told(END, "trading", methodology=methodology)
+        with nothing_stored():
+            assert told(END, "trading", methodology=methodology) == said
+        assert sum(entry["resolved_bets"] for entry in said) == {"": 9, version: 8, "v9": 1}[methodology]
+
+
+def test_what_changes_while_boards_are_made_is_on_none_of_them(season: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    LeaderboardHistory.objects.all().delete()
+    make = history_service.answered_entries
+
+    def meanwhile(asked: Any) -> Any:
+        made = make(asked)
+        mark_history_stale(Scope.FORECAST_HISTORY, since=WEEK + 2 * DAY)
+        return made
+
+    monkeypatch.setattr(history_service, "answered_entries", meanwhile)
+    assert history_service.backfill_forecast_history(Selection("priced"), limit=100) == 0
+    monkeypatch.undo()
+    assert history_service.backfill_forecast_history(Selection("priced"), limit=100) == 11
+    computed_equally([END])
+
+
+def test_boards_are_made_the_newest_first_and_no_more_than_asked_for(season: None) -> None:
+    LeaderboardHistory.objects.all().delete()
+    assert history_service.backfill_forecast_history(Selection("priced"), limit=2) == 2
+    assert (is_stored(END), is_stored(WEEK + 2 * DAY)) == (True, False)
+    computed_equally([WEEK + 2 * DAY, END])
+    assert history_service.backfill_forecast_history(Selection("priced"), limit=100) == 9
+    assert history_service.backfill_forecast_history(Selection("priced"), limit=100) == 0
+
+
+def test_migrating_keeps_every_past_board(season: None) -> None:
+    before = set(LeaderboardHistory.objects.values_list("pk", flat=True))
+    call_command("migrate", verbosity=0)
+    assert set(LeaderboardHistory.objects.values_list("pk", flat=True)) == before != set()
+    assert all(is_stored(at, protocol) for at in INSTANTS for protocol in PROTOCOLS)
+
+
+def test_agents_of_whom_nothing_is_scored_have_no_figures(season: None) -> None:
+    newcomer: Agent = AgentFactory(family=Family.objects.get(slug=KIMI), cohort=Cohort.objects.get())
+    rows = {row["family"]: row for row in told(END, "trading")}
+    assert (rows[newcomer.family.slug]["resolved_bets"], rows[newcomer.family.slug]["brier"]) == (0, None)
+    computed_equally([END])

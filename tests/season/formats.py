@@ -1,0 +1,130 @@
+"""Numbers and times as the pages must show them, written without the template filters that the pages use."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+
+def _format(value: Any, places: int, pattern: str = "{}", *, signed: bool = False) -> str:
+    """A rounded number in `pattern`, its sign in front; a dash for None."""
+    if value is None or value == "":
+        return "–"
+    rounded = round(Decimal(str(value)), places)
+    sign = "−" if rounded < 0 else "+" if signed and rounded else ""
+    return sign + pattern.format(f"{abs(rounded):,.{places}f}")
+
+
+def count(value: Any) -> str:
+    return _format(value, 0)
+
+
+def money(value: Any) -> str:
+    return _format(value, 2, "${}")
+
+
+def signed_money(value: Any) -> str:
+    return _format(value, 2, "${}", signed=True)
+
+
+def dollars(value: Any) -> str:
+    return _format(value, 0, "${}")
+
+
+def cost(value: Any) -> str:
+    """Cents from one dollar on, hundredths of a cent below."""
+    return _format(value, 2 if value is not None and round(abs(Decimal(value)), 4) >= 1 else 4, "${}")
+
+
+def percent(value: Any, places: int = 2) -> str:
+    return _format(value, places, "{} %")
+
+
+def signed_percent(value: Any) -> str:
+    return _format(value, 2, "{} %", signed=True)
+
+
+def share(value: Any, places: int = 1) -> str:
+    """A fraction as a percentage."""
+    return percent(None if value is None else 100 * Decimal(str(value)), places)
+
+
+def shares(value: Any) -> str:
+    return _format(value, 2)
+
+
+def price(value: Any) -> str:
+    """Every digit of a price, three places at least."""
+    if value is None:
+        return "–"
+    return _format(value, max(3, len(str(Decimal(str(value)).normalize()).partition(".")[2])))
+
+
+def score(value: Any) -> str:
+    return _format(value, 3)
+
+
+def signed_score(value: Any) -> str:
+    return _format(value, 3, signed=True)
+
+
+def fine_score(value: Any) -> str:
+    return _format(value, 4)
+
+
+def number(value: Any) -> str:
+    return _format(value, 2)
+
+
+def signed_number(value: Any) -> str:
+    return _format(value, 2, signed=True)
+
+
+def p_value(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"= {value:.3f}" if round(value, 3) else "< 0.001"
+
+
+def seconds(milliseconds: Any) -> str:
+    return _format(None if milliseconds is None else Decimal(milliseconds) / 1000, 1, "{} s")
+
+
+def day(value: datetime | str | None) -> str:
+    """A day such as "8 Mar 2026", of an instant or of the API's text for one."""
+    if value is None:
+        return "–"
+    utc = (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+    return f"{utc.day} {utc:%b %Y}"
+
+
+def minute(value: datetime | str | None) -> str:
+    """A minute such as "8 Mar 2026, 00:05 UTC", of an instant or of the API's text for one."""
+    if value is None:
+        return "–"
+    utc = (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+    return f"{day(utc)}, {utc:%H:%M} UTC"
+
+
+def text(value: Any) -> Any:
+    return "–" if value in (None, "") else value
+
+
+def interval(bounds: Any, write: Any = score, between: str = "–") -> str:
+    return between.join(map(write, bounds)) if bounds else ""
+
+
+def half_width(bounds: Any) -> str:
+    """The reach of a symmetric interval of percentages to either side."""
+    return f"± {percent((bounds[1] - bounds[0]) / 2)}" if bounds else ""
+
+
+def plus_minus(error: float | None) -> str:
+    return "" if error is None else f"± {score(error)}"
+
+
+def dots(*values: Any, write: Any = score) -> str:
+    return " · ".join(map(write, values))
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"

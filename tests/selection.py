@@ -1,0 +1,111 @@
+"""Markers set by path, and tests that this machine cannot run: deselected, counted and named at the end of the run."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.captured import CAPTURED
+
+CHROMIUM = shutil.which("chromium")
+SLOW = (
+    "season/test_demo.py",
+    "faults/test_kills.py",
+    "faults/test_clock.py",
+    "browser/test_dashboard.py",
+    "faults/test_queue.py",
+    "browser/test_pages.py",
+    "browser/test_accessibility.py",
+    "faults/test_concurrent_commands.py",
+    "browser/test_admin.py",
+    "arena_site/test_settings.py",
+    "arena_site/test_schemathesis.py",
+    "arena_site/test_backup.py",
+    "faults/test_upstream.py",
+    "faults/test_upstream_answers.py",
+    "faults/test_upstream_fields.py",
+    "faults/test_upstream_pages.py",
+    "faults/test_readers.py",
+    "season/test_figures_of_agents.py",
+    "season/test_figures_of_comparisons.py",
+    "season/test_figures_of_every_page.py",
+    "season/test_figures_of_leaderboards.py",
+    "season/test_figures_of_methodologies.py",
+    "season/test_figures_of_records.py",
+    "season/test_same_number.py",
+    "season/test_year.py",
+    "arena_site/test_migrations.py",
+    "arena_site/test_postgres_pool.py",
+    "arena_site/test_sandbox.py",
+    "benchmarks/test_generator.py",
+    "markets/test_online_migrations.py",
+    "scoring/exports/test_export_dataset.py",
+    "scoring/exports/test_verification.py",
+    "scoring/test_snapshot_cost.py",
+)
+"""The files that take longest, in the order in which they run, first of all."""
+DESELECTED = pytest.StashKey[dict[str, list[str]]]()
+
+
+def mark(item: pytest.Item) -> None:
+    """Marks a test `slow` or `browser` by its file."""
+    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    if path in SLOW:
+        item.add_marker("slow")
+    if path.startswith("browser/"):
+        item.add_marker("browser")
+
+
+def missing() -> dict[str, str]:
+    """For each marker whose tests cannot run here, what is missing."""
+    reasons = {}
+    if not CAPTURED.is_dir():
+        reasons["captured"] = f"compare with captured files, which are not here ({CAPTURED})"
+    if CHROMIUM is None and os.environ.get("CI") != "true":  # under CI they fail
+        reasons["browser"] = "need Chromium, which is not here (apt-get install chromium)"
+    return reasons
+
+
+def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Removes from `items` the tests for which something is missing."""
+    removed: dict[str, list[str]] = {}
+    selected = []
+    for item in items:
+        reason = next((reason for marker, reason in missing().items() if item.get_closest_marker(marker)), None)
+        if reason is None:
+            selected.append(item)
+        else:
+            removed.setdefault(reason, []).append(item.nodeid)
+    items[:] = selected
+    config.stash[DESELECTED] = removed
+
+
+@dataclass
+class _DeselectedTest:
+    """Stands for a test in the counts of the closing line."""
+
+    nodeid: str
+
+
+class Summary:
+    """Reports the deselected tests, also when pytest-xdist's workers collected them."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_sessionfinish(self) -> None:
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput["deselected"] = self.config.stash.get(DESELECTED, {})
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        # Each worker collects the whole suite.
+        self.config.stash[DESELECTED] = getattr(node, "workeroutput", {}).get("deselected", {})
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for reason, tests in self.config.stash.get(DESELECTED, {}).items():
+            terminalreporter.stats.setdefault("deselected", []).extend(map(_DeselectedTest, tests))
+            terminalreporter.write_line(f"{len(tests)} tests {reason}", yellow=True)
