@@ -13,10 +13,14 @@ from markets.foundation.rest import ReadOnlyViewSet, ReadSerializer, ReferenceFi
 
 class ReleaseSerializer(ReadSerializer):
     family = serializers.CharField(source="family.slug", read_only=True)
+    supported_parameters = serializers.ListField(child=serializers.CharField(), read_only=True, allow_null=True)
 
     class Meta:
         model = Release
-        fields = ("id", "family", "model_id", "display_name", "price_prompt", "price_completion", "effective_from")
+        fields = (
+            "id", "family", "model_id", "display_name", "price_prompt", "price_completion", "effective_from",
+            "canonical_slug", "supported_parameters", "context_length", "max_completion_tokens",
+        )  # fmt: skip
 
 
 class ReleaseFilterSet(StrictFilterSet):

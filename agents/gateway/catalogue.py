@@ -23,6 +23,11 @@ class CatalogueModel:
     price_prompt: Decimal
     price_completion: Decimal
     expires: date | None
+    canonical_slug: str = ""
+    supported_parameters: list[str] | None = None
+    """None where the catalogue does not say."""
+    context_length: int | None = None
+    max_completion_tokens: int | None = None
 
     @property
     def product_line(self) -> str:
@@ -85,7 +90,8 @@ def _parse_model(row: Any) -> CatalogueModel | None:
     prompt, completion = _parse_price(pricing.get("prompt")), _parse_price(pricing.get("completion"))
     if type(created) is not int or not 0 <= created < 2**32 or prompt is None or completion is None:
         return None
-    display_name = row.get("name")
+    display_name, slug, provider = row.get("name"), row.get("canonical_slug"), row.get("top_provider")
+    parameters = row.get("supported_parameters")
     return CatalogueModel(
         id=name,
         name=display_name[:80] if isinstance(display_name, str) and display_name.strip() else name[:80],
@@ -93,7 +99,17 @@ def _parse_model(row: Any) -> CatalogueModel | None:
         price_prompt=prompt,
         price_completion=completion,
         expires=_parse_date(row.get("expiration_date")),
+        canonical_slug=slug[:MAX_ID] if isinstance(slug, str) else "",
+        supported_parameters=[p for p in parameters if isinstance(p, str)] if isinstance(parameters, list) else None,
+        context_length=_parse_tokens(row.get("context_length")),
+        max_completion_tokens=_parse_tokens(
+            provider.get("max_completion_tokens") if isinstance(provider, dict) else None
+        ),
     )
+
+
+def _parse_tokens(raw: Any) -> int | None:
+    return raw if type(raw) is int and 0 < raw < 2**31 else None
 
 
 def _parse_price(raw: Any) -> Decimal | None:

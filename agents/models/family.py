@@ -81,6 +81,15 @@ class Release(models.Model):
     price_prompt = CostField(help_text="US dollars per prompt token.")
     price_completion = CostField(help_text="US dollars per completion token.")
     effective_from = models.DateTimeField(help_text="An approved line-up may name it from then on.")
+    # From the gateway's catalogue, read when a cohort starts or the line-up is checked.
+    canonical_slug = models.CharField(
+        max_length=120, blank=True, help_text="The gateway's permanent name of the model."
+    )
+    supported_parameters: Any = models.JSONField(
+        null=True, blank=True, help_text="The request parameters that the model honours; empty if unknown."
+    )
+    context_length = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens of prompt and answer.")
+    max_completion_tokens = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -93,6 +102,10 @@ class Release(models.Model):
 
     def __str__(self) -> str:
         return self.model_id
+
+    def honours(self, parameter: str) -> bool:
+        """Does the model honour a request parameter? Where the catalogue does not say, it counts as honoured."""
+        return self.supported_parameters is None or parameter in self.supported_parameters
 
 
 class LineUpQuerySet(models.QuerySet["LineUp"]):
