@@ -28,9 +28,11 @@ from markets.foundation.guards import CHANGED, Trigger, all_but, append_only, di
 Result = ModelCall.Result
 SENT_WITH = (
     "decision", "elicitation", "sequence", "attempt", "idempotency_key", "model", "portfolio_block", "positions_block",
-    "awaiting", "retry_note", "prompt_sha256", "sent_at",
+    "awaiting", "retry_note", "prompt_sha256", "booked_usd", "sent_at",
 )  # fmt: skip
 """The fields of a call that are stored before the request leaves."""
+RECONCILED = ("tokens_input", "tokens_output", "cost_usd", "cost_source", "reconciled_at")
+"""The fields that the reconciliation of a booked call writes."""
 
 
 def triggers() -> Iterator[Trigger]:
@@ -71,11 +73,15 @@ def _line_ups() -> Iterator[Trigger]:
 
 
 def _call_would_change() -> str:
-    """The condition that an UPDATE rewrites an answer: one is stored once, and may then be marked as refused."""
+    """The condition that an UPDATE rewrites an answer: stored once, it may be refused and its cost reconciled."""
     unanswered = f"OLD.result IN ('{Result.SENT}', '{Result.LOST}')"
     marks_refused = f"OLD.result = '{Result.ANSWERED}' AND NEW.result = '{Result.REFUSED}'"
-    other_changes = differs(ModelCall, all_but(ModelCall, "result", "error"))
-    return f"({differs(ModelCall, SENT_WITH)}) OR NOT ({unanswered} OR ({marks_refused} AND NOT ({other_changes})))"
+    reconciles = "OLD.cost_source = 'booked' AND NEW.reconciled_at IS NOT NULL"
+    allowed = (
+        f"({condition} AND NOT ({differs(ModelCall, all_but(ModelCall, *fields))}))"
+        for condition, fields in ((marks_refused, ("result", "error")), (reconciles, RECONCILED))
+    )
+    return f"({differs(ModelCall, SENT_WITH)}) OR NOT ({' OR '.join((unanswered, *allowed))})"
 
 
 def _chain_grows_by_links() -> Trigger:

@@ -86,7 +86,7 @@ class ModelCallInline(VerbatimCallFields, ReadOnlyStackedInline):
     fields = (
         ("result", "late", "http_status", "finish_reason"),
         ("model", "returned_model", "provider"),
-        ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_stated"),
+        ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at"),
         ("sent_at", "latency_ms", "attempt"),
         "prompt_sha256", "error", "retry_note_text", "answer", "raw_response_text",
     )  # fmt: skip
@@ -248,7 +248,7 @@ class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
     fields = (
         "task", ("sequence", "attempt", "idempotency_key"), ("result", "late", "http_status", "finish_reason"),
         ("model", "returned_model", "provider", "generation_id"),
-        ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_stated"),
+        ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at"),
         ("sent_at", "latency_ms"), "prompt_sha256", "error", "answer", "raw_response_text", "retry_note_text", "prompt",
     )  # fmt: skip
 

@@ -40,5 +40,6 @@ class ModelCallSerializer(ReadSerializer):
             "sequence", "attempt", "model", "returned_model", "provider", "generation_id", "idempotency_key",
             "prompt_sha256", "portfolio", "positions", "awaiting", "retry_note", "result", "late", "raw_response",
             "content", "refusal", "parsed", "finish_reason", "http_status", "error", "tokens_input",
-            "tokens_output", "tokens_reasoning", "cost_usd", "cost_stated", "latency_ms", "sent_at",
+            "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at", "latency_ms",
+            "sent_at",
         )  # fmt: skip

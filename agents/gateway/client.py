@@ -76,6 +76,7 @@ class Gateway:
                 retryable=error.retryable,
                 raw=self._redact(error.body),
                 latency_ms=round((time.monotonic() - started) * 1000),
+                billable=error.sent,
             ) from None
         return parse_completion(response, redact=self._redact)
 

@@ -63,7 +63,11 @@ class Completion(Accounting):
 
 
 class GatewayFailure(Exception):
-    """A request without an answer: the reason, whether to retry soon, and the cost if one is stated."""
+    """A request without an answer: the reason, whether to retry soon, and the cost if one is stated.
+
+    It is `billable` unless it never left, or the gateway said itself that the request failed: an answer that is lost
+    on the way is billed all the same.
+    """
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class GatewayFailure(Exception):
         raw: str = "",
         latency_ms: int = 0,
         accounting: Accounting | None = None,
+        billable: bool = True,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -85,6 +90,7 @@ class GatewayFailure(Exception):
         self.error_type = error_type
         self.raw = raw
         self.latency_ms = latency_ms
+        self.billable = billable
         accounting = accounting or Accounting()
         self.returned_model = accounting.returned_model
         self.provider = accounting.provider
@@ -169,6 +175,7 @@ class _CompletionParser:
             raw=self.raw,
             latency_ms=self.http.latency_ms,
             accounting=self.accounting,
+            billable=not 300 <= self.http.status < 500,
         )
 
     def _fail_with(self, error: Any, body: dict[str, Any]) -> NoReturn:
@@ -192,6 +199,7 @@ class _CompletionParser:
             raw=self.raw,
             latency_ms=self.http.latency_ms,
             accounting=self.accounting,
+            billable=False,
         )
 
     def _retry_after(self, metadata: dict[str, Any], availability: dict[str, Any]) -> float | None:
@@ -232,7 +240,7 @@ def _parse_accounting(body: dict[str, Any]) -> Accounting:
         tokens_input=_tokens(usage.get("prompt_tokens")),
         tokens_output=_tokens(usage.get("completion_tokens")),
         tokens_reasoning=_tokens(details.get("reasoning_tokens")),
-        cost_usd=_cost(usage.get("cost")),
+        cost_usd=_billed(usage),
     )
 
 
@@ -292,6 +300,14 @@ def _short_text(raw: Any, limit: int | None = MAX_NAME) -> str | None:
 
 def _tokens(raw: Any) -> int | None:
     return raw if type(raw) is int and 0 <= raw <= MAX_TOKENS else None
+
+
+def _billed(usage: dict[str, Any]) -> Decimal | None:
+    """The cost that a usage states. With one's own provider key the gateway's is its fee alone."""
+    cost, upstream = _cost(usage.get("cost")), _cost(_object(usage.get("cost_details")).get("upstream_inference_cost"))
+    if usage.get("is_byok") is not True:
+        return cost
+    return None if upstream is None else (cost or Decimal(0)) + upstream
 
 
 def _cost(raw: Any) -> Decimal | None:

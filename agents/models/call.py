@@ -6,14 +6,14 @@ import hashlib
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
 from agents.models.task import PromptParts, Task
 from markets.foundation.fields import CostField
 
-COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_stated")
+COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_source")
 
 
 class ModelCall(models.Model):
@@ -27,6 +27,11 @@ class ModelCall(models.Model):
         REFUSED = "refused", "nothing in it could be executed"
         FAILED = "failed", "the gateway failed"
         LOST = "lost", "the worker died before the answer"
+
+    class CostSource(models.TextChoices):
+        STATED = "stated", "stated by the gateway"
+        COMPUTED = "computed", "tokens times price"
+        BOOKED = "booked", "booked, not confirmed"
 
     decision = models.ForeignKey(Decision, null=True, blank=True, on_delete=models.PROTECT, related_name="calls")
     elicitation = models.ForeignKey(Elicitation, null=True, blank=True, on_delete=models.PROTECT, related_name="calls")
@@ -55,7 +60,13 @@ class ModelCall(models.Model):
     tokens_output = models.PositiveIntegerField(null=True, blank=True)
     tokens_reasoning = models.PositiveIntegerField(null=True, blank=True)
     cost_usd = CostField(default=0)
-    cost_stated = models.BooleanField(default=False, help_text="Stated by the gateway; otherwise tokens times price.")
+    cost_source = models.CharField(max_length=8, choices=CostSource.choices, default=CostSource.COMPUTED)
+    booked_usd = CostField(
+        null=True, blank=True, help_text="The worst case that counted from the sending until the cost was known."
+    )
+    reconciled_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the gateway told the cost of a call that had stayed booked."
+    )
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
     sent_at = models.DateTimeField(help_text="On the real clock.")
 
@@ -67,6 +78,10 @@ class ModelCall(models.Model):
                 condition=Q(decision__isnull=False, elicitation__isnull=True)
                 | Q(decision__isnull=True, elicitation__isnull=False),
                 name="call_belongs_to_one_task",
+            ),
+            models.CheckConstraint(
+                condition=~Q(cost_source="booked") | Q(booked_usd__isnull=False, cost_usd=F("booked_usd")),
+                name="a_booked_cost_is_the_worst_case",
             ),
         ]
         indexes = [

@@ -17,6 +17,7 @@ from agents.answers import Malformed
 from agents.gateway import Completion, Gateway, GatewayFailure, same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.prompts import Prompt
+from agents.services.call_costs import response_cost, worst_case
 from agents.services.claims import Claim, ClaimLost
 from agents.services.universe_costs import add_call_cost
 from markets.foundation.failpoints import failpoint
@@ -24,7 +25,6 @@ from markets.foundation.failpoints import failpoint
 MAX_PAUSE_S = 30
 """If a gateway asks for a longer pause, a later run tries again."""
 FIRST_PAUSE_S = 0.5
-COST_UNIT = Decimal("0.000000000001")
 
 TASK_MODELS: dict[str, type[Task]] = {task.PROTOCOL: task for task in (Decision, Elicitation)}
 """The task of each protocol."""
@@ -48,7 +48,7 @@ class CallSettings:
 
 
 def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
-    """The cost of all calls of a protocol in a week, failed ones included, in US dollars."""
+    """The cost of all calls of a protocol in a week, failed and unanswered ones included, in US dollars."""
     task = TASK_MODELS[protocol]
     tasks = task._default_manager.filter(task.in_week(week_start))
     return tasks.aggregate(spent=Sum("calls__cost_usd"))["spent"] or Decimal(0)
@@ -63,7 +63,8 @@ def request_answer(settings: CallSettings, claim: Claim[Any], prompt: Prompt, at
     for transport_try in range(settings.transport_retries + 1):
         _check_spend_limit(settings, claim)
         claim.renew()
-        call = _create_call(claim, prompt, attempt)
+        booked = worst_case(prompt.system, prompt.user, claim.task.methodology.max_tokens, claim.task.token_prices)
+        call = _create_call(claim, prompt, attempt, booked=booked)
         log.info("asked", extra=claim.task.log_context | {"model": call.model, "attempt": attempt})
         failpoint("call.sent")
         try:
@@ -86,7 +87,7 @@ def request_answer(settings: CallSettings, claim: Claim[Any], prompt: Prompt, at
 
 def store_submitted_answer(claim: Claim[Any], prompt: Prompt, attempt: int, content: str) -> ModelCall:
     """The stored call of an answer that an external agent submitted, classified like any other. It costs nothing."""
-    call = _create_call(claim, prompt, attempt)
+    call = _create_call(claim, prompt, attempt, booked=None)
     completion = Completion(
         returned_model=call.model,
         cost_usd=Decimal(0),
@@ -107,11 +108,12 @@ def _check_spend_limit(settings: CallSettings, claim: Claim[Any]) -> None:
         raise NoAnswer(f"spend cap reached: ${spent:.2f} of ${settings.spend_limit:.2f} for the week")
 
 
-def _create_call(claim: Claim[Any], prompt: Prompt, attempt: int) -> ModelCall:
-    """The call's row, written before the request leaves."""
+def _create_call(claim: Claim[Any], prompt: Prompt, attempt: int, *, booked: Decimal | None) -> ModelCall:
+    """The call's row, written before the request leaves; the worst case counts as its cost until more is known."""
     task = claim.task
     fingerprint = ModelCall.fingerprint(prompt.system, prompt.user)
-    return task.calls.create(
+    call: ModelCall = task.calls.model(
+        **{task.calls.field.name: task},
         sequence=task.calls.count() + 1,
         attempt=attempt,
         # The same for every request of an attempt, whichever worker sends it; another prompt gets another key.
@@ -122,8 +124,15 @@ def _create_call(claim: Claim[Any], prompt: Prompt, attempt: int) -> ModelCall:
         awaiting=prompt.parts.awaiting,
         retry_note=prompt.parts.retry_note,
         prompt_sha256=fingerprint,
+        cost_usd=booked or Decimal(0),
+        cost_source=ModelCall.CostSource.COMPUTED if booked is None else ModelCall.CostSource.BOOKED,
+        booked_usd=booked,
         sent_at=timezone.now(),
     )
+    with transaction.atomic():
+        call.save(force_insert=True)
+        add_call_cost(call, call.cost_usd)
+    return call
 
 
 def _complete(gateway: Gateway, call: ModelCall, prompt: Prompt) -> Completion:
@@ -187,13 +196,8 @@ def _store_response(
     call.latency_ms = response.latency_ms
     call.tokens_input, call.tokens_output = response.tokens_input, response.tokens_output
     call.tokens_reasoning = response.tokens_reasoning
-    call.cost_stated = response.cost_usd is not None
-    price_prompt, price_completion = claim.task.token_prices
-    call.cost_usd = (
-        response.cost_usd.quantize(COST_UNIT)
-        if response.cost_usd is not None
-        else (response.tokens_input or 0) * price_prompt + (response.tokens_output or 0) * price_completion
-    )
+    if (cost := response_cost(response, claim.task.token_prices)) is not None:
+        call.cost_usd, call.cost_source = cost
     claim.spent.append(call.cost_usd)
     with transaction.atomic():
         lost = None

@@ -41,6 +41,7 @@ class UpstreamError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         body: str = "",
+        sent: bool = True,
     ) -> None:
         super().__init__(f"{service}: {reason}")
         self.service = service
@@ -49,6 +50,8 @@ class UpstreamError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.body = body
+        self.sent = sent
+        """False if the request never left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +141,13 @@ class HttpService:
         status: int | None = None
         body = bytearray()
 
-        def error(reason: str, *, retryable: bool) -> UpstreamError:
+        def error(reason: str, *, retryable: bool, sent: bool = True) -> UpstreamError:
             return UpstreamError(
                 self.service,
                 f"{method} {path} {reason}",
                 status=status,
                 retryable=retryable,
+                sent=sent,
                 body=body_excerpt(bytes(body[: 4 * BODY_EXCERPT]).decode(errors="replace")),
             )
 
@@ -154,15 +158,17 @@ class HttpService:
                     body += chunk
                     if len(body) > self.max_bytes:
                         raise error(f"answered more than {self.max_bytes} bytes", retryable=False)
-        except httpx.TimeoutException:
-            raise error(f"did not finish within {self.timeout_s:g} s", retryable=True) from None
+        except httpx.TimeoutException as late:
+            sent = not isinstance(late, httpx.ConnectTimeout | httpx.PoolTimeout)
+            raise error(f"did not finish within {self.timeout_s:g} s", retryable=True, sent=sent) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError):
             # Their text quotes the request, which may contain a key.
-            raise error("could not be sent: the request is invalid", retryable=False) from None
+            raise error("could not be sent: the request is invalid", retryable=False, sent=False) from None
         except httpx.RemoteProtocolError:
             raise error("was cut off before the response was complete", retryable=True) from None
         except httpx.HTTPError as cause:
-            raise error(f"failed: {one_line(cause) or type(cause).__name__}", retryable=True) from cause
+            sent = not isinstance(cause, httpx.ConnectError | httpx.ProxyError)
+            raise error(f"failed: {one_line(cause) or type(cause).__name__}", retryable=True, sent=sent) from cause
         return Exchange(
             status=status,
             headers=response.headers,

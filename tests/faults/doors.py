@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from agents.models import Agent, Decision, Position
+from agents.models import Agent, Decision, ModelCall, Position
 from markets.models import Alert, Market, Outcome, Run, UniverseEntry
 from scoring.models import Snapshot
 from tests.commands import run
@@ -106,6 +106,9 @@ class Door:
 LOST = {"code": 1, "errors": 1, "changed": []}
 """The command fails in one line, and whatever is on record stays as it was."""
 NOT_SETTLED = {"resolved": 0, "cancelled": 0, "positions_settled": 0}
+NO_ANSWER = {"code": 1, "errors": 1, "asked": 1, "failed": 1, "fallback_holds": 0, "changed": []} | {
+    "decided": [("failed", None)]
+}
 AT_LAST_PRICES = {"snapshots": 7, "values": {SUM}}
 
 DOORS = (
@@ -169,8 +172,8 @@ DOORS = (
     Door(
         "model", "OPENROUTER_BASE_URL", "run_decisions", DECISION, synced,
         {
-            "fails": {"code": 1, "errors": 1, "asked": 1, "failed": 1, "fallback_holds": 0, "cost_usd": "0.000000"}
-            | {"decided": [("failed", None)], "changed": []}
+            "fails": NO_ANSWER | {"cost_usd": "0.000000", "booked": False},
+            "books": NO_ANSWER | {"booked": True},
         },
         {"code": 0, "asked": 1, "completed": 1, "decided": [("completed", "HOLD")]},
         options=ONE,
@@ -211,6 +214,7 @@ def facts(door: Door, at: datetime, names: Facts) -> Facts:
         "alerts": list(Alert.objects.filter(cleared_at=None).values_list("kind", flat=True)),
         "stale": Outcome.objects.filter(price_stale=True).count(),
         "values": set(Snapshot.objects.filter(taken_at=at).values_list("total_value", flat=True)),
+        "booked": ModelCall.objects.filter(cost_source="booked", cost_usd__gt=0).exists(),
         "decided": list(Decision.objects.values_list("status", "action")),
         "frozen stale": {side["stale"] for e in UniverseEntry.objects.all() for side in e.sources.values()},
     }

@@ -25,13 +25,13 @@ MATRIX = """
                         catalogue  page two  look-up    winner    jump        midpoints  books       freeze    model
 takes no connection     fails      fails     fails      fails     stale       stale      all stale   stale     fails
 refuses the connection  fails      fails     fails      fails     stale       stale      all stale   stale     fails
-resets the connection   fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-never answers           fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-drips its headers       fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-drips its body          fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-breaks off in the body  fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-sends without end       fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
-sends 40 MiB            fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+resets the connection   fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
+never answers           fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
+drips its headers       fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
+drips its body          fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
+breaks off in the body  fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
+sends without end       fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   books 1
+sends 40 MiB            fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   books 1
 400                     fails 1    part 1    fails 1    fails 1   bookless 3  stale 4    bookless 2  stale 4   fails 1
 401                     fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
 402                     fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
@@ -46,15 +46,15 @@ sends 40 MiB            fails 1    part 1    fails 1    fails 1   stale 1     st
 502                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
 503                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
 504                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-503, retry in 30 years  fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
+503, retry in 30 years  fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   books 1
 301 to elsewhere        fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
-HTML with 200           fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-nothing with 200        fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-half a JSON with 200    fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+HTML with 200           fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
+nothing with 200        fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
+half a JSON with 200    fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
 an error with 200       fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
 a rate limit with 200   fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-other JSON with 200     fails 1    part 1    skips 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
-bytes that are no text  fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+other JSON with 200     fails 1    part 1    skips 1    fails 1   stale 1     stale 1    stale 1     stale 1   books 2
+bytes that are no text  fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
 """
 
 ADDRESSES = {"GAMMA_BASE_URL": "/gamma", "CLOB_BASE_URL": "/clob", "OPENROUTER_BASE_URL": "/gateway"}

@@ -42,6 +42,8 @@ TOOL = {"content": None, "tool_calls": [{"id": "1", "type": "function", "functio
 NOWHERE = json.dumps({"action": "BET", "bets": [{"market_id": "0", "side": "YES", "amount": 100}]})
 NO = {"code": 403, "message": "no"}
 
+BOOKED = None
+"""In place of cents: nothing says what the calls cost, so each counts at its worst case."""
 FAILS, HOLDS, COMPLETES = "failed", "held by fallback", "completed"
 CASES = {
     # what is answered: (results of the calls, their cost in cents, the decision's end, the answers, the last for ever)
@@ -52,8 +54,8 @@ CASES = {
     "an endless finish reason": ("answered", 1, COMPLETES, said(HELD, choice={"finish_reason": "s" * 9_999})),
     "endless names": ("answered", 1, COMPLETES, said(HELD, id="g" * 9_999, provider="p" * 9_999)),
     "NUL and half a character": ("answered", 1, COMPLETES, said("\0\ud800" + HELD)),
-    "dearer than anything": ("answered", 0, COMPLETES, said(HELD, usage={"cost": 10_001})),
-    "for less than nothing": ("answered", 0, COMPLETES, said(HELD, usage={"cost": -1})),
+    "dearer than anything": ("answered", BOOKED, COMPLETES, said(HELD, usage={"cost": 10_001})),
+    "for less than nothing": ("answered", BOOKED, COMPLETES, said(HELD, usage={"cost": -1})),
     "null": ("declined", 1, HOLDS, said(None)),
     "empty": ("declined", 1, HOLDS, said("")),
     "blank": ("declined", 1, HOLDS, said(" \n\t ")),
@@ -82,10 +84,10 @@ CASES = {
     "by another vendor": ("failed", 1, FAILS, said(HELD, model="azure/gpt-5.2")),
     "the free tier's day is over": ("failed", 0, FAILS, DAY_OVER),
     "a wait until a year that is none": ("failed failed", 0, FAILS, DISTANT),
-    "a number without end": ("failed failed", 0, FAILS, answering(200, b'{"choices": ' + b"9" * 9_999 + b"}")),
-    "nested without end": ("failed failed", 0, FAILS, answering(200, b"[" * 200_000)),
-    "nine megabytes": ("failed", 0, FAILS, said("wait " * 1_900_000)),
-    "a text compressed badly": ("failed failed", 0, FAILS, answering(200, b"none", "Content-Encoding: gzip")),
+    "a number without end": ("failed failed", BOOKED, FAILS, answering(200, b'{"choices": ' + b"9" * 9_999 + b"}")),
+    "nested without end": ("failed failed", BOOKED, FAILS, answering(200, b"[" * 200_000)),
+    "nine megabytes": ("failed", BOOKED, FAILS, said("wait " * 1_900_000)),
+    "a text compressed badly": ("failed failed", BOOKED, FAILS, answering(200, b"none", "Content-Encoding: gzip")),
 }
 
 
@@ -110,7 +112,10 @@ def test_answer_of_the_gateway(venue: Venue, settings: Any, name: str) -> None:
     decision, calls = Decision.objects.get(), list(ModelCall.objects.order_by("sequence"))
     assert " ".join(call.result for call in calls) == results
     assert upstream.requests == len(calls)
-    assert (Decimal(ran["cost_usd"]), ran["trades"]) == (cents * CENT, 0)
+    cost = sum(call.cost_usd for call in calls)
+    assert (Decimal(ran["cost_usd"]), ran["trades"]) == (cost.quantize(Decimal("0.000001")), 0)
+    assert (cents is BOOKED) == any(call.cost_source == "booked" for call in calls)
+    assert cost == (sum(call.booked_usd or 0 for call in calls) if cents is BOOKED else cents * CENT) >= 0
     assert (ran.code, ran["failed"], ran["fallback_holds"]) == (end == FAILS, end == FAILS, end == HOLDS)
     assert (decision.status, decision.action) == (("failed", None) if end == FAILS else ("completed", "HOLD"))
     assert decision.fallback is (end == HOLDS)

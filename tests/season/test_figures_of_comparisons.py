@@ -446,7 +446,9 @@ def calls_of(page: Page, calls: list[Any]) -> None:
             "Tokens in / out": lambda c: " / ".join(map(formats.count, (c["tokens_input"], c["tokens_output"]))),
             "Cost": lambda c: (
                 formats.cost(c["cost_usd"]),
-                "by tokens × price" if not c["cost_stated"] and c["tokens_input"] is not None else "",
+                {"booked": "booked, not confirmed", "computed": "by tokens × price"}.get(c["cost_source"], "")
+                if c["cost_source"] == "booked" or c["tokens_input"] is not None
+                else "",
             ),
             "Took": lambda c: formats.seconds(c["latency_ms"]),
             "Sent": lambda c: formats.minute(c["sent_at"]),
@@ -577,7 +579,7 @@ def test_a_familys_cost(season: SeasonApi) -> None:
         }
 
         def cost(name: str, calls: Any = calls) -> Any:
-            stated = sum(call["cost_stated"] for call in calls[name])
+            stated = sum(call["cost_source"] == "stated" for call in calls[name])
             small = "" if stated == len(calls[name]) else f"{formats.count(stated)} named by the gateway"
             return formats.cost(total(calls[name], "cost_usd")), small
 

@@ -32,7 +32,7 @@ USAGE = {
     "tokens_input": Sum("calls__tokens_input", default=0),
     "tokens_output": Sum("calls__tokens_output", default=0),
     "cost": Sum("calls__cost_usd", default=Decimal(0)),
-    "stated_costs": Count("calls", filter=Q(calls__cost_stated=True)),
+    "stated_costs": Count("calls", filter=Q(calls__cost_source="stated")),
 }
 """Sums over the model calls of decisions or elicitations; `stated_costs` counts those whose cost the gateway named."""
 

@@ -42,7 +42,9 @@ TRADING_TABLES = (
         tokens_output integer - Completion tokens.
         tokens_reasoning integer - Reasoning tokens.
         cost_usd decimal usd - Cost.
-        cost_stated boolean - Did the gateway state the cost?
+        cost_source text - stated by the gateway, computed from tokens and price, or booked as the worst case.
+        booked_usd decimal usd - Worst case that counted from the sending until the cost was known.
+        reconciled_at time - When the gateway told the cost of a call that had stayed booked.
         latency_ms integer - Latency in milliseconds.
         sent_at time - Time of sending, by the real clock.
     """), "agents.ModelCall", batch_size=20),
