@@ -1,4 +1,4 @@
-"""Rules of the forecast protocol, as a field of a methodology version."""
+"""Rules of the forecast protocol, as a field of a methodology version. Imported on use, for pydantic's sake."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from markets.question_selection import SelectionRule
-
-PRICED, BLIND = "priced", "blind"
-"""The arms: the same questions with and without market prices, which separates knowledge from copying the market."""
 
 
 class ForecastRules(BaseModel):

@@ -1,22 +1,22 @@
 """Form of a methodology version, with validation of each field."""
 
+from __future__ import annotations
+
 import difflib
 import json
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from decimal import Decimal
 from string import Formatter
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.db.models import TextField
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from cohorts.forecast_rules import ForecastRules
 from cohorts.models import Methodology
 
-Share = Annotated[Decimal, Field(gt=0, lt=1)]
-Text = Annotated[str, Field(min_length=1)]
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 PLACEHOLDERS = {
     "user_prompt": {"portfolio", "positions", "awaiting", "markets"},
     "malformed_note": {"reason"},
@@ -29,39 +29,6 @@ FORECAST_PLACEHOLDERS = {
     "malformed_note": {"reason"},
     "refused_note": {"reasons"},
 }
-
-
-class MethodologySpecification(BaseModel):
-    """Constraints on the fields of a methodology version."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    starting_balance: Decimal = Field(gt=0)
-    minimum_bet: Decimal = Field(gt=0)
-    maximum_bet_fraction: Decimal = Field(gt=0, le=1)
-    universe_size: int = Field(ge=1, le=5000)
-    actions: list[Literal["BET", "SELL", "HOLD"]] = Field(min_length=1)
-    decision_weeks: int = Field(ge=1, le=52)
-    retry_window: timedelta = Field(gt=timedelta(0), le=timedelta(days=7))
-    malformed_retries: int = Field(ge=0, le=10)
-    refused_retries: int = Field(ge=0, le=10)
-    temperature: float = Field(ge=0, le=2)
-    max_tokens: int = Field(ge=1, le=1_000_000)
-    reasoning: dict[str, Any]
-    provider_routing: dict[str, Any]
-    midpoint_tolerance: Share
-    maximum_spread: Share
-    gamma_tolerance: Share
-    rulings: list[Text]
-    scoring: dict[str, Text]
-
-    @model_validator(mode="after")
-    def _a_first_bet_is_legal(self) -> "MethodologySpecification":
-        if self.minimum_bet > self.starting_balance * self.maximum_bet_fraction:
-            raise ValueError(
-                "minimum_bet: no first bet would be legal, it is above the largest share of the starting balance"
-            )
-        return self
 
 
 class MethodologyForm(forms.ModelForm):
@@ -86,6 +53,11 @@ class MethodologyForm(forms.ModelForm):
 
 def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The invalid fields of a methodology version, each with a message."""
+    from pydantic import ValidationError
+
+    from cohorts.forecast_rules import ForecastRules
+    from cohorts.methodology_specification import MethodologySpecification
+
     known = {name: value for name, value in values.items() if value is not None}
     try:
         MethodologySpecification.model_validate(known)

@@ -6,15 +6,17 @@ import hashlib
 import json
 from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import Q
 
 from cohorts import weeks
-from cohorts.forecast_rules import ForecastRules
 from markets.foundation.fields import MoneyField
 from markets.pricing import PriceRule
+
+if TYPE_CHECKING:
+    from cohorts.forecast_rules import ForecastRules
 
 
 class MethodologyQuerySet(models.QuerySet["Methodology"]):
@@ -109,7 +111,11 @@ class Methodology(models.Model):
     @property
     def forecast_rules(self) -> ForecastRules | None:
         """The rules of the forecast protocol; None in versions without it."""
-        return ForecastRules.from_json(self.forecast) if self.forecast else None
+        if not self.forecast:
+            return None
+        from cohorts.forecast_rules import ForecastRules
+
+        return ForecastRules.from_json(self.forecast)
 
     @property
     def sha256(self) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agents.models import Family
-from cohorts.forecast_rules import BLIND, PRICED
 from cohorts.models import Cohort
+from cohorts.prompt_conditions import BLIND, PRICED
 from scoring.competition import CompetitionIndex
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST, TRADING
 from scoring.services.disagreements import Disagreement, PositionDisagreement, disagreements, position_disagreements

@@ -7,8 +7,8 @@ from rest_framework import serializers
 
 from agents.api.tasks import COST_FIELDS, ModelCallSerializer, TaskCostSerializer
 from agents.models import Elicitation, Family, ModelCall
-from cohorts.forecast_rules import BLIND, PRICED
 from cohorts.models import Methodology
+from cohorts.prompt_conditions import BLIND, PRICED
 from markets.foundation.rest import KnownChoiceFilter, ReadOnlyViewSet, ReferenceFilter, StrictFilterSet
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import Q
@@ -12,10 +12,12 @@ from django.db.models import Q
 from agents.forecast_answers import parse_forecasts
 from agents.models.family import Family, Release
 from agents.models.task import PromptParts, RetryPolicy, Task
-from cohorts.forecast_rules import ForecastRules
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK, week_start
 from markets.models import QuestionBatch
+
+if TYPE_CHECKING:
+    from cohorts.forecast_rules import ForecastRules
 
 
 class Elicitation(Task):

@@ -1,22 +1,27 @@
 """Cost estimates of runs: the agents or releases that would be asked, and the expected cost."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from django.db.models import Avg
 
 from agents.models import Agent, Decision, Elicitation, ModelCall, Release
 from agents.services.forecasts import releases_to_ask
 from agents.services.model_calls import spent_in_week
-from cohorts.forecast_rules import ForecastRules
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from markets.models import QuestionBatch, Universe
 from markets.models.question import day_of
 from markets.services.prices import recorded_prices
 from markets.services.universes import draft_universe
+
+if TYPE_CHECKING:
+    from cohorts.forecast_rules import ForecastRules
 
 CHARACTERS_PER_TOKEN = 4
 """A rule of thumb for English and JSON."""

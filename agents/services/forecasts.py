@@ -1,10 +1,13 @@
 """Forecast runs: each release of the line-up is asked the day's batches of questions, each exactly once."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models import prefetch_related_objects
@@ -21,7 +24,6 @@ from agents.services.conversation import Conversation
 from agents.services.missed import record_missed_elicitations, record_unsubmitted_elicitations
 from agents.services.model_calls import CallSettings
 from agents.services.runs import RunReport, run_task
-from cohorts.forecast_rules import ForecastRules
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from markets.foundation.failpoints import failpoint
@@ -30,6 +32,9 @@ from markets.models.question import day_of
 from markets.services.question_resolution import mark_if_resolved
 from markets.services.questions import FreezeParameters, NoQuestions, extend_question_set, freeze_question_set
 from markets.sources.polymarket import Clob
+
+if TYPE_CHECKING:
+    from cohorts.forecast_rules import ForecastRules
 
 EntryLoader = Callable[[QuestionBatch], list[QuestionEntry]]
 

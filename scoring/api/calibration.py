@@ -9,8 +9,8 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from cohorts.forecast_rules import BLIND, PRICED
 from cohorts.models import Methodology
+from cohorts.prompt_conditions import BLIND, PRICED
 from markets.foundation.rest import JsonOnlyNegotiation, ReadOnlySchema, check_parameters, query_parameter
 from markets.models import Market
 from scoring.calibration import calibration

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Family
-from cohorts.forecast_rules import BLIND, PRICED
+from cohorts.prompt_conditions import BLIND, PRICED
 from markets.foundation.rest import JsonOnlyNegotiation, MoneyStringField, ReadOnlySchema, check_parameters
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.comparison import comparison

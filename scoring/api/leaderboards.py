@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from cohorts.forecast_rules import BLIND, PRICED
 from cohorts.models import Methodology
+from cohorts.prompt_conditions import BLIND, PRICED
 from markets.foundation.rest import (
     FIELDS_PARAMETER,
     INSTANT_SCHEMA,

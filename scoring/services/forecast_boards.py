@@ -16,7 +16,7 @@ from forecast_rank.ranking.scoreboard import to_json_value
 from forecast_rank.ranking.settings import Settings
 
 from agents.models import Elicitation, Family, Forecast, ModelCall, RefusedForecast, Trade
-from cohorts.forecast_rules import PRICED
+from cohorts.prompt_conditions import PRICED
 from markets.models import QuestionBatch, QuestionSet
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_history import BoardKey

@@ -11,8 +11,9 @@ PLOTTING = ("matplotlib", "mpld3")
 SCORING = ("forecast_rank", "numpy", "polars", "scipy")
 SANDBOX = ("arena_site.sandbox",)
 CLIENTS = ("httpx", "stamina")
+VALIDATION = ("pydantic",)
 TERMINAL = ("rich",)
-HEAVY = SCHEMA_GENERATOR + PLOTTING + SCORING + SANDBOX + CLIENTS + TERMINAL
+HEAVY = SCHEMA_GENERATOR + PLOTTING + SCORING + SANDBOX + CLIENTS + TERMINAL + VALIDATION
 SETUP = "import django; django.setup()"
 URLS = f"{SETUP}; from django.core.checks.urls import check_url_config; check_url_config(None)"
 

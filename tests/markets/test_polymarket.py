@@ -15,7 +15,8 @@ from werkzeug import Request, Response
 
 from markets.foundation.http import UpstreamError
 from markets.sources.base import CataloguePage, SkippedMarket, TopOfBook, VenueMarket
-from markets.sources.polymarket import Clob, Gamma, WinningToken, parse_event, parse_market
+from markets.sources.polymarket import Clob, Gamma, WinningToken
+from markets.sources.polymarket.parsing import parse_event, parse_market
 
 
 def raw(**fields: Any) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from markets.sources.base import SkippedMarket, VenueMarket
-from markets.sources.polymarket import Clob, WinningToken, parse_event, parse_market
+from markets.sources.polymarket import Clob, WinningToken
+from markets.sources.polymarket.parsing import parse_event, parse_market
 from tests.captured import CAPTURED
 
 CAPTURES = CAPTURED / "polymarket"

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
-from cohorts.forecast_rules import PRICED
+from cohorts.prompt_conditions import PRICED
 from markets.models import Market
 from scoring.models import StoredDisagreement
 from scoring.services import disagreements as contrasts

@@ -1,7 +1,10 @@
 """Methodology versions: their rules, formulas, prompts and known limits."""
 
+from __future__ import annotations
+
 from datetime import timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -11,8 +14,10 @@ from agents.models import Chain
 from agents.models.family import EXTERNAL_WINDOW
 from arena_site.pages.filters import count, dollars, price
 from arena_site.pages.formulas import OTHER_FIGURES, SYMBOLS, block_formula, inline_formula, scoring_formulas
-from cohorts.forecast_rules import ForecastRules
 from cohorts.models import Methodology
+
+if TYPE_CHECKING:
+    from cohorts.forecast_rules import ForecastRules
 
 # Appendix B of the source's scoring document.
 BRIER_BANDS = (

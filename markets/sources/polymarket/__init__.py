@@ -2,4 +2,3 @@
 
 from markets.sources.polymarket.clob import Clob, TokenValues, WinningToken
 from markets.sources.polymarket.gamma import Gamma
-from markets.sources.polymarket.parsing import parse_event, parse_market
