@@ -113,6 +113,11 @@ def interval(bounds: Any, write: Any = score, between: str = "–") -> str:
     return between.join(map(write, bounds)) if bounds else ""
 
 
+def with_interval(row: Any, key: str, write: Any = score, between: str = "–") -> tuple[str, str]:
+    """A figure, and its interval as small print."""
+    return write(row[key]), interval(row[f"{key}_ci"], write, between)
+
+
 def half_width(bounds: Any) -> str:
     """The reach of a symmetric interval of percentages to either side."""
     return f"± {percent((bounds[1] - bounds[0]) / 2)}" if bounds else ""

@@ -4,8 +4,9 @@ A table is known by the label of its region. Small print is read apart from the 
 column what it expects; a column or a fact without an expectation is a fault, and so is unexpected small print.
 """
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from tests.markup import elements, links, visible_text
 NO_FIGURE = None
 """Stands for a cell that holds no figure: a name, a date, a picture."""
 ANY_SMALL_PRINT = "…"
+BADGES = re.compile(" (external|happened|won)$")
 Expected = str | tuple[str, str] | None
 Rule = Callable[[Any], Expected] | None
 
@@ -32,12 +34,16 @@ class Cell:
 class Row:
     cells: Mapping[str, Cell]
 
-    def target(self, pattern: Any) -> tuple[str, ...]:
-        """The variable parts of the row's first link that matches a compiled pattern."""
+    def target(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
+        """The variable parts of the row's first link that matches a pattern."""
         for link in (link for cell in self.cells.values() for link in cell.links):
             if found := pattern.fullmatch(link.partition("#")[0]):
                 return tuple(found.groups())
         raise AssertionError(f"no link like {pattern.pattern} in {self.cells}")
+
+    def texts(self, *columns: str) -> tuple[str, ...]:
+        """The texts of these cells without the badges behind them."""
+        return tuple(BADGES.sub("", self.cells[column].text) for column in columns)
 
 
 def one_line(text: str) -> str:
@@ -106,14 +112,31 @@ class Page:
         return {node.attributes["aria-label"] or "" for node in self.html.css("[aria-label]")}
 
     def table(
-        self, label: str, of: Callable[[Row], Any], rules: Mapping[str, Rule], *, rows: int | None = None
+        self,
+        label: str,
+        objects: Any,
+        rules: Mapping[str, Rule],
+        key: re.Pattern[str] | str | Callable[[Row], Any] | None = None,
+        *,
+        no_figure: Sequence[str] = (),
+        complete: bool = True,
     ) -> None:
-        """Compares each row of a table with the object that `of` finds for it."""
-        read = self.tables.pop(label, [])
-        if rows is not None and len(read) != rows:
-            self.faults.append(f"{self.address} {label}: {len(read)} rows, not {rows}")
-        for row in read:
-            subject = of(row)
+        """Compares each row of a table with its object, of which there are as many, unless not `complete`.
+
+        `key` says which of `objects` it is: by the row's link to a page, by the text in a column, or by a function of
+        the row. Without it they are in the table's order. The columns `no_figure` are not compared.
+        """
+        rows, in_order = self.tables.pop(label, []), iter(objects)
+        rules = {**rules, **dict.fromkeys(no_figure, NO_FIGURE)}
+        if complete and len(rows) != len(objects):
+            self.faults.append(f"{self.address} {label}: {len(rows)} rows, not {len(objects)}")
+        for row in rows:
+            if key is None:
+                subject = next(in_order)
+            elif callable(key):
+                subject = objects[key(row)]
+            else:
+                subject = objects[row.texts(key) if isinstance(key, str) else row.target(key)]
             first = next(iter(row.cells.values())).text[:30]
             for name, cell in row.cells.items():
                 if name not in rules:

@@ -140,7 +140,7 @@ def check_chart(
         if any(value is not None for value in values)
     }
     if data["positions"] != [round(at.timestamp() * 1000) for at in instants]:
-        page.faults.append(f"{page.address} {key}: drawn at {data['places']}, the API has {instants}")
+        page.faults.append(f"{page.address} {key}: drawn at {data['positions']}, the API has {instants}")
     for name in curves.keys() | known.keys():
         page.compared += len(instants)
         if curves.get(name) != known.get(name):
@@ -188,6 +188,24 @@ def trade_columns(season: SeasonApi) -> dict[str, Callable[[Any], Any] | None]:
     }
 
 
+def check_calls(page: Page, calls: list[Any]) -> None:
+    """Compares the table of the calls of a decision or an elicitation."""
+    columns = {
+        "Asked": lambda c: c["model"],
+        "Answered by": lambda c: (formats.text(c["returned_model"]), c["provider"] or ""),
+        "Tokens in / out": lambda c: " / ".join(map(formats.count, (c["tokens_input"], c["tokens_output"]))),
+        "Cost": lambda c: (
+            formats.cost(c["cost_usd"]),
+            "booked, not confirmed"
+            if c["cost_source"] == "booked"
+            else "by tokens × price" * (c["cost_source"] == "computed" and c["tokens_input"] is not None),
+        ),
+        "Took": lambda c: formats.seconds(c["latency_ms"]),
+        "Sent": lambda c: formats.minute(c["sent_at"]),
+    }
+    page.table("calls", by(calls, "sequence"), columns, "#", no_figure=["#", "Result", "Error"])
+
+
 def check_chain_link(page: Page, season: SeasonApi, task: str, pk: int) -> None:
     """Compares the chain link of a decision or an elicitation, if it has one, and hashes the record shown."""
     for link in season.rows(f"chain-links/?{task}={pk}"):
@@ -210,32 +228,23 @@ def check_positions(page: Page, season: SeasonApi, positions: list[dict[str, Any
         return (*row.target(MARKET if of == "agent" else AGENT), row.cells["Side"].text)
 
     names = ("market", "side") if of == "agent" else ("cohort", "family", "side")
-    status = {str(row["id"]): row for row in season.rows("markets/")}
+    columns = ("Market", "Side") if of == "agent" else ("Cohort", "Family", "Side")
+    status = {str(row["id"]): row["status"] for row in season.rows("markets/")}
+    held = {
+        "State": lambda p: "awaiting resolution" if status[str(p["market"])] == "closed" else "open",
+        "Shares": lambda p: formats.shares(p["shares"]),
+        "Paid a share": lambda p: formats.price(p["entry_price"]),
+        "Price now": lambda p: formats.price(p["price"]),
+        "Cost": lambda p: formats.money(p["cost_basis"]),
+        "Value": lambda p: formats.money(p["value"]),
+        "Unrealized P/L": lambda p: formats.signed_money(p["unrealized_pnl"]),
+    }
     now = by([row for row in positions if row["status"] == "open"], *names)
-    page.table(
-        "Positions held now",
-        lambda row: now[key(row)],
-        {
-            **dict.fromkeys(("Market", "Family", "Cohort", "Side"), NO_FIGURE),
-            "State": lambda p: "awaiting resolution" if status[str(p["market"])]["status"] == "closed" else "open",
-            "Shares": lambda p: formats.shares(p["shares"]),
-            "Paid a share": lambda p: formats.price(p["entry_price"]),
-            "Price now": lambda p: formats.price(p["price"]),
-            "Cost": lambda p: formats.money(p["cost_basis"]),
-            "Value": lambda p: formats.money(p["value"]),
-            "Unrealized P/L": lambda p: formats.signed_money(p["unrealized_pnl"]),
-        },
-        rows=len(now),
-    )
+    page.table("Positions held now", now, held, key, no_figure=columns)
+    ended = {
+        "Opened": lambda p: formats.day(p["opened_at"]),
+        "Ended": lambda p: formats.day(p["closed_at"]),
+        "Realized P/L": lambda p: formats.signed_money(p["realized_pnl"]),
+    }
     past = by([row for row in positions if row["status"] != "open"], *names)
-    page.table(
-        "Past positions",
-        lambda row: past[key(row)],
-        {
-            **dict.fromkeys(("Market", "Family", "Cohort", "Side", "Came to"), NO_FIGURE),
-            "Opened": lambda p: formats.day(p["opened_at"]),
-            "Ended": lambda p: formats.day(p["closed_at"]),
-            "Realized P/L": lambda p: formats.signed_money(p["realized_pnl"]),
-        },
-        rows=len(past),
-    )
+    page.table("Past positions", past, ended, key, no_figure=[*columns, "Came to"])

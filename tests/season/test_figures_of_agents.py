@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from statistics import mean
 from typing import Any
 
 import pytest
 
 from tests.season import formats
-from tests.season.page_figures import NO_FIGURE, by
+from tests.season.page_figures import Row, by
 from tests.season.season_api import (
     AGENT,
     COHORT,
@@ -24,38 +25,24 @@ from tests.season.season_api import (
 
 
 def test_the_cohorts(season: SeasonApi) -> None:
-    cohorts = by(season.rows("cohorts/"), "number")
-    ours = {
-        key: [Decimal(a["pnl_percent"]) for a in season.rows(f"agents/?cohort={key[0]}") if a["family"] != "guest"]
-        for key in cohorts
+    cohorts = season.rows("cohorts/")
+    returns = {
+        c["number"]: [
+            Decimal(a["pnl_percent"]) for a in season.rows(f"agents/?cohort={c['number']}") if a["family"] != "guest"
+        ]
+        for c in cohorts
     }
     page = season.page("/cohorts/")
-
-    def open_positions(cohort: Any) -> tuple[str, str]:
-        number, waiting = held(season, f"cohort={cohort['number']}")
-        return formats.count(number), f"{formats.count(waiting)} await resolution" if waiting else ""
-
-    page.table(
-        "Cohorts",
-        lambda row: cohorts[row.target(COHORT)],
-        {
-            "Cohort": NO_FIGURE,
-            "Week start": lambda c: formats.day(c["week_start"]),
-            "Status": NO_FIGURE,
-            "Agents": lambda c: formats.count(c["agents"]),
-            "Leads": NO_FIGURE,
-            "Return": lambda c: formats.signed_percent(max(ours[(str(c["number"]),)])),
-            "Mean of all": lambda c: formats.signed_percent(mean(ours[(str(c["number"]),)])),
-            "Held": open_positions,
-            "Rules": lambda c: c["methodology"],
-        },
-        rows=len(cohorts),
-    )
+    columns = {
+        "Week start": lambda c: formats.day(c["week_start"]),
+        "Agents": lambda c: formats.count(c["agents"]),
+        "Return": lambda c: formats.signed_percent(max(returns[c["number"]])),
+        "Mean of all": lambda c: formats.signed_percent(mean(returns[c["number"]])),
+        "Held": lambda c: open_positions(season, f"cohort={c['number']}", "await resolution"),
+        "Rules": lambda c: c["methodology"],
+    }
+    page.table("Cohorts", by(cohorts, "number"), columns, COHORT, no_figure=["Cohort", "Status", "Leads"])
     page.assert_compared(at_least=15)
-
-
-def mean(values: list[Decimal]) -> Decimal:
-    return sum(values, Decimal(0)) / len(values)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
@@ -63,20 +50,16 @@ def test_a_cohort(season: SeasonApi, number: int) -> None:
     page = season.page(f"/cohorts/{number}/")
     agents = by(season.rows(f"agents/?cohort={number}"), "cohort", "family")
 
-    def open_positions(agent: Any) -> tuple[str, str]:
-        count, waiting = held(season, f"agent={agent['id']}")
-        return formats.count(count), f"{formats.count(waiting)} await" if waiting else ""
-
     def rank(agent: Any) -> str:
         ahead = [a for a in agents.values() if Decimal(a["pnl_percent"]) > Decimal(agent["pnl_percent"])]
         return "–" if agent["family"] == "guest" else str(1 + sum(a["family"] != "guest" for a in ahead))
 
-    page.table(
-        "agents",
-        lambda row: agents[row.target(AGENT)],
-        {"Rank": rank, "Model": NO_FIGURE, "Held": open_positions, **money_of_an_agent(season)},
-        rows=len(agents),
-    )
+    columns = {
+        "Rank": rank,
+        "Held": lambda a: open_positions(season, f"agent={a['id']}", "await"),
+        **money_of_an_agent(season),
+    }
+    page.table("agents", agents, columns, AGENT, no_figure=["Model"])
     values = season.one(f"performance/?range=ALL&cohort={number}")
     check_curves(page, season, f"{DATA}Total value of each agent over time", values)
     badges = {(row["family"], row["week"]): row for row in season.rows(f"decisions/?cohort={number}")}
@@ -90,13 +73,12 @@ def test_a_cohort(season: SeasonApi, number: int) -> None:
                 page.faults.append(f"{page.address} {model.text} week {week}: {cell.text}, the API {said}")
     decisions = season.rows(f"decisions/?cohort={number}")
     trades = season.rows(f"trades/?cohort={number}")
-    count, waiting = held(season, f"cohort={number}")
     cohort = season.one(f"cohorts/{number}/")
     page.fact("Week start", formats.day(cohort["week_start"]))
     page.fact("Started", formats.minute(cohort["started_at"]))
     page.fact("Decisions", formats.count(len(decisions)))
     page.fact("Trades", formats.count(len(trades)))
-    page.fact("Positions held", (formats.count(count), f"{waiting} await resolution" if waiting else ""))
+    page.fact("Positions held", open_positions(season, f"cohort={number}", "await resolution"))
     page.fact("Model cost", formats.cost(total(decisions, "cost_usd")))
     page.fact("Rules", cohort["methodology"])
     page.assert_compared(at_least=100)
@@ -111,17 +93,8 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
         decided = season.rows(f"decisions/?agent={agent['id']}")
         return " / ".join(formats.count(total(decided, f"tokens_{way}")) for way in ("input", "output"))
 
-    page.table(
-        "cohorts",
-        lambda row: agents[row.target(AGENT)],
-        {
-            "Cohort": NO_FIGURE,
-            "Release": lambda a: a["model_id"],
-            "Tokens": tokens,
-            **money_of_an_agent(season),
-        },
-        rows=len(agents),
-    )
+    columns = {"Release": lambda a: a["model_id"], "Tokens": tokens, **money_of_an_agent(season)}
+    page.table("cohorts", agents, columns, AGENT, no_figure=["Cohort"])
     (entry,) = [row for row in season.rows("leaderboard/") if row["family"] == slug]
     page.fact("Rank", (str(entry["rank"] or "external, apart"), f"({ranks(entry)})" if ranks(entry) else ""))
     page.fact("Mean return", (formats.signed_percent(entry["return_percent"]), formats.half_width(entry["return_ci"])))
@@ -132,48 +105,44 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
     page.fact("Win rate", (formats.share(entry["win_rate"]), f"of {formats.count(entry['resolved_bets'])}"))
     page.fact("Model cost", formats.cost(entry["cost_usd"]))
     arms = {"with the market’s prices": "priced", "without prices": "blind"}
-    said = {
-        label: next(e for e in season.rows(f"leaderboard/?protocol=forecast&arm={arm}") if e["family"] == slug)
+    boards = {
+        (label,): next(e for e in season.rows(f"leaderboard/?protocol=forecast&arm={arm}") if e["family"] == slug)
         for label, arm in arms.items()
     }
-    page.table(
-        "forecasts",
-        lambda row: said[row.cells["Arm"].text],
-        {
-            "Arm": NO_FIGURE,
-            "Rank": lambda e: (str(e["rank"] or "apart"), ranks(e)),
-            "Brier, mean form": lambda e: (formats.score(e["brier"]), formats.interval(e["brier_ci"])),
-            "Log score": lambda e: formats.signed_score(e["log"]),
-            "Accuracy": lambda e: formats.share(e["accuracy"]),
-            "Alpha": lambda e: (
-                formats.signed_score(e["alpha"]),
-                formats.interval(e["alpha_ci"], formats.signed_score, " to "),
-            ),
-            "ECE": lambda e: formats.score(e["ece"]),
-            "Return": lambda e: formats.score(e["average_return"]["0"]),
-            "Questions": lambda e: (formats.count(e["n"]), f"{formats.share(e['coverage'])} of those asked"),
-            "Cost": lambda e: formats.cost(e["cost_usd"]),
-        },
-        rows=2,
-    )
+    columns = {
+        "Rank": lambda e: (str(e["rank"] or "apart"), ranks(e)),
+        "Brier, mean form": lambda e: formats.with_interval(e, "brier"),
+        "Log score": lambda e: formats.signed_score(e["log"]),
+        "Accuracy": lambda e: formats.share(e["accuracy"]),
+        "Alpha": lambda e: formats.with_interval(e, "alpha", formats.signed_score, " to "),
+        "ECE": lambda e: formats.score(e["ece"]),
+        "Return": lambda e: formats.score(e["average_return"]["0"]),
+        "Questions": lambda e: (formats.count(e["n"]), f"{formats.share(e['coverage'])} of those asked"),
+        "Cost": lambda e: formats.cost(e["cost_usd"]),
+    }
+    page.table("forecasts", boards, columns, "Arm", no_figure=["Arm"])
     releases = by(season.rows(f"releases/?family={slug}"), "model_id")
-    released = {r["id"]: season.rows(f"agents/?release={r['id']}&ordering=-cohort") for r in releases.values()}
-    page.table(
-        "releases",
-        lambda row: releases[(row.cells["Release"].text,)],
-        {
-            "Release": NO_FIGURE,
-            "Since": lambda r: formats.day(r["effective_from"]),
-            "$ per million tokens in": lambda r: formats.money(Decimal(r["price_prompt"]) * 1_000_000),
-            "Out": lambda r: formats.money(Decimal(r["price_completion"]) * 1_000_000),
-            "Cohorts": lambda r: " ".join(str(a["cohort"]) for a in reversed(released[r["id"]])) or "–",
-        },
-        rows=len(releases),
-    )
+    cohorts = {r["id"]: season.rows(f"agents/?release={r['id']}&ordering=cohort") for r in releases.values()}
+    columns = {
+        "Since": lambda r: formats.day(r["effective_from"]),
+        "$ per million tokens in": lambda r: formats.money(Decimal(r["price_prompt"]) * 1_000_000),
+        "Out": lambda r: formats.money(Decimal(r["price_completion"]) * 1_000_000),
+        "Cohorts": lambda r: " ".join(str(a["cohort"]) for a in cohorts[r["id"]]) or "–",
+    }
+    page.table("releases", releases, columns, "Release", no_figure=["Release"])
     values = season.one(f"performance/?range=ALL&family={slug}")
     check_curves(page, season, f"{DATA}Mean value of its portfolios over time", values)
     page.skip("cost")  # compared by itself
     page.assert_compared(at_least=30)
+
+
+DECISIONS = {
+    "Week": lambda d: f"Week {d['week']}",
+    "Trades": lambda d: formats.count(len(d["trades"])),
+    "Rejected": lambda d: formats.count(sum(not wish["executed"] for wish in d["instructions"])),
+    "Cost": lambda d: formats.cost(d["cost_usd"]),
+    "Decided": lambda d: formats.minute(d["decided_at"]),
+}
 
 
 def test_every_agent(season: SeasonApi) -> None:
@@ -196,61 +165,27 @@ def test_every_agent(season: SeasonApi) -> None:
         tokens = [formats.count(total(decisions.values(), f"tokens_{way}")) for way in ("input", "output")]
         cost = formats.cost(total(decisions.values(), "cost_usd"))
         page.fact("Model cost", (cost, f"{tokens[0]} tokens in, {tokens[1]} out"))
-        check_curves(
-            page,
-            season,
-            f"{DATA}Total value over time",
-            {
-                "series": [
-                    {
-                        "family": agent["family"],
-                        "points": [
-                            (row["taken_at"], row["total_value"])
-                            for row in season.rows(f"snapshots/?agent={agent['id']}")
-                        ],
-                    }
-                ]
-            },
-        )
+        points = [(row["taken_at"], row["total_value"]) for row in season.rows(f"snapshots/?agent={agent['id']}")]
+        curve = {"family": agent["family"], "points": points}
+        check_curves(page, season, f"{DATA}Total value over time", {"series": [curve]})
         check_positions(page, season, positions, "agent")
-        trades, refused = {}, {}
-        for (pk,) in decisions:
-            one = season.one(f"decisions/{pk}/")
-            trades[pk] = len(one["trades"])
-            refused[pk] = sum(not wish["executed"] for wish in one["instructions"])
-        page.table(
-            "decisions",
-            lambda row, decisions=decisions: decisions[row.target(DECISION)],
-            {
-                "Week": lambda d: f"Week {d['week']}",
-                "Action": NO_FIGURE,
-                "Trades": lambda d, trades=trades: formats.count(trades[str(d["id"])]),
-                "Rejected": lambda d, refused=refused: formats.count(refused[str(d["id"])]),
-                "Reasoning": NO_FIGURE,
-                "Cost": lambda d: formats.cost(d["cost_usd"]),
-                "Decided": lambda d: formats.minute(d["decided_at"]),
-            },
-            rows=len(decisions),
-        )
+        answers = {key: {**row, **season.one(f"decisions/{key[0]}/")} for key, row in decisions.items()}
+        page.table("decisions", answers, DECISIONS, DECISION, no_figure=["Action", "Reasoning"])
         page.assert_compared(at_least=10)
-        trades_of(season, agent)
+        check_trades(season, agent)
 
 
-def trades_of(season: SeasonApi, agent: dict[str, Any]) -> None:
+def check_trades(season: SeasonApi, agent: dict[str, Any]) -> None:
     page = season.page(f"/cohorts/{agent['cohort']}/{agent['family']}/trades/")
-    trades = season.rows(f"trades/?agent={agent['id']}")
-    known = {
+    trades = {
         (str(t["market"]), str(t["decision"]), f"{t['kind']} {t['side']}", formats.money(t["amount"])): t
-        for t in trades
+        for t in season.rows(f"trades/?agent={agent['id']}")
     }
-    page.table(
-        "Trades",
-        lambda row: known[
-            (*row.target(MARKET), *row.target(DECISION), row.cells["Trade"].text, row.cells["Amount"].text)
-        ],
-        {**dict.fromkeys(("Market", "Trade", "Decision", "Week"), NO_FIGURE), **trade_columns(season)},
-        rows=len(trades),
-    )
+
+    def key(row: Row) -> tuple[str, ...]:
+        return (*row.target(MARKET), *row.target(DECISION), row.cells["Trade"].text, row.cells["Amount"].text)
+
+    page.table("Trades", trades, trade_columns(season), key, no_figure=["Market", "Trade", "Decision", "Week"])
     page.assert_compared(at_least=0)
 
 
@@ -272,8 +207,9 @@ def money_of_an_agent(season: SeasonApi) -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def held(season: SeasonApi, query: str) -> tuple[int, int]:
-    """How many positions are open, and how many of them on markets that are closed."""
+def open_positions(season: SeasonApi, query: str, words: str) -> tuple[str, str]:
+    """The number of open positions, and of those on closed markets with these words behind it."""
     status = {row["id"]: row["status"] for row in season.rows("markets/")}
     positions = season.rows(f"positions/?{query}&status=open")
-    return len(positions), sum(status[row["market"]] == "closed" for row in positions)
+    waiting = sum(status[row["market"]] == "closed" for row in positions)
+    return formats.count(len(positions)), f"{formats.count(waiting)} {words}" if waiting else ""

@@ -11,7 +11,7 @@ import pytest
 from markets.models import Outcome
 from tests.markup import visible_text
 from tests.season import formats
-from tests.season.page_figures import NO_FIGURE, Page, Row, by
+from tests.season.page_figures import Page, by
 from tests.season.season_api import (
     COHORT,
     DATA,
@@ -19,6 +19,7 @@ from tests.season.season_api import (
     MARKET,
     SeasonApi,
     calibration_squares,
+    check_calls,
     check_chain_link,
     check_curves,
     expected_square,
@@ -33,66 +34,48 @@ SIGNS = (1, -1, 1, 1, -1)
 """How the parts make up a score."""
 
 
+CALIBRATION = {
+    "Pairs": lambda r: formats.count(r["pairs"]),
+    "ECE": lambda r: (formats.score(r["ece"]), formats.score(r["ece_noise_floor"])),
+    "Brier": lambda r: formats.score(r["brier"]),
+    "= Reliability": lambda r: formats.fine_score(r["reliability"]),
+    "− Resolution": lambda r: formats.fine_score(r["resolution"]),
+    "+ Uncertainty": lambda r: formats.fine_score(r["uncertainty"]),
+    "+ Variance in bins": lambda r: formats.fine_score(r["within_bin_variance"]),
+    "− Covariance in bins": lambda r: formats.fine_score(r["within_bin_covariance"]),
+}
+BINS = {
+    "Forecaster": lambda b: b[0],
+    "Bin": lambda b: formats.interval((b[1]["from"], b[1]["to"])),
+    "Said": lambda b: formats.score(b[1]["forecast"]),
+    "Happened": lambda b: formats.score(b[1]["outcome"]),
+    "95 % interval": lambda b: formats.interval((b[1]["low"], b[1]["high"])),
+    "Pairs": lambda b: formats.count(b[1]["pairs"]),
+    "Share": lambda b: formats.share(b[1]["weight"]),
+}
+STAKES = {
+    "Bets": lambda s: formats.count(s["bets"]),
+    "Said": lambda s: formats.share(s["stated"]),
+    "Staked": lambda s: formats.share(s["confidence"]),
+    "Over-betting": lambda s: formats.with_interval(s, "over_betting", formats.signed_score, " to "),
+    "Agreement": lambda s: formats.signed_score(s["spearman"]),
+    "Brier said · staked": lambda s: formats.dots(s["stated_brier"], s["bet_brier"]),
+}
+
+
 @pytest.mark.parametrize(
     "query", ["", "?arm=blind", "?category=Weather", "?methodology=v2", "?methodology=v3", "?arm=blind&methodology=v2"]
 )
 def test_calibration(season: SeasonApi, query: str) -> None:
     page, answer = season.page(f"/calibration/{query}"), season.one(f"calibration/{query}")
-    sides = [answer[side]["forecasters"] for side in ("words", "bets") if answer[side]["forecasters"]]
-    figures = [label for label in page.tables if label.startswith("Calibration and the parts")]
+    sides = [answer[side]["forecasters"] for side in ("forecasts", "trades") if answer[side]["forecasters"]]
+    parts = [label for label in page.tables if label.startswith("Calibration and the parts")]
     bins = [label for label in page.tables if label.startswith("The bins")]
-    assert len(sides) == len(figures) == len(bins) >= 1
-    for rows, of_figures, of_bins in zip(sides, figures, bins, strict=True):
-        named = by(rows, "display_name")
-        page.table(
-            of_figures,
-            lambda row, named=named: named[(row.cells["Forecaster"].text.removesuffix(" external"),)],
-            {
-                "Forecaster": NO_FIGURE,
-                "Pairs": lambda r: formats.count(r["pairs"]),
-                "ECE": lambda r: (formats.score(r["ece"]), formats.score(r["ece_noise_floor"])),
-                "Brier": lambda r: formats.score(r["brier"]),
-                "= Reliability": lambda r: formats.fine_score(r["reliability"]),
-                "− Resolution": lambda r: formats.fine_score(r["resolution"]),
-                "+ Uncertainty": lambda r: formats.fine_score(r["uncertainty"]),
-                "+ Variance in bins": lambda r: formats.fine_score(r["within_bin_variance"]),
-                "− Covariance in bins": lambda r: formats.fine_score(r["within_bin_covariance"]),
-            },
-            rows=len(rows),
-        )
-        each_bin = iter([(row["display_name"], found) for row in rows for found in row["bins"]])
-        page.table(
-            of_bins,
-            lambda row, each_bin=each_bin: next(each_bin),
-            {
-                "Forecaster": lambda b: b[0],
-                "Bin": lambda b: formats.interval((b[1]["from"], b[1]["to"])),
-                "Said": lambda b: formats.score(b[1]["forecast"]),
-                "Happened": lambda b: formats.score(b[1]["outcome"]),
-                "95 % interval": lambda b: formats.interval((b[1]["low"], b[1]["high"])),
-                "Pairs": lambda b: formats.count(b[1]["pairs"]),
-                "Share": lambda b: formats.share(b[1]["weight"]),
-            },
-            rows=sum(len(row["bins"]) for row in rows),
-        )
-    stakes = by(answer["stakes"], "family")
-    page.table(
-        "stakes",
-        lambda row: stakes[row.target(FAMILY)],
-        {
-            "Model": NO_FIGURE,
-            "Bets": lambda s: formats.count(s["bets"]),
-            "Said": lambda s: formats.share(s["stated"]),
-            "Staked": lambda s: formats.share(s["confidence"]),
-            "Over-betting": lambda s: (
-                formats.signed_score(s["over_betting"]),
-                formats.interval(s["over_betting_ci"], formats.signed_score, " to "),
-            ),
-            "Agreement": lambda s: formats.signed_score(s["spearman"]),
-            "Brier said · staked": lambda s: formats.dots(s["stated_brier"], s["bet_brier"]),
-        },
-        rows=len(stakes),
-    )
+    assert len(sides) == len(parts) == len(bins) >= 1
+    for rows, of_parts, of_bins in zip(sides, parts, bins, strict=True):
+        page.table(of_parts, by(rows, "display_name"), CALIBRATION, "Forecaster", no_figure=["Forecaster"])
+        page.table(of_bins, [(row["display_name"], each) for row in rows for each in row["bins"]], BINS)
+    page.table("stakes", by(answer["stakes"], "family"), STAKES, FAMILY, no_figure=["Model"])
     expected = [expected_square(row) for rows in sides for row in rows]
     squares = calibration_squares(page)
     assert squares[: len(expected)] == expected
@@ -103,7 +86,7 @@ def test_calibration(season: SeasonApi, query: str) -> None:
         bets = f"{formats.count(len(each['points']))} bets"
         said = f"{bets}, rank correlation of what was said and what was staked {correlation}"
         assert f"{names[each['family']]}: {said}" in page.labels
-    for side in ("words", "bets"):
+    for side in ("forecasts", "trades"):
         at = answer[side]["computed_at"]
         assert at is None or f"Computed {formats.minute(at)}" in page.text
     page.assert_compared(at_least=20)
@@ -113,8 +96,8 @@ def test_calibration_follows_from_the_scores_that_are_published(season: SeasonAp
     """Counted anew of the single rows: how many there are, what they come to, and that parts make the whole."""
     answer, scores = season.one("calibration/"), season.rows("brier-scores/")
     ours = [score for score in scores if score["family"] != "guest"]
-    assert {row["forecaster"] for row in answer["bets"]["forecasters"]} == {s["family"] for s in scores} | {"market"}
-    for row in answer["bets"]["forecasters"]:
+    assert {row["forecaster"] for row in answer["trades"]["forecasters"]} == {s["family"] for s in scores} | {"market"}
+    for row in answer["trades"]["forecasters"]:
         market = row["forecaster"] == "market"
         of_it = ours if market else [score for score in scores if score["family"] == row["family"]]
         said = [score["market_probability" if market else "probability"] for score in of_it]
@@ -124,17 +107,17 @@ def test_calibration_follows_from_the_scores_that_are_published(season: SeasonAp
         for found in row["bins"]:
             inside = [p for p in said if found["from"] <= p < found["to"]]
             assert (len(inside), fmean(inside)) == (found["pairs"], pytest.approx(found["forecast"], abs=1e-12))
-    for side in ("words", "bets"):
+    for side in ("forecasts", "trades"):
         for row in answer[side]["forecasters"]:
             parts = sum(sign * row[part] for sign, part in zip(SIGNS, PARTS, strict=True))
             assert row["brier"] == pytest.approx(parts, abs=1e-9)
             assert sum(found["weight"] for found in row["bins"]) == pytest.approx(1)
     entries = by(season.rows("leaderboard/?protocol=forecast"), "forecaster")
-    for row in answer["words"]["forecasters"]:
+    for row in answer["forecasts"]["forecasters"]:
         assert row["ece"] == entries[row["forecaster"],]["ece"]
 
 
-BETS = {
+TRADES = {
     "Mean return": ("return_percent", formats.signed_percent),
     "Rank": ("rank", formats.count),
     "Mean value": ("total_value", formats.money),
@@ -145,7 +128,7 @@ BETS = {
     "Cohorts": ("cohorts", formats.count),
     "Model cost": ("cost_usd", formats.cost),
 }
-SAID = {
+FORECASTS = {
     "Brier": ("brier", formats.score),
     "Rank": ("rank", formats.count),
     "Log score": ("log", formats.signed_score),
@@ -161,23 +144,17 @@ INTERVALS = {"return_percent": "return_ci"}
 """Where a figure's interval is not called after it."""
 
 
-def versus(page: Page, label: str, of: dict[str, Any], names: tuple[str, str], both: tuple[Any, Any]) -> None:
-    """A table of figures of two: in each column those of one of them."""
+def check_pair(page: Page, label: str, figures: dict[str, Any], names: tuple[str, str], both: tuple[Any, Any]) -> None:
+    """Compares a table of figures with a column for each of two forecasters."""
 
-    def figure(place: int, key: str, write: Any) -> Any:
-        value, bounds = both[place][key], both[place].get(INTERVALS.get(key, f"{key}_ci"))
-        return write(value), formats.interval(bounds, write, " to ")
+    def column(row: Any) -> Any:
+        return lambda figure: (
+            figure[1](row[figure[0]]),
+            formats.interval(row.get(INTERVALS.get(figure[0], f"{figure[0]}_ci")), figure[1], " to "),
+        )
 
-    page.table(
-        label,
-        lambda row: of[row.cells["Figure"].text],
-        {
-            "Figure": NO_FIGURE,
-            names[0]: lambda each: figure(0, *each),
-            names[1]: lambda each: figure(1, *each),
-        },
-        rows=len(of),
-    )
+    columns = {name: column(row) for name, row in zip(names, both, strict=True)}
+    page.table(label, {(name,): figure for name, figure in figures.items()}, columns, "Figure", no_figure=["Figure"])
 
 
 def chance(p: float | None, of: str) -> str:
@@ -188,9 +165,9 @@ def chance(p: float | None, of: str) -> str:
     )
 
 
-def by_bets(answer: dict[str, Any], names: tuple[str, str], pairs: int) -> str:
-    """What the page says of the test of two returns."""
-    test = answer["bets"]["test"]
+def trading_headline(answer: dict[str, Any], names: tuple[str, str], pairs: int) -> str:
+    """The page's sentence on the test of two returns."""
+    test = answer["trades"]["test"]
     if test is None:
         return "They have played no cohort together yet."
     ahead = names[test["difference"] < 0]
@@ -205,9 +182,9 @@ def by_bets(answer: dict[str, Any], names: tuple[str, str], pairs: int) -> str:
     return said
 
 
-def by_words(answer: dict[str, Any], names: tuple[str, str]) -> str:
-    """What the page says of the test of two Brier scores, season the prices."""
-    test = answer["words"][0]["test"]
+def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
+    """The page's sentence on the test of two Brier scores of forecasts that saw the prices."""
+    test = answer["forecasts"][0]["test"]
     if test is None or not test["n"]:
         return "No question that both answered has resolved yet."
     said = f"{names[test['difference'] > 0]} ahead " if test["difference"] else "Even "
@@ -240,85 +217,67 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
     names = (display[first], display[second])
     assert (answer["first"], answer["second"]) == (first, second)
     entries = by(season.rows("leaderboard/"), "family")
-    both = (answer["bets"]["first"], answer["bets"]["second"])
+    both = (answer["trades"]["first"], answer["trades"]["second"])
     assert both == (entries[first,], entries[second,])
-    versus(page, "Figures by their bets", BETS, names, both)
-    assert [words["arm"] for words in answer["words"]] == ["priced", "blind"]
+    check_pair(page, "Figures by their bets", TRADES, names, both)
+    assert [arm["arm"] for arm in answer["forecasts"]] == ["priced", "blind"]
     labels = iter([label for label in page.tables if label.startswith("Figures by their words")])
-    for words in answer["words"]:
-        said = by(season.rows(f"leaderboard/?protocol=forecast&arm={words['arm']}"), "forecaster")
-        assert (words["first"], words["second"]) == (said[first,], said[second,])
-        versus(page, next(labels), SAID, names, (words["first"], words["second"]))
-        test = words["test"]
+    for arm in answer["forecasts"]:
+        board = by(season.rows(f"leaderboard/?protocol=forecast&arm={arm['arm']}"), "forecaster")
+        assert (arm["first"], arm["second"]) == (board[first,], board[second,])
+        check_pair(page, next(labels), FORECASTS, names, (arm["first"], arm["second"]))
+        test = arm["test"]
         if test and test["n"]:
             line = f"On {formats.count(test['n'])} common forecasts: {formats.signed_score(test['difference'])}"
             line += "" if test["se"] is None else f" {formats.plus_minus(test['se'])}"
             line += f", p {formats.p_value(test['p_holm'])} corrected, "
             assert f"{line}{formats.count(test['questions_more'])} more questions needed for 0.01." in page.text
     verdicts = visible_text(page.html, ".headlines")
-    pairs = answer["bets"]["test"]["pairs"] if answer["bets"]["test"] else 0
-    assert by_bets(answer, names, pairs) in verdicts
-    assert by_words(answer, names) in verdicts
-    cohorts = by(answer["bets"]["cohorts"], "cohort")
-    started = by(season.rows("cohorts/"), "number")
-    own = {slug: by(season.rows(f"agents/?family={slug}"), "cohort") for slug in (first, second)}
-    page.table(
-        "cohorts",
-        lambda row: cohorts[row.target(COHORT)],
-        {
-            "Cohort": NO_FIGURE,
-            "Started": lambda m: formats.day(started[str(m["cohort"]),]["week_start"]),
-            names[0]: lambda m: formats.signed_percent(own[first][str(m["cohort"]),]["pnl_percent"]),
-            names[1]: lambda m: formats.signed_percent(m["second_return"]),
-            "Difference": lambda m: formats.signed_number(m["first_return"] - m["second_return"]),
-        },
-        rows=len(cohorts),
-    )
-    for m in answer["bets"]["cohorts"]:
-        returns = [float(own[slug][str(m["cohort"]),]["pnl_percent"]) for slug in (first, second)]
-        assert [m["first_return"], m["second_return"]] == pytest.approx(returns)
-    ahead = [m["first_return"] > m["second_return"] for m in answer["bets"]["cohorts"]]
-    assert answer["bets"]["first_ahead"] == sum(ahead)
-    if cohorts:
-        bets = answer["bets"]
-        line = f"{names[0]} was ahead in {bets['first_ahead']}, {names[1]} in {bets['second_ahead']} of {len(cohorts)}."
-        assert line in page.text
+    pairs = answer["trades"]["test"]["pairs"] if answer["trades"]["test"] else 0
+    assert trading_headline(answer, names, pairs) in verdicts
+    assert forecast_headline(answer, names) in verdicts
+    meetings = answer["trades"]["cohorts"]
+    started = {row["number"]: row["week_start"] for row in season.rows("cohorts/")}
+    own = [{a["cohort"]: a["pnl_percent"] for a in season.rows(f"agents/?family={slug}")} for slug in (first, second)]
+    columns = {
+        "Started": lambda m: formats.day(started[m["cohort"]]),
+        names[0]: lambda m: formats.signed_percent(own[0][m["cohort"]]),
+        names[1]: lambda m: formats.signed_percent(m["second_return"]),
+        "Difference": lambda m: formats.signed_number(m["first_return"] - m["second_return"]),
+    }
+    page.table("cohorts", by(meetings, "cohort"), columns, COHORT, no_figure=["Cohort"])
+    for m in meetings:
+        assert [m["first_return"], m["second_return"]] == pytest.approx([float(of[m["cohort"]]) for of in own])
+    assert answer["trades"]["first_ahead"] == sum(m["first_return"] > m["second_return"] for m in meetings)
+    if meetings:
+        ahead = [answer["trades"][f"{place}_ahead"] for place in ("first", "second")]
+        assert f"{names[0]} was ahead in {ahead[0]}, {names[1]} in {ahead[1]} of {len(meetings)}." in page.text
     markets = by(season.rows("markets/"), "id")
-    against = by(answer["position_disagreements"]["most"], "market")
-    page.table(
-        "position-disagreements",
-        lambda row: against[row.target(MARKET)],
-        {
-            "Market": NO_FIGURE,
-            names[0]: lambda a: (a["first_side"], formats.money(a["first_amount"])),
-            names[1]: lambda a: (a["second_side"], formats.money(a["second_amount"])),
-            "Came to": lambda a: a["winner"] or markets[str(a["market"]),]["status"],
-        },
-        rows=len(against),
-    )
+    against = by(answer["position_disagreements"]["largest"], "market")
+    columns = {
+        names[0]: lambda a: (a["first_side"], formats.money(a["first_amount"])),
+        names[1]: lambda a: (a["second_side"], formats.money(a["second_amount"])),
+        "Came to": lambda a: a["winner"] or markets[str(a["market"]),]["status"],
+    }
+    page.table("position-disagreements", against, columns, MARKET, no_figure=["Market"])
     for a in against.values():
         for place, slug in (("first", first), ("second", second)):
             bought = season.rows(f"trades/?market={a['market']}&family={slug}&kind=BUY")
             by_side = [t for t in bought if t["side"] == a[f"{place}_side"]]
             assert formats.money(total(by_side, "amount")) == formats.money(a[f"{place}_amount"])
-    page.table(
-        "disagreements",
-        lambda row: by(answer["disagreements"], "question")[row.target(QUESTION)],
-        {
-            "Question": NO_FIGURE,
-            "Asked": lambda d: formats.day(d["day"]),
-            "Option": lambda d: d["option"],
-            names[0]: lambda d: formats.share(d["first"]),
-            names[1]: lambda d: formats.share(d["second"]),
-            "Market": lambda d: formats.share(d["price"]),
-            "Happened": lambda d: {None: "open", True: "yes", False: "no"}[d["happened"]],
-        },
-        rows=len(answer["disagreements"]),
-    )
+    columns = {
+        "Asked": lambda d: formats.day(d["day"]),
+        "Option": lambda d: d["option"],
+        names[0]: lambda d: formats.share(d["first"]),
+        names[1]: lambda d: formats.share(d["second"]),
+        "Market": lambda d: formats.share(d["price"]),
+        "Happened": lambda d: {None: "open", True: "yes", False: "no"}[d["happened"]],
+    }
+    page.table("disagreements", by(answer["disagreements"], "question"), columns, QUESTION, no_figure=["Question"])
     one, other = (season.one(f"performance/?range=ALL&family={slug}") for slug in (first, second))
     whole = {name: [*one[name], *other[name]] for name in ("series", "release_changes")}
     check_curves(page, season, f"{DATA}Mean total value of both over time", whole)
-    calibrated = by(season.one("calibration/")["words"]["forecasters"], "forecaster")
+    calibrated = by(season.one("calibration/")["forecasts"]["forecasters"], "forecaster")
     assert calibration_squares(page) == [
         expected_square(calibrated[slug,]) for slug in (first, second) if (slug,) in calibrated
     ]
@@ -329,49 +288,46 @@ def test_all_pairs(season: SeasonApi) -> None:
     page = season.page("/compare/")
     ours = {name: slug for name, slug in season.names.items() if slug != "guest"}
 
-    def cell(row: Row, other: str) -> Any:
-        one = ours[row.cells["Model"].text]
-        if one == ours[other]:
-            return "·"
-        test = season.one(f"comparisons/{one}/{ours[other]}/")["words"][0]["test"]
-        return formats.signed_score(test["difference"]), f"p {formats.p_value(test['p_holm'])}"
+    def column(other: str) -> Any:
+        def cell(slug: str) -> Any:
+            if slug == other:
+                return "·"
+            test = season.one(f"comparisons/{slug}/{other}/")["forecasts"][0]["test"]
+            return formats.signed_score(test["difference"]), f"p {formats.p_value(test['p_holm'])}"
 
-    columns: dict[str, Any] = {name: lambda row, name=name: cell(row, name) for name in ours}
-    page.table("All pairs", lambda row: row, {"Model": NO_FIGURE, **columns}, rows=len(ours))
+        return cell
+
+    columns = {name: column(slug) for name, slug in ours.items()}
+    page.table("All pairs", {(name,): slug for name, slug in ours.items()}, columns, "Model", no_figure=["Model"])
     page.assert_compared(at_least=49)
 
 
 def test_every_universe(season: SeasonApi) -> None:
     markets, labels = by(season.rows("markets/"), "id"), dict(Outcome.PriceSource.choices)
+
+    def prices(entry: Any) -> tuple[str, str]:
+        sides = sorted(entry["prices"], key=lambda side: (side == "NO", side))
+        sources = [entry["sources"].get(side) or {} for side in sides]
+        stale = ["" if not source.get("stale") else ", stale" for source in sources]
+        return (
+            " ".join(f"{side} {formats.price(entry['prices'][side])}" for side in sides),
+            " ".join(f"{labels[source['source']]}{s}" for source, s in zip(sources, stale, strict=True)),
+        )
+
+    columns = {
+        "No.": lambda e: str(e["position"]),
+        "Market": lambda e: (
+            markets[str(e["market"]),]["question"],
+            f"{markets[str(e['market']),]['category'] or '–'} · {e['source']} {e['external_id']}",
+        ),
+        "Prices and their sources": prices,
+        "State": lambda e: "closed" if not e["open"] else "open" if e["bettable"] else "held besides",
+    }
     for listed in season.rows("universes/"):
         answer = season.one(f"universes/{listed['id']}/")
         assert {key: answer[key] for key in listed} == listed
-        page = season.page(f"/universes/{answer['id']}/")
-        entries = by(answer["entries"], "market")
-
-        def prices(entry: Any) -> tuple[str, str]:
-            sides = sorted(entry["prices"], key=lambda side: (side == "NO", side))
-            sources = [entry["sources"].get(side) or {} for side in sides]
-            stale = ["" if not source.get("stale") else ", stale" for source in sources]
-            return (
-                " ".join(f"{side} {formats.price(entry['prices'][side])}" for side in sides),
-                " ".join(f"{labels[source['source']]}{s}" for source, s in zip(sources, stale, strict=True)),
-            )
-
-        page.table(
-            "Entries",
-            lambda row, entries=entries: entries[row.target(MARKET)],
-            {
-                "No.": lambda e: str(e["position"]),
-                "Market": lambda e: (
-                    markets[str(e["market"]),]["question"],
-                    f"{markets[str(e['market']),]['category'] or '–'} · {e['source']} {e['external_id']}",
-                ),
-                "Prices and their sources": prices,
-                "State": lambda e: "closed" if not e["open"] else "open" if e["bettable"] else "held besides",
-            },
-            rows=len(entries),
-        )
+        page, entries = season.page(f"/universes/{answer['id']}/"), by(answer["entries"], "market")
+        page.table("Entries", entries, columns, MARKET)
         page.fact("Markets", formats.count(len(entries)))
         page.fact("Frozen", formats.minute(answer["frozen_at"]))
         page.fact("Rules", answer["methodology"])
@@ -402,22 +358,17 @@ def test_every_batch_of_forecasts(season: SeasonApi) -> None:
         page.fact("Spherical", formats.score(answer["spherical"]))
         page.fact("Rules", answer["methodology"])
         page.fact("Release", answer["calls"][0]["model"])
-        options = by(question["options"], "name")
-        page.table(
-            "stated",
-            lambda row, options=options: options[(row.cells["Option"].text.removesuffix(" happened"),)],
-            {
-                "Option": NO_FIGURE,
-                "Market then": lambda o, asked=asked: formats.price(asked["prices"][o["name"]]["price"]),
-                "Ask": lambda o, asked=asked: formats.price(asked["prices"][o["name"]]["ask"]),
-                "As written": lambda o, answer=answer: answer["stated"][o["name"]],
-                "Probability": lambda o, answer=answer: formats.share(answer["probabilities"][o["name"]]),
-            },
-            rows=len(options),
-        )
-        calls_of(page, answer["calls"])
+        columns = {
+            "Market then": lambda name, asked=asked: formats.price(asked["prices"][name]["price"]),
+            "Ask": lambda name, asked=asked: formats.price(asked["prices"][name]["ask"]),
+            "As written": lambda name, answer=answer: answer["stated"][name],
+            "Probability": lambda name, answer=answer: formats.share(answer["probabilities"][name]),
+        }
+        options = {(option["name"],): option["name"] for option in question["options"]}
+        page.table("probabilities", options, columns, "Option", no_figure=["Option"])
+        check_calls(page, answer["calls"])
         assert answer["calls"] == elicitation["calls"]
-        cost, took = total(answer["calls"], "cost_usd"), sum(call["latency_ms"] or 0 for call in answer["calls"])
+        cost, took = total(answer["calls"], "cost_usd"), stated(answer["calls"], "latency_ms")
         assert Decimal(elicitation["cost_usd"]) == cost
         others = formats.plural(len(beside) - 1, "other forecast")
         assert elicitation["tokens_input"] == total(answer["calls"], "tokens_input")
@@ -433,71 +384,36 @@ def stated(calls: list[Any], key: str) -> Any:
     return total(calls, key) if any(call[key] is not None for call in calls) else None
 
 
-def calls_of(page: Page, calls: list[Any]) -> None:
-    numbered = by(calls, "sequence")
-    page.table(
-        "calls",
-        lambda row: numbered[(row.cells["#"].text,)],
-        {
-            "#": NO_FIGURE,
-            "Result": NO_FIGURE,
-            "Asked": lambda c: c["model"],
-            "Answered by": lambda c: (formats.text(c["returned_model"]), c["provider"] or ""),
-            "Tokens in / out": lambda c: " / ".join(map(formats.count, (c["tokens_input"], c["tokens_output"]))),
-            "Cost": lambda c: (
-                formats.cost(c["cost_usd"]),
-                {"booked": "booked, not confirmed", "computed": "by tokens × price"}.get(c["cost_source"], "")
-                if c["cost_source"] == "booked" or c["tokens_input"] is not None
-                else "",
-            ),
-            "Took": lambda c: formats.seconds(c["latency_ms"]),
-            "Sent": lambda c: formats.minute(c["sent_at"]),
-            "Error": NO_FIGURE,
-        },
-        rows=len(calls),
-    )
-
-
 def test_the_families(season: SeasonApi) -> None:
     page = season.page("/models/")
     families = by(season.rows("families/"), "slug")
     trading = by(season.rows("leaderboard/"), "family")
     forecast = by(season.rows("leaderboard/?protocol=forecast"), "forecaster")
-    page.table(
-        "Models",
-        lambda row: row.target(FAMILY),
-        {
-            "Family": NO_FIGURE,
-            "Release now": lambda f: families[f]["release"],
-            "Cohorts": lambda f: formats.count(len(season.rows(f"agents/?family={f[0]}"))),
-            "Rank by return": lambda f: formats.count(trading[f]["rank"]),
-            "Mean return": lambda f: formats.signed_percent(trading[f]["return_percent"]),
-            "Brier of bets": lambda f: formats.score(trading[f]["brier"]),
-            "Rank by forecasts": lambda f: formats.count(forecast[f]["rank"]),
-            "Brier of forecasts": lambda f: formats.score(forecast[f]["brier"]),
-            "Questions": lambda f: formats.count(forecast[f]["n"]),
-        },
-        rows=len(families),
-    )
+    columns = {
+        "Release now": lambda f: families[f]["release"],
+        "Cohorts": lambda f: formats.count(len(season.rows(f"agents/?family={f[0]}"))),
+        "Rank by return": lambda f: formats.count(trading[f]["rank"]),
+        "Mean return": lambda f: formats.signed_percent(trading[f]["return_percent"]),
+        "Brier of bets": lambda f: formats.score(trading[f]["brier"]),
+        "Rank by forecasts": lambda f: formats.count(forecast[f]["rank"]),
+        "Brier of forecasts": lambda f: formats.score(forecast[f]["brier"]),
+        "Questions": lambda f: formats.count(forecast[f]["n"]),
+    }
+    page.table("Models", {family: family for family in families}, columns, FAMILY, no_figure=["Family"])
     page.assert_compared(at_least=60)
 
 
 def test_the_imports(season: SeasonApi) -> None:
-    collections = by(season.rows("imports/"), "slug")
     page = season.page("/imports/")
-    page.table(
-        "Collections",
-        lambda row: collections[row.target(IMPORT)],
-        {
-            "Collection": lambda c: c["name"],
-            "Forecasters": lambda c: formats.count(c["forecasters"]),
-            "Questions": lambda c: formats.count(c["questions"]),
-            "Open": lambda c: formats.count(c["open_questions"]),
-            "Probabilities": lambda c: formats.count(c["probabilities"]),
-            "Changed": lambda c: formats.minute(c["changed_at"]),
-        },
-        rows=len(collections),
-    )
+    columns = {
+        "Collection": lambda c: c["name"],
+        "Forecasters": lambda c: formats.count(c["forecasters"]),
+        "Questions": lambda c: formats.count(c["questions"]),
+        "Open": lambda c: formats.count(c["open_questions"]),
+        "Probabilities": lambda c: formats.count(c["probabilities"]),
+        "Changed": lambda c: formats.minute(c["changed_at"]),
+    }
+    page.table("Collections", by(season.rows("imports/"), "slug"), columns, IMPORT)
     page.assert_compared(at_least=6)
 
 
@@ -510,100 +426,70 @@ def test_an_import(season: SeasonApi) -> None:
     page.fact("Open", formats.count(answer["open_questions"]))
     page.fact("Board computed", formats.minute(answer["computed_at"]))
     order = board["rankings"]["brier"]
-    rows = {**board["forecasters"], **board["references"]}
+    rows = {(name,): row | {"name": name} for name, row in (board["forecasters"] | board["references"]).items()}
 
-    def rank(name: str) -> Any:
-        if name not in order:
+    def rank(row: Any) -> Any:
+        if row["name"] not in order:
             return ""
-        low, high = rows[name]["rank_range"]
-        return str(order.index(name) + 1), ranks({"rank_low": low, "rank_high": high})
+        low, high = row["rank_range"]
+        return str(order.index(row["name"]) + 1), ranks({"rank_low": low, "rank_high": high})
 
-    def net(name: str) -> str:
-        gross = (rows[name]["average_return"] or {}).get("0")
+    def net(row: Any) -> str:
+        gross = (row["average_return"] or {}).get("0")
         return formats.signed_percent(None if gross is None else 100 * (gross - 1))
 
-    page.table(
-        "ranking",
-        lambda row: row.cells["Forecaster"].text,
-        {
-            "Rank": rank,
-            "Forecaster": NO_FIGURE,
-            "Brier": lambda n: (formats.score(rows[n]["brier"]), formats.interval(rows[n]["brier_ci"])),
-            "Adjusted": lambda n: formats.score(rows[n]["adjusted_brier"]),
-            "Log": lambda n: formats.signed_score(rows[n]["log"]),
-            "Accuracy": lambda n: formats.share(rows[n]["accuracy"]),
-            "Return": net,
-            "Alpha": lambda n: formats.signed_score(rows[n]["alpha"]),
-            "ECE": lambda n: formats.score(rows[n]["ece"]),
-            "Answered": lambda n: (formats.count(rows[n]["n"]), formats.share(rows[n]["coverage"])),
-        },
-        rows=len(rows),
-    )
-    categories: dict[str, Any] = {
-        name: lambda n, name=name: formats.score(rows[n]["brier_by_category"].get(name)) for name in ("rain", "wind")
+    columns = {
+        "Rank": rank,
+        "Brier": lambda r: formats.with_interval(r, "brier"),
+        "Adjusted": lambda r: formats.score(r["adjusted_brier"]),
+        "Log": lambda r: formats.signed_score(r["log"]),
+        "Accuracy": lambda r: formats.share(r["accuracy"]),
+        "Return": net,
+        "Alpha": lambda r: formats.signed_score(r["alpha"]),
+        "ECE": lambda r: formats.score(r["ece"]),
+        "Answered": lambda r: (formats.count(r["n"]), formats.share(r["coverage"])),
     }
-    page.table("categories", lambda row: row.cells["Forecaster"].text, {"Forecaster": NO_FIGURE, **categories})
+    page.table("ranking", rows, columns, "Forecaster", no_figure=["Forecaster"])
+    columns = {name: lambda r, name=name: formats.score(r["brier_by_category"].get(name)) for name in ("rain", "wind")}
+    page.table("categories", rows, columns, "Forecaster", no_figure=["Forecaster"], complete=False)
     (made,) = answer["imports"]
-    page.table(
-        "provenance",
-        lambda row: made,
-        {
-            "Files": lambda m: (m["files"][0]["name"], f"SHA-256 {m['files'][0]['sha256']}"),
-            "Format": lambda m: m["format"],
-            "Imported": lambda m: formats.minute(m["imported_at"]),
-            "Rows": lambda m: formats.count(m["rows"]),
-            "Rejected": lambda m: formats.count(m["rejected"]),
-            "Probabilities": lambda m: formats.count(m["forecasts"]),
-        },
-        rows=1,
-    )
-    rejected = iter(made["rejections"])
-    page.table(
-        "Rejected rows of others.csv",
-        lambda row: next(rejected),
-        {"Row": lambda r: str(r["row"]), "Why": lambda r: r["reason"]},
-        rows=made["rejected"],
-    )
+    columns = {
+        "Files": lambda m: (m["files"][0]["name"], f"SHA-256 {m['files'][0]['sha256']}"),
+        "Format": lambda m: m["format"],
+        "Imported": lambda m: formats.minute(m["imported_at"]),
+        "Rows": lambda m: formats.count(m["rows"]),
+        "Rejected": lambda m: formats.count(m["rejected"]),
+        "Probabilities": lambda m: formats.count(m["forecasts"]),
+    }
+    page.table("provenance", [made], columns)
+    columns = {"Row": lambda r: str(r["row"]), "Why": lambda r: r["reason"]}
+    page.table("Rejected rows of others.csv", made["rejections"], columns)
     page.assert_compared(at_least=40)
 
 
 def test_a_familys_cost(season: SeasonApi) -> None:
+    columns = {
+        "Answered": lambda p: formats.count(p["answered"]),
+        "Requests": lambda p: formats.count(len(p["calls"])),
+        "Tokens in": lambda p: formats.count(total(p["calls"], "tokens_input")),
+        "Tokens out": lambda p: formats.count(total(p["calls"], "tokens_output")),
+        "Cost": lambda p: (
+            formats.cost(total(p["calls"], "cost_usd")),
+            "" if p["stated"] == len(p["calls"]) else f"{formats.count(p['stated'])} named by the gateway",
+        ),
+        "Each": lambda p: formats.cost(total(p["calls"], "cost_usd") / p["answered"] if p["answered"] else None),
+    }
     for slug in season.names.values():
-        page = season.page(f"/models/{slug}/")
-        tasks = {"Trading": season.rows(f"decisions/?family={slug}")}
-        tasks["Forecast"] = season.rows(f"elicitations/?family={slug}")
-        paths = {"Trading": "decisions", "Forecast": "elicitations"}
-        calls = {
-            name: [call for row in rows for call in season.one(f"{paths[name]}/{row['id']}/")["calls"]]
-            for name, rows in tasks.items()
-        }
-
-        def cost(name: str, calls: Any = calls) -> Any:
-            stated = sum(call["cost_source"] == "stated" for call in calls[name])
-            small = "" if stated == len(calls[name]) else f"{formats.count(stated)} named by the gateway"
-            return formats.cost(total(calls[name], "cost_usd")), small
-
-        def answered(name: str, tasks: Any = tasks) -> int:
-            return sum(row["status"] == "completed" for row in tasks[name])
-
-        page.table(
-            "cost",
-            lambda row: row.cells["Protocol"].text,
-            {
-                "Protocol": NO_FIGURE,
-                "Answered": lambda n, answered=answered: formats.count(answered(n)),
-                "Requests": lambda n, calls=calls: formats.count(len(calls[n])),
-                "Tokens in": lambda n, calls=calls: formats.count(total(calls[n], "tokens_input")),
-                "Tokens out": lambda n, calls=calls: formats.count(total(calls[n], "tokens_output")),
-                "Cost": cost,
-                "Each": lambda n, calls=calls, answered=answered: formats.cost(
-                    total(calls[n], "cost_usd") / answered(n) if answered(n) else None
-                ),
-            },
-            rows=sum(bool(made) for made in calls.values()),
-        )
-        for name, rows in tasks.items():
+        page, protocols = season.page(f"/models/{slug}/"), {}
+        for name, path in (("Trading", "decisions"), ("Forecast", "elicitations")):
+            tasks = season.rows(f"{path}/?family={slug}")
+            calls = [call for task in tasks for call in season.one(f"{path}/{task['id']}/")["calls"]]
             for key in ("tokens_input", "tokens_output", "cost_usd"):
-                assert total(rows, key) == total(calls[name], key)
+                assert total(tasks, key) == total(calls, key)
+            answered = sum(task["status"] == "completed" for task in tasks)
+            stated = sum(call["cost_source"] == "stated" for call in calls)
+            if calls:
+                protocols[name,] = {"calls": calls, "answered": answered, "stated": stated}
+        page.table("cost", protocols, columns, "Protocol", no_figure=["Protocol"])
         assert not page.faults, "\n".join(page.faults)
         assert page.compared >= 6 or slug == "guest"

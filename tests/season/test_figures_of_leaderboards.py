@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.season import formats
-from tests.season.page_figures import NO_FIGURE, Page, Row, by
+from tests.season.page_figures import Page, by
 from tests.season.season_api import (
     DATA,
     FAMILY,
@@ -15,6 +15,77 @@ from tests.season.season_api import (
     expected_square,
     ranks,
 )
+
+
+def rank(entry: Any) -> tuple[str, str]:
+    return str(entry["rank"] or "–"), ranks(entry)
+
+
+def alpha(entry: Any) -> Any:
+    if entry["forecaster"] == "market":
+        return "–"
+    return formats.signed_score(entry["alpha"]), formats.plus_minus(entry["alpha_se"])
+
+
+TRADING = {
+    "Rank": rank,
+    "Return": lambda e: (formats.signed_percent(e["return_percent"]), formats.half_width(e["return_ci"])),
+    "Mean value": lambda e: (formats.money(e["total_value"]), formats.plural(e["cohorts"], "cohort")),
+    "Brier": lambda e: formats.with_interval(e, "brier"),
+    "Win rate": lambda e: (formats.share(e["win_rate"]), formats.plural(e["resolved_bets"], "bet")),
+    "Cost": lambda e: formats.cost(e["cost_usd"]),
+}
+FORECASTS = {
+    "Rank": lambda e: ("", f"({e['rank']})") if e["reference"] else rank(e),
+    "Brier": lambda e: formats.with_interval(e, "brier"),
+    "Alpha": alpha,
+    "Answered": lambda e: formats.count(e["n"]),
+}
+FORECAST_RANKING = {
+    "Rank": lambda e: ("", f"would be {e['rank']} {ranks(e)}") if e["reference"] else rank(e),
+    "Brier": lambda e: formats.with_interval(e, "brier"),
+    "Alpha": alpha,
+    "Return": lambda e: (formats.score(e["average_return"]["0"]), formats.interval(e["average_return_ci"]["0"])),
+    "Log": lambda e: formats.score(e["log"]),
+    "Top option right": lambda e: formats.share(e["accuracy"]),
+    "Questions": lambda e: formats.count(e["n"]),
+    "Coverage": lambda e: formats.share(e["coverage"], 0),
+    "Model cost": lambda e: formats.cost(e["cost_usd"]),
+}
+OTHER_MEASURES = {
+    "Spherical": lambda e: formats.score(e["spherical"]),
+    "Skill, uniform": lambda e: formats.signed_score(e["bss_uniform"]),
+    "Skill, market": lambda e: formats.signed_score(e["bss_market"]),
+    "ECE": lambda e: (formats.score(e["ece"]), formats.score(e["ece_noise_floor"])),
+    "Return ½ · 1": lambda e: formats.dots(e["average_return"]["0.5"], e["average_return"]["1"]),
+    "Log wealth": lambda e: formats.signed_score(e["log_wealth"]["1"]),
+    "Adjusted Brier": lambda e: formats.score(e["adjusted_brier"]),
+    "Weighted Brier": lambda e: formats.score(e["weighted_brier"]),
+    "IRT": lambda e: (formats.signed_score(e["irt_ability"]), formats.plus_minus(e["irt_se"])),
+    "Bradley–Terry": lambda e: (formats.signed_score(e["bt_ability"]), formats.plus_minus(e["bt_se"])),
+    "Pool weight": lambda e: formats.share(e["pool_weight"]),
+    "Declined · refused": lambda e: f"{formats.count(e['declined'])} · {formats.count(e['refused'])}",
+}
+PAIRS = {
+    "Forecasts": lambda p: formats.count(p["n"]),
+    "Events": lambda p: formats.count(p["events"]),
+    "Difference in Brier": lambda p: (formats.signed_score(p["difference"]), formats.plus_minus(p["se"])),
+    "p, corrected": lambda p: formats.score(p["p_holm"]),
+    "More needed": lambda p: formats.count(p["questions_more"]),
+}
+FORECASTS_AND_TRADES = {
+    "Bets": lambda f: (formats.count(f["bets"]), f"{formats.count(f['resolved'])} resolved"),
+    "Said": lambda f: formats.share(f["stated"]),
+    "Staked": lambda f: formats.share(f["confidence"]),
+    "Price": lambda f: formats.share(f["price"]),
+    "Over-betting": lambda f: formats.with_interval(f, "over_betting", formats.signed_score, " to "),
+    "Agreement": lambda f: formats.signed_score(f["spearman"]),
+    "Own edge": lambda f: formats.share(f["positive_edge"]),
+    "Stake follows": lambda f: formats.signed_score(f["stake_edge"]),
+    "Brier said · staked · price": lambda f: formats.dots(f["stated_brier"], f["bet_brier"], f["market_brier"]),
+    "Bets made": lambda f: formats.money(f["bet_return"]),
+    "Kelly full · half": lambda f: formats.dots(f["kelly"]["full"], f["kelly"]["half"], write=formats.money),
+}
 
 
 @pytest.mark.parametrize(
@@ -30,41 +101,10 @@ from tests.season.season_api import (
 def test_the_leaderboard(season: SeasonApi, query: str, same: str) -> None:
     page = season.page(f"/{query}")
     trading = by(season.rows(f"leaderboard/?{same}"), "family")
-    page.table(
-        "ranking",
-        lambda row: trading[row.target(FAMILY)],
-        {
-            "Rank": lambda e: (str(e["rank"] or "–"), ranks(e)),
-            "Model": NO_FIGURE,
-            "Return": lambda e: (formats.signed_percent(e["return_percent"]), formats.half_width(e["return_ci"])),
-            "Over time": NO_FIGURE,
-            "Mean value": lambda e: (formats.money(e["total_value"]), formats.plural(e["cohorts"], "cohort")),
-            "Brier": lambda e: (formats.score(e["brier"]), formats.interval(e["brier_ci"])),
-            "Win rate": lambda e: (formats.share(e["win_rate"]), formats.plural(e["resolved_bets"], "bet")),
-            "Cost": lambda e: formats.cost(e["cost_usd"]),
-        },
-        rows=len(trading),
-    )
+    page.table("trading", trading, TRADING, FAMILY, no_figure=["Model", "Over time"])
     forecast = by(season.rows(f"leaderboard/?protocol=forecast&{same}"), "display_name")
-    page.table(
-        "words",
-        lambda row: forecast[(row.cells["Forecaster"].text.partition(" external")[0],)],
-        {
-            "Rank": lambda e: ("", f"({e['rank']})") if e["reference"] else (str(e["rank"] or "–"), ranks(e)),
-            "Forecaster": NO_FIGURE,
-            "Brier": lambda e: (formats.score(e["brier"]), formats.interval(e["brier_ci"])),
-            "Alpha": lambda e: (
-                "–"
-                if e["forecaster"] == "market"
-                else (
-                    formats.signed_score(e["alpha"]),
-                    "" if e["alpha_se"] is None else f"± {formats.score(e['alpha_se'])}",
-                )
-            ),
-            "Answered": lambda e: formats.count(e["n"]),
-        },
-    )
-    # Money is one purse for all categories.
+    page.table("forecasts", forecast, FORECASTS, "Forecaster", no_figure=["Forecaster"], complete=False)
+    # An agent has one bankroll for all categories.
     narrowed = "" if same.startswith("category") else f"&{same}"
     values = season.one(f"performance/?range=ALL{narrowed}")
     check_curves(page, season, f"{DATA}Mean total value of each family over time", values)
@@ -87,13 +127,6 @@ def test_curves_end_at_what_the_board_says_and_whoever_has_finished_stays_in_the
     }
 
 
-ALPHA = {
-    "Alpha": lambda e: (
-        "–" if e["forecaster"] == "market" else (formats.signed_score(e["alpha"]), formats.plus_minus(e["alpha_se"]))
-    ),
-}
-
-
 @pytest.mark.parametrize(
     ("query", "of"),
     [("", ("priced", None)), ("?arm=blind", ("blind", None)), ("?category=Weather", ("priced", "Weather"))],
@@ -106,99 +139,17 @@ def test_the_forecast_board(season: SeasonApi, query: str, of: tuple[str, str | 
     same = "&".join(f"{name}={value}" for name, value in zip(("arm", "category"), of, strict=True) if value)
     assert season.rows(f"leaderboard/?protocol=forecast&{same}") == board["entries"]
 
-    def entry(row: Row) -> Any:
-        return entries[(row.cells["Forecaster"].text.removesuffix(" external"),)]
-
-    page.table(
-        "ranking",
-        entry,
-        {
-            "Rank": lambda e: (
-                ("", f"would be {e['rank']} {ranks(e)}") if e["reference"] else (str(e["rank"] or "–"), ranks(e))
-            ),
-            "Forecaster": NO_FIGURE,
-            "Brier": lambda e: (formats.score(e["brier"]), formats.interval(e["brier_ci"])),
-            **ALPHA,
-            "Return": lambda e: (
-                formats.score(e["average_return"]["0"]),
-                formats.interval(e["average_return_ci"]["0"]),
-            ),
-            "Log": lambda e: formats.score(e["log"]),
-            "Top option right": lambda e: formats.share(e["accuracy"]),
-            "Questions": lambda e: formats.count(e["n"]),
-            "Coverage": lambda e: formats.share(e["coverage"], 0),
-            "Model cost": lambda e: formats.cost(e["cost_usd"]),
-        },
-        rows=len(entries),
-    )
-    page.table(
-        "All other measures",
-        entry,
-        {
-            "Forecaster": NO_FIGURE,
-            "Spherical": lambda e: formats.score(e["spherical"]),
-            "Skill, uniform": lambda e: formats.signed_score(e["bss_uniform"]),
-            "Skill, market": lambda e: formats.signed_score(e["bss_market"]),
-            "ECE": lambda e: (formats.score(e["ece"]), formats.score(e["ece_noise_floor"])),
-            "Return ½ · 1": lambda e: formats.dots(e["average_return"]["0.5"], e["average_return"]["1"]),
-            "Log wealth": lambda e: formats.signed_score(e["log_wealth"]["1"]),
-            "Adjusted Brier": lambda e: formats.score(e["adjusted_brier"]),
-            "Weighted Brier": lambda e: formats.score(e["weighted_brier"]),
-            "IRT": lambda e: (formats.signed_score(e["irt_ability"]), formats.plus_minus(e["irt_se"])),
-            "Bradley–Terry": lambda e: (formats.signed_score(e["bt_ability"]), formats.plus_minus(e["bt_se"])),
-            "Pool weight": lambda e: formats.share(e["pool_weight"]),
-            "Declined · refused": lambda e: f"{formats.count(e['declined'])} · {formats.count(e['refused'])}",
-        },
-        rows=len(entries),
-    )
+    page.table("ranking", entries, FORECAST_RANKING, "Forecaster", no_figure=["Forecaster"])
+    page.table("All other measures", entries, OTHER_MEASURES, "Forecaster", no_figure=["Forecaster"])
     names = {entry["forecaster"]: entry["display_name"] for entry in board["entries"]}
     pairs = {(names[pair["first"]], names[pair["second"]]): pair for pair in report["pairs"]}
-    page.table(
-        "pairs",
-        lambda row: pairs[row.cells["First"].text, row.cells["Second"].text],
-        {
-            "First": NO_FIGURE,
-            "Second": NO_FIGURE,
-            "Forecasts": lambda p: formats.count(p["n"]),
-            "Events": lambda p: formats.count(p["events"]),
-            "Difference in Brier": lambda p: (formats.signed_score(p["difference"]), formats.plus_minus(p["se"])),
-            "p, corrected": lambda p: formats.score(p["p_holm"]),
-            "More needed": lambda p: formats.count(p["questions_more"]),
-        },
-    )
-    words = by(report.get("forecasts_and_trades", []), "family")
-    page.table(
-        "words",
-        lambda row: words[row.target(FAMILY)],
-        {
-            "Model": NO_FIGURE,
-            "Bets": lambda w: (formats.count(w["bets"]), f"{formats.count(w['resolved'])} resolved"),
-            "Said": lambda w: formats.share(w["stated"]),
-            "Staked": lambda w: formats.share(w["confidence"]),
-            "Price": lambda w: formats.share(w["price"]),
-            "Over-betting": lambda w: (
-                formats.signed_score(w["over_betting"]),
-                formats.interval(w["over_betting_ci"], formats.signed_score, " to "),
-            ),
-            "Agreement": lambda w: formats.signed_score(w["spearman"]),
-            "Own edge": lambda w: formats.share(w["positive_edge"]),
-            "Stake follows": lambda w: formats.signed_score(w["stake_edge"]),
-            "Brier said · staked · price": lambda w: formats.dots(w["stated_brier"], w["bet_brier"], w["market_brier"]),
-            "Bets made": lambda w: formats.money(w["bet_return"]),
-            "Kelly full · half": lambda w: formats.dots(w["kelly"]["full"], w["kelly"]["half"], write=formats.money),
-        },
-    )
-    page.table(
-        "agreement",
-        lambda row: report["agreement"]["spearman"][row.cells["Measure"].text],
-        {
-            "Measure": NO_FIGURE,
-            **{
-                name: lambda line, name=name: formats.signed_score(line[name])
-                for name in report["agreement"]["spearman"]
-            },
-        },
-    )
+    between = ("First", "Second")
+    page.table("pairs", pairs, PAIRS, lambda row: row.texts(*between), no_figure=between, complete=False)
+    traders = by(report.get("forecasts_and_trades", []), "family")
+    page.table("forecasts-and-trades", traders, FORECASTS_AND_TRADES, FAMILY, no_figure=["Model"], complete=False)
+    agreement = {(name,): line for name, line in report["agreement"]["spearman"].items()}
+    columns = {name: lambda line, name=name: formats.signed_score(line[name]) for (name,) in agreement}
+    page.table("agreement", agreement, columns, "Measure", no_figure=["Measure"], complete=False)
     page.fact("Questions resolved", formats.count(report["data"]["questions"]))
     page.fact("Events", formats.count(report["data"]["events"]))
     page.fact("Forecasts scored", formats.count(report["data"]["forecasts"]))

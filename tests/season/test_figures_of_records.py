@@ -1,17 +1,20 @@
 """Every figure of markets, decisions and questions is the API's."""
 
 from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from tests.markup import chart_data, elements, links, visible_text
 from tests.season import formats
-from tests.season.page_figures import ANY_SMALL_PRINT, NO_FIGURE, Page, by
+from tests.season.page_figures import ANY_SMALL_PRINT, NO_FIGURE, Page, Row, by
 from tests.season.season_api import (
     DATA,
     DECISION,
     MARKET,
     SeasonApi,
+    check_calls,
     check_chain_link,
     check_chart,
     check_positions,
@@ -26,65 +29,63 @@ def test_the_markets(season: SeasonApi) -> None:
     markets = by(season.rows("markets/"), "id")
     page = season.page("/markets/")
     holders = {key: len(season.rows(f"positions/?market={key[0]}&status=open")) for key in markets}
-    page.table(
-        "Markets",
-        lambda row: markets[row.target(MARKET)],
-        {
-            "Question": NO_FIGURE,
-            "Status": lambda m: (m["status"], m["winning_side"] or ""),
-            "Price": lambda m: (
-                " ".join(f"{o['side']} {formats.price(o['price'])}" for o in m["outcomes"][:2])
-                if m["outcomes"][0]["price"]
-                else NO_FIGURE
-            ),
-            "Volume": lambda m: formats.dollars(m["volume"]),
-            "Closes": lambda m: formats.day(m["closes_at"]),
-            "Held by": lambda m: formats.count(holders[(str(m["id"]),)] or None),
-        },
-        rows=len(markets),
-    )
+    columns = {
+        "Status": lambda m: (m["status"], m["winning_side"] or ""),
+        "Price": lambda m: (
+            " ".join(f"{o['side']} {formats.price(o['price'])}" for o in m["outcomes"][:2])
+            if m["outcomes"][0]["price"]
+            else NO_FIGURE
+        ),
+        "Volume": lambda m: formats.dollars(m["volume"]),
+        "Closes": lambda m: formats.day(m["closes_at"]),
+        "Held by": lambda m: formats.count(holders[(str(m["id"]),)] or None),
+    }
+    page.table("Markets", markets, columns, MARKET, no_figure=["Question"])
     page.assert_compared(at_least=50)
+
+
+OBSERVED = {
+    "Midpoint": lambda o: formats.price(o["midpoint"]),
+    "Gamma": lambda o: formats.price(o["gamma"]),
+    "Bid / ask": lambda o: f"{formats.price(o['bid'])} / {formats.price(o['ask'])}",
+}
+
+
+def trade_key(column: str) -> Callable[[Row], tuple[str, ...]]:
+    """The decision and the amount of a trade, and the text in this column, by which a row is known."""
+    return lambda row: (*row.target(DECISION), row.cells[column].text, row.cells["Amount"].text)
 
 
 def test_every_market(season: SeasonApi) -> None:
     for market in season.rows("markets/"):
         page = season.page(f"/markets/{market['id']}/")
+        bought = Counter(t["side"] for t in season.rows(f"trades/?market={market['id']}&kind=BUY"))
+        columns = {
+            "Price": lambda o: formats.price(o["price"]),
+            "Accepted": lambda o: formats.minute(o["price_at"]),
+            "Bets": lambda o, bought=bought: formats.count(bought[o["side"]]),
+        }
         sides = by(market["outcomes"], "side")
-        bought = [t["side"] for t in season.rows(f"trades/?market={market['id']}&kind=BUY")]
+        page.table("prices", sides, columns, "Side", no_figure=["Side", "From", "Venue’s quote"])
+        prices = {
+            (row["side"], formats.minute(row["observed_at"])): row
+            for row in season.rows(f"prices/?market={market['id']}")
+        }
+        columns = {
+            "Price": lambda o: formats.price(o["price"]),
+            **OBSERVED,
+            "Verdict": lambda o: o["reason"] if o["stale"] else f"accepted {o['reason']}",
+        }
+        key = ("Side", "Observed")
         page.table(
-            "prices",
-            lambda row, sides=sides: sides[(row.cells["Side"].text.removesuffix(" won"),)],
-            {
-                **dict.fromkeys(("Side", "From", "Venue’s quote"), NO_FIGURE),
-                "Price": lambda o: formats.price(o["price"]),
-                "Accepted": lambda o: formats.minute(o["price_at"]),
-                "Bets": lambda o, bought=bought: formats.count(bought.count(o["side"])),
-            },
-            rows=len(sides),
-        )
-        prices = by(season.rows(f"prices/?market={market['id']}"), "side", "observed_at")
-        prices = {(side, formats.minute(at)): price for (side, at), price in prices.items()}
-        page.table(
-            "Observed prices",
-            lambda row, prices=prices: prices[row.cells["Side"].text, row.cells["Observed"].text],
-            {
-                **dict.fromkeys(("Observed", "Side", "From"), NO_FIGURE),
-                "Price": lambda o: formats.price(o["price"]),
-                "Midpoint": lambda o: formats.price(o["midpoint"]),
-                "Gamma": lambda o: formats.price(o["gamma"]),
-                "Bid / ask": lambda o: f"{formats.price(o['bid'])} / {formats.price(o['ask'])}",
-                "Verdict": lambda o: o["reason"] if o["stale"] else f"accepted {o['reason']}",
-            },
-        )
+            "Observed prices", prices, columns, lambda row, key=key: row.texts(*key), no_figure=[*key, "From"],
+            complete=False,
+        )  # fmt: skip
         check_positions(page, season, season.rows(f"positions/?market={market['id']}"), "market")
         trades = season.rows(f"trades/?market={market['id']}")
         known = {(str(t["decision"]), f"{t['kind']} {t['side']}", formats.money(t["amount"])): t for t in trades}
-        page.table(
-            "trades",
-            lambda row, known=known: known[(*row.target(DECISION), row.cells["Trade"].text, row.cells["Amount"].text)],
-            {**dict.fromkeys(("Family", "Cohort", "Trade", "Decision"), NO_FIGURE), **trade_columns(season)},
-            rows=len(trades),
-        )
+        columns = trade_columns(season)
+        page.table("trades", known, columns, trade_key("Trade"), no_figure=["Family", "Cohort", "Trade", "Decision"])
         page.fact("Volume", formats.dollars(market["volume"]))
         if market["liquidity"] is not None:
             page.fact("Liquidity", formats.dollars(market["liquidity"]))
@@ -99,11 +100,11 @@ def test_every_market(season: SeasonApi) -> None:
         if brought is not None:
             assert brought.text.startswith(f"{formats.signed_money(paid)} realized")
         page.skip("Venue", "First seen", "Last heard of", "Came to", "Source")
-        history(page, season, market)
+        check_price_history(page, season, market)
         page.assert_compared(at_least=6)
 
 
-def history(page: Page, season: SeasonApi, market: dict[str, Any]) -> None:
+def check_price_history(page: Page, season: SeasonApi, market: dict[str, Any]) -> None:
     """The chart of a market: every price of its sides, what each came to, and every trade at its price."""
     rows, trades = season.rows(f"prices/?market={market['id']}"), season.rows(f"trades/?market={market['id']}")
     known: dict[str, list[tuple[datetime, str]]] = {outcome["side"]: [] for outcome in market["outcomes"]}
@@ -153,6 +154,10 @@ def event(trade: dict[str, Any], slugs: dict[str, str]) -> tuple[str, str, str]:
     return f"/decisions/{trade['decision']}/", trade["kind"].lower(), said
 
 
+def bought_key(row: Row) -> tuple[str, ...]:
+    return (*row.target(MARKET), row.cells["Trade"].text.partition(" ")[2], row.cells["Amount"].text)
+
+
 def test_every_decision(season: SeasonApi) -> None:
     universes = {row["id"]: row for row in season.rows("universes/")}
     for listed in season.rows("decisions/"):
@@ -164,91 +169,51 @@ def test_every_decision(season: SeasonApi) -> None:
         page.fact("Model cost", formats.cost(decision["cost_usd"]))
         tokens = (decision["tokens_input"], decision["tokens_output"])
         page.fact("Tokens in / out", " / ".join(map(formats.count, tokens)))
-        took = [call["latency_ms"] for call in decision["calls"]]
-        page.fact("Time to answer", formats.seconds(sum(ms or 0 for ms in took)) if took else NO_FIGURE)
+        took = [call["latency_ms"] for call in decision["calls"] if call["latency_ms"] is not None]
+        page.fact("Time to answer", formats.seconds(sum(took)) if took else "–")
         page.fact("Universe", universes[decision["universe"]]["sha256"][:12] if decision["universe"] else "–")
         trades = {(str(t["market"]), t["side"], formats.money(t["amount"])): t for t in decision["trades"]}
-        page.table(
-            "trades",
-            lambda row, trades=trades: trades[
-                (*row.target(MARKET), row.cells["Trade"].text.partition(" ")[2], row.cells["Amount"].text)
-            ],
-            {
-                "Market": NO_FIGURE,
-                "Trade": NO_FIGURE,
-                **trade_columns(season),
-                "Price": lambda t: (formats.price(t["price"]), ANY_SMALL_PRINT),
-                "Implied confidence": lambda t: (formats.share(t["implied_confidence"]), ANY_SMALL_PRINT),
-            },
-            rows=len(trades),
-        )
-        calls = by(decision["calls"], "sequence")
-        page.table(
-            "calls",
-            lambda row, calls=calls: calls[(row.cells["#"].text,)],
-            {
-                "#": NO_FIGURE,
-                "Result": NO_FIGURE,
-                "Asked": lambda c: c["model"],
-                "Answered by": lambda c: (formats.text(c["returned_model"]), c["provider"] or ""),
-                "Tokens in / out": lambda c: " / ".join(map(formats.count, (c["tokens_input"], c["tokens_output"]))),
-                "Cost": NO_FIGURE,
-                "Took": lambda c: formats.seconds(c["latency_ms"]),
-                "Sent": NO_FIGURE,
-                "Error": NO_FIGURE,
-            },
-            rows=len(decision["calls"]),
-        )
-        wishes = iter(decision["instructions"])
-        page.table(
-            "instructions",
-            lambda row, wishes=wishes: next(wishes),
-            {
-                "Instruction": lambda w: f"BET {w['payload']['side']}" if w["kind"] == "BET" else NO_FIGURE,
-                "Market": NO_FIGURE,
-                "Size": lambda w: f"${w['payload']['amount']}" if w["kind"] == "BET" else NO_FIGURE,
-                "Came to": lambda w: "executed" if w["executed"] else f"rejected {w['reason']}",
-            },
-            rows=len(decision["instructions"]),
-        )
+        columns = trade_columns(season) | {
+            "Price": lambda t: (formats.price(t["price"]), ANY_SMALL_PRINT),
+            "Implied confidence": lambda t: (formats.share(t["implied_confidence"]), ANY_SMALL_PRINT),
+        }
+        page.table("trades", trades, columns, bought_key, no_figure=["Market", "Trade"])
+        check_calls(page, decision["calls"])
+        columns = {
+            "Instruction": lambda w: f"BET {w['payload']['side']}" if w["kind"] == "BET" else NO_FIGURE,
+            "Size": lambda w: f"${w['payload']['amount']}" if w["kind"] == "BET" else NO_FIGURE,
+            "Came to": lambda w: "executed" if w["executed"] else f"rejected {w['reason']}",
+        }
+        page.table("instructions", decision["instructions"], columns, no_figure=["Market"])
         page.fact("Rules", season.one(f"cohorts/{decision['cohort']}/")["methodology"])
-        origins(page, season, decision, universes.get(decision["universe"]))
+        check_price_origins(page, season, decision, universes.get(decision["universe"]))
         check_chain_link(page, season, "decision", decision["id"])
         page.assert_compared(at_least=5)
 
 
-def origins(page: Page, season: SeasonApi, decision: dict[str, Any], universe: Any) -> None:
+def check_price_origins(page: Page, season: SeasonApi, decision: dict[str, Any], universe: Any) -> None:
     """Where the prices of a decision's trades came from: the universe's entry, and what was observed till then."""
     if universe is None:
         return
     entries = {entry["market"]: entry for entry in season.one(f"universes/{universe['id']}/")["entries"]}
-    frozen, trades = instant_of(universe["frozen_at"]), iter(decision["trades"])
-
-    def origin(row: Any) -> dict[str, Any]:
-        trade = next(trades)
+    frozen, observations = instant_of(universe["frozen_at"]), []
+    for trade in decision["trades"]:
         seen = [
             price
             for price in season.rows(f"prices/?market={trade['market']}")
             if price["side"] == trade["side"] and instant_of(price["observed_at"]) <= frozen
         ]
         last = max(seen, key=lambda price: (instant_of(price["observed_at"]), price["id"]))
-        return last | {"paid": trade["price"], "side": trade["side"], "entry": entries[trade["market"]]}
-
-    page.table(
-        "prices",
-        origin,
-        {
-            "Side": lambda o: (o["side"], ANY_SMALL_PRINT),
-            "Price": lambda o: formats.price(o["paid"]),
-            "Entry in the universe": lambda o: f"No. {o['entry']['position']}",
-            "Midpoint": lambda o: formats.price(o["midpoint"]),
-            "Gamma": lambda o: formats.price(o["gamma"]),
-            "Bid / ask": lambda o: f"{formats.price(o['bid'])} / {formats.price(o['ask'])}",
-            "Observed": lambda o: formats.minute(o["observed_at"]),
-            "Verdict": lambda o: o["reason"] or "–",
-        },
-        rows=len(decision["trades"]),
-    )
+        observations.append(last | {"paid": trade["price"], "side": trade["side"], "entry": entries[trade["market"]]})
+    columns = {
+        "Side": lambda o: (o["side"], ANY_SMALL_PRINT),
+        "Price": lambda o: formats.price(o["paid"]),
+        "Entry in the universe": lambda o: f"No. {o['entry']['position']}",
+        **OBSERVED,
+        "Observed": lambda o: formats.minute(o["observed_at"]),
+        "Verdict": lambda o: o["reason"] or "–",
+    }
+    page.table("prices", observations, columns)
 
 
 def test_every_link_follows_the_one_before_it(season: SeasonApi) -> None:
@@ -280,24 +245,17 @@ def test_every_question(season: SeasonApi) -> None:
     for listed in season.rows("questions/"):
         question = season.one(f"questions/{listed['id']}/")
         page = season.page(f"/questions/{question['id']}/")
-        options = by(question["options"], "name")
-        page.table(
-            "options",
-            lambda row, options=options: options[(row.cells["Option"].text.removesuffix(" happened"),)],
-            {
-                "Option": NO_FIGURE,
-                "Price now": lambda o: formats.price(o["price"]),
-                "Price against it": lambda o: formats.price(o["no_price"]),
-                "Market": NO_FIGURE,
-            },
-            rows=len(options),
-        )
+        columns = {
+            "Price now": lambda o: formats.price(o["price"]),
+            "Price against it": lambda o: formats.price(o["no_price"]),
+        }
+        page.table("options", by(question["options"], "name"), columns, "Option", no_figure=["Option", "Market"])
         forecasts = by(season.rows(f"forecasts/?question={question['id']}"), "id")
         (newest, *_) = sorted(question["days_asked"], key=lambda asked: asked["day"], reverse=True)
         assert {f"{on(newest)}, {arm}" for arm in ("priced", "blind")} <= set(page.tables)
         for asked in question["days_asked"]:
             for arm in ("priced", "blind"):
-                batch(page, f"{on(asked)}, {arm}", asked, forecasts, season.names)
+                check_batch(page, f"{on(asked)}, {arm}", asked, forecasts, season.names)
         page.fact("Days asked", formats.count(len(question["days_asked"])))
         page.fact("First asked", formats.day(question["first_asked_at"]))
         page.fact("Nominal end", formats.day(question["closes_at"]))
@@ -314,19 +272,14 @@ def test_every_question(season: SeasonApi) -> None:
             if option["market"]
             for t in season.rows(f"trades/?market={option['market']}&kind=BUY")
         }
-        page.table(
-            "bets",
-            lambda row, trades=trades: trades[
-                (*row.target(DECISION), row.cells["Side"].text, row.cells["Amount"].text)
-            ],
-            {**dict.fromkeys(("Family", "Cohort", "Side", "Decision"), NO_FIGURE), **trade_columns(season)},
-        )
-        day_by_day(page, season, question, list(forecasts.values()))
+        without = ["Family", "Cohort", "Side", "Decision"]
+        page.table("trades", trades, trade_columns(season), trade_key("Side"), no_figure=without, complete=False)
+        check_days(page, season, question, list(forecasts.values()))
         page.skip("Venue", "Options")
         page.assert_compared(at_least=20)
 
 
-def day_by_day(page: Page, season: SeasonApi, question: dict[str, Any], forecasts: list[Any]) -> None:
+def check_days(page: Page, season: SeasonApi, question: dict[str, Any], forecasts: list[Any]) -> None:
     """The charts of a question: what each family said of an option on each day, in each arm, beside the market."""
     prices = {instant_of(asked["day"]): asked["prices"] for asked in question["days_asked"]}
     days = sorted(prices)
@@ -359,7 +312,9 @@ def on(asked: dict[str, Any]) -> str:
     return formats.day(asked["day"])
 
 
-def batch(page: Page, label: str, asked: dict[str, Any], forecasts: dict[Any, Any], slugs: dict[str, str]) -> None:
+def check_batch(
+    page: Page, label: str, asked: dict[str, Any], forecasts: dict[Any, Any], slugs: dict[str, str]
+) -> None:
     """What everybody said on one day in one arm, by option, beside the market; at the end what it scored."""
     that_day = [f for f in forecasts.values() if f["made_at"][:10] == asked["day"][:10]]
     stated = {f["family"]: f for f in that_day if label.endswith(f["arm"])}

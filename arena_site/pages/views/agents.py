@@ -119,7 +119,7 @@ def _decisions(agent: Agent) -> list[Any]:
             tokens_input=Coalesce(Sum("calls__tokens_input"), 0),
             tokens_output=Coalesce(Sum("calls__tokens_output"), 0),
             cost_usd=Coalesce(Sum("calls__cost_usd"), ZERO),
-            trades_count=Subquery(trades.annotate(count=Count("pk")).values("count")),
+            trades_count=Coalesce(Subquery(trades.annotate(count=Count("pk")).values("count")), 0),
             rejected_count=Subquery(rejected.values("call__decision").annotate(count=Count("pk")).values("count")),
         )
         .values_list(
