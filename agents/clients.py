@@ -9,7 +9,12 @@ from agents.services.model_calls import CallSettings
 
 
 def gateway() -> Gateway:
-    return Gateway(settings.OPENROUTER_BASE_URL, settings.OPENROUTER_API_KEY or None, settings.ARENA_LLM_TIMEOUT_S)
+    return Gateway(
+        settings.OPENROUTER_BASE_URL,
+        settings.OPENROUTER_API_KEY or None,
+        timeout_s=settings.ARENA_LLM_TIMEOUT_S,
+        stall_s=settings.ARENA_LLM_STALL_S,
+    )
 
 
 def call_settings(gateway: Gateway) -> CallSettings:

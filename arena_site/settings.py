@@ -32,9 +32,10 @@ KALSHI_BASE_URL = conf.read(env, "KALSHI_BASE_URL", "https://external-api.kalshi
 ARENA_SOURCES = conf.read(env, "ARENA_SOURCES", "polymarket", conf.sources)
 ARENA_SPEND_LIMIT_USD = conf.read(env, "ARENA_SPEND_LIMIT_USD", "25", conf.dollars)
 ARENA_VENUE_TIMEOUT_S = conf.read(env, "ARENA_VENUE_TIMEOUT_S", "20", conf.whole_number(1, 120))
-ARENA_LLM_TIMEOUT_S = conf.read(env, "ARENA_LLM_TIMEOUT_S", "300", conf.whole_number(1, 3600))
+ARENA_LLM_TIMEOUT_S = conf.read(env, "ARENA_LLM_TIMEOUT_S", "900", conf.whole_number(1, 3600))
+ARENA_LLM_STALL_S = conf.read(env, "ARENA_LLM_STALL_S", "120", conf.whole_number(1, 3600))
 ARENA_LLM_TRANSPORT_RETRIES = conf.read(env, "ARENA_LLM_TRANSPORT_RETRIES", "2", conf.whole_number(0, 10))
-ARENA_LEASE_S = conf.read(env, "ARENA_LEASE_S", "360", conf.whole_number(2, 7200))
+ARENA_LEASE_S = conf.read(env, "ARENA_LEASE_S", "960", conf.whole_number(2, 7200))
 if ARENA_LEASE_S <= ARENA_LLM_TIMEOUT_S:
     raise ImproperlyConfigured(
         f"ARENA_LEASE_S={ARENA_LEASE_S}: must exceed ARENA_LLM_TIMEOUT_S ({ARENA_LLM_TIMEOUT_S})"

@@ -1,18 +1,22 @@
 """The HTTP client of the gateway: one request, one answer or failure.
 
-It never retries: the caller stores each request as a row of its own, and decides.
+It never retries: the caller stores each request as a row of its own, and decides. Answers are streamed, so that a
+request that is given up stops costing: the connection is closed. A gateway that does not stream is understood too.
 """
 
+import json
 import re
 import time
 from collections.abc import Mapping
 from typing import Any, Self
 
 from agents.gateway.catalogue import ModelCatalogue, parse_catalogue
-from agents.gateway.completions import Completion, GatewayFailure, parse_completion
+from agents.gateway.completions import Completion, GatewayFailure, parse_accounting, parse_completion
+from agents.gateway.streams import parse_stream
 from markets.foundation.http import MIB, HttpService, UpstreamError
 
-MAX_BODY = 8 * MIB
+MAX_STREAM = 32 * MIB
+"""A chunk of some 300 bytes carries a token or two."""
 API_KEYS = re.compile(r"\bsk-[\w-]{12,}", re.ASCII)
 USER_IDS = re.compile(r'(\\*"user_id\\*"\s*:\s*\\*")[^"\\]*')
 
@@ -20,15 +24,22 @@ USER_IDS = re.compile(r'(\\*"user_id\\*"\s*:\s*\\*")[^"\\]*')
 class Gateway:
     """The client of one gateway, with one API key."""
 
-    def __init__(self, base_url: str, api_key: str | None = None, timeout_s: float = 300) -> None:
+    def __init__(self, base_url: str, api_key: str | None = None, timeout_s: float = 900, stall_s: float = 120) -> None:
         self._key = (api_key or "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise ValueError("gateway: api_key holds characters that no HTTP header can carry")
         headers = {"X-Title": "Forecaster Arena", "HTTP-Referer": "https://forecaster-arena.invalid/"}
+        headers["Accept"] = "text/event-stream, application/json"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         self._http = HttpService(
-            "gateway", base_url, timeout_s=timeout_s, retries=0, max_bytes=MAX_BODY, headers=headers
+            "gateway",
+            base_url,
+            timeout_s=timeout_s,
+            stall_s=stall_s,
+            retries=0,
+            max_bytes=MAX_STREAM,
+            headers=headers,
         )
 
     def __enter__(self) -> Self:
@@ -59,7 +70,7 @@ class Gateway:
             "temperature": temperature,
             # Without it the gateway reserves the price of the model's maximum, and refuses a small balance.
             "max_tokens": max_tokens,
-            "stream": False,
+            "stream": True,
             "usage": {"include": True},
         }
         body |= {"reasoning": dict(reasoning)} if reasoning is not None else {}
@@ -70,14 +81,19 @@ class Gateway:
                 "POST", "/chat/completions", json=body, headers={"Idempotency-Key": idempotency_key}
             )
         except UpstreamError as error:
-            raise GatewayFailure(
-                self._redact(str(error)),
-                status=error.status,
-                retryable=error.retryable,
-                raw=self._redact(error.body),
-                latency_ms=round((time.monotonic() - started) * 1000),
-                billable=error.sent,
-            ) from None
+            partial = error.partial
+            stream = parse_stream(partial.body) if partial else None
+            if partial is None or stream is None or not stream.ended:
+                raise GatewayFailure(
+                    self._redact(str(error)),
+                    status=error.status,
+                    retryable=error.retryable,
+                    raw=self._redact(json.dumps(stream.body) if stream else error.body),
+                    latency_ms=round((time.monotonic() - started) * 1000),
+                    accounting=parse_accounting(stream.body if stream else {}, partial.headers) if partial else None,
+                    billable=error.sent,
+                ) from None
+            response = partial  # only the goodbye is missing
         return parse_completion(response, redact=self._redact)
 
     def models(self) -> ModelCatalogue:

@@ -2,16 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
-from markets.foundation.http import RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
+from agents.gateway.streams import parse_stream
+from markets.foundation.http import MIB, RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
 
 MAX_REASON, MAX_NAME, MAX_FINISH_REASON = 300, 200, 60
 """Characters, as the columns of `ModelCall` hold them."""
+MAX_BODY = 8 * MIB
 MAX_TOKENS = 10**9
 MAX_COST = Decimal(10_000)
 """US dollars for one answer; a higher stated cost is taken for an error."""
@@ -65,8 +67,8 @@ class Completion(Accounting):
 class GatewayFailure(Exception):
     """A request without an answer: the reason, whether to retry soon, and the cost if one is stated.
 
-    It is `billable` unless it never left, or the gateway said itself that the request failed: an answer that is lost
-    on the way is billed all the same.
+    It is `billable` unless it never left, or the gateway said itself that the request failed before an answer began:
+    an answer that is lost on the way is billed all the same.
     """
 
     def __init__(
@@ -110,17 +112,21 @@ class _CompletionParser:
     def __init__(self, response: Exchange, redact: Callable[[str], str]) -> None:
         self.http = response
         self.redact = redact
-        self.raw = redact(response.body.decode(errors="replace"))
+        self.stream = parse_stream(response.body)
+        self.body = self.stream.encoded if self.stream else response.body
+        self.raw = redact(self.body.decode(errors="replace"))
         self.accounting = Accounting()
 
     def parse(self) -> Completion:
         body = self._parse_body()
-        self.accounting = _parse_accounting(body)
+        self.accounting = parse_accounting(body, self.http.headers)
         # Before the status: an error after the model has started comes with status 200.
         if error := body.get("error"):
             self._fail_with(error, body)
         if self.http.status >= 400:
             self._fail_with(body, body)
+        if self.stream and not self.stream.ended:
+            self._fail("broke off the stream before the answer's end", retryable=True)
         choice, message = self._first_choice(body)
         content = message.get("content")
         if (text := _join_content(content)) is None:
@@ -142,8 +148,11 @@ class _CompletionParser:
         )
 
     def _parse_body(self) -> dict[str, Any]:
+        if len(self.body) > MAX_BODY:
+            self.raw = self.raw[:MAX_REASON]
+            self._fail(f"answered more than {MAX_BODY} bytes")
         try:
-            body = json.loads(self.http.body, parse_float=Decimal, parse_constant=lambda _: None)
+            body = json.loads(self.body, parse_float=Decimal, parse_constant=lambda _: None)
         except (ValueError, ArithmeticError, RecursionError):
             body = None
         if isinstance(body, dict):
@@ -199,7 +208,7 @@ class _CompletionParser:
             raw=self.raw,
             latency_ms=self.http.latency_ms,
             accounting=self.accounting,
-            billable=False,
+            billable=bool(self.stream and self.stream.body.get("choices")),
         )
 
     def _retry_after(self, metadata: dict[str, Any], availability: dict[str, Any]) -> float | None:
@@ -230,13 +239,14 @@ def _split_model_id(model: str) -> tuple[str, list[str]]:
     return vendor, sorted(word for word in DATES.sub("", name).split("-") if word)
 
 
-def _parse_accounting(body: dict[str, Any]) -> Accounting:
+def parse_accounting(body: dict[str, Any], headers: Mapping[str, str]) -> Accounting:
+    """What a body, whole or in part, states about its cost and origin."""
     usage = _object(body.get("usage"))
     details = _object(usage.get("completion_tokens_details"))
     return Accounting(
         returned_model=_short_text(body.get("model")),
         provider=_short_text(body.get("provider")),
-        generation_id=_short_text(body.get("id")),
+        generation_id=_short_text(body.get("id")) or _short_text(headers.get("X-Generation-Id")),
         tokens_input=_tokens(usage.get("prompt_tokens")),
         tokens_output=_tokens(usage.get("completion_tokens")),
         tokens_reasoning=_tokens(details.get("reasoning_tokens")),
@@ -312,7 +322,8 @@ def _billed(usage: dict[str, Any]) -> Decimal | None:
 
 def _cost(raw: Any) -> Decimal | None:
     try:
-        cost = Decimal(raw) if isinstance(raw, str | int | Decimal) and not isinstance(raw, bool) else None
+        number = isinstance(raw, str | int | float | Decimal) and not isinstance(raw, bool)
+        cost = Decimal(str(raw)) if number else None
     except InvalidOperation:
         return None
     return cost if cost is not None and cost.is_finite() and 0 <= cost <= MAX_COST else None

@@ -30,7 +30,10 @@ ERROR_ONLY_KEYS = frozenset({"error", "type", "code", "status", "message"})
 
 
 class UpstreamError(Exception):
-    """A failed request to a service: the reason in one line, and whether a retry may succeed."""
+    """A failed request to a service: the reason in one line, and whether a retry may succeed.
+
+    `sent` is false if the request never left; `partial` is the response as far as it came.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class UpstreamError(Exception):
         retry_after: float | None = None,
         body: str = "",
         sent: bool = True,
+        partial: "Exchange | None" = None,
     ) -> None:
         super().__init__(f"{service}: {reason}")
         self.service = service
@@ -51,12 +55,12 @@ class UpstreamError(Exception):
         self.retry_after = retry_after
         self.body = body
         self.sent = sent
-        """False if the request never left."""
+        self.partial = partial
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A complete response of any status, and its latency."""
+    """A response of any status, and its latency."""
 
     status: int
     headers: "httpx.Headers"
@@ -65,7 +69,10 @@ class Exchange:
 
 
 class HttpService:
-    """A client of one service, with a connection pool."""
+    """A client of one service, with a connection pool.
+
+    A request is given up after `timeout_s` seconds, and after `stall_s` (the same unless stated) without a byte.
+    """
 
     def __init__(
         self,
@@ -73,6 +80,7 @@ class HttpService:
         base_url: str,
         *,
         timeout_s: float = 20,
+        stall_s: float | None = None,
         retries: int = 3,
         max_bytes: int = 32 * MIB,
         headers: Mapping[str, str] | None = None,
@@ -87,6 +95,7 @@ class HttpService:
             raise ValueError(f"{service}: base_url must be an http(s) address, not {base_url!r}")
         self.service = service
         self.timeout_s = timeout_s
+        self.stall_s = timeout_s if stall_s is None else stall_s
         self.retries = retries
         self.max_bytes = max_bytes
         self.max_wait_s = max_wait_s
@@ -94,7 +103,7 @@ class HttpService:
         self._client = httpx.Client(
             base_url=url,
             transport=DeadlinedTransport(url, self._deadline),
-            timeout=timeout_s,
+            timeout=self.stall_s,
             headers={"User-Agent": USER_AGENT, "Accept": "application/json", **(headers or {})},
         )
 
@@ -133,34 +142,41 @@ class HttpService:
         json: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Exchange:
-        """The response to one request. Raises UpstreamError if it is not complete within `timeout_s`."""
+        """The response to one request. Raises UpstreamError if it is given up; the connection is then closed."""
         import httpx
 
         started = time.monotonic()
-        self._deadline.set(started + self.timeout_s)
-        status: int | None = None
+        deadline = started + self.timeout_s
+        self._deadline.set(deadline)
+        response: httpx.Response | None = None
         body = bytearray()
+
+        def received(response: httpx.Response) -> Exchange:
+            latency_ms = round((time.monotonic() - started) * 1000)
+            return Exchange(response.status_code, response.headers, bytes(body), latency_ms)
 
         def error(reason: str, *, retryable: bool, sent: bool = True) -> UpstreamError:
             return UpstreamError(
                 self.service,
                 f"{method} {path} {reason}",
-                status=status,
+                status=None if response is None else response.status_code,
                 retryable=retryable,
-                sent=sent,
                 body=body_excerpt(bytes(body[: 4 * BODY_EXCERPT]).decode(errors="replace")),
+                sent=sent,
+                partial=None if response is None else received(response),
             )
 
         try:
             with self._client.stream(method, path, params=params, json=json, headers=dict(headers or {})) as response:
-                status = response.status_code
                 for chunk in response.iter_bytes():
                     body += chunk
                     if len(body) > self.max_bytes:
                         raise error(f"answered more than {self.max_bytes} bytes", retryable=False)
-        except httpx.TimeoutException as late:
-            sent = not isinstance(late, httpx.ConnectTimeout | httpx.PoolTimeout)
-            raise error(f"did not finish within {self.timeout_s:g} s", retryable=True, sent=sent) from None
+        except httpx.TimeoutException as cause:
+            sent = not isinstance(cause, httpx.ConnectTimeout | httpx.PoolTimeout)
+            stalled = time.monotonic() < deadline
+            limit = f"sent nothing for {self.stall_s:g} s" if stalled else f"did not finish within {self.timeout_s:g} s"
+            raise error(limit, retryable=True, sent=sent) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError):
             # Their text quotes the request, which may contain a key.
             raise error("could not be sent: the request is invalid", retryable=False, sent=False) from None
@@ -169,12 +185,7 @@ class HttpService:
         except httpx.HTTPError as cause:
             sent = not isinstance(cause, httpx.ConnectError | httpx.ProxyError)
             raise error(f"failed: {one_line(cause) or type(cause).__name__}", retryable=True, sent=sent) from cause
-        return Exchange(
-            status=status,
-            headers=response.headers,
-            body=bytes(body),
-            latency_ms=round((time.monotonic() - started) * 1000),
-        )
+        return received(response)
 
     def _with_retries(self, request: Callable[[], Any]) -> Any:
         import stamina

@@ -1,6 +1,8 @@
 """The gateway client: answers, failures, and which failures are retried."""
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -101,7 +103,7 @@ def test_request_is_one_post_with_the_settings_of_the_methodology(httpserver: HT
         "messages": [{"role": "system", "content": "You trade."}, {"role": "user", "content": "MARKETS"}],
         "temperature": 0,
         "max_tokens": 1000,
-        "stream": False,
+        "stream": True,
         "usage": {"include": True},
         "reasoning": {"effort": "medium"},
         "provider": {"allow_fallbacks": False},
@@ -330,6 +332,148 @@ def test_broken_transport_fails_in_time_and_is_retryable(act: Act, reason: str) 
     assert failed.latency_ms <= (monotonic() - started) * 1000 < 2000
 
 
+STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Generation-Id: gen-9\r\nConnection: close\r\n\r\n"
+)
+
+
+def events(*events: object, end: str = "data: [DONE]\n\n") -> str:
+    """A stream of these chunks, with the gateway's comments among them."""
+    lines = [f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n" for event in events]
+    return ": OPENROUTER PROCESSING\n\n" + ": OPENROUTER PROCESSING\n\n".join(lines) + end
+
+
+def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    choices = [{"index": 0, "delta": delta or {}, "finish_reason": finish}]
+    return {"id": "gen-1", "model": "openai/gpt-5.2-2025-12-11", "provider": "OpenAI", "choices": choices} | more
+
+
+USAGE = chunk(usage={"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.00019325})
+HALVES = chunk({"role": "assistant", "content": '{"action": '}), chunk({"role": "assistant", "content": '"HOLD"}'})
+THINKING = {"reasoning": "hm \ud83d", "reasoning_details": [{"text": "hm"}]}
+FINISHED = chunk({"content": ""}, "stop")
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        events(*HALVES, FINISHED, USAGE),
+        events(*HALVES, FINISHED, USAGE).replace("\n", "\r\n"),
+        events(*HALVES, FINISHED, USAGE, end=""),
+        events(*HALVES, FINISHED, USAGE, end="data: [DO"),
+        events(*HALVES, FINISHED, USAGE | {"choices": []}),
+        events(*HALVES, FINISHED | {"usage": None}, USAGE),
+        events(*HALVES, chunk({"content": None}, "stop", usage=USAGE["usage"])),
+        events(chunk(THINKING), chunk({"reasoning": "\ude42"}), *HALVES, FINISHED, USAGE),
+        events(json.dumps(HALVES[0], indent=1).replace("\n", "\ndata: "), HALVES[1], FINISHED, USAGE),
+    ],
+)
+def test_streamed_answer_is_the_same_completion(httpserver: HTTPServer, gateway: Gateway, stream: str) -> None:
+    answer(httpserver, stream)
+    done = ask(gateway)
+    assert (done.content, done.finish_reason, done.status) == ('{"action": "HOLD"}', "stop", 200)
+    assert (done.returned_model, done.provider, done.generation_id) == (
+        "openai/gpt-5.2-2025-12-11",
+        "OpenAI",
+        "gen-1",
+    )
+    assert (done.tokens_input, done.tokens_output, str(done.cost_usd)) == (10, 5, "0.00019325")
+    stored = json.loads(done.raw)
+    assert stored["choices"][0]["message"]["content"] == '{"action": "HOLD"}'
+    assert stored["usage"] == {"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.00019325}
+    if "hm" in stream:
+        assert stored["choices"][0]["message"]["reasoning"] == "hm \U0001f642"
+
+
+@pytest.mark.parametrize(
+    ("stream", "reason", "cost"),
+    [
+        (events(HALVES[0], USAGE, end=""), "gateway broke off the stream before the answer's end", "0.00019325"),
+        (events(*HALVES[:1], '{"choi', *HALVES[1:], FINISHED), "gateway broke off the stream before", None),
+        (events(HALVES[0], chunk({}, "error")), "gateway broke off with finish_reason error", None),
+        (
+            events(HALVES[0], chunk({"content": ""}, "error", error={"code": "server_error", "message": "gone"})),
+            "gateway answered 500: gone",
+            None,
+        ),
+        (
+            events({"id": "gen-1", "error": {"code": 502, "message": "gone"}}, end=""),
+            "gateway answered 502: gone",
+            None,
+        ),
+        (events(), "gateway answered without choices", None),
+    ],
+)
+def test_stream_without_an_answer_is_a_failure(
+    httpserver: HTTPServer, gateway: Gateway, stream: str, reason: str, cost: str | None
+) -> None:
+    answer(httpserver, stream, X_Generation_Id="gen-1")
+    failed = failure(gateway)
+    assert failed.reason.startswith(reason)
+    assert (failed.retryable, failed.generation_id) == (True, "gen-1")
+    assert failed.billable is (reason != "gateway answered 502: gone")  # nothing of an answer had come
+    assert failed.cost_usd == (cost and Decimal(cost))
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        ("", "sent nothing for 0.3 s"),
+        (": OPENROUTER PROCESSING\n\n", "sent nothing for 0.3 s"),
+        (events(HALVES[0], end=""), "sent nothing for 0.3 s"),
+        (None, "did not finish within 0.6 s"),
+    ],
+)
+def test_stalled_stream_is_given_up_and_its_connection_closed(sent: str | None, reason: str) -> None:
+    closed = threading.Event()
+
+    def act(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(STREAM_HEAD + (sent or "").encode())
+        if sent is not None:
+            silent(connection, over)
+            closed.set()
+        while sent is None and not over.wait(0.02):  # comments alone must not hold it for ever
+            connection.sendall(b": OPENROUTER PROCESSING\n\n")
+
+    with misbehaving(act) as url, Gateway(url, KEY, timeout_s=0.6 if sent is None else 5, stall_s=0.3) as gateway:
+        failed = failure(gateway)
+        assert failed.reason == f"gateway: POST /chat/completions {reason}"
+        assert (failed.retryable, failed.billable, failed.status) == (True, True, 200)
+        assert failed.generation_id == ("gen-1" if sent and "data" in sent else "gen-9")
+        assert sent is None or closed.wait(2)
+    if sent and "data" in sent:
+        assert json.loads(failed.raw)["choices"][0]["message"]["content"] == '{"action": '
+
+
+@pytest.mark.parametrize("fate", [reset, silent])
+def test_answer_that_is_there_is_not_lost_with_the_connection(fate: Act) -> None:
+    def act(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(STREAM_HEAD.replace(b"Connection: close", b"Content-Length: 9999"))
+        connection.sendall(events(*HALVES, FINISHED, end='data: {"usage": {"cost').encode())
+        if fate is silent:
+            silent(connection, over)
+
+    with misbehaving(act) as url, Gateway(url, KEY, timeout_s=5, stall_s=0.3) as gateway:
+        done = ask(gateway)
+    assert (done.content, done.finish_reason, done.cost_usd) == ('{"action": "HOLD"}', "stop", None)
+
+
+@pytest.mark.parametrize(("status", "body", "billable"), [(402, "{}", False), (503, "{}", False), (524, "<p>", True)])
+def test_request_turned_away_costs_nothing(
+    httpserver: HTTPServer, gateway: Gateway, status: int, body: str, billable: bool
+) -> None:
+    answer(httpserver, body, status=status)
+    assert failure(gateway).billable is billable
+
+
+def test_request_that_never_left_costs_nothing() -> None:
+    with misbehaving(reset) as url:
+        pass
+    with Gateway(url, KEY, timeout_s=5) as gateway:
+        failed = failure(gateway)
+    assert (failed.retryable, failed.billable) == (True, False)
+
+
 def test_partial_response_is_stored() -> None:
     half = b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"id": "gen-1", '
     with misbehaving(saying(half)) as url, Gateway(url, KEY, timeout_s=2) as gateway:
@@ -340,8 +484,8 @@ def test_partial_response_is_stored() -> None:
 def test_reading_a_huge_answer_is_stopped(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, " " * (8 * 1024 * 1024 + 1))
     failed = failure(gateway)
-    assert failed.reason == "gateway: POST /chat/completions answered more than 8388608 bytes"
-    assert not failed.retryable
+    assert failed.reason == "gateway answered more than 8388608 bytes"
+    assert (failed.retryable, failed.billable, failed.raw) == (False, True, " " * 300)
 
 
 # ── captured answers ──────────────────────────────────────────────────────────────────────────────
@@ -363,6 +507,22 @@ def test_every_captured_answer_is_a_completion(httpserver: HTTPServer, gateway: 
         assert done.tokens_output == body["usage"]["completion_tokens"]
         cost = body["usage"].get("cost")
         assert done.cost_usd == (None if cost is None else Decimal(str(cost)))
+
+
+@pytest.mark.captured
+def test_every_captured_stream_is_a_completion(httpserver: HTTPServer, gateway: Gateway) -> None:
+    bodies = [exchange["body"] for exchange in captured("chat_stream_sse.jsonl")]
+    chats = [body for body in bodies if "chat.completion.chunk" in body and not body.startswith("{")]
+    assert len(chats) == 17
+    for body in chats:
+        httpserver.clear()
+        answer(httpserver, body)
+        done = ask(gateway)
+        assert done.finish_reason in {"stop", "end_turn", "tool_calls"}
+        assert bool(done.content) or done.finish_reason == "tool_calls"
+        assert (done.generation_id or "").startswith("gen-")
+        assert done.provider
+        assert done.tokens_output
 
 
 @pytest.mark.captured

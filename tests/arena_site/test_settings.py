@@ -38,7 +38,7 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
         ("ARENA_HTTPS", "perhaps", "must be true or false"),
         ("ARENA_LLM_TIMEOUT_S", "soon", "must be a whole number"),
         ("ARENA_LLM_TRANSPORT_RETRIES", "-1", "must lie between 0 and 10"),
-        ("ARENA_LEASE_S", "300", "must exceed ARENA_LLM_TIMEOUT_S (300)"),
+        ("ARENA_LEASE_S", "300", "must exceed ARENA_LLM_TIMEOUT_S (900)"),
         ("ARENA_TRUSTED_PROXIES", "proxy", "is no IP address or network"),
         ("ARENA_ALERT_WEBHOOK", "hook", "must be an http:// or https:// address"),
         ("ARENA_CLOCK", "noon", "must be an ISO-8601 time"),
@@ -58,8 +58,15 @@ def test_example_file_names_every_setting_of_the_contract() -> None:
     assert named >= {
         *("DATABASE_URL", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL"),
         *("KALSHI_BASE_URL", "ARENA_SPEND_LIMIT_USD", "ARENA_SOURCES", "ARENA_HTTPS", "ARENA_ALERT_EMAIL"),
-        *("ARENA_ALERT_WEBHOOK", "ARENA_TRUSTED_PROXIES", "ARENA_LLM_TIMEOUT_S", "ARENA_LLM_TRANSPORT_RETRIES"),
-        *("ARENA_LEASE_S", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS"),
+        *("ARENA_ALERT_WEBHOOK", "ARENA_TRUSTED_PROXIES", "ARENA_LLM_TIMEOUT_S", "ARENA_LLM_STALL_S"),
+        *(
+            "ARENA_LLM_TRANSPORT_RETRIES",
+            "ARENA_LEASE_S",
+            "SECRET_KEY",
+            "DEBUG",
+            "ALLOWED_HOSTS",
+            "CSRF_TRUSTED_ORIGINS",
+        ),
     }
 
 

@@ -1,0 +1,82 @@
+"""Reads a streamed response (server-sent events) into the body that the same response would have unstreamed."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+STREAM_START = re.compile(rb"\s*(?::|(?:data|event|id|retry):)")
+LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines would also split at characters that JSON texts may hold
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedBody:
+    """The chunks of a stream as one body. `ended` is false if it broke off before the answer's end or an error."""
+
+    body: dict[str, Any]
+    ended: bool
+
+    @property
+    def encoded(self) -> bytes:
+        return json.dumps(self.body).encode()
+
+
+def parse_stream(raw: bytes) -> StreamedBody | None:
+    """The body of a stream, of which the end may be missing; None if the response is no stream."""
+    if not STREAM_START.match(raw):
+        return None
+    events = list(_events(raw.decode(errors="replace")))
+    done = "[DONE]" in events
+    chunks = [_parse_chunk(data) for data in events if data != "[DONE]"]
+    body: dict[str, Any] = {}
+    choice: dict[str, Any] = {}
+    message: dict[str, Any] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
+    for chunk in filter(None, chunks):
+        choices = chunk.pop("choices", None)
+        body |= {name: value for name, value in chunk.items() if value is not None}
+        for part in choices if isinstance(choices, list) else ():
+            if isinstance(part, dict) and part.get("index", 0) == 0:
+                _add_delta(part.pop("delta", None), message, texts)
+                choice |= {name: value for name, value in part.items() if value is not None}
+    message |= {name: "".join(parts) for name, parts in texts.items()}
+    if choice:
+        body["choices"] = [choice | {"message": message}]
+    # The last event may be cut in the middle, after the one that ended the answer.
+    readable = None not in (chunks if done else chunks[:-1])
+    ended = readable and (done or bool(choice.get("finish_reason")))
+    return StreamedBody(body, ended or bool(body.get("error") or choice.get("error")))
+
+
+def _events(text: str) -> Iterator[str]:
+    """The data of each event; comments have none."""
+    data: list[str] = []
+    for line in [*LINE_END.split(text), ""]:
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line and data:
+            yield "\n".join(data)
+            data = []
+
+
+def _parse_chunk(data: str) -> dict[str, Any] | None:
+    try:
+        chunk = json.loads(data, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return chunk if isinstance(chunk, dict) else None
+
+
+def _add_delta(delta: Any, message: dict[str, Any], texts: dict[str, list[str]]) -> None:
+    """Adds to the message: texts and lists are continued. `reasoning_details` only repeat the reasoning."""
+    for name, value in delta.items() if isinstance(delta, dict) else ():
+        if value is None or name == "reasoning_details":
+            continue
+        if isinstance(value, str) and name != "role":
+            texts[name].append(value)
+        elif isinstance(value, list) and isinstance(message.get(name), list):
+            message[name] += value
+        else:
+            message[name] = value
