@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from markets.sources.registry import SOURCES
+
 Value = TypeVar("Value")
-SOURCES = ("polymarket", "kalshi")
 HOST = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
 """An entry of ALLOWED_HOSTS: a name, `.name` for it and its subdomains, an address, or `*` for any."""
 

@@ -205,7 +205,7 @@ SPECTACULAR_SETTINGS = {
         "arena_site.schema.add_shared_parts",
     ],
     "ENUM_NAME_OVERRIDES": {
-        "MarketSource": "markets.models.Market.Source",
+        "MarketSource": "markets.sources.registry.source_choices",
         "MarketKind": "markets.models.Market.Kind",
         "MarketStatus": "markets.models.Market.Status",
         "PriceSource": "markets.models.Outcome.PriceSource",

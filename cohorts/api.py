@@ -28,7 +28,7 @@ class MethodologySerializer(ReadSerializer):
             "maximum_bet_fraction", "universe_size", "universe_rule", "actions", "decision_weeks",
             "retry_window_hours", "malformed_retries", "refused_retries", "temperature", "max_tokens",
             "reasoning", "provider_routing", "system_prompt", "user_prompt", "malformed_note", "refused_note",
-            "midpoint_tolerance", "maximum_spread", "gamma_tolerance", "rulings", "scoring", "forecast",
+            "midpoint_tolerance", "maximum_spread", "jump_tolerance", "rulings", "scoring", "forecast",
         )  # fmt: skip
 
     def get_retry_window_hours(self, methodology: Methodology) -> float:

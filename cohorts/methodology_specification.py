@@ -30,7 +30,7 @@ class MethodologySpecification(BaseModel):
     provider_routing: dict[str, Any]
     midpoint_tolerance: Share
     maximum_spread: Share
-    gamma_tolerance: Share
+    jump_tolerance: Share
     rulings: list[Text]
     scoring: dict[str, Text]
 

@@ -17,6 +17,8 @@ from markets.pricing import PriceRule
 
 if TYPE_CHECKING:
     from cohorts.forecast_rules import ForecastRules
+HASHED_NAMES = {"jump_tolerance": "gamma_tolerance"}
+"""Fields that the fingerprints of published versions know by an earlier name."""
 
 
 class MethodologyQuerySet(models.QuerySet["Methodology"]):
@@ -62,7 +64,7 @@ class Methodology(models.Model):
 
     midpoint_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
     maximum_spread = models.DecimalField(max_digits=5, decimal_places=4)
-    gamma_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
+    jump_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
     rulings = models.JSONField(help_text="Decisions of this version beyond its sources, one sentence each.")
     scoring = models.JSONField(help_text="Each published score and its formula.")
     forecast: Any = models.JSONField(
@@ -101,7 +103,7 @@ class Methodology(models.Model):
 
     @property
     def price_rule(self) -> PriceRule:
-        return PriceRule(self.midpoint_tolerance, self.maximum_spread, self.gamma_tolerance)
+        return PriceRule(self.midpoint_tolerance, self.maximum_spread, self.jump_tolerance)
 
     @classmethod
     def frozen_fields(cls) -> list[models.Field]:
@@ -121,7 +123,7 @@ class Methodology(models.Model):
     def sha256(self) -> str:
         """Hash of all that a result depends on; an empty forecast protocol is left out of it."""
         frozen = {
-            field.name: value if isinstance(field, models.JSONField) else str(value)
+            HASHED_NAMES.get(field.name, field.name): value if isinstance(field, models.JSONField) else str(value)
             for field in self.frozen_fields()
             for value in [getattr(self, field.name)]
             if field.name != "forecast" or value

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-MIDPOINT, GAMMA, TRADE, LAST = "midpoint", "gamma", "trade", "last"
+MIDPOINT, GAMMA, TRADE, RETAINED = "midpoint", "gamma", "trade", "retained"
 CERTAIN = "refused: a certain price of an open market"
 NOT_NEW = "refused: not read again since the last accepted price"
 
@@ -14,7 +14,8 @@ class PriceRule:
 
     midpoint_tolerance: Decimal
     maximum_spread: Decimal
-    gamma_tolerance: Decimal
+    jump_tolerance: Decimal
+    """The largest change from the last accepted price that a single price without a book may make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,50 +64,56 @@ def decide_price(
     else:
         reason = f"midpoint {midpoint:f} refused: far from Gamma, no tight two-sided book"
     if gamma is None:
-        return _last_price(last, f"{reason}; no Gamma price")
+        return _retain(last, f"{reason}; no Gamma price")
     if _is_certain(gamma, last):
-        return _last_price(last, f"{reason}; Gamma's {gamma:f} {CERTAIN}")
+        return _retain(last, f"{reason}; Gamma's {gamma:f} {CERTAIN}")
     if last is None:
         return PriceDecision(gamma, GAMMA, False, f"{reason}; Gamma's, the first price")
     if not gamma_is_new:
-        return _last_price(last, f"{reason}; Gamma's {gamma:f} {NOT_NEW}")
-    if abs(gamma - last) <= rule.gamma_tolerance:
+        return _retain(last, f"{reason}; Gamma's {gamma:f} {NOT_NEW}")
+    if abs(gamma - last) <= rule.jump_tolerance:
         return PriceDecision(gamma, GAMMA, False, f"{reason}; Gamma's is near the last accepted price")
-    return _last_price(last, f"{reason}; Gamma's {gamma:f} refused: far from the last accepted price")
+    return _retain(last, f"{reason}; Gamma's {gamma:f} refused: far from the last accepted price")
 
 
 def decide_quoted_price(
     rule: PriceRule,
     *,
-    quote: Decimal | None,
+    trade: Decimal | None,
     bid: Decimal | None,
     ask: Decimal | None,
     last: Decimal | None,
     is_new: bool = True,
 ) -> PriceDecision:
-    """The price of one side of an open market at a venue whose catalogue states best bid and ask with the quote.
+    """The price of one side of an open market at a venue whose catalogue states best bid, ask and last trade.
 
-    The quote is the midpoint of a tight book, else the last trade, which is refused if it is far from the last price.
+    The midpoint of a tight book, else the last trade, which is refused if it is far from the last price.
     """
-    if quote is None:
-        return _last_price(last, "no quote")
-    if _is_certain(quote, last):
-        return _last_price(last, f"quote {quote:f} {CERTAIN}")
-    if not is_new:
-        return _last_price(last, f"quote {quote:f} {NOT_NEW}")
-    spread = None if bid is None or ask is None else ask - bid
-    if spread is not None and bid is not None and 2 * (quote - bid) == spread and 0 <= spread <= rule.maximum_spread:
-        return PriceDecision(quote, MIDPOINT, False, f"midpoint of a two-sided book, spread {spread:f}")
+    tight = has_tight_book(rule, bid, ask)
+    if not is_new and (tight or trade is not None):
+        return _retain(last, f"book and last trade {NOT_NEW}")
+    if tight and bid is not None and ask is not None:
+        return PriceDecision((bid + ask) / 2, MIDPOINT, False, f"midpoint of a two-sided book, spread {ask - bid:f}")
+    if trade is None:
+        return _retain(last, "no trade, no tight two-sided book")
+    if _is_certain(trade, last):
+        return _retain(last, f"last trade {trade:f} {CERTAIN}")
     if last is None:
-        return PriceDecision(quote, TRADE, False, "last trade, no tight two-sided book; the first price")
-    if abs(quote - last) <= rule.gamma_tolerance:
-        return PriceDecision(quote, TRADE, False, "last trade, no tight two-sided book; near the last accepted price")
-    why = f"last trade {quote:f} refused: no tight two-sided book, and far from the last accepted price"
-    return _last_price(last, why)
+        return PriceDecision(trade, TRADE, False, "last trade, no tight two-sided book; the first price")
+    if abs(trade - last) <= rule.jump_tolerance:
+        return PriceDecision(trade, TRADE, False, "last trade, no tight two-sided book; near the last accepted price")
+    why = f"last trade {trade:f} refused: no tight two-sided book, and far from the last accepted price"
+    return _retain(last, why)
 
 
-def _last_price(last: Decimal | None, why: str) -> PriceDecision:
-    return PriceDecision(last, LAST if last is not None else "", True, why)
+def has_tight_book(rule: PriceRule, bid: Decimal | None, ask: Decimal | None) -> bool:
+    """True if both sides of the book are stated, uncrossed and within the rule's spread."""
+    return bid is not None and ask is not None and 0 <= ask - bid <= rule.maximum_spread
+
+
+def _retain(last: Decimal | None, why: str) -> PriceDecision:
+    """The decision that keeps the last accepted price, which may be none."""
+    return PriceDecision(last, RETAINED if last is not None else "", True, why)
 
 
 def _is_certain(price: Decimal, last: Decimal | None) -> bool:

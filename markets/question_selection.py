@@ -1,23 +1,15 @@
 """Selection of a day's questions from the candidates, by the methodology's rule. Pure functions, no database."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-
-@dataclass(frozen=True, slots=True)
-class SelectionRule:
-    """Limits of a day's questions: number, batch size, options, volume, closing time, share of a category, arms."""
-
-    questions: int
-    per_batch: int
-    max_options: int
-    min_volume: Decimal
-    soonest: timedelta
-    latest: timedelta
-    category_limit: int
-    arms: tuple[str, ...]
+if TYPE_CHECKING:
+    from markets.selection_rule import SelectionRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +51,11 @@ def rank_candidates(
 ) -> list[QuestionCandidate]:
     """Qualifying candidates, one per event: those that close within the horizon first, then by volume, ties by key."""
 
+    soonest, latest = at + timedelta(days=rule.soonest_days), at + timedelta(days=rule.latest_days)
+
     def sort_key(candidate: QuestionCandidate) -> tuple[bool, Decimal, int, str]:
         closes = candidate.closes_at
-        within_horizon = closes is not None and at + rule.soonest <= closes <= at + rule.latest
+        within_horizon = closes is not None and soonest <= closes <= latest
         return not within_horizon, -candidate.volume, len(candidate.key), candidate.key
 
     seen: set[str] = set()
@@ -95,4 +89,4 @@ def select_candidates(
 
 
 def _qualifies(candidate: QuestionCandidate, rule: SelectionRule) -> bool:
-    return candidate.volume >= rule.min_volume and 2 <= len(candidate.options) <= rule.max_options
+    return candidate.volume >= rule.minimum_volume and 2 <= len(candidate.options) <= rule.most_options

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from cohorts.prompt_conditions import PRICED
+from markets.prompt_conditions import PRICED
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.models import Family
-from cohorts.prompt_conditions import PRICED
+from markets.prompt_conditions import PRICED
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, MARKET, REFERENCES, TRADING
 from scoring.models import Leaderboard

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agents.models import Family
 from cohorts.models import Cohort
-from cohorts.prompt_conditions import BLIND, PRICED
+from markets.prompt_conditions import BLIND, PRICED
 from scoring.competition import CompetitionIndex
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST, TRADING
 from scoring.services.disagreements import Disagreement, PositionDisagreement, disagreements, position_disagreements

@@ -170,7 +170,7 @@ class MarketFactory(DjangoModelFactory[Market]):
         closed = factory.Trait(status=Market.Status.CLOSED, accepts_orders=False, closed_at=WEEK + timedelta(days=2))
 
     prices = {"YES": "0.40", "NO": "0.60"}
-    source = Market.Source.POLYMARKET
+    source = "polymarket"
     external_id = factory.Sequence(lambda n: str(500_000 + n))
     condition_id = factory.Sequence(lambda n: f"0x{n:064x}")
     slug = factory.Sequence(lambda n: f"question-{n}")
@@ -416,7 +416,7 @@ class QuestionFactory(DjangoModelFactory[Question]):
         model = Question
 
     markets = factory.LazyFunction(lambda: [MarketFactory()])
-    source = Market.Source.POLYMARKET
+    source = "polymarket"
     market = factory.LazyAttribute(lambda o: o.markets[0] if len(o.markets) == 1 else None)
     event_key = factory.LazyAttribute(lambda o: o.markets[0].event_key)
     options_sha256 = factory.Sequence(lambda n: f"{n:064x}")

@@ -8,8 +8,8 @@ from rest_framework import serializers
 from agents.api.tasks import COST_FIELDS, ModelCallSerializer, TaskCostSerializer
 from agents.models import Elicitation, Family, ModelCall
 from cohorts.models import Methodology
-from cohorts.prompt_conditions import BLIND, PRICED
 from markets.foundation.rest import KnownChoiceFilter, ReadOnlyViewSet, ReferenceFilter, StrictFilterSet
+from markets.prompt_conditions import BLIND, PRICED
 
 
 class ElicitationSerializer(TaskCostSerializer):

@@ -7,8 +7,9 @@ from agents.forecast_answers import CheckedForecast, StatedForecast, check_forec
 from agents.models import Elicitation, Forecast, ModelCall
 from agents.models.forecast import prompt_question
 from markets.models import Question, QuestionEntry, QuestionSet
+from markets.prompt_conditions import BLIND
 from markets.services.question_resolution import happened_options
-from markets.services.questions import WITHOUT_PRICES, fingerprint, question_block
+from markets.services.questions import fingerprint, question_block
 
 
 def verify_forecasts() -> tuple[int, list[str]]:
@@ -33,7 +34,7 @@ def _sets() -> Iterator[str]:
         for entry in entries:
             of_batch[entry.batch].append(entry)
         for batch in asked.batches.all():
-            if batch.block != question_block(of_batch[batch.number], priced=batch.arm != WITHOUT_PRICES):
+            if batch.block != question_block(of_batch[batch.number], priced=batch.arm != BLIND):
                 yield f"{batch} (batch {batch.pk}): its block is not what its entries make"
 
 

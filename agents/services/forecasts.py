@@ -115,7 +115,7 @@ def _freeze_question_sets(
     freeze = FreezeParameters(
         day=day_of(at),
         methodology=methodology.version,
-        rule=rules.selection_rule(questions),
+        rule=rules if questions is None else rules.with_at_most(questions),
         price_rule=methodology.price_rule,
         universe=universe,
         at=at,

@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents.models import Decision, Position
 from agents.services import ledger
 from agents.services.missed import record_missed_decisions
-from agents.services.resolutions import Resolution, Unresolved, read_resolution
+from agents.services.resolutions import Resolution, read_resolution
 from cohorts.models import Cohort
 from markets.foundation.failpoints import failpoint
 from markets.foundation.http import UpstreamError
@@ -24,8 +24,7 @@ from markets.services.sync import (
     SyncReport,
     refresh_markets,
 )
-from markets.sources.base import Catalogue, VenueMarket
-from markets.sources.polymarket import Clob
+from markets.sources.base import Catalogue, Unresolved, VenueMarket
 
 OVERDUE_AFTER = timedelta(hours=72)
 """How long a market may stay closed without a resolution before an alert is raised."""
@@ -50,7 +49,6 @@ class SettlementReport:
 def check_resolutions(
     *,
     catalogues: Sequence[Catalogue],
-    clob: Clob,
     at: datetime,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> SettlementReport:
@@ -70,7 +68,7 @@ def check_resolutions(
             row = rows.get(market.external_id)
             if row is not None:
                 report.checked += 1
-                _settle_if_final(market, row, clob=clob, at=at, report=report)
+                _settle_if_final(market, row, catalogue, at=at, report=report)
         _alert_overdue(catalogue.source, at)
     for source, markets in unsettled.items():
         report.log.append(f"{source} is not among the sources: {len(markets)} not looked up")
@@ -105,11 +103,13 @@ def _refresh(
     return rows
 
 
-def _settle_if_final(market: Market, row: VenueMarket, *, clob: Clob, at: datetime, report: SettlementReport) -> None:
+def _settle_if_final(
+    market: Market, row: VenueMarket, catalogue: Catalogue, *, at: datetime, report: SettlementReport
+) -> None:
     if not row.closed:
         return
     try:
-        resolution = read_resolution(market, row, clob)
+        resolution = read_resolution(market, row, catalogue)
     except UpstreamError as error:
         report.failures.append(str(error))
         return

@@ -95,7 +95,7 @@ V1 = {
     "refused_note": REFUSED_NOTE,
     "midpoint_tolerance": Decimal("0.1000"),
     "maximum_spread": Decimal("0.1000"),
-    "gamma_tolerance": Decimal("0.2500"),
+    "jump_tolerance": Decimal("0.2500"),
     "rulings": [
         "Universe prices are frozen once per run and used for the prompt and for every trade of that run.",
         "A cohort is asked in 5 decision weeks; after that it only tracks, settles and is scored.",

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Max, Q
 
 from markets.foundation.fields import MoneyField, PriceField
+from markets.sources.registry import source_choices
 
 YES, NO = "YES", "NO"
 LISTING_SLACK = timedelta(hours=1)
@@ -52,10 +53,6 @@ class MarketQuerySet(models.QuerySet["Market"]):
 class Market(models.Model):
     """A yes-or-no or multiple-choice market at a venue. Its status only moves forward."""
 
-    class Source(models.TextChoices):
-        POLYMARKET = "polymarket"
-        KALSHI = "kalshi"
-
     class Kind(models.TextChoices):
         BINARY = "binary"
         MULTI = "multi"
@@ -66,7 +63,7 @@ class Market(models.Model):
         RESOLVED = "resolved"
         CANCELLED = "cancelled"
 
-    source = models.CharField(max_length=20, choices=Source.choices)
+    source = models.CharField(max_length=20, choices=source_choices)
     external_id = models.CharField(max_length=120)
     condition_id = models.CharField(max_length=120, blank=True)
     slug = models.CharField(max_length=300, blank=True)
@@ -154,8 +151,8 @@ class Outcome(models.Model):
     class PriceSource(models.TextChoices):
         MIDPOINT = "midpoint", "midpoint of the book"
         GAMMA = "gamma", "Gamma price"
-        TRADE = "trade", "last trade"
-        LAST = "last", "last accepted price"
+        TRADE = "trade", "last trade at the venue"
+        RETAINED = "retained", "last accepted price, retained"
 
     market = models.ForeignKey(Market, on_delete=models.CASCADE, related_name="outcomes")
     index = models.PositiveSmallIntegerField()

@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from markets.models.market import Market, Outcome
 from markets.models.universe import Universe
+from markets.sources.registry import source_choices
 
 NONE_OF_THESE = "None of these"
 """The option that completes an exclusive list; venues do not state that a list is complete."""
@@ -39,7 +40,7 @@ class Question(models.Model):
         RESOLVED = "resolved"
         CANCELLED = "cancelled"
 
-    source = models.CharField(max_length=20, choices=Market.Source.choices)
+    source = models.CharField(max_length=20, choices=source_choices)
     event_key = models.CharField(max_length=200, db_index=True, help_text="Shared by the questions of one event.")
     market = models.ForeignKey(
         Market, null=True, blank=True, on_delete=models.PROTECT, related_name="questions",

@@ -49,3 +49,6 @@ class UniverseEntry(models.Model):
     def price(self, side: str) -> Decimal | None:
         text = self.prices.get(side)
         return None if text is None else Decimal(text)
+
+    def is_stale(self, side: str) -> bool:
+        return bool(self.sources.get(side, {}).get("stale", True))

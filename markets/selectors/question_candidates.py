@@ -9,7 +9,7 @@ from markets.duplicate_questions import VenueQuestion, duplicate_questions
 from markets.models import Market
 from markets.models.question import NONE_OF_THESE
 from markets.question_selection import CandidateOption, QuestionCandidate
-from markets.sources.registry import TRADED_SOURCE
+from markets.sources.registry import SOURCES
 
 MAX_RULES = 4000
 """Characters of its venue's rules that a question contains at most."""
@@ -19,7 +19,7 @@ MAX_NAME = 300
 def open_candidates(at: datetime, *, replay: bool) -> list[QuestionCandidate]:
     """All candidate questions: a market alone, or the markets of an event as one list of options."""
     events: dict[str, list[Market]] = defaultdict(list)
-    for source in Market.Source.values:
+    for source in SOURCES:
         listed = Market.objects.listed(source, at if replay else None)
         for market in listed.prefetch_related("outcomes").order_by("pk"):
             events[market.event_key].append(market)
@@ -36,15 +36,17 @@ def single_candidate(market: Market) -> QuestionCandidate:
     )  # fmt: skip
 
 
-def duplicates_by_key(candidates: Sequence[QuestionCandidate]) -> dict[str, QuestionCandidate]:
-    """The duplicate at another source of each candidate of the traded source that has one, by the candidate's key."""
+def duplicate_pairs(candidates: Sequence[QuestionCandidate]) -> list[tuple[str, QuestionCandidate]]:
+    """Each candidate that repeats one of an earlier source in the registry, after that one's key."""
     by_key = {candidate.key: candidate for candidate in candidates}
-    by_source: dict[str, list[VenueQuestion]] = defaultdict(list)
-    for candidate in candidates:
-        by_source[candidate.source].append(_venue_question(candidate))
-    traded = by_source.pop(TRADED_SOURCE, [])
-    pairs = [pair for questions in by_source.values() for pair in duplicate_questions(traded, questions)]
-    return {key: by_key[duplicate] for key, duplicate in pairs}
+    originals: list[VenueQuestion] = []
+    pairs: list[tuple[str, QuestionCandidate]] = []
+    for source in SOURCES:
+        listed = [_venue_question(candidate) for candidate in candidates if candidate.source == source]
+        found = {duplicate: original for original, duplicate in duplicate_questions(originals, listed)}
+        originals += [question for question in listed if question.id not in found]
+        pairs += [(original, by_key[duplicate]) for duplicate, original in found.items()]
+    return pairs
 
 
 def _event_candidates(markets: Sequence[Market]) -> Iterable[QuestionCandidate]:

@@ -11,7 +11,7 @@ from django.db import transaction
 from markets.foundation.bulk import FieldValues, update_changed
 from markets.models import Market, Outcome, PriceObservation
 from markets.models.market import NO, YES
-from markets.pricing import LAST, PriceDecision, PriceRule, decide_price, decide_quoted_price, needs_book
+from markets.pricing import RETAINED, PriceDecision, PriceRule, decide_price, decide_quoted_price, needs_book
 from markets.sources.base import TopOfBook
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
@@ -92,7 +92,7 @@ def update_prices(markets: Sequence[Market], *, rule: PriceRule, at: datetime, c
             )
         else:
             decision = decide_quoted_price(
-                rule, quote=outcome.quote, bid=outcome.bid, ask=outcome.ask, last=outcome.price, is_new=is_new
+                rule, trade=outcome.quote, bid=outcome.bid, ask=outcome.ask, last=outcome.price, is_new=is_new
             )
         result.decisions[outcome.pk] = decision
     result.accepted = sum(not result.decisions[outcome.pk].stale for outcome in quoted)
@@ -148,7 +148,7 @@ def _decide_other_outcomes(market: Market, result: PricingResult) -> None:
     outcomes = list(market.outcomes.all())
     if not market.is_open:
         for outcome in outcomes:
-            source = LAST if outcome.price is not None else ""
+            source = RETAINED if outcome.price is not None else ""
             why = "closed: keeps its last price"
             result.decisions[outcome.pk] = PriceDecision(outcome.price, source, outcome.price_stale, why)
         return

@@ -1,12 +1,14 @@
 """Freezing the questions of a day with their options, prices and prompt blocks."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max, prefetch_related_objects
@@ -26,19 +28,21 @@ from markets.models import (
     UniverseEntry,
 )
 from markets.pricing import PriceRule
-from markets.question_selection import QuestionCandidate, SelectionRule, rank_candidates, select_candidates
-from markets.selectors.question_candidates import duplicates_by_key, open_candidates, single_candidate
+from markets.prompt_conditions import BLIND
+from markets.question_selection import QuestionCandidate, rank_candidates, select_candidates
+from markets.selectors.question_candidates import duplicate_pairs, open_candidates, single_candidate
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
 from markets.services.question_resolution import mark_if_resolved
 from markets.sources.polymarket import Clob
+
+if TYPE_CHECKING:
+    from markets.selection_rule import SelectionRule
 
 QUESTION_COLUMNS = ["question_id", "question", "rules", "exclusive", "options", "prices", "closes"]
 STATED_FIELDS = ("source", "event_key", "text", "rules", "category", "exclusive", "closes_at")
 """Fields that a question takes over from its candidate."""
 CANDIDATE_RATIO = 2
 """Candidates priced for each question of the day: some will lack a price."""
-WITHOUT_PRICES = "blind"
-"""The arm whose prompts show no prices."""
 
 
 class NoQuestions(Exception):
@@ -69,12 +73,14 @@ def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ())
         return stored
     replay = is_replay(freeze.at)
     ranked = rank_candidates(open_candidates(freeze.at, replay=replay), freeze.rule, freeze.at)
-    duplicates = duplicates_by_key(ranked)
-    duplicate_keys = {duplicate.key for duplicate in duplicates.values()}
+    pairs = duplicate_pairs(ranked)
+    duplicate_keys = {duplicate.key for _, duplicate in pairs}
     unique = [candidate for candidate in ranked if candidate.key not in duplicate_keys]
-    eligible = select_candidates(unique, freeze.rule, freeze.rule.questions * CANDIDATE_RATIO)
+    eligible = select_candidates(unique, freeze.rule, freeze.rule.questions_per_day * CANDIDATE_RATIO)
     quotes = _quotes(freeze, [*eligible, *_market_candidates(traded)], replay=replay)
-    selected = select_candidates(eligible, freeze.rule, freeze.rule.questions, usable=lambda c: _is_priced(c, quotes))
+    selected = select_candidates(
+        eligible, freeze.rule, freeze.rule.questions_per_day, usable=lambda c: _is_priced(c, quotes)
+    )
     selected_markets = {market for candidate in selected for market in candidate.market_ids}
     added = [c for c in _market_candidates(set(traded) - selected_markets) if _is_priced(c, quotes, certain=True)]
     if not selected and not added:
@@ -82,7 +88,7 @@ def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ())
     failpoint("questions.priced")
     reasons = [(c, QuestionEntry.Reason.SELECTED) for c in selected] + [(c, QuestionEntry.Reason.TRADED) for c in added]
     try:
-        return _store(freeze, 0, reasons, quotes, duplicates)
+        return _store(freeze, 0, reasons, quotes, dict(reversed(pairs)))
     except IntegrityError:  # another run stored it first
         return QuestionSet.objects.get(day=freeze.day, methodology=freeze.methodology, part=0)
 
@@ -156,7 +162,10 @@ def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *
         asks = {o.side: observed[o.pk].ask if o.pk in observed else (None if replay else o.ask) for o in outcomes}
         entry = frozen.get(market.pk)
         for outcome in outcomes:
-            price, stale = _frozen_price(outcome, entry, pricing)
+            decision = pricing.decisions.get(outcome.pk)
+            price, stale = (decision.price, decision.stale) if decision else (None, True)
+            if entry is not None:
+                price, stale = entry.price(outcome.side), entry.is_stale(outcome.side)
             others = [asks[other.side] for other in outcomes if other.side != outcome.side]
             no_ask = others[0] if len(others) == 1 else None
             no_price = None if price is None else 1 - price
@@ -169,14 +178,6 @@ def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *
 def _current_ask(ask: Decimal | None, price: Decimal | None) -> Decimal | None:
     """The ask, or None if it is below the mid price and so older than the price."""
     return None if ask is None or price is None or ask < price else ask
-
-
-def _frozen_price(outcome: Outcome, entry: UniverseEntry | None, pricing: PricingResult) -> tuple[Decimal | None, bool]:
-    """The price at the freeze, and whether it was stale."""
-    if entry is not None:
-        return entry.price(outcome.side), bool(entry.sources.get(outcome.side, {}).get("stale", True))
-    decision = pricing.decisions.get(outcome.pk)
-    return (decision.price, decision.stale) if decision else (None, True)
 
 
 def _is_priced(candidate: QuestionCandidate, quotes: Quotes, *, certain: bool = False) -> bool:
@@ -213,7 +214,7 @@ def _store(
             QuestionEntry(
                 question=questions[candidate.key],
                 position=position + 1,
-                batch=position // freeze.rule.per_batch + 1,
+                batch=position // freeze.rule.questions_per_call + 1,
                 reason=reason,
                 prices={o.name: _quote(candidate, i, quotes).as_json() for i, o in enumerate(candidate.options)},
                 duplicate=questions[duplicate.key] if duplicate else None,
@@ -233,7 +234,7 @@ def _store(
                 question_set=question_set,
                 arm=arm,
                 number=number,
-                block=question_block([e for e in entries if e.batch == number], priced=arm != WITHOUT_PRICES),
+                block=question_block([e for e in entries if e.batch == number], priced=arm != BLIND),
             )
             for number in sorted({entry.batch for entry in entries})
             for arm in freeze.rule.arms

@@ -13,9 +13,9 @@ from markets.foundation.failpoints import failpoint
 from markets.foundation.http import UpstreamError
 from markets.models import Alert, Market, Outcome
 from markets.models.market import NO, YES
-from markets.pricing import PriceRule
+from markets.pricing import PriceRule, has_tight_book
 from markets.services.prices import as_price, is_replay, update_prices
-from markets.sources.base import Catalogue, SkippedMarket, VenueMarket, VenueOutcome
+from markets.sources.base import UNPRICED, Catalogue, SkippedMarket, VenueMarket, VenueOutcome
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
 
@@ -93,7 +93,7 @@ def sync_markets(
         report.log.append("a replay: newer instants are recorded, so no service is asked")
         return report
     for catalogue in catalogues:
-        fetched = _walk(catalogue, target, report, progress)
+        fetched = _walk(catalogue, target, rule, report, progress)
         _refresh(catalogue, fetched, at, report)
         failpoint("sync.walked")
         if fetched.by_id:
@@ -121,7 +121,7 @@ def refresh_markets(
 
 
 def _walk(
-    catalogue: Catalogue, target: int, report: SyncReport, progress: Callable[[int, int], None]
+    catalogue: Catalogue, target: int, rule: PriceRule, report: SyncReport, progress: Callable[[int, int], None]
 ) -> _FetchedMarkets:
     fetched = _FetchedMarkets(catalogue.source)
     try:
@@ -130,6 +130,10 @@ def _walk(
                 report.skip(skipped)
                 fetched.unusable.add(skipped.ref)
             for row in page.rows:
+                if not row.closed and not _is_priced(row, rule):
+                    report.skip(SkippedMarket(row.external_id, f"{UNPRICED} within {rule.maximum_spread:f}"))
+                    fetched.unusable.add(row.external_id)
+                    continue
                 fetched.by_id.setdefault(row.external_id, row)
                 fetched.listed.add(row.external_id)
             report.seen += len(page.rows) + len(page.skipped)
@@ -142,6 +146,10 @@ def _walk(
     if not catalogue.by_volume:
         _keep_largest(fetched, target)
     return fetched
+
+
+def _is_priced(row: VenueMarket, rule: PriceRule) -> bool:
+    return any(o.price is not None or has_tight_book(rule, o.bid, o.ask) for o in row.outcomes)
 
 
 def _keep_largest(fetched: _FetchedMarkets, target: int) -> None:
@@ -317,7 +325,9 @@ def _new_outcomes(market: Market, row: VenueMarket) -> list[Outcome]:
 
 def _set_quote(outcome: Outcome, row: VenueOutcome, at: datetime) -> None:
     if row.price is not None:
-        outcome.quote, outcome.quote_at = as_price(row.price), at
+        outcome.quote = as_price(row.price)
+    if row.price is not None or (row.bid is not None and row.ask is not None):
+        outcome.quote_at = at
     outcome.bid, outcome.ask = as_price(row.bid), as_price(row.ask)
     outcome.token_id = outcome.token_id or row.token_id or ""
 
@@ -352,7 +362,7 @@ def _accept_quotes(fetched: _FetchedMarkets, *, clob: Clob, rule: PriceRule, at:
     others: list[Market] = []
     for market in untraded.prefetch_related("outcomes"):
         has_jumped = market.source == TRADED_SOURCE and any(
-            o.price is not None and o.quote is not None and abs(o.quote - o.price) > rule.gamma_tolerance
+            o.price is not None and o.quote is not None and abs(o.quote - o.price) > rule.jump_tolerance
             for o in market.outcomes.all()
         )
         (jumped if has_jumped else others).append(market)

@@ -1,21 +1,20 @@
 """The interface between a venue and the rest of the arena. To add a venue:
 
 1. Write a package beside `kalshi` with a parser (raw row to `VenueMarket`, or `SkippedMarket` with a reason) and a
-   client that implements `Catalogue`; subclass `CatalogueClient` for an HTTP service. `markets.sources.field_parsers`
-   reads single values. A parser raises nothing, whatever the venue sends.
-2. Name the source in `Market.Source`, in `SOURCES` and the base addresses of `arena_site.conf` and
-   `arena_site.settings`, and in `CATALOGUES` of `markets.sources.registry`.
-3. State in `read_resolution` of `agents.services.resolutions` when a market of the venue is final.
+   client that implements `Catalogue`, the venue's rule of resolution included; subclass `CatalogueClient` for an HTTP
+   service. `markets.sources.field_parsers` reads single values. A parser raises nothing, whatever the venue sends.
+2. Add a `Source` to `SOURCES` of `markets.sources.registry`, and the service's address to `arena_site.settings`.
 
-Sync, prices, questions, duplicates and resolution then work without further code. Agents trade the markets of one
-source only (`TRADED_SOURCE` in the registry): its prices are checked against Polymarket's order books.
+Sync, prices, questions, duplicates, pages and resolution then work without further code. Agents trade the markets of
+one source only (`TRADED_SOURCE` in the registry): its prices are checked against Polymarket's order books.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import Protocol, Self
 
 from markets.foundation.http import HttpService, UpstreamError
 
@@ -28,11 +27,9 @@ class VenueOutcome:
     name: str
     token_id: str | None
     price: Decimal | None
-    """The venue's price, unrounded; None if it is missing or outside [0, 1]."""
+    """The venue's price, unrounded, or its last trade; of a closed market what a share pays; None if unusable."""
     bid: Decimal | None = None
     ask: Decimal | None = None
-    basis: str = ""
-    """The kind of price (`midpoint`, `trade`, `settlement`); "" if the venue does not state it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +68,10 @@ class VenueMarket:
         return not self.closed and self.accepts_orders
 
 
+UNPRICED = "no price: no trade yet, and no book of two sides"
+"""The reason to skip an open market that no rule could price."""
+
+
 @dataclass(frozen=True, slots=True)
 class SkippedMarket:
     """A market that can not be used: its id, or its place in the page, and the reason."""
@@ -93,8 +94,22 @@ class CataloguePage:
         return cls(rows, tuple(row for row in parsed if isinstance(row, SkippedMarket)), cursor)
 
 
+@dataclass(frozen=True, slots=True)
+class VenueResolution:
+    """The final result that a venue documents: the outcome that pays, or None if the market was cancelled."""
+
+    winner: VenueOutcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A closed market without a documented result, and why."""
+
+    reason: str
+
+
 class Catalogue(Protocol):
-    """A venue's client: lists the open markets and looks up single ones."""
+    """A venue's client: lists the open markets, looks up single ones, and reads their results."""
 
     source: str
     """The source's name, as in `Market.source`."""
@@ -108,6 +123,35 @@ class Catalogue(Protocol):
 
     def market(self, external_id: str) -> VenueMarket | SkippedMarket | None:
         """A market of any status; None if the venue has none with this id."""
+
+    def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
+        """The result that a closed market's row documents, by the venue's own rule. Raises UpstreamError."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A venue in the registry."""
+
+    label: str
+    """Its name on pages."""
+    client: Callable[[], Catalogue]
+    """The maker of its client, at the address in the settings."""
+    page_url: Callable[[str, str], str | None]
+    """The venue's page of a market, by external id and slug; None if they are no part of an address."""
+    rule: str
+    """The rule of `Catalogue.resolution`, as a phrase on pages."""
+
+
+URL_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,299}")
+
+
+def page_under(address: str, segment: str) -> str | None:
+    """A page's address; None if the segment, which is text from outside, is no single part of a path."""
+    return f"{address}/{segment}" if URL_SEGMENT.fullmatch(segment) else None
 
 
 class CatalogueClient(HttpService):

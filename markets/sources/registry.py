@@ -1,17 +1,17 @@
 """The sources that exist, and their clients with the addresses in the settings. Clients are context managers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from django.conf import settings
 
-from markets.sources.base import Catalogue
+from markets.sources.base import Catalogue, Source, page_under
 from markets.sources.kalshi import Kalshi
 from markets.sources.polymarket import Clob, Gamma
 
 
 def gamma() -> Gamma:
-    return Gamma(settings.GAMMA_BASE_URL, timeout_s=settings.ARENA_VENUE_TIMEOUT_S)
+    return Gamma(settings.GAMMA_BASE_URL, clob=clob(), timeout_s=settings.ARENA_VENUE_TIMEOUT_S)
 
 
 def clob() -> Clob:
@@ -22,17 +22,33 @@ def kalshi() -> Kalshi:
     return Kalshi(settings.KALSHI_BASE_URL, timeout_s=settings.ARENA_VENUE_TIMEOUT_S)
 
 
-CATALOGUES: dict[str, Callable[[], Gamma | Kalshi]] = {"polymarket": gamma, "kalshi": kalshi}
-"""Makers of catalogue clients by source; the traded source first, so that it never waits for another."""
+SOURCES: dict[str, Source] = {
+    "polymarket": Source(
+        label="Polymarket",
+        client=gamma,
+        page_url=lambda external_id, slug: page_under("https://polymarket.com/market", slug),
+        rule="by its prices of exactly 1 and 0 with the oracle’s word or the CLOB’s winner flag",
+    ),
+    "kalshi": Source(
+        label="Kalshi",
+        client=kalshi,
+        page_url=lambda ticker, slug: page_under("https://kalshi.com/markets", ticker.partition("-")[0].lower()),
+        rule="by its terminal status and settlement value",
+    ),
+}
+"""The sources by the name in `Market.source`; the traded one first, so that it never waits for another."""
 TRADED_SOURCE = "polymarket"
 """The source whose markets agents trade; other sources only supply questions."""
+
+
+def source_choices() -> list[tuple[str, str]]:
+    """Name and label of each source, as the choices of a field."""
+    return [(name, source.label) for name, source in SOURCES.items()]
 
 
 @contextmanager
 def open_catalogues() -> Iterator[list[Catalogue]]:
     """The catalogues of the sources that `ARENA_SOURCES` names."""
     with ExitStack() as stack:
-        clients = [make_client() for source, make_client in CATALOGUES.items() if source in settings.ARENA_SOURCES]
-        for client in clients:
-            stack.enter_context(client)
-        yield list(clients)
+        clients = [source.client() for name, source in SOURCES.items() if name in settings.ARENA_SOURCES]
+        yield [stack.enter_context(client) for client in clients]

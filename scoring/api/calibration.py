@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from cohorts.models import Methodology
-from cohorts.prompt_conditions import BLIND, PRICED
 from markets.foundation.rest import JsonOnlyNegotiation, ReadOnlySchema, check_parameters, query_parameter
 from markets.models import Market
+from markets.prompt_conditions import BLIND, PRICED
 from scoring.calibration import calibration
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard

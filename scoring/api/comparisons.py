@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Family
-from cohorts.prompt_conditions import BLIND, PRICED
 from markets.foundation.rest import JsonOnlyNegotiation, MoneyStringField, ReadOnlySchema, check_parameters
+from markets.prompt_conditions import BLIND, PRICED
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.comparison import comparison
 from scoring.competition import competition_index

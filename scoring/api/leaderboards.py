@@ -10,7 +10,6 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from cohorts.models import Methodology
-from cohorts.prompt_conditions import BLIND, PRICED
 from markets.foundation.rest import (
     FIELDS_PARAMETER,
     INSTANT_SCHEMA,
@@ -23,6 +22,7 @@ from markets.foundation.rest import (
     select_fields,
 )
 from markets.models import Market
+from markets.prompt_conditions import BLIND, PRICED
 from scoring.board_entries import PROTOCOLS, selected_entries
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.forecast_api import ForecastBoardEntry, OfProtocols

@@ -16,8 +16,8 @@ from forecast_rank.ranking.scoreboard import to_json_value
 from forecast_rank.ranking.settings import Settings
 
 from agents.models import Elicitation, Family, Forecast, ModelCall, RefusedForecast, Trade
-from cohorts.prompt_conditions import PRICED
 from markets.models import QuestionBatch, QuestionSet
+from markets.prompt_conditions import PRICED
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_history import BoardKey
 from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty

@@ -14,10 +14,12 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from markets.foundation.http import UpstreamError
+from markets.pricing import PriceRule, decide_quoted_price
 from markets.sources.base import SkippedMarket, VenueMarket
 from markets.sources.kalshi import Kalshi, parse_event, parse_market
 
-NO_PRICE = "no price: no trade yet, and no book of two sides within 0.10"
+NO_PRICE = "no price: no trade yet, and no book of two sides"
+RULE = PriceRule(*(Decimal("0.10"),) * 2, jump_tolerance=Decimal("0.25"))
 
 
 def raw(**fields: Any) -> dict[str, Any]:
@@ -53,7 +55,8 @@ def skipped(**fields: Any) -> SkippedMarket:
 
 def price(**fields: Any) -> tuple[Decimal | None, str]:
     yes = row(**fields).outcomes[0]
-    return yes.price, yes.basis
+    decision = decide_quoted_price(RULE, trade=yes.price, bid=yes.bid, ask=yes.ask, last=None)
+    return decision.price, decision.source
 
 
 @pytest.fixture(autouse=True)
@@ -80,8 +83,8 @@ def test_row_is_a_yes_no_market_with_both_sides_quoted() -> None:
         "KXRAIN-26MAR20",
     )
     assert [(o.index, o.name, o.token_id) for o in (yes, no)] == [(0, "Yes", None), (1, "No", None)]
-    assert (yes.price, yes.bid, yes.ask) == (Decimal("0.43"), Decimal("0.42"), Decimal("0.44"))
-    assert (no.price, no.bid, no.ask) == (Decimal("0.57"), Decimal("0.56"), Decimal("0.58"))
+    assert (yes.price, yes.bid, yes.ask) == (Decimal("0.39"), Decimal("0.42"), Decimal("0.44"))
+    assert (no.price, no.bid, no.ask) == (Decimal("0.61"), Decimal("0.56"), Decimal("0.58"))
     assert (found.description, found.category) == ("If it rains …\n\nDrizzle counts.", "Weather")
     assert (found.volume, found.closes_at) == (Decimal("120.5"), datetime(2026, 3, 20, 3, 59, tzinfo=UTC))
     assert found.is_open

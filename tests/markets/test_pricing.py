@@ -31,17 +31,17 @@ def d(text: str | None) -> Decimal | None:
         ("0.43", None, "0.02", "0.40", "0.43", "midpoint", False),
         # an absurd jump with a one-sided book (no spread) is not believed
         ("0.0005", "0.40", None, "0.40", "0.40", "gamma", False),
-        ("0.0005", None, None, "0.40", "0.40", "last", True),
+        ("0.0005", None, None, "0.40", "0.40", "retained", True),
         # Gamma alone, up to exactly 0.25 from the last accepted price
         (None, "0.65", None, "0.40", "0.65", "gamma", False),
         (None, "0.15", None, "0.40", "0.15", "gamma", False),
-        (None, "0.6500000001", None, "0.40", "0.40", "last", True),
-        (None, "0.02", None, "0.40", "0.40", "last", True),
+        (None, "0.6500000001", None, "0.40", "0.40", "retained", True),
+        (None, "0.02", None, "0.40", "0.40", "retained", True),
         # vanished, or 0: the last accepted price stays, flagged
-        (None, None, None, "0.40", "0.40", "last", True),
-        ("0", "0", None, "0.40", "0.40", "last", True),
-        ("0", "0", "0.01", "0.40", "0.40", "last", True),
-        ("1", "1", None, "0.40", "0.40", "last", True),
+        (None, None, None, "0.40", "0.40", "retained", True),
+        ("0", "0", None, "0.40", "0.40", "retained", True),
+        ("0", "0", "0.01", "0.40", "0.40", "retained", True),
+        ("1", "1", None, "0.40", "0.40", "retained", True),
         # a first price has nothing to be compared with
         (None, "0.02", None, None, "0.02", "gamma", False),
         ("0.97", "0.40", None, None, "0.40", "gamma", False),
@@ -71,7 +71,7 @@ def test_gamma_price_not_seen_since_the_last_accepted_one_confirms_but_replaces_
         return verdict.price, verdict.source, verdict.stale
 
     assert believed("0.50") == (Decimal("0.50"), "midpoint", False)
-    assert believed(None) == (Decimal("0.40"), "last", True)
+    assert believed(None) == (Decimal("0.40"), "retained", True)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_verdict_is_one_of_the_prices_on_offer_and_stale_exactly_where_nothing_n
     midpoint: Decimal | None, gamma: Decimal | None, spread: Decimal | None, last: Decimal | None
 ) -> None:
     verdict = decide_price(RULE, midpoint=midpoint, gamma=gamma, spread=spread, last=last)
-    assert verdict.price == {"midpoint": midpoint, "gamma": gamma, "last": last, "": None}[verdict.source]
-    assert verdict.stale == (verdict.source in ("last", ""))
+    assert verdict.price == {"midpoint": midpoint, "gamma": gamma, "retained": last, "": None}[verdict.source]
+    assert verdict.stale == (verdict.source in ("retained", ""))
     assert len(verdict.reason) <= 300
     if last is not None:
         assert verdict.price is not None
@@ -103,17 +103,17 @@ def test_the_other_side_of_a_binary_market_is_the_exact_complement() -> None:
 
 
 QUOTED = [
-    # quote, bid, ask, last accepted: price, source, stale
+    # last trade, bid, ask, last accepted: price, source, stale
     (("0.43", "0.42", "0.44", None), ("0.43", "midpoint", False)),
     (("0.94", "0.93", "0.95", "0.40"), ("0.94", "midpoint", False)),
     (("0.45", "0.40", "0.50", "0.40"), ("0.45", "midpoint", False)),
     (("0.455", "0.40", "0.51", "0.40"), ("0.455", "trade", False)),
     (("0.39", "0.10", "0.60", None), ("0.39", "trade", False)),
     (("0.39", None, "0.01", "0.60"), ("0.39", "trade", False)),
-    (("0.90", None, "0.01", "0.60"), ("0.60", "last", True)),
-    ((None, None, None, "0.60"), ("0.60", "last", True)),
+    (("0.90", None, "0.01", "0.60"), ("0.60", "retained", True)),
+    ((None, None, None, "0.60"), ("0.60", "retained", True)),
     ((None, None, None, None), (None, "", True)),
-    (("0", None, None, "0.60"), ("0.60", "last", True)),
+    (("0", None, None, "0.60"), ("0.60", "retained", True)),
 ]
 
 
@@ -121,12 +121,12 @@ QUOTED = [
 def test_venue_with_its_own_book_is_believed_for_a_tight_one_and_for_a_trade_that_is_near(
     stated: tuple[str | None, ...], expected: tuple[str | None, str, bool]
 ) -> None:
-    quote, bid, ask, last = map(d, stated)
-    verdict = decide_quoted_price(RULE, quote=quote, bid=bid, ask=ask, last=last)
+    trade, bid, ask, last = map(d, stated)
+    verdict = decide_quoted_price(RULE, trade=trade, bid=bid, ask=ask, last=last)
     assert (verdict.price, verdict.source, verdict.stale) == (d(expected[0]), *expected[1:])
     assert verdict.reason
 
 
 def test_quote_not_seen_since_the_last_accepted_price_replaces_nothing() -> None:
-    verdict = decide_quoted_price(RULE, quote=d("0.43"), bid=d("0.42"), ask=d("0.44"), last=d("0.40"), is_new=False)
+    verdict = decide_quoted_price(RULE, trade=d("0.43"), bid=d("0.42"), ask=d("0.44"), last=d("0.40"), is_new=False)
     assert (verdict.price, verdict.stale) == (Decimal("0.40"), True)

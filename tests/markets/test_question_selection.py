@@ -1,6 +1,5 @@
 """Selection of a day's questions: ranking, one question per event, shares of categories."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -10,15 +9,15 @@ from hypothesis import strategies as st
 from markets.question_selection import (
     CandidateOption,
     QuestionCandidate,
-    SelectionRule,
     rank_candidates,
     select_candidates,
 )
+from markets.selection_rule import SelectionRule
 
 AT = datetime(2026, 3, 8, 2, tzinfo=UTC)
 RULE = SelectionRule(
-    questions=4, per_batch=2, max_options=3, min_volume=Decimal(100), soonest=timedelta(days=1),
-    latest=timedelta(days=90), category_limit=2, arms=("priced",),
+    questions_per_day=4, questions_per_call=2, most_options=3, minimum_volume=Decimal(100), soonest_days=1,
+    latest_days=90, category_share=Decimal("0.5"), arms=("priced",),
 )  # fmt: skip
 
 
@@ -39,7 +38,7 @@ def candidate(
 
 
 def selected_keys(*candidates: QuestionCandidate, rule: SelectionRule = RULE) -> list[str]:
-    return [c.key for c in select_candidates(rank_candidates(candidates, rule, AT), rule, rule.questions)]
+    return [c.key for c in select_candidates(rank_candidates(candidates, rule, AT), rule, rule.questions_per_day)]
 
 
 def test_larger_volume_comes_first_and_ties_go_by_id() -> None:
@@ -65,7 +64,9 @@ def test_an_event_gives_one_question() -> None:
 def test_a_category_exceeds_its_share_only_where_no_other_is_left() -> None:
     politics = [candidate(f"p{i}", 1000 - i) for i in range(4)]
     sports = candidate("s", 200, category="Sports")
-    assert selected_keys(*politics, sports, rule=replace(RULE, questions=3)) == ["p0", "p1", "s"]
+    assert selected_keys(
+        *politics, sports, rule=RULE.model_copy(update={"questions_per_day": 3, "category_share": Decimal("0.7")})
+    ) == ["p0", "p1", "s"]
     assert selected_keys(*politics) == ["p0", "p1", "p2", "p3"]
 
 

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
-from cohorts.prompt_conditions import PRICED
 from markets.models import Market
+from markets.prompt_conditions import PRICED
 from scoring.models import StoredDisagreement
 from scoring.services import disagreements as contrasts
 from scoring.services.boards import refresh_boards

@@ -62,7 +62,7 @@ def trading(page: Page, answer: dict[str, Any]) -> None:
     for name, key in (("Reasoning", "reasoning"), ("Provider routing", "provider_routing")):
         page.fact(name, ", ".join(f"{key}: {str(value).lower()}" for key, value in answer[key].items()))
     tolerances = [
-        formats.price(answer[f"{name}"]) for name in ("midpoint_tolerance", "maximum_spread", "gamma_tolerance")
+        formats.price(answer[f"{name}"]) for name in ("midpoint_tolerance", "maximum_spread", "jump_tolerance")
     ]
     page.fact(
         "Price tolerances",

@@ -177,8 +177,8 @@ def test_failure_05_crash_between_payout_and_score_loses_no_score(opened: Venue)
     opened.says(GPT, bet(RAIN, "YES", 500))
     decided(opened)
     opened.resolve(RAIN, "Yes")
-    with clients.gamma() as gamma, clients.clob() as clob:
-        check_resolutions(catalogues=[gamma], clob=clob, at=SUNDAY + DAY)
+    with clients.gamma() as gamma:
+        check_resolutions(catalogues=[gamma], at=SUNDAY + DAY)
     assert not BrierScore.objects.exists()
     assert run("compute_scores", SUNDAY + 2 * DAY)["brier_rows"] == 1
     row = BrierScore.objects.get()

@@ -134,7 +134,7 @@ def test_without_a_tight_book_the_last_trade_counts_unless_it_jumps(venue: Venue
     assert (yes("Ann").price, yes("Ann").price_source, yes("Ann").price_stale) == (Decimal("0.45"), "trade", False)
     kalshi.quote(row, "0.0000", "0.0100", "0.9000")
     run("sync_markets", SUNDAY + 2 * HOUR)
-    assert (yes("Ann").price, yes("Ann").price_source, yes("Ann").price_stale) == (Decimal("0.45"), "last", True)
+    assert (yes("Ann").price, yes("Ann").price_source, yes("Ann").price_stale) == (Decimal("0.45"), "retained", True)
     latest = PriceObservation.objects.filter(outcome=yes("Ann")).order_by("observed_at").last()
     assert latest is not None
     assert "far from the last accepted price" in latest.reason

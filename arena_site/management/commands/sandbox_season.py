@@ -21,10 +21,10 @@ from agents.models import Registration
 from agents.services.registrations import register_external_agent
 from arena_site.gc_tuning import freeze_loaded_objects
 from cohorts.models import Cohort
-from cohorts.prompt_conditions import PRICED
 from cohorts.weeks import WEEK
 from markets.foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, table_text
 from markets.models import Run
+from markets.prompt_conditions import PRICED
 from scoring.models import Leaderboard
 
 SEASON_STARTS = datetime(2026, 3, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from agents.models import Family
 from arena_site.pages.charts import ReliabilityDiagram, marker_of, reliability_diagram
 from arena_site.pages.views.curves import family_curves
 from arena_site.pages.views.selection import ARMS
-from cohorts.prompt_conditions import PRICED
+from markets.prompt_conditions import PRICED
 from scoring.comparison import Comparison, both_directions
 from scoring.comparison import comparison as comparison_of
 from scoring.competition import competition_index

@@ -16,7 +16,7 @@ from arena_site.pages.charts import reliability_diagram
 from arena_site.pages.views.agent_ranking import rank_agents
 from arena_site.pages.views.curves import family_curves
 from arena_site.pages.views.selection import ARMS
-from cohorts.prompt_conditions import PRICED
+from markets.prompt_conditions import PRICED
 from scoring.competition import attach_competition, competition_index
 from scoring.constants import FORECAST, TRADING
 from scoring.stored_boards import overall, reliability

@@ -1,6 +1,5 @@
 """The list of markets, and a market with its prices, positions and trades."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from arena_site.pages.views.positions import count_states, positions_of, side_re
 from arena_site.pages.views.price_history import MarketTrade, price_history
 from arena_site.pages.views.selection import PageSelection, all_or_one
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry
+from markets.sources.registry import SOURCES, source_choices
 from scoring.competition import competition_index
 
 PER_PAGE = 50
@@ -36,7 +36,6 @@ TRADE_COLUMNS = (
 """Agent and outcome, then the fields of `MarketTrade` in their order."""
 OBSERVATIONS, ROWS = 20, 30
 """Rows of each kind that a market's page shows without `?all`."""
-URL_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,299}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def markets(request: HttpRequest) -> HttpResponse:
         request,
         {
             "status": ["", *Market.Status.values],
-            "source": ["", *Market.Source.values],
+            "source": ["", *SOURCES],
             "category": ["", *categories],
             "played": list(PLAYED),
             "sort": list(ORDERS),
@@ -89,7 +88,7 @@ def markets(request: HttpRequest) -> HttpResponse:
                 ("Order", "sort", {name: label for name, (label, _) in ORDERS.items()}),
             ]
         ),
-        "sources": Market.Source.choices,
+        "sources": source_choices(),
         "previous": paged.query(page=str(page.previous_page_number())) if page.has_previous() else None,
         "next": paged.query(page=str(page.next_page_number())) if page.has_next() else None,
         "rows": _rows(listed, holders),
@@ -155,6 +154,7 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "market": market,
             "sides": [(outcome, bets[outcome.pk]) for outcome in outcomes],
             "venue_url": venue_url(market),
+            "resolution_rule": SOURCES[market.source].rule,
             "agents": agents,
             "held": held[:limit],
             "past": past[:limit],
@@ -172,11 +172,8 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def venue_url(market: Market) -> str | None:
-    """The market's page at its venue; None if the venue's slug, which is text from outside, is no part of a path."""
-    if market.source == Market.Source.KALSHI:
-        series = market.external_id.partition("-")[0].lower()
-        return f"https://kalshi.com/markets/{series}" if URL_SEGMENT.fullmatch(series) else None
-    return f"https://polymarket.com/market/{market.slug}" if URL_SEGMENT.fullmatch(market.slug) else None
+    """The market's page at its venue; None if it has no address."""
+    return SOURCES[market.source].page_url(market.external_id, market.slug)
 
 
 def _duplicate_question(questions: Sequence[Question]) -> Question | None:

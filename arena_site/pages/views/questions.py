@@ -19,8 +19,8 @@ from agents.services.chain import task_record
 from arena_site.pages.charts import Curve, LineChart, family_curve
 from arena_site.pages.views.curves import CurveSet
 from arena_site.pages.views.model_calls import usage_of, with_prompts
-from cohorts.prompt_conditions import BLIND, PRICED
 from markets.models import Question, QuestionEntry, QuestionOption
+from markets.prompt_conditions import BLIND, PRICED
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome_text
 from scoring.competition import CompetitionIndex, competition_index
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest
 
-from cohorts.prompt_conditions import BLIND, PRICED
+from markets.prompt_conditions import BLIND, PRICED
 
 ARMS = {PRICED: "with the market’s prices", BLIND: "without prices"}
 

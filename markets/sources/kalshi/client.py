@@ -6,9 +6,16 @@ from typing import Any
 from urllib.parse import quote
 
 from markets.foundation.http import UpstreamError
-from markets.sources.base import CatalogueClient, CataloguePage, SkippedMarket, VenueMarket
+from markets.sources.base import (
+    CatalogueClient,
+    CataloguePage,
+    SkippedMarket,
+    Unresolved,
+    VenueMarket,
+    VenueResolution,
+)
 from markets.sources.field_parsers import line
-from markets.sources.kalshi.parsing import parse_event, parse_market
+from markets.sources.kalshi.parsing import FINAL, NOBODY_WON, parse_event, parse_market
 
 LARGEST_PAGE = 200
 """Events, each with its markets."""
@@ -41,6 +48,22 @@ class Kalshi(CatalogueClient):
         if not isinstance(answer, dict) or "market" not in answer:
             raise UpstreamError(self.service, f"GET {path} answered no market", status=200)
         return self.with_id(external_id, parse_market(answer["market"], external_id))
+
+    def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
+        """The result of a closed market, by its terminal status: one merely determined may be disputed and amended.
+
+        Resolved: the result is yes or no, and a stated settlement value agrees. Cancelled: any settlement in between.
+        """
+        if row.oracle_status != FINAL:
+            return Unresolved(f"Kalshi says {row.oracle_status or 'nothing'}, not {FINAL}")
+        if row.result in NOBODY_WON:
+            return VenueResolution(None)
+        winner = next((outcome for outcome in row.outcomes if outcome.name.casefold() == row.result), None)
+        if winner is None:
+            return Unresolved(f"{FINAL} with the result {row.result!r}")
+        if winner.price != 1:
+            return Unresolved(f"{FINAL} as {row.result}, which pays {winner.price}")
+        return VenueResolution(winner)
 
     def _page(self, query: dict[str, Any], cursor: str | None) -> CataloguePage:
         answer = self.get_json("/events", query | ({"cursor": cursor} if cursor else {}))

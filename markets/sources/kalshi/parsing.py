@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from markets.sources.base import SkippedMarket, VenueMarket, VenueOutcome
+from markets.sources.base import UNPRICED, SkippedMarket, VenueMarket, VenueOutcome
 from markets.sources.field_parsers import (
     LONGEST_NAME,
     amount,
@@ -33,8 +33,6 @@ ALIASES = {"open": OPEN, "unopened": "initialized", "paused": "inactive", "settl
 NOBODY_WON = ("scalar", "void")
 """Results without a winning side: a settlement at a fair price, or none."""
 PARLAY = "KXMVE"
-WIDEST_SPREAD = Decimal("0.10")
-"""The widest spread whose midpoint is used as price, as in the price rule."""
 CENT = Decimal("0.01")
 
 Raw = Mapping[str, Any]
@@ -152,22 +150,19 @@ def _question(raw: Raw, event: _Event, option: str) -> str:
 
 
 def _quoted(raw: Raw) -> tuple[VenueOutcome, ...]:
-    """Both sides at the midpoint of a tight book, else at the last trade."""
+    """Both sides with best bid, ask and the last trade."""
     bid, ask = _quote(raw, "yes_bid"), _quote(raw, "yes_ask")
     # A bid on one side is an ask on the other; the venue may state either.
     bid = first_known(bid, _other(_quote(raw, "no_ask")))
     ask = first_known(ask, _other(_quote(raw, "no_bid")))
     if bid is not None and ask is not None and bid >= ask:
         bid = ask = None  # a crossed book is not usable
-    if bid is not None and ask is not None and ask - bid <= WIDEST_SPREAD:
-        price, basis = (bid + ask) / 2, "midpoint"
-    elif (trade := _quote(raw, "last_price")) is not None:
-        price, basis = trade, "trade"
-    else:
-        raise _Unusable(f"no price: no trade yet, and no book of two sides within {WIDEST_SPREAD}")
+    trade = _quote(raw, "last_price")
+    if trade is None and (bid is None or ask is None):
+        raise _Unusable(UNPRICED)
     return (
-        VenueOutcome(0, "Yes", None, price, bid, ask, basis),
-        VenueOutcome(1, "No", None, 1 - price, _other(ask), _other(bid), basis),
+        VenueOutcome(0, "Yes", None, trade, bid, ask),
+        VenueOutcome(1, "No", None, _other(trade), _other(ask), _other(bid)),
     )
 
 
@@ -177,10 +172,7 @@ def _settled(raw: Raw, result: str) -> tuple[VenueOutcome, ...]:
         return VenueOutcome(0, "Yes", None, None), VenueOutcome(1, "No", None, None)
     stated = first_known(_dollars(raw.get("settlement_value_dollars")), _cents(raw, "settlement_value"))
     paid = first_known(stated, {"yes": Decimal(1), "no": Decimal(0)}.get(result))
-    return (
-        VenueOutcome(0, "Yes", None, paid, basis="settlement"),
-        VenueOutcome(1, "No", None, _other(paid), basis="settlement"),
-    )
+    return VenueOutcome(0, "Yes", None, paid), VenueOutcome(1, "No", None, _other(paid))
 
 
 def _quote(raw: Raw, name: str) -> Decimal | None:

@@ -1,26 +1,43 @@
 """Client of Gamma, Polymarket's catalogue."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from markets.foundation.http import UpstreamError
-from markets.sources.base import CatalogueClient, CataloguePage, SkippedMarket, VenueMarket
+from markets.sources.base import (
+    CatalogueClient,
+    CataloguePage,
+    SkippedMarket,
+    Unresolved,
+    VenueMarket,
+    VenueOutcome,
+    VenueResolution,
+)
 from markets.sources.field_parsers import line
+from markets.sources.polymarket.clob import Clob
 
 LARGEST_PAGE = 100
 """Gamma silently reduces a larger limit to this."""
+SUM_TOLERANCE = Decimal("0.001")
 
 
 class Gamma(CatalogueClient):
-    """The client of Gamma; options are those of `HttpService`."""
+    """The client of Gamma, with that of the CLOB for winner flags; options are those of `HttpService`."""
 
     source = "polymarket"
     by_volume = True
 
-    def __init__(self, base_url: str, **options: Any) -> None:
+    def __init__(self, base_url: str, *, clob: Clob | None = None, **options: Any) -> None:
         super().__init__("gamma", base_url, **options)
+        self._clob = clob
+
+    def close(self) -> None:
+        super().close()
+        if self._clob is not None:
+            self._clob.close()
 
     def catalogue(self, page_limit: int = LARGEST_PAGE, max_pages: int = 200) -> Iterator[CataloguePage]:
         """The pages of the catalogue, by descending volume; the last one has no cursor.
@@ -43,6 +60,33 @@ class Gamma(CatalogueClient):
         """A market of any status; None if Gamma has none with this id."""
         raw = self.find_json(f"/markets/{quote(external_id, safe='')}", {"include_tag": "true"}, missing={404, 422})
         return None if raw is None else self.with_id(external_id, _parsed(raw, external_id))
+
+    def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
+        """The result of a closed market; a final price alone decides nothing.
+
+        Resolved: prices exactly a permutation of 1 and 0s, and either the oracle's status `resolved` or exactly one
+        winner flag at the CLOB that agrees. Cancelled: oracle `resolved`, all prices equal, positive, summing to 1.
+        """
+        oracle = row.oracle_status or "nothing"
+        prices = [outcome.price for outcome in row.outcomes if outcome.price is not None]
+        if len(prices) < len(row.outcomes):
+            return Unresolved("a final price is missing")
+        if prices.count(Decimal(1)) == 1 and prices.count(Decimal(0)) == len(prices) - 1:
+            winner = next(outcome for outcome in row.outcomes if outcome.price == 1)
+            if oracle == "resolved" or self._is_flagged(winner, row):
+                return VenueResolution(winner)
+            return Unresolved(f"prices are final but the oracle says {oracle}")
+        equal = len(set(prices)) == 1 and prices[0] > 0 and abs(sum(prices, Decimal(0)) - 1) <= SUM_TOLERANCE
+        if oracle == "resolved" and equal:
+            return VenueResolution(None)
+        return Unresolved(f"closed at {', '.join(f'{price:f}' for price in prices)}, oracle says {oracle}")
+
+    def _is_flagged(self, winner: VenueOutcome, row: VenueMarket) -> bool:
+        """True if the CLOB flags this outcome alone as the winner."""
+        if self._clob is None or not row.condition_id or not winner.token_id:
+            return False
+        flagged = self._clob.winner(row.condition_id)
+        return flagged is not None and flagged.token_id == winner.token_id
 
     def _keyset_page(self, query: dict[str, Any], cursor: str | None) -> CataloguePage:
         # Under any other name than after_cursor Gamma ignores the cursor and returns page one again.

@@ -29,10 +29,9 @@ class Command(ArenaCommand):
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with (
             clients.open_catalogues() as catalogues,
-            clients.clob() as clob,
             self.progress("checking markets") as progress,
         ):
-            report = check_resolutions(catalogues=catalogues, clob=clob, at=at, progress=progress)
+            report = check_resolutions(catalogues=catalogues, at=at, progress=progress)
         questions = 0 if is_replay(at) else resolve_questions(at=at)
         scores = compute_scores(at=at, afresh=False, forecast_boards=not options["skip_boards"])
         if not options["skip_boards"]:

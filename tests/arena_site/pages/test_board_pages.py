@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Family
 from arena_site.pages import filters as arena
 from cohorts.models import Cohort
-from cohorts.prompt_conditions import PRICED
+from markets.prompt_conditions import PRICED
 from scoring.leaderboard_history import BoardKey
 from scoring.models import Leaderboard
 from scoring.services.boards import refresh_boards, store_leaderboard

@@ -200,7 +200,7 @@ def test_the_next_decision_run_is_the_next_sunday_five_past_midnight(now, run):
 def test_a_decision_shows_its_trades_with_price_source_and_outcome(client):
     rain = MarketFactory(question="Will it rain in Orsa?")
     trade = bet(AgentFactory(), rain, "NO", "1250.00")
-    sources = {"NO": {"source": "last", "stale": True}}
+    sources = {"NO": {"source": "retained", "stale": True}}
     with guards_removed(UniverseEntry):
         trade.decision.universe.entries.filter(market=rain).update(sources=sources)
     resolve(rain, "YES", at=WEEK + DAY)

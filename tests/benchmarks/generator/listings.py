@@ -71,7 +71,7 @@ def _listing(plan: Plan, number: int) -> Listing:
     dice = plan.dice("market", number)
     multi = number % MULTI_EVERY == MULTI_EVERY - 1
     market = Market(
-        source=Market.Source.POLYMARKET,
+        source="polymarket",
         external_id=str(900_000 + number),
         condition_id=f"0x{number:064x}",
         slug=f"made-question-{number}",
