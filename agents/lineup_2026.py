@@ -16,6 +16,8 @@ class Competitor(NamedTuple):
     price_prompt: Decimal
     """US dollars per prompt token."""
     price_completion: Decimal
+    canonical_slug: str = ""
+    """The gateway's permanent name of the model, where an answer may carry no other."""
 
 
 EFFECTIVE_FROM = datetime(2020, 1, 1, tzinfo=UTC)
@@ -23,7 +25,14 @@ EFFECTIVE_FROM = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def _competitor(
-    slug: str, name: str, provider: str, model_id: str, color: str, prompt: str, completion: str
+    slug: str,
+    name: str,
+    provider: str,
+    model_id: str,
+    color: str,
+    prompt: str,
+    completion: str,
+    canonical_slug: str = "",
 ) -> Competitor:
     per_million = Decimal(1_000_000)
     return Competitor(
@@ -34,6 +43,7 @@ def _competitor(
         color,
         Decimal(prompt) / per_million,
         Decimal(completion) / per_million,
+        canonical_slug,
     )
 
 
@@ -46,5 +56,14 @@ LINEUP_2026 = (
     _competitor("claude-opus-4.5", "Claude Opus 4.5", "Anthropic", "anthropic/claude-opus-4.5", "#a8551e", "5", "25"),
     _competitor("deepseek-v3.1", "DeepSeek V3.2", "DeepSeek", "deepseek/deepseek-v3.2", "#6760b5", "0.252", "0.378"),
     _competitor("kimi-k2", "Kimi K2", "Moonshot AI", "moonshotai/kimi-k2-thinking", "#a686b7", "0.6", "2.5"),
-    _competitor("qwen-3-next", "Qwen 3", "Alibaba", "qwen/qwen3-235b-a22b-2507", "#bb8900", "0.071", "0.1"),
+    _competitor(
+        "qwen-3-next",
+        "Qwen 3",
+        "Alibaba",
+        "qwen/qwen3-235b-a22b-2507",
+        "#bb8900",
+        "0.071",
+        "0.1",
+        "qwen/qwen3-235b-a22b-07-25",
+    ),
 )

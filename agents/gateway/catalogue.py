@@ -1,21 +1,21 @@
 """Parses the gateway's catalogue of models: ids, prices, expiration dates."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from agents.gateway.model_ids import product_line
+
 MAX_ID = 120
 MAX_PRICE = Decimal(1)
 """US dollars per token; a higher price is taken for an error."""
-NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueModel:
-    """One model of the catalogue. Prices are in US dollars per token."""
+    """One model of the catalogue. Prices are in US dollars per token; `created` is 1970 where it is not said."""
 
     id: str
     name: str
@@ -39,34 +39,12 @@ class CatalogueModel:
         return self.name.partition(": ")[2] or self.name
 
 
-def version_numbers(model: str) -> tuple[tuple[int, ...], ...]:
-    """The numbers of a model id, to compare within a product line.
-
-    Examples
-    --------
-    >>> version_numbers("google/gemini-3.1-pro") > version_numbers("google/gemini-3-pro")
-    True
-    """
-    return tuple(tuple(map(int, number.split("."))) for number in NUMBERS.findall(model))
-
-
 @dataclass(frozen=True, slots=True)
 class ModelCatalogue:
     """The readable models by id, and the number of skipped rows."""
 
     models: dict[str, CatalogueModel]
     skipped: int
-
-
-def product_line(model: str) -> str:
-    """The id without its numbers, which all models of a product line share.
-
-    Examples
-    --------
-    >>> product_line("openai/gpt-5.2") == product_line("openai/gpt-6"), product_line("x-ai/grok-4.1-fast")
-    (True, 'x-ai/grok-#-fast')
-    """
-    return NUMBERS.sub("#", model.lower())
 
 
 def parse_catalogue(rows: Iterable[Any]) -> ModelCatalogue:
@@ -84,7 +62,7 @@ def parse_catalogue(rows: Iterable[Any]) -> ModelCatalogue:
 def _parse_model(row: Any) -> CatalogueModel | None:
     if not isinstance(row, dict):
         return None
-    name, created, pricing = row.get("id"), row.get("created"), row.get("pricing")
+    name, created, pricing = row.get("id"), row.get("created", 0), row.get("pricing")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ID or not isinstance(pricing, dict):
         return None
     prompt, completion = _parse_price(pricing.get("prompt")), _parse_price(pricing.get("completion"))
@@ -122,6 +100,6 @@ def _parse_price(raw: Any) -> Decimal | None:
 
 def _parse_date(raw: Any) -> date | None:
     try:
-        return date.fromisoformat(raw) if isinstance(raw, str) else None
+        return date.fromisoformat(raw[:10]) if isinstance(raw, str) else None
     except ValueError:
         return None

@@ -36,8 +36,6 @@ STATUS_OF_TYPE = {
 }
 """The HTTP status of an error that states its type but no code."""
 
-DATES = re.compile(r"(?<![^-])(\d{4}-\d\d-\d\d|\d{8}|\d{6}|\d\d-\d{4}|\d{4}|\d\d-\d\d)(?![^-])")
-
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
@@ -223,20 +221,6 @@ class _CompletionParser:
             if re.fullmatch(r"\d{13}", reset, re.ASCII):  # epoch milliseconds
                 return max(0.0, int(reset) / 1000 - now.timestamp())
         return None
-
-
-def same_model(requested: str, returned: str | None) -> bool:
-    """Does the returned name mean the requested model? A dated snapshot does; a missing name or vendor is accepted."""
-    if not returned:
-        return True
-    (vendor, name), (returned_vendor, returned_name) = _split_model_id(requested), _split_model_id(returned)
-    return name == returned_name and (vendor == returned_vendor or not (vendor and returned_vendor))
-
-
-def _split_model_id(model: str) -> tuple[str, list[str]]:
-    vendor, _, name = model.strip().lower().partition(":")[0].rpartition("/")
-    # The order of the parts does not matter: claude-opus-4.5 comes back as claude-4.5-opus-20251124.
-    return vendor, sorted(word for word in DATES.sub("", name).split("-") if word)
 
 
 def parse_accounting(body: dict[str, Any], headers: Mapping[str, str]) -> Accounting:

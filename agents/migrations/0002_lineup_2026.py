@@ -26,6 +26,7 @@ def register(apps, schema_editor):
                 "display_name": competitor.display_name,
                 "price_prompt": competitor.price_prompt,
                 "price_completion": competitor.price_completion,
+                "canonical_slug": competitor.canonical_slug,
             },
         )
     _approve(apps)

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from agents.answers import parse_answer
 from agents.models.agent import Agent
+from agents.models.family import Release
 from agents.models.task import PromptParts, RetryPolicy, Task
 from cohorts.models import Cohort, Methodology
 from markets.models import Universe
@@ -96,6 +97,10 @@ class Decision(Task):
     @property
     def model_id(self) -> str:
         return self.agent.model_id
+
+    @property
+    def release(self) -> Release:
+        return self.agent.release
 
     @property
     def token_prices(self) -> tuple[Decimal, Decimal]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery, Sum
 
+from agents.models.family import Release
 from cohorts.models import Methodology
 
 
@@ -119,6 +120,10 @@ class Task(models.Model):
 
     @property
     def retry_policy(self) -> RetryPolicy:
+        raise NotImplementedError
+
+    @property
+    def release(self) -> Release:
         raise NotImplementedError
 
     @property

@@ -7,7 +7,8 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.gateway.catalogue import CatalogueModel, ModelCatalogue, product_line, version_numbers
+from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
+from agents.gateway.model_ids import product_line, version_numbers
 from agents.models import LineUp, Release
 from agents.services.lineups import effective_from, latest_approved, propose_lineup, reject_lineup
 from cohorts.models import Methodology

@@ -152,7 +152,7 @@ def _complete(gateway: Gateway, call: ModelCall, prompt: Prompt) -> Completion:
 def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion) -> None:
     """Stores an answer with its result: answered, malformed, declined, or failed if another model gave it."""
     result, error, parsed = ModelCall.Result.ANSWERED, "", None
-    if not same_model(call.model, completion.returned_model):
+    if not same_model(call.model, completion.returned_model, call.task.release.canonical_slug):
         result = ModelCall.Result.FAILED
         error = f"asked {call.model}, answered by {completion.returned_model}"
     elif completion.refusal or completion.finish_reason == "content_filter":

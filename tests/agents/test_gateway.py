@@ -588,39 +588,50 @@ def test_quoted_error_is_judged_as_documented(
 # ── who answered ──────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("asked", "returned"),
-    [
-        ("openai/gpt-5.2", None),
-        ("openai/gpt-5.2", ""),
-        ("openai/gpt-5.2", "openai/gpt-5.2"),
-        ("openai/gpt-5.2", "OpenAI/GPT-5.2"),
-        ("openai/gpt-5.2", "openai/gpt-5.2-2025-12-11"),
-        ("openai/gpt-5.2", "gpt-5.2-2025-12-11"),
-        ("openai/gpt-4", "openai/gpt-4-0613"),
-        ("anthropic/claude-opus-4.5", "anthropic/claude-4.5-opus-20251124"),
-        ("qwen/qwen3-235b-a22b-2507", "qwen/qwen3-235b-a22b-07-25"),
-        ("cohere/command-r", "cohere/command-r-08-2024"),
-        ("deepseek/deepseek-v3.2:free", "deepseek/deepseek-v3.2"),
-        ("mistralai/mistral-large-2411", "mistralai/mistral-large-241118"),
-    ],
-)
-def test_dated_snapshot_is_the_same_model(asked: str, returned: str | None) -> None:
-    assert same_model(asked, returned)
+QWEN, QWEN_SLUG = "qwen/qwen3-235b-a22b-2507", "qwen/qwen3-235b-a22b-07-25"
 
 
 @pytest.mark.parametrize(
-    ("asked", "returned"),
+    ("asked", "returned", "slug"),
     [
-        ("openai/gpt-5.2", "openai/gpt-5.2-mini"),
-        ("openai/gpt-5.2", "openai/gpt-5.1"),
-        ("openai/gpt-5.2", "openai/gpt-5"),
-        ("openai/gpt-5.2", "azure/gpt-5.2"),
-        ("openai/gpt-5.2", "x-ai/grok-4"),
-        ("deepseek/deepseek-v3.2", "deepseek/deepseek-v3.2-exp"),
-        ("anthropic/claude-opus-4.5", "anthropic/claude-sonnet-4.5"),
-        ("meta-llama/llama-3.3-70b", "meta-llama/llama-3.3-8b"),
+        ("openai/gpt-5.2", None, ""),
+        ("openai/gpt-5.2", "", ""),
+        ("openai/gpt-5.2", "openai/gpt-5.2", ""),
+        ("openai/gpt-5.2", "OpenAI/GPT-5.2", ""),
+        ("openai/gpt-5.2", "openai/gpt-5.2-2025-12-11", ""),
+        ("openai/gpt-5.2", "gpt-5.2-2025-12-11", "openai/gpt-5.2-20251211"),
+        ("openai/gpt-5.2", "openai/gpt-5.2", "openai/gpt-5.2-20251211"),
+        ("anthropic/claude-opus-4.5", "anthropic/claude-4.5-opus-20251124", ""),
+        ("anthropic/claude-opus-4.5", "anthropic/claude-4.5-opus", "anthropic/claude-4.5-opus-20251124"),
+        ("deepseek/deepseek-v3.2:free", "deepseek/deepseek-v3.2", ""),
+        ("deepseek/deepseek-chat", "deepseek/deepseek-chat-v3", "deepseek/deepseek-chat-v3"),
+        ("openai/gpt-4o-2024-05-13", "openai/gpt-4o", ""),
+        (QWEN, QWEN_SLUG, QWEN_SLUG),
+        (QWEN, QWEN, QWEN_SLUG),
     ],
 )
-def test_another_vendor_family_or_size_is_another_model(asked: str, returned: str) -> None:
-    assert not same_model(asked, returned)
+def test_canonical_slug_and_snapshot_are_the_same_model(asked: str, returned: str | None, slug: str) -> None:
+    assert same_model(asked, returned, slug)
+
+
+@pytest.mark.parametrize(
+    ("asked", "returned", "slug"),
+    [
+        ("openai/gpt-5.2", "openai/gpt-5.2-mini", ""),
+        ("openai/gpt-5.2", "openai/gpt-5.1", ""),
+        ("openai/gpt-5.2", "openai/gpt-5", ""),
+        ("openai/gpt-5.2", "azure/gpt-5.2", ""),
+        ("openai/gpt-5.2", "x-ai/grok-4", ""),
+        ("openai/gpt-5.2", "openai/gpt-5.2-20260301", "openai/gpt-5.2-20251211"),
+        ("openai/gpt-4o-2024-05-13", "openai/gpt-4o-2024-08-06", ""),
+        ("deepseek/deepseek-v3.2", "deepseek/deepseek-v3.2-exp", ""),
+        ("anthropic/claude-opus-4.5", "anthropic/claude-sonnet-4.5", ""),
+        ("meta-llama/llama-3.3-70b", "meta-llama/llama-3.3-8b", ""),
+        ("moonshotai/kimi-k2", "moonshotai/kimi-k2-0905", "moonshotai/kimi-k2"),
+        ("moonshotai/kimi-k2-0905", "moonshotai/kimi-k2", "moonshotai/kimi-k2-0905"),
+        (QWEN, "qwen/qwen3-235b-a22b-04-28", QWEN_SLUG),
+        (QWEN, "qwen/qwen3-235b-a22b", QWEN_SLUG),
+    ],
+)
+def test_another_vendor_size_weight_or_snapshot_is_another_model(asked: str, returned: str, slug: str) -> None:
+    assert not same_model(asked, returned, slug)
