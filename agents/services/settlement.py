@@ -118,6 +118,8 @@ def _settle_if_final(
     if isinstance(resolution, Unresolved):
         report.waiting += 1
         report.log.append(f"market {market.external_id} waits: {resolution.reason}")
+        waiting = Market.objects.awaiting_resolution().filter(pk=market.pk)
+        waiting.exclude(unresolved_reason=resolution.reason).update(unresolved_reason=resolution.reason)
         return
     settled = settle_market(market, resolution, at=at)
     if settled is None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from hashlib import sha256
 from itertools import chain, count, repeat
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from unicodedata import normalize
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -67,6 +67,8 @@ class Market:
     undated: bool = False
     kind: str | None = None
     """The venue's `sportsMarketType`."""
+    version: str = "v1"
+    """The venue's protocol: one of v2 has position ids, and shows no resolution that is documented."""
 
     @property
     def lists(self) -> datetime:
@@ -169,6 +171,7 @@ class _Single(_Entry):
     absent: Window | None = None
     one_sided: Window | None = None
     undated: bool = False
+    version: Literal["v1", "v2"] = "v1"
 
 
 class _Contest(_Single):
@@ -244,6 +247,7 @@ def _events(script: _Script) -> Iterator[Event]:
             absent=script.span(entry.absent),
             one_sided=script.span(entry.one_sided),
             undated=entry.undated,
+            version=entry.version,
         )
         return Event(event_id, entry.ask, category, (category,), (market,))
 

@@ -259,7 +259,7 @@ def _money(amount: float) -> Decimal:
 
 
 def _oracle(market: Market, stage: Stage) -> tuple[str, ...]:
-    if market.resolution is ResolutionKind.SILENT or stage in (Stage.OPEN, Stage.CLOSED):
+    if market.resolution is ResolutionKind.SILENT or market.version == "v2" or stage in (Stage.OPEN, Stage.CLOSED):
         return ()
     if stage is Stage.PROPOSED:
         return ("proposed",)

@@ -96,7 +96,7 @@ class Gamma:
         columns = {"id": "id", "slug": "slug", "condition_ids": "conditionId", "question_ids": "questionID"}
         markets = _filter_rows(request, rows, columns)
         if tokens := set(request.query.get("clob_token_ids", ())):
-            markets = [row for row in markets if tokens.intersection(json.loads(row["clobTokenIds"]))]
+            markets = [row for row in markets if tokens.intersection(self.exchange.by_id[row["id"]].tokens)]
         return markets
 
     def _rows(self, request: Request, event: Row) -> Iterator[Row]:
@@ -150,6 +150,7 @@ def _market(state: MarketState) -> Row:
     ends = _nominal_end(market)
     row: Row = {
         "id": market.id,
+        "version": market.version,
         "question": market.question,
         "conditionId": market.condition_id,
         "slug": market.slug,
@@ -196,6 +197,9 @@ def _market(state: MarketState) -> Row:
         "lastTradePrice": state.prices[0],
         "umaResolutionStatuses": json.dumps(state.oracle),
     }
+    if market.version == "v2":
+        # The ids of the first protocol stay in the row, and are no longer those of any book.
+        row |= {"positionIds": list(market.tokens), "clobTokenIds": json.dumps([f"1{t}" for t in market.tokens])}
     if market.undated:
         del row["endDate"], row["endDateIso"]
     ended = f"{market.closes:%Y-%m-%d %H:%M:%S}+00"

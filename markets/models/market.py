@@ -80,6 +80,9 @@ class Market(models.Model):
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     accepts_orders = models.BooleanField(default=True)
     oracle_status = models.CharField(max_length=40, blank=True)
+    unresolved_reason = models.TextField(
+        blank=True, default="", help_text="Why its closed row was no resolution when it was last checked."
+    )
     volume = MoneyField(default=Decimal(0))
     liquidity = MoneyField(null=True, blank=True)
     closes_at = models.DateTimeField(null=True, blank=True, help_text="The nominal deadline, for display only.")

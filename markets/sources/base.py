@@ -43,6 +43,8 @@ class VenueMarket:
 
     accepts_orders: bool = True
     """False only if the venue states that it refuses orders."""
+    version: str = ""
+    """The venue's protocol that the market follows; "" if there is only one."""
     condition_id: str | None = None
     slug: str = ""
     description: str = ""

@@ -328,7 +328,7 @@ def test_open_prices_stay_in_range_on_their_tick_and_volume_grows(exchange: Exch
 
 def test_every_plain_market_resolves_to_its_outcome(exchange: Exchange) -> None:
     for market in exchange.season.markets:
-        if market.resolution is ResolutionKind.PLAIN:
+        if market.resolution is ResolutionKind.PLAIN and market.version == "v1":
             state = exchange.market_state(market, market.closes + DAY)
             assert (state.stage, state.oracle[-1]) == (Stage.RESOLVED, "resolved")
             assert state.prices == tuple(Decimal(i == exchange.winner(market)) for i in range(len(state.prices)))
@@ -398,6 +398,16 @@ def test_silent_market_resolves_by_winner_flags_only(season: Season, exchange: E
     assert status is None
     assert sorted(prices) == ["0", "1"]
     assert [t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"]].count(True) == 1
+
+
+def test_v2_market_is_quoted_by_its_position_ids_alone(season: Season, exchange: Exchange) -> None:
+    market = next(market for market in exchange.season.markets if market.version == "v2")
+    season.turn_to(market.lists + timedelta(days=1))
+    row = season.gamma(f"/markets/{market.id}").json()
+    assert row["version"] == "v2"
+    assert season.midpoints(*row["positionIds"]).keys() == set(row["positionIds"])
+    assert season.midpoints(*json.loads(row["clobTokenIds"])) == {}
+    assert [status for status, _ in statuses(season, market, [24])] == [None]
 
 
 def test_market_with_residual_prices_never_resolves_clearly(season: Season, exchange: Exchange) -> None:

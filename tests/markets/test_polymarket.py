@@ -264,6 +264,11 @@ def test_bare_row_is_a_row() -> None:
         ({"outcomePrices": ["1"]}, "lengths disagree: 2 outcomes, 1 outcomePrices, 2 clobTokenIds"),
         ({"clobTokenIds": ["1"]}, "lengths disagree: 2 outcomes, 2 outcomePrices, 1 clobTokenIds"),
         ({"clobTokenIds": ["1", "1"]}, "clobTokenIds: two outcomes share a token"),
+        ({"version": "v2", "positionIds": ["1"]}, "lengths disagree: 2 outcomes, 2 outcomePrices, 1 positionIds"),
+        ({"version": "v2", "positionIds": ["1", "1"]}, "positionIds: two outcomes share a token"),
+        ({"version": "v3"}, "version: 'v3' is unknown"),
+        ({"version": ""}, "version: '' is unknown"),
+        ({"version": 2}, "version: 2 is unknown"),
         ({"closed": "maybe"}, "closed: 'maybe' is neither true nor false"),
         ({"active": False}, "placeholder: neither active nor closed"),
         ({"active": False, "closed": ..., "outcomePrices": ...}, "placeholder: neither active nor closed"),
@@ -271,6 +276,21 @@ def test_bare_row_is_a_row() -> None:
 )
 def test_unusable_row_is_skipped_and_says_why(fields: dict[str, Any], reason: str) -> None:
     assert skipped(**fields).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens"),
+    [
+        ({}, ["71", "52"]),
+        ({"version": None}, ["71", "52"]),
+        ({"version": "v1", "positionIds": ["8", "9"]}, ["71", "52"]),
+        ({"version": "v2", "positionIds": ["8", "9"]}, ["8", "9"]),
+        ({"version": "V2", "positionIds": ["8", "9"], "clobTokenIds": ...}, ["8", "9"]),
+        ({"version": "v2"}, [None, None]),
+    ],
+)
+def test_token_ids_are_chosen_by_version_not_by_presence(fields: dict[str, Any], tokens: list[str | None]) -> None:
+    assert [outcome.token_id for outcome in row(**fields).outcomes] == tokens
 
 
 @pytest.mark.parametrize("value", ["", "x", "NaN", "Infinity", "1.01", "-0.1", None, True, [], "0.5.5", "٠.٥", "1_0"])

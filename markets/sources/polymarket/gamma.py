@@ -62,11 +62,13 @@ class Gamma(CatalogueClient):
         return None if raw is None else self.with_id(external_id, _parsed(raw, external_id))
 
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
-        """The result of a closed market; a final price alone decides nothing.
+        """The result of a closed market of the first protocol; a final price alone decides nothing.
 
         Resolved: prices exactly a permutation of 1 and 0s, and either the oracle's status `resolved` or exactly one
         winner flag at the CLOB that agrees. Cancelled: oracle `resolved`, all prices equal, positive, summing to 1.
         """
+        if row.version == "v2":
+            return Unresolved("Polymarket has not documented how a Protocol V2 market shows its resolution")
         oracle = row.oracle_status or "nothing"
         prices = [outcome.price for outcome in row.outcomes if outcome.price is not None]
         if len(prices) < len(row.outcomes):

@@ -37,6 +37,8 @@ GENERIC_TAGS = frozenset(
     | {"recurring", "rewards 20, 4.5, 50", "rewards 50, 4.5, 50", "trending"}
 )
 """Tags about the placement of a market on the site, not its subject."""
+V1, V2 = "v1", "v2"
+"""Versions of Polymarket's protocol; rows from before the second have none."""
 
 
 # ── a row's fields ────────────────────────────────────────────────────────────────────────────────
@@ -100,6 +102,12 @@ def _tokens(raw: object) -> tuple[str | None, ...]:
     return tuple(map(identifier, or_none(sequence)(raw) or ()))
 
 
+def _version(raw: object) -> str:
+    if (version := V1 if raw is None else label(raw).lower()) not in (V1, V2):
+        raise unusable(f"version: {shown(raw)} is unknown")
+    return version
+
+
 def _closed(raw: object) -> bool:
     try:
         return flag(raw) or False
@@ -146,12 +154,14 @@ class _Event(_Raw):
 
 class _Market(_Raw):
     id: Annotated[str, BeforeValidator(_external_id)] = cast(str, None)
+    version: Annotated[str, BeforeValidator(_version)] = V1
     question: Annotated[str, BeforeValidator(_question)] = ""
     outcomes: Annotated[tuple[str, ...], BeforeValidator(_outcomes)] = cast(Any, None)
     closed: Annotated[bool, BeforeValidator(_closed)] = False
     outcome_prices: Annotated[tuple[Decimal | None, ...], BeforeValidator(_prices)] = cast(Any, None)
 
-    tokens: Annotated[tuple[str | None, ...], BeforeValidator(_tokens)] = Field((), alias="clobTokenIds")
+    clob_token_ids: Annotated[tuple[str | None, ...], BeforeValidator(_tokens)] = ()
+    position_ids: Annotated[tuple[str | None, ...], BeforeValidator(_tokens)] = ()
     accepting_orders: Flag = None
     enable_order_book: Flag = None
     condition_id: Identifier = None
@@ -187,13 +197,22 @@ class _Market(_Raw):
     def _has_lists_of_one_length(self) -> "_Market":
         lengths = {"outcomes": len(self.outcomes), "outcomePrices": len(self.outcome_prices)}
         if self.tokens:
-            lengths["clobTokenIds"] = len(self.tokens)
+            lengths[self._tokens_field] = len(self.tokens)
         if len(set(lengths.values())) > 1:
             raise unusable("lengths disagree: " + ", ".join(f"{n} {name}" for name, n in lengths.items()))
         known = [token for token in self.tokens if token]
         if len(set(known)) < len(known):
-            raise unusable("clobTokenIds: two outcomes share a token")
+            raise unusable(f"{self._tokens_field}: two outcomes share a token")
         return self
+
+    @property
+    def tokens(self) -> tuple[str | None, ...]:
+        """The ids that the CLOB knows: by version, even of a row with both lists."""
+        return self.position_ids if self.version == V2 else self.clob_token_ids
+
+    @property
+    def _tokens_field(self) -> str:
+        return "positionIds" if self.version == V2 else "clobTokenIds"
 
     def row(self) -> VenueMarket:
         event = _Event.model_validate(self.events[0] if self.events else {})
@@ -203,6 +222,7 @@ class _Market(_Raw):
             question=self.question,
             outcomes=tuple(self._outcome(index) for index in range(len(self.outcomes))),
             closed=self.closed,
+            version=self.version,
             accepts_orders=first_known(self.accepting_orders, self.enable_order_book, True),
             condition_id=self.condition_id,
             slug=self.slug,
