@@ -44,11 +44,11 @@ class Clob(HttpService):
 
     def midpoints(self, token_ids: Iterable[str]) -> TokenValues[Decimal]:
         """The midpoints of tokens; a failing batch does not affect the others."""
-        return self._read("midpoint", token_ids, dict, _midpoints_by_token, lambda _, raw: price(_mid(raw)))
+        return self._read("midpoint", token_ids, dict, _midpoints_by_token, parse_midpoint)
 
     def books(self, token_ids: Iterable[str]) -> TokenValues[TopOfBook]:
         """The best bids and asks of tokens; failures are returned, not raised."""
-        return self._read("book", token_ids, list, _books_by_token, _book)
+        return self._read("book", token_ids, list, _books_by_token, parse_book)
 
     def winner(self, condition_id: str) -> WinningToken | None:
         """The market's flagged winner; None unless exactly one token is flagged."""
@@ -58,13 +58,10 @@ class Clob(HttpService):
         answer = self.find_json(path)
         if answer is None:
             return None
-        tokens = answer.get("tokens") if isinstance(answer, dict) else None
-        if not isinstance(tokens, list):
-            raise UpstreamError(self.service, f"GET {path} answered no list of tokens", status=200)
-        flagged = [token for token in tokens if isinstance(token, dict) and or_none(flag)(token.get("winner"))]
-        if len(flagged) != 1 or not (token_id := identifier(flagged[0].get("token_id"))):
-            return None
-        return WinningToken(token_id, line(flagged[0].get("outcome")))
+        try:
+            return parse_winner(answer)
+        except ValueError as error:
+            raise UpstreamError(self.service, f"GET {path} answered {error}", status=200) from None
 
     def _read(
         self,
@@ -141,8 +138,20 @@ def _midpoints_by_token(answer: dict[str, object]) -> dict[str, object]:
     return {token: {"mid": value} for token, value in answer.items()}
 
 
-def _mid(raw: object) -> object:
-    return raw.get("mid", raw.get("mid_price")) if isinstance(raw, dict) else raw
+def parse_midpoint(token: str, raw: object) -> Decimal:
+    """The midpoint in an answer. Raises ValueError if there is none."""
+    return price(raw.get("mid", raw.get("mid_price")) if isinstance(raw, dict) else raw)
+
+
+def parse_winner(answer: object) -> WinningToken | None:
+    """The winner that a market's answer flags; None unless exactly one is. Raises ValueError for any other answer."""
+    tokens = answer.get("tokens") if isinstance(answer, dict) else None
+    if not isinstance(tokens, list):
+        raise ValueError("no list of tokens")
+    flagged = [token for token in tokens if isinstance(token, dict) and or_none(flag)(token.get("winner"))]
+    if len(flagged) != 1 or not (token_id := identifier(flagged[0].get("token_id"))):
+        return None
+    return WinningToken(token_id, line(flagged[0].get("outcome")))
 
 
 def _books_by_token(answer: list[Any]) -> dict[str | None, object]:
@@ -150,7 +159,8 @@ def _books_by_token(answer: list[Any]) -> dict[str | None, object]:
     return {identifier(raw.get("asset_id")): raw for raw in answer if isinstance(raw, dict)}
 
 
-def _book(token: str, raw: object) -> TopOfBook:
+def parse_book(token: str, raw: object) -> TopOfBook:
+    """The best bid and ask of a book. Raises ValueError for any other answer."""
     if isinstance(raw, dict):
         bids, asks = _levels(raw, "bids"), _levels(raw, "asks")
         return TopOfBook(token, bid=max(bids, default=None), ask=min(asks, default=None))

@@ -1,0 +1,199 @@
+"""Feeds recorded answers of the services through the parsers, to find a format that has changed."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agents.gateway.catalogue import parse_catalogue
+from agents.gateway.completions import GatewayFailure, parse_completion
+from markets.foundation.commands import ArenaCommand, CommandResult, table_text
+from markets.foundation.http import Exchange, parse_json
+from markets.sources import kalshi
+from markets.sources.base import SkippedMarket
+from markets.sources.polymarket import clob
+
+UNKNOWN = "no parser knows this file"
+WRAPPERS = ("body", "response", "answer", "payload")
+"""Where a record of an exchange holds the service's own answer."""
+Reasons = Iterable[str]
+"""For each row of an answer the reason why it is skipped, or "" if it is read."""
+
+
+@dataclass(slots=True)
+class ReplayedFile:
+    """A recorded file: how many rows were read, and how many were skipped for each reason."""
+
+    name: str
+    read: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, reasons: Reasons) -> None:
+        for reason in reasons:
+            if reason:
+                self.reasons[reason] += 1
+            else:
+                self.read += 1
+
+    def as_json(self) -> dict[str, Any]:
+        return {"file": self.name, "read": self.read, "skipped": self.reasons.total(), "reasons": dict(self.reasons)}
+
+
+class Command(ArenaCommand):
+    help = "Reads recorded answers (polymarket/gamma, polymarket/clob, kalshi, openrouter below DIR); asks no service."
+
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("directory", type=Path)
+
+    def records_run(self, options: dict[str, Any]) -> bool:
+        return False
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        directory: Path = options["directory"].resolve()
+        if not directory.is_dir():
+            self.refuse(f"{options['directory']} is no directory")
+        paths = sorted(path for path in directory.rglob("*") if path.is_file())
+        files = [replay(path, str(path.relative_to(directory))) for path in paths]
+        if not options["json"]:
+            self.stdout.write(_table(files))
+        skipped = sum(file.reasons.total() for file in files)
+        summary = {"files": len(files), "read": sum(file.read for file in files), "skipped": skipped}
+        details = [file.as_json() for file in files if file.reasons] if options["json"] else None
+        return CommandResult(summary | ({"items": details} if details is not None else {}))
+
+
+def _table(files: Iterable[ReplayedFile]) -> str:
+    from rich.table import Table
+
+    table = Table("file", "read", "skipped", "why", box=None, pad_edge=False)
+    for file in files:
+        why = "\n".join(f"{times} × {reason}" for reason, times in file.reasons.most_common())
+        table.add_row(file.name, str(file.read), str(file.reasons.total()), why)
+    return table_text(table, width=160)
+
+
+def replay(path: Path, name: str) -> ReplayedFile:
+    """What the parser of the file's folder makes of it."""
+    replayed = ReplayedFile(name)
+    parse = next((PARSERS[folder.name] for folder in path.parents if folder.name in PARSERS), None)
+    if parse is None or path.suffix not in (".json", ".jsonl"):
+        replayed.add([UNKNOWN])
+        return replayed
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        replayed.add([f"can not be read: {error}"])
+        return replayed
+    lines = enumerate(text.splitlines(), start=1) if path.suffix == ".jsonl" else [(0, text)]
+    for number, line in lines:
+        try:
+            record = parse_json(line) if line.strip() or not number else None
+        except ValueError:
+            replayed.add([f"line {number} is no JSON" if number else "the file is no JSON"])
+            continue
+        if record is not None:
+            replayed.add(parse(record))
+    return replayed
+
+
+def _unwrapped(record: Any) -> Any:
+    """The service's own answer in a record that holds the request or other data beside it."""
+    while isinstance(record, dict) and (key := next((key for key in WRAPPERS if key in record), None)):
+        record = record[key]
+    if isinstance(record, dict) and record.keys() - {"data"} == {"meta"}:
+        record = record["data"]
+    return record
+
+
+def _rows(answer: Any, *own: str) -> list[Any] | None:
+    """The rows of a page, a list or a single row, which has a field of its `own`; None if it is none of them."""
+    if isinstance(answer, list):
+        return answer
+    if not isinstance(answer, dict):
+        return None
+    if not answer.keys().isdisjoint(own):
+        return [answer]
+    for key in ("events", "markets", "data"):
+        if isinstance(answer.get(key), list):
+            return list(answer[key])
+    return next(([answer[key]] for key in ("event", "market") if isinstance(answer.get(key), dict)), None)
+
+
+def _parse_venue(
+    record: Any, own: Iterable[str], parse_event: Callable[[Any, str], list[Any]], parse_market: Callable[..., Any]
+) -> Reasons:
+    rows = _rows(_unwrapped(record), *own)
+    if rows is None:
+        return [UNKNOWN]
+    parsed: list[Any] = []
+    for place, row in enumerate(rows, start=1):
+        nested = isinstance(row, dict) and "markets" in row
+        parsed += parse_event(row, f"event {place}") if nested else [parse_market(row, f"row {place}")]
+    return [row.reason if isinstance(row, SkippedMarket) else "" for row in parsed]
+
+
+def _parse_gamma(record: Any) -> Reasons:
+    from markets.sources.polymarket.parsing import parse_event, parse_market
+
+    return _parse_venue(record, ["id"], parse_event, parse_market)
+
+
+def _parse_kalshi(record: Any) -> Reasons:
+    own = ["ticker", "event_ticker"] if isinstance(record, dict) and "orderbook_fp" not in record else []
+    return _parse_venue(record, own, kalshi.parse_event, kalshi.parse_market)
+
+
+def _parse_clob(record: Any) -> Iterator[str]:
+    rows = _rows(_unwrapped(record), "bids", "asks", "mid", "tokens")
+    for row in [None] if rows is None else rows:
+        try:
+            if isinstance(row, dict) and "tokens" in row:
+                clob.parse_winner(row)
+            elif isinstance(row, dict) and "mid" in row:
+                clob.parse_midpoint("", row)
+            elif isinstance(row, dict) and not row.keys().isdisjoint(("bids", "asks")):
+                clob.parse_book("", row)
+            else:
+                yield UNKNOWN
+                continue
+        except ValueError as error:
+            yield str(error)
+        else:
+            yield ""
+
+
+def _parse_openrouter(record: Any) -> Iterator[str]:
+    from httpx import Headers
+
+    answer, exchange = _unwrapped(record), record if isinstance(record, dict) else {}
+    models = answer.get("data") if isinstance(answer, dict) else answer
+    if isinstance(models, list):
+        yield from ("" if parse_catalogue([row]).models else "no model with prices" for row in models)
+        return
+    status = next((exchange[key] for key in ("status", "http_status") if type(exchange.get(key)) is int), 200)
+    body = answer if isinstance(answer, str) else json.dumps(answer, default=float)
+    headers = exchange.get("headers")
+    try:
+        stated_headers = Headers(
+            {key: str(value) for key, value in headers.items()} if isinstance(headers, dict) else {}
+        )
+        parse_completion(Exchange(status, stated_headers, body.encode(errors="replace"), 0), redact=str)
+    except GatewayFailure as failure:
+        # An error that the gateway states is an answer like any other.
+        is_error = status >= 400 or (isinstance(answer, dict) and bool(answer.get("error")))
+        yield "" if is_error else failure.reason
+    else:
+        yield ""
+
+
+PARSERS: dict[str, Callable[[Any], Reasons]] = {
+    "gamma": _parse_gamma,
+    "clob": _parse_clob,
+    "kalshi": _parse_kalshi,
+    "openrouter": _parse_openrouter,
+}
+"""The parser of the answers in a folder."""
