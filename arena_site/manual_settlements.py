@@ -11,8 +11,7 @@ from rest_framework import serializers
 from agents.api import ledger as api
 from agents.models import Settlement
 from arena_site.dashboard.action import row_path
-from arena_site.dashboard.actions.markets import SettleMarket
-from arena_site.dashboard.actions.reversals import ReverseSettlement
+from arena_site.dashboard.actions.markets import ReverseSettlement, SettleMarket
 from arena_site.models import AuditEntry
 from markets.models import Market
 

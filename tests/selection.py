@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from tests.captured import CAPTURED
+from tests.databases import ON_POSTGRES
 
-CHROMIUM = shutil.which("chromium")
+PROGRAMS = {"browser": "chromium", "redis": "redis-server"}
+"""The program that the tests of a marker need; Debian's package has the same name."""
 SLOW = (
     "season/test_demo.py",
     "faults/test_kills.py",
@@ -61,11 +63,12 @@ def mark(item: pytest.Item) -> None:
 
 def missing() -> dict[str, str]:
     """For each marker whose tests cannot run here, what is missing."""
-    reasons = {}
+    reasons = {"sqlite_only" if ON_POSTGRES else "postgres_only": "are about the other database (see ARENA_TESTS_ON)"}
     if not CAPTURED.is_dir():
         reasons["captured"] = f"compare with captured files, which are not here ({CAPTURED})"
-    if CHROMIUM is None and os.environ.get("CI") != "true":  # under CI they fail
-        reasons["browser"] = "need Chromium, which is not here (apt-get install chromium)"
+    for marker, program in PROGRAMS.items():
+        if shutil.which(program) is None and os.environ.get("CI") != "true":  # under CI they fail
+            reasons[marker] = f"need {program}, which is not here (apt-get install {program})"
     return reasons
 
 

@@ -25,21 +25,13 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """The effect that an action had, and the page that shows it."""
+    """The effect that an action had, and the page that shows it if that is not its target's."""
 
     message: str
     changed: bool = True
     path: str = ""
     secret: str = ""
     """Shown on the response page only: never stored in the audit log or in a session's messages."""
-
-
-def not_possible(reason: str) -> Preview:
-    return Preview(reason, possible=False)
-
-
-def no_change(message: str, path: str = "") -> ActionResult:
-    return ActionResult(message, changed=False, path=path)
 
 
 class EmptyForm(forms.Form):
@@ -88,13 +80,28 @@ class Action:
         """The values that the action may change, which the audit log stores before and after."""
         return {}
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        """The effect it would have. Changes nothing."""
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        """The reason why it can not be performed, empty if it can."""
+        return ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        """The effect it would have where there is no obstacle. Changes nothing."""
         raise NotImplementedError
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        """Performs it where there is no obstacle; None where somebody else has done so in the meantime."""
+        raise NotImplementedError
+
+    def preview(self, data: FormData, *, at: datetime) -> Preview:
+        obstacle = self.obstacle(data, at)
+        return Preview(obstacle, possible=False) if obstacle else self.effect(data, at)
 
     def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
         """Performs it, in one transaction with its audit entry. A repeat changes nothing and says so."""
-        raise NotImplementedError
+        if obstacle := self.obstacle(data, at):
+            return ActionResult(f"Nothing was changed. {obstacle}", changed=False)
+        result = self.execute(data, at=at, by=by, reason=reason)
+        return result or ActionResult("Nothing was changed: somebody else was faster.", changed=False)
 
     def after_commit(self, data: FormData, result: ActionResult, *, at: datetime) -> None:
         """Slow follow-up work, run once the action is committed."""

@@ -1,7 +1,7 @@
 """The overview on the admin's front page: jobs, failures, spending, alerts, and concerns."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,7 +18,7 @@ from arena_site.dashboard.actions import ACTIONS
 from arena_site.models import AuditEntry, Notice, Worker
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
-from markets.models import Alert, Market, Outcome, Run
+from markets.models import Market, Run
 from scoring.models import Snapshot
 
 COMMANDS = {
@@ -57,24 +57,21 @@ class Concern:
     action_path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class JobStatus:
     """A job's newest run and its next one."""
 
-    name: str
-    description: str
-    run: Run | None
-    path: str
-    result: str
-    duration: str
-    last_success: Run | None
-    next_at: datetime | None
-    overdue: bool
-    paused: bool
-
-    @property
-    def failed(self) -> bool:
-        return self.run is not None and self.run.status == Run.Status.FAILED
+    def __init__(self, job: jobs.Job, runs: dict[str, operational_metrics.LastRuns], schedule: Any, now: datetime):
+        kind = COMMANDS.get(job.function)
+        last = runs.get(kind or "", operational_metrics.LastRuns())
+        self.name, self.description = job.name, job.description
+        self.run, self.last_success = last.newest, last.succeeded
+        self.failed = last.newest is not None and last.newest.status == Run.Status.FAILED
+        self.path = list_path(Run, kind=kind) if kind else list_path(Schedule)
+        self.result = _run_result(last.newest) if last.newest else ""
+        self.duration = _duration(last.newest, now) if last.newest else ""
+        self.paused = schedule is not None and schedule.repeats == jobs.PAUSED
+        self.next_at = None if schedule is None or self.paused else schedule.next_run
+        self.overdue = self.next_at is not None and self.next_at < now - OVERDUE_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +95,11 @@ class Spending:
     cap: Decimal
     path: str
 
+    @classmethod
+    def in_week(cls, protocol: str, week: datetime) -> "Spending":
+        calls = list_path(ModelCall, sent_at__gte=week.isoformat(), sent_at__lt=(week + WEEK).isoformat())
+        return cls(protocol, spent_in_week(protocol, week), settings.ARENA_SPEND_LIMIT_USD, calls)
+
     @property
     def fraction(self) -> Decimal:
         return self.spent / self.cap if self.cap else Decimal(1)
@@ -107,109 +109,50 @@ class Spending:
         return "bad" if self.fraction >= 1 else "warn" if self.fraction >= SPENDING_WARNING else "good"
 
 
-@dataclass(frozen=True, slots=True)
-class TableSize:
-    name: str
-    rows: int
-    rows_added: int | None
-
-
-@dataclass(slots=True)
 class Overview:
-    """The contents of the page at instant `at` of the arena and `now` of the real clock."""
+    """The page's contents at instant `at` of the arena and `now` of the real clock, in a fixed number of queries."""
 
-    at: datetime
-    now: datetime
-    week_start: datetime
-    concerns: list[Concern] = field(default_factory=list)
-    jobs: list[JobStatus] = field(default_factory=list)
-    cohort: Cohort | None = None
-    decisions_by_status: dict[str, int] = field(default_factory=dict)
-    elicitations_by_status: dict[str, int] = field(default_factory=dict)
-    failed_tasks: list[FailedTask] = field(default_factory=list)
-    spending: list[Spending] = field(default_factory=list)
-    unresolved_markets: list[Market] = field(default_factory=list)
-    stale_outcomes: list[Outcome] = field(default_factory=list)
-    alerts: list[Alert] = field(default_factory=list)
-    unsent_notices: int = 0
-    workers: list[Worker] = field(default_factory=list)
-    jobs_queued: int = 0
-    jobs_running: int = 0
-    jobs_failed: int = 0
-    database_bytes: int = 0
-    tables: list[TableSize] = field(default_factory=list)
-    last_verification: Run | None = None
-    snapshot_at: datetime | None = None
-    synced_at: datetime | None = None
-    audit_entries: Sequence[AuditEntry] = ()
+    def __init__(self, at: datetime, now: datetime) -> None:
+        self.at, self.now, self.week_start = at, now, week_start(at)
+        self.jobs = _job_statuses(now)
+        self.cohort = Cohort.objects.filter(week_start=self.week_start).first()
+        decisions = operational_metrics.decisions_of_week(at)
+        elicitations = Elicitation.objects.filter(Elicitation.in_week(self.week_start))
+        self.decisions_by_status = _count_by_status(decisions)
+        self.elicitations_by_status = _count_by_status(elicitations)
+        self.failed_tasks = [*_failed_decisions(decisions, now), *_failed_elicitations(elicitations, now)]
+        self.spending = [Spending.in_week(protocol, self.week_start) for protocol in TASK_MODELS]
+        unresolved = operational_metrics.unresolved_markets().filter(closed_at__lte=at - UNRESOLVED_AFTER)
+        self.unresolved_markets = list(unresolved.order_by("closed_at")[: ROWS_SHOWN + 1])
+        stale = operational_metrics.held_stale_outcomes().select_related("market").defer("market__description")
+        self.stale_outcomes = list(stale.order_by("price_at")[: ROWS_SHOWN + 1])
+        self.alerts = list(operational_metrics.open_alerts()[: ROWS_SHOWN + 1])
+        self.unsent_notices = Notice.objects.filter(sent_at=None, tries__gt=0).count()
+        self.workers = list(Worker.objects.all()[:ROWS_SHOWN])
+        queue = OrmQ.objects.aggregate(all=Count("pk"), running=Count("pk", filter=Q(lock__gt=now)))
+        self.jobs_queued, self.jobs_running = queue["all"] - queue["running"], queue["running"]
+        self.jobs_failed = Failure.objects.filter(stopped__gte=now - DAY).count()
+        self.database_bytes = operational_metrics.database_bytes()
+        added = operational_metrics.rows_added(at=at, now=now)
+        self.tables = [
+            {"name": name, "rows": rows, "rows_added": added.get(name)}
+            for name, rows in operational_metrics.table_rows()
+        ]
+        self.last_verification = operational_metrics.last_verification()
+        self.snapshot_at = Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()
+        self.synced_at = Market.objects.newest_instant()
+        self.audit_entries = list(AuditEntry.objects.order_by("-at", "-pk")[:8])
+        self.concerns = sorted(_concerns(self), key=lambda concern: not concern.severe)
 
     @property
     def has_live_worker(self) -> bool:
         return any(worker.is_alive(self.now) for worker in self.workers)
 
 
-def build_overview(at: datetime, now: datetime) -> Overview:
-    """The overview, in a fixed number of queries."""
-    week = week_start(at)
-    overview = Overview(at, now, week)
-    overview.jobs = _job_statuses(now)
-    overview.cohort = Cohort.objects.filter(week_start=week).first()
-    decisions = operational_metrics.decisions_of_week(at)
-    elicitations = Elicitation.objects.filter(Elicitation.in_week(week))
-    overview.decisions_by_status = _count_by_status(decisions)
-    overview.elicitations_by_status = _count_by_status(elicitations)
-    overview.failed_tasks = [*_failed_decisions(decisions, now), *_failed_elicitations(elicitations, now)]
-    overview.spending = [
-        Spending(protocol, spent_in_week(protocol, week), settings.ARENA_SPEND_LIMIT_USD, _calls_path(protocol, week))
-        for protocol in TASK_MODELS
-    ]
-    unresolved = operational_metrics.unresolved_markets().filter(closed_at__lte=at - UNRESOLVED_AFTER)
-    overview.unresolved_markets = list(unresolved.order_by("closed_at")[: ROWS_SHOWN + 1])
-    stale = operational_metrics.held_stale_outcomes().select_related("market").defer("market__description")
-    overview.stale_outcomes = list(stale.order_by("price_at")[: ROWS_SHOWN + 1])
-    overview.alerts = list(operational_metrics.open_alerts()[: ROWS_SHOWN + 1])
-    overview.unsent_notices = Notice.objects.filter(sent_at=None, tries__gt=0).count()
-    overview.workers = list(Worker.objects.all()[:ROWS_SHOWN])
-    queue = OrmQ.objects.aggregate(all=Count("pk"), running=Count("pk", filter=Q(lock__gt=now)))
-    overview.jobs_queued, overview.jobs_running = queue["all"] - queue["running"], queue["running"]
-    overview.jobs_failed = Failure.objects.filter(stopped__gte=now - DAY).count()
-    overview.database_bytes = operational_metrics.database_bytes()
-    added = operational_metrics.rows_added(at=at, now=now)
-    overview.tables = [TableSize(name, rows, added.get(name)) for name, rows in operational_metrics.table_rows()]
-    overview.last_verification = operational_metrics.last_verification()
-    overview.snapshot_at = Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()
-    overview.synced_at = Market.objects.newest_instant()
-    overview.audit_entries = list(AuditEntry.objects.order_by("-at", "-pk")[:8])
-    overview.concerns = sorted(_concerns(overview), key=lambda concern: not concern.severe)
-    return overview
-
-
 def _job_statuses(now: datetime) -> list[JobStatus]:
     runs = operational_metrics.last_runs(sorted(set(COMMANDS.values())))
     schedules = {schedule.name: schedule for schedule in Schedule.objects.filter(name__in=[j.name for j in jobs.JOBS])}
-    return [_job_status(job, runs, schedules.get(job.name), now) for job in jobs.JOBS]
-
-
-def _job_status(
-    job: jobs.Job, runs: dict[str, operational_metrics.LastRuns], schedule: Any, now: datetime
-) -> JobStatus:
-    kind = COMMANDS.get(job.function)
-    last_runs = runs.get(kind or "", operational_metrics.LastRuns())
-    run = last_runs.newest
-    paused = schedule is not None and schedule.repeats == jobs.PAUSED
-    next_at = None if schedule is None or paused else schedule.next_run
-    return JobStatus(
-        name=job.name,
-        description=job.description,
-        run=run,
-        path=list_path(Run, kind=kind) if kind else list_path(Schedule),
-        result=_run_result(run) if run else "",
-        duration=_duration(run, now) if run else "",
-        last_success=last_runs.succeeded,
-        next_at=next_at,
-        overdue=next_at is not None and next_at < now - OVERDUE_AFTER,
-        paused=paused,
-    )
+    return [JobStatus(job, runs, schedules.get(job.name), now) for job in jobs.JOBS]
 
 
 def _run_result(run: Run) -> str:
@@ -265,10 +208,6 @@ def _failed_task(task: Any, name: str) -> FailedTask:
     error = task.error.partition("\n")[0] or ("its worker died" if task.status == Task.Status.CLAIMED else "")
     status = "expired claim" if task.status == Task.Status.CLAIMED else task.status
     return FailedTask(name, row_path(task), status, error, action, path)
-
-
-def _calls_path(protocol: str, week: datetime) -> str:
-    return list_path(ModelCall, sent_at__gte=week.isoformat(), sent_at__lt=(week + WEEK).isoformat())
 
 
 def _concerns(overview: Overview) -> Iterator[Concern]:

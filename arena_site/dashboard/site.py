@@ -22,12 +22,12 @@ class OperatorSite(AdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The overview for accounts that may view runs; the list of models for all others."""
         from arena_site.dashboard.actions import ACTIONS
-        from arena_site.dashboard.overview import build_overview
+        from arena_site.dashboard.overview import Overview
 
         context = dict(extra_context or {})
         may = request.user.has_perm  # type: ignore[union-attr]
         if may("markets.view_run"):
-            context["overview"] = build_overview(clock.now(), timezone.now())
+            context["overview"] = Overview(clock.now(), timezone.now())
         context["actions"] = [action for action in ACTIONS.values() if may(action.permission)]
         return super().index(request, context)
 

@@ -1,6 +1,5 @@
 """The page of an action: GET shows its form and a preview, a confirmed POST performs it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 
@@ -14,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from arena_site.dashboard.action import Action, FormData, Preview
+from arena_site.dashboard.action import Action, FormData
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.audit import perform_action, write_entry
 from arena_site.models import AuditEntry
@@ -32,14 +31,6 @@ class ReasonForm(forms.Form):
     )
 
 
-@dataclass(slots=True)
-class _Page:
-    action: Action
-    form: forms.Form
-    reason: forms.Form
-    preview: Preview | None
-
-
 def action_page(request: HttpRequest, name: str, site: AdminSite) -> HttpResponse:
     """The page of an action. Only a confirmed POST by a permitted account changes anything."""
     action = ACTIONS.get(name)
@@ -53,9 +44,7 @@ def action_page(request: HttpRequest, name: str, site: AdminSite) -> HttpRespons
     if request.method == "POST" and CONFIRM in request.POST:
         return _perform(action, request, at, site)
     form = _form(action, request.POST if request.method == "POST" else request.GET)
-    preview = action.preview(form.cleaned_data, at=at) if form.is_valid() else None
-    reason = ReasonForm(initial={"reason": action.default_reason})
-    return _render(_Page(action, form, reason, preview), request, site)
+    return _render(action, form, ReasonForm(initial={"reason": action.default_reason}), request, at, site)
 
 
 def _form(action: Action, query: QueryDict) -> forms.Form:
@@ -70,10 +59,8 @@ def _form(action: Action, query: QueryDict) -> forms.Form:
 
 def _perform(action: Action, request: HttpRequest, at: datetime, site: AdminSite) -> HttpResponse:
     form, reason = action.form(request.POST), ReasonForm(request.POST)
-    is_valid = form.is_valid()
-    if not reason.is_valid() or not is_valid:
-        preview = action.preview(form.cleaned_data, at=at) if is_valid else None
-        return _render(_Page(action, form, reason, preview), request, site, status=HTTPStatus.BAD_REQUEST)
+    if not (form.is_valid() and reason.is_valid()):
+        return _render(action, form, reason, request, at, site, status=HTTPStatus.BAD_REQUEST)
     data, by = form.cleaned_data, request.user.get_username()
     with transaction.atomic():
         result = perform_action(action, data, at=at, by=by, reason=reason.cleaned_data["reason"])
@@ -85,7 +72,7 @@ def _perform(action: Action, request: HttpRequest, at: datetime, site: AdminSite
         request.current_app = site.name  # type: ignore[attr-defined]
         return TemplateResponse(request, "admin/secret.html", context)
     (messages.success if result.changed else messages.warning)(request, result.message)
-    return HttpResponseRedirect(result.path or reverse("admin:index"))
+    return HttpResponseRedirect(result.path or action.target_path(data) or reverse("admin:index"))
 
 
 def _write_log_entry(action: Action, data: FormData, request: HttpRequest) -> None:
@@ -109,15 +96,23 @@ def _audit_refusal(action: Action, request: HttpRequest) -> None:
     )
 
 
-def _render(page: _Page, request: HttpRequest, site: AdminSite, status: int = HTTPStatus.OK) -> HttpResponse:
+def _render(
+    action: Action,
+    form: forms.Form,
+    reason: forms.Form,
+    request: HttpRequest,
+    at: datetime,
+    site: AdminSite,
+    status: int = HTTPStatus.OK,
+) -> HttpResponse:
     context = {
         **site.each_context(request),
-        "title": page.action.title,
-        "action": page.action,
-        "form": page.form,
-        "reason": page.reason,
-        "preview": page.preview,
-        "media": page.form.media,
+        "title": action.title,
+        "action": action,
+        "form": form,
+        "reason": reason,
+        "preview": action.preview(form.cleaned_data, at=at) if form.is_valid() else None,
+        "media": form.media,
     }
     request.current_app = site.name  # type: ignore[attr-defined]
     return TemplateResponse(request, "admin/action.html", context, status=status)

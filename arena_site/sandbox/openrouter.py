@@ -2,14 +2,15 @@
 
 from collections import OrderedDict
 from datetime import datetime, timedelta
+from decimal import Decimal
 from hashlib import sha256
 from threading import Lock
 from typing import Any
 
 from arena_site.sandbox.exchange import Exchange
 from arena_site.sandbox.forecasting import forecast, is_batch
-from arena_site.sandbox.http_messages import Refusal, Reply, Request, plain
-from arena_site.sandbox.personas import PERSONAS, DecisionContext, Persona
+from arena_site.sandbox.http_messages import Refusal, Reply, Request
+from arena_site.sandbox.personas import PERSONAS, DecisionContext, Persona, catalogue
 from arena_site.sandbox.prompt import Prompt
 from arena_site.sandbox.seeded_random import seeded_random
 
@@ -17,7 +18,6 @@ MAX_STORED_ANSWERS = 10_000  # by idempotency key
 CHARACTERS_PER_TOKEN = 4
 OUTAGE = timedelta(hours=3)
 FORESIGHT = timedelta(hours=18)  # lead of a well-informed forecaster over the crowd
-CREATED = 1_764_547_200  # 2025-12-01, about the release of the listed models
 OUTAGE_MESSAGES = {
     402: "This request requires more credits, or fewer max_tokens. To increase, visit the settings page.",
     503: "Service temporarily unavailable",
@@ -34,7 +34,7 @@ class OpenRouter:
         self._lock = Lock()
 
     def models(self, request: Request) -> Reply:
-        return Reply(200, {"data": [_listing(persona) for persona in PERSONAS.values()]})
+        return Reply(200, catalogue())
 
     def complete(self, request: Request) -> Reply:
         """A chat completion; a repeated idempotency key gets the stored one, unless the model is down."""
@@ -70,7 +70,7 @@ class OpenRouter:
         """The status of a persona's responses while it is down."""
         since = self.exchange.season.since(at)
         week, into = since // timedelta(weeks=1) + 1, since % timedelta(weeks=1)
-        return dict(persona.outages).get(week) if into < OUTAGE else None
+        return persona.outages.get(week) if into < OUTAGE else None
 
     def _answer(self, persona: Persona, user: str, at: datetime) -> tuple[str, str]:
         try:
@@ -135,15 +135,15 @@ def _tokens(text: str) -> int:
 
 def _completion(persona: Persona, request: Request, text: str, finish: str, prompt_tokens: int) -> dict[str, Any]:
     completion_tokens = _tokens(text)
-    per_read, per_written = persona.prices
-    cost = prompt_tokens * per_read + completion_tokens * per_written
+    prices = persona.listing["pricing"]
+    cost = prompt_tokens * Decimal(prices["prompt"]) + completion_tokens * Decimal(prices["completion"])
     created = int(request.at.timestamp())
     name = sha256(request.body + request.headers.get("Idempotency-Key", "").encode()).hexdigest()[:20]
     message = {"role": "assistant", "content": text, "refusal": None, "reasoning": None}
     return {
         "id": f"gen-{created}-{name}",
         "provider": persona.provider,
-        "model": persona.returned,
+        "model": persona.listing["canonical_slug"],
         "object": "chat.completion",
         "created": created,
         "choices": [
@@ -166,34 +166,4 @@ def _completion(persona: Persona, request: Request, text: str, finish: str, prom
             "cost_details": {"upstream_inference_cost": cost},
             "completion_tokens_details": {"reasoning_tokens": 0},
         },
-    }
-
-
-def _listing(persona: Persona) -> dict[str, Any]:
-    """A model as /models lists it; prices are text, in dollars per token."""
-    per_read, per_written = persona.prices
-    return {
-        "id": persona.id,
-        "canonical_slug": persona.returned,
-        "name": persona.name,
-        "created": CREATED,
-        "description": f"{persona.name}, simulated by the sandbox.",
-        "context_length": persona.context,
-        "architecture": {
-            "modality": "text->text",
-            "input_modalities": ["text"],
-            "output_modalities": ["text"],
-            "tokenizer": "Other",
-            "instruct_type": None,
-        },
-        "pricing": {"prompt": plain(per_read), "completion": plain(per_written)},
-        "top_provider": {
-            "context_length": persona.context,
-            "max_completion_tokens": None,
-            "is_moderated": False,
-        },
-        "per_request_limits": None,
-        "supported_parameters": ["max_tokens", "reasoning", "response_format", "temperature"],
-        "default_parameters": {},
-        "expiration_date": None,
     }

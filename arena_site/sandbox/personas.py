@@ -4,9 +4,12 @@ A persona sees nothing but its prompt. Its random numbers are seeded by the seas
 the same prompt gets the same answer, and a retry with a complaint another one.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache, cached_property
+from pathlib import Path
 from random import Random
 from statistics import NormalDist
 from typing import Any
@@ -15,6 +18,7 @@ from arena_site.sandbox import answer_formats
 from arena_site.sandbox.answer_formats import AnswerFormat
 from arena_site.sandbox.prompt import Holding, Offer, Prompt
 
+CATALOGUE = Path(__file__).resolve().parents[2] / "fixtures" / "models.json"
 SMALLEST_BET = 50
 LARGEST_SHARE = Decimal("0.25")  # of the cash at that moment
 NORMAL = NormalDist()
@@ -77,28 +81,28 @@ class DecisionContext:
 Strategy = Callable[[DecisionContext], Answer]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Persona:
     """A model as the gateway offers it."""
 
     id: str
-    returned: str
-    """The id that answers carry, which for many models is a dated one."""
-    name: str
     provider: str
-    per_million: tuple[str, str]
-    """Dollars per million tokens read and written."""
-    context: int
     decide: Strategy
     answer_format: AnswerFormat
-    outages: tuple[tuple[int, int], ...] = ()
-    """Weeks of the season in whose first hours it is down, and the status it then answers with."""
+    outages: Mapping[int, int] = field(default_factory=dict)
+    """The status with which it answers in the first hours of a week of the season, where it is down then."""
 
-    @property
-    def prices(self) -> tuple[Decimal, Decimal]:
-        """Dollars per token read and per token written."""
-        read, written = self.per_million
-        return Decimal(read) / 10**6, Decimal(written) / 10**6
+    @cached_property
+    def listing(self) -> dict[str, Any]:
+        """Its entry in the catalogue; prices are text, in dollars per token."""
+        return next(entry for entry in catalogue()["data"] if entry["id"] == self.id)
+
+
+@cache
+def catalogue() -> dict[str, Any]:
+    """The models as the gateway lists them."""
+    catalogue: dict[str, Any] = json.loads(CATALOGUE.read_text())
+    return catalogue
 
 
 def hold(why: str) -> Answer:
@@ -188,86 +192,19 @@ def ponder(context: DecisionContext) -> Answer:
         return hold("After reflection no price is far enough from what I believe.")
     likely = [o for o in context.fresh("0.50", "0.80") if context.noisy_estimate(o, 0.5) > o.price]
     chosen = context.pick(likely, context.rng.randint(1, 2))
-    return bet(
-        context.prompt,
-        [(o, context.rng.uniform(0.05, 0.12)) for o in chosen],
-        "A considered exception to patience.",
-    )
+    stakes = [(offer, context.rng.uniform(0.05, 0.12)) for offer in chosen]
+    return bet(context.prompt, stakes, "A considered exception to patience.")
 
 
 PERSONAS = {
     persona.id: persona
     for persona in (
-        Persona(
-            "openai/gpt-5.2",
-            returned="openai/gpt-5.2-20251211",
-            name="OpenAI: GPT-5.2",
-            provider="OpenAI",
-            per_million=("1.75", "14"),
-            context=400_000,
-            decide=follow,
-            answer_format=answer_formats.terse,
-        ),
-        Persona(
-            "google/gemini-3-pro-preview",
-            returned="google/gemini-3-pro-preview-20251117",
-            name="Google: Gemini 3 Pro Preview",
-            provider="Google",
-            per_million=("2", "12"),
-            context=1_048_576,
-            decide=back_favourites,
-            answer_format=answer_formats.tidy,
-        ),
-        Persona(
-            "x-ai/grok-4.1-fast",
-            returned="x-ai/grok-4.1-fast",
-            name="xAI: Grok 4.1 Fast",
-            provider="xAI",
-            per_million=("0.2", "0.5"),
-            context=2_000_000,
-            decide=back_longshots,
-            answer_format=answer_formats.terse,
-        ),
-        Persona(
-            "anthropic/claude-opus-4.5",
-            returned="anthropic/claude-4.5-opus-20251124",
-            name="Anthropic: Claude Opus 4.5",
-            provider="Anthropic",
-            per_million=("5", "25"),
-            context=200_000,
-            decide=weigh,
-            answer_format=answer_formats.tidy,
-        ),
-        Persona(
-            "deepseek/deepseek-v3.2",
-            returned="deepseek/deepseek-v3.2-20251201",
-            name="DeepSeek: DeepSeek V3.2",
-            provider="DeepSeek",
-            per_million=("0.252", "0.378"),
-            context=131_072,
-            decide=scatter,
-            answer_format=answer_formats.chatty,
-        ),
-        Persona(
-            "moonshotai/kimi-k2-thinking",
-            returned="moonshotai/kimi-k2-thinking-20251106",
-            name="MoonshotAI: Kimi K2 Thinking",
-            provider="Moonshot AI",
-            per_million=("0.6", "2.5"),
-            context=262_144,
-            decide=ponder,
-            answer_format=answer_formats.thinking,
-        ),
-        Persona(
-            "qwen/qwen3-235b-a22b-2507",
-            returned="qwen/qwen3-235b-a22b-2507",
-            name="Qwen: Qwen3 235B A22B Instruct 2507",
-            provider="Alibaba",
-            per_million=("0.071", "0.1"),
-            context=262_144,
-            decide=scatter,
-            answer_format=answer_formats.garbled,
-            outages=((2, 402), (4, 503)),
-        ),
+        Persona("openai/gpt-5.2", "OpenAI", follow, answer_formats.terse),
+        Persona("google/gemini-3-pro-preview", "Google", back_favourites, answer_formats.tidy),
+        Persona("x-ai/grok-4.1-fast", "xAI", back_longshots, answer_formats.terse),
+        Persona("anthropic/claude-opus-4.5", "Anthropic", weigh, answer_formats.tidy),
+        Persona("deepseek/deepseek-v3.2", "DeepSeek", scatter, answer_formats.chatty),
+        Persona("moonshotai/kimi-k2-thinking", "Moonshot AI", ponder, answer_formats.thinking),
+        Persona("qwen/qwen3-235b-a22b-2507", "Alibaba", scatter, answer_formats.garbled, outages={2: 402, 4: 503}),
     )
 }

@@ -1,9 +1,10 @@
 """Responses of the leaderboard and the curves are cached until anything that they are made from changes."""
 
-import os
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,17 +126,18 @@ def test_a_new_leaderboard_shows_in_the_next_response(season: Agent, client: Cli
 
 
 @pytest.fixture
-def redis(transactional_db: None, settings: Any) -> Iterator[None]:
-    """Django's cache on a Redis server that was given, in a database of its own."""
-    url = os.environ.get("ARENA_TEST_REDIS_URL")
-    if not url:
-        pytest.skip("ARENA_TEST_REDIS_URL names no Redis server")
-    settings.CACHES = {"default": conf.cache(url)}
-    cache.clear()
-    yield
-    cache.clear()
+def redis(tmp_path: Path, settings: Any) -> Iterator[None]:
+    """Django's cache on a Redis server of its own."""
+    options = ("--port", "0", "--unixsocket", str(tmp_path / "socket"), "--save", "", "--dir", str(tmp_path))
+    with subprocess.Popen(["redis-server", *options], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert any("ready to accept connections" in line.lower() for line in server.stdout)
+        settings.CACHES = {"default": conf.cache(f"unix://{tmp_path / 'socket'}")}
+        yield
+        server.terminate()
 
 
+@pytest.mark.redis
 def test_responses_are_cached_by_redis_too(redis: None, season: Agent, client: Client) -> None:
     first = client.get(LEADERBOARD)
     assert queries(client, LEADERBOARD) == 1

@@ -105,7 +105,7 @@ def test_counters_of_ended_windows_are_deleted() -> None:
     assert list(counters) == [("login", "early", 1), ("api", "late", 5)]
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no one write lock")
+@pytest.mark.sqlite_only
 def test_short_lock_timeout_holds_inside_its_block_only() -> None:
     def busy_timeout() -> int:
         with connection.cursor() as cursor:

@@ -122,7 +122,7 @@ def test_every_guarded_table_is_covered() -> None:
     assert guarded == {model._meta.db_table for model in PROTECTED}
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite knows no TRUNCATE")
+@pytest.mark.postgres_only
 def test_protected_tables_refuse_truncate() -> None:
     season()
     connection.check_constraints()

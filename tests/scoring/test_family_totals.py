@@ -125,10 +125,9 @@ def test_refused_deletion_leaves_totals_and_snapshots(season: list[Agent]) -> No
     assert stored() == before == summed()
 
 
+@pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
 def test_two_passes_at_once_make_one_total() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite has one writer at a time")
     cohorts = [CohortFactory(), CohortFactory()]
     agents = [agent_of(GROK, cohort) for cohort in cohorts]
     for agent in agents:

@@ -1,7 +1,7 @@
 """All actions, by name."""
 
 from arena_site.dashboard.action import Action
-from arena_site.dashboard.actions import lineups, maintenance, markets, reversals, runs, tasks, tokens
+from arena_site.dashboard.actions import lineups, maintenance, markets, runs, tasks, tokens
 
 ACTIONS: dict[str, Action] = {
     action.name: action
@@ -18,7 +18,7 @@ ACTIONS: dict[str, Action] = {
         tasks.RetryDecision(),
         tasks.ReleaseClaim(),
         markets.SettleMarket(),
-        reversals.ReverseSettlement(),
+        markets.ReverseSettlement(),
         maintenance.AcknowledgeAlerts(),
         maintenance.PauseSchedules(),
         maintenance.ResumeSchedules(),

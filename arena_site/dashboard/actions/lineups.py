@@ -15,17 +15,7 @@ from agents.services.lineups import (
     propose_lineup,
     reject_lineup,
 )
-from arena_site.dashboard.action import (
-    Action,
-    ActionResult,
-    FormData,
-    Preview,
-    RowIdField,
-    list_path,
-    no_change,
-    not_possible,
-    row_path,
-)
+from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField, list_path, row_path
 from arena_site.dashboard.actions.runs import EnqueueJob
 from markets.foundation import clock
 
@@ -72,24 +62,19 @@ class ProposeLineUp(Action):
     def target_path(self, data: FormData) -> str:
         return list_path(LineUp)
 
-    def identical(self, data: FormData) -> LineUp | None:
-        """A proposed or approved line-up of the same releases."""
-        wanted = [release.pk for release in data["release"]]
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        wanted = sorted(release.pk for release in data["release"])
         proposed = LineUp.objects.filter(status=LineUp.Status.PROPOSED)
         for line_up in filter(None, [latest_approved(), *proposed]):
-            if sorted(line_up.entries.values_list("release", flat=True)) == sorted(wanted):
-                return line_up
-        return None
+            if sorted(line_up.entries.values_list("release", flat=True)) == wanted:
+                return f"That is {line_up}, {line_up.get_status_display().lower()} already."
+        return ""
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if line_up := self.identical(data):
-            return not_possible(f"That is {line_up}, {line_up.get_status_display().lower()} already.")
+    def effect(self, data: FormData, at: datetime) -> Preview:
         lines = [_choice(release) for release in data["release"]]
         return Preview("It takes effect once an administrator approves it.", lines)
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        if line_up := self.identical(data):
-            return no_change(f"Nothing was proposed: that is {line_up}.", row_path(line_up))
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
         line_up = propose_lineup(releases=data["release"], by=by, reason=reason, at=at)
         return ActionResult(f"{str(line_up).capitalize()} is proposed.", path=row_path(line_up))
 
@@ -112,48 +97,42 @@ class ApproveLineUp(Action):
             "approved last": str(latest_approved()),
         }
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
+    def obstacle(self, data: FormData, at: datetime) -> str:
         line_up: LineUp = data["line_up"]
-        if line_up.status != LineUp.Status.PROPOSED:
-            return not_possible(f"It is {line_up.get_status_display().lower()} already.")
-        effect = preview_lineup(line_up, at=at)
+        return (
+            "" if line_up.status == LineUp.Status.PROPOSED else f"It is {line_up.get_status_display().lower()} already."
+        )
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        effect = preview_lineup(data["line_up"], at=at)
         summary = f"Cohorts that start on {effect.effective_from:%Y-%m-%d} or later use it."
         withdrawn = f"Withdrawn families take no part: {', '.join(effect.withdrawn)}." if effect.withdrawn else ""
         return Preview(summary, [str(change) for change in effect.changes] or ["Nothing changes."], withdrawn)
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         line_up: LineUp = data["line_up"]
-        path = row_path(line_up)
         try:
-            approved = approve_lineup(line_up, by=by, reason=reason, at=at)
+            if not approve_lineup(line_up, by=by, reason=reason, at=at):
+                return None
         except ValidationError as wrong:
-            return no_change(f"Nothing was approved: {'; '.join(wrong.messages)}.", path)
-        if not approved:
-            return no_change("Nothing was approved: it was decided before.", path)
+            return ActionResult(f"Nothing was approved: {'; '.join(wrong.messages)}.", changed=False)
         line_up.refresh_from_db()
-        return ActionResult(
-            f"{str(line_up).capitalize()} takes effect on {line_up.effective_from:%Y-%m-%d}.", path=path
-        )
+        return ActionResult(f"{str(line_up).capitalize()} takes effect on {line_up.effective_from:%Y-%m-%d}.")
 
 
 class RejectLineUp(ApproveLineUp):
     name, title, confirm_label = "reject-line-up", "Reject a line-up", "Yes, reject it"
     description = "Rejects a proposal; the line-up approved last stays in use."
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if data["line_up"].status != LineUp.Status.PROPOSED:
-            return not_possible(f"It is {data['line_up'].get_status_display().lower()} already.")
+    def effect(self, data: FormData, at: datetime) -> Preview:
         return Preview("It is never used, and the catalogue check does not propose the same again.")
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        path = row_path(data["line_up"])
-        if not reject_lineup(data["line_up"], by=by, reason=reason, at=at):
-            return no_change("Nothing was rejected: it was decided before.", path)
-        return ActionResult("Rejected.", path=path)
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        return ActionResult("Rejected.") if reject_lineup(data["line_up"], by=by, reason=reason, at=at) else None
 
 
 class CheckLineUp(EnqueueJob):
     name, title, confirm_label = "check-line-up", "Check the line-up now", "Yes, check it"
     description = "Compares the line-up with the gateway's catalogue now rather than on Wednesday."
     function, kind = "check_lineup", "check_lineup"
-    effect = "A worker reads the gateway's catalogue and proposes a line-up where a release has changed."
+    summary = "A worker reads the gateway's catalogue and proposes a line-up where a release has changed."

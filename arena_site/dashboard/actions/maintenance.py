@@ -9,16 +9,7 @@ from django_q.models import Schedule
 from agents.models import Family
 from agents.services.cohort_start import withdraw_family
 from arena_site import jobs
-from arena_site.dashboard.action import (
-    Action,
-    ActionResult,
-    FormData,
-    Preview,
-    list_path,
-    no_change,
-    not_possible,
-    row_path,
-)
+from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from markets.models import Alert
 
 SCHEDULES = [(job.name, f"{job.name}: {job.description}") for job in jobs.JOBS]
@@ -55,19 +46,16 @@ class AcknowledgeAlerts(Action):
         rows = Alert.objects.filter(pk__in=[alert.pk for alert in data["alert"]])
         return {f"alert {pk} cleared at": at for pk, at in rows.values_list("pk", "cleared_at")}
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        open_alerts = [alert for alert in data["alert"] if alert.cleared_at is None]
-        if not open_alerts:
-            return not_possible("Cleared already: there is nothing to acknowledge.")
-        summary = "These are removed from the dashboard. A cause that persists may raise a new one."
-        return Preview(summary, [str(alert) for alert in open_alerts])
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        return "" if data["alert"].filter(cleared_at=None) else "Cleared already: there is nothing to acknowledge."
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        open_alerts = Alert.objects.filter(pk__in=[alert.pk for alert in data["alert"]], cleared_at=None)
-        acknowledged = open_alerts.update(cleared_at=at)
-        if not acknowledged:
-            return no_change("Nothing was acknowledged: cleared already.", list_path(Alert))
-        return ActionResult(f"{acknowledged} acknowledged.", path=list_path(Alert))
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        summary = "These are removed from the dashboard. A cause that persists may raise a new one."
+        return Preview(summary, [str(alert) for alert in data["alert"].filter(cleared_at=None)])
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        acknowledged = data["alert"].filter(cleared_at=None).update(cleared_at=at)
+        return ActionResult(f"{acknowledged} acknowledged.", path=list_path(Alert)) if acknowledged else None
 
 
 class ScheduleForm(forms.Form):
@@ -95,16 +83,16 @@ class PauseSchedules(Action):
         rows = Schedule.objects.filter(name__in=data["schedule"]).exclude(repeats=jobs.PAUSED)
         return [str(name) for name in rows.order_by("name").values_list("name", flat=True)]
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if not (names := self.affected(data)):
-            return not_possible("Paused already, or never installed.")
-        return Preview("These enqueue no job until they are resumed; a job that runs now goes on.", names)
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        return "" if self.affected(data) else "Paused already, or never installed."
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        summary = "These enqueue no job until they are resumed; a job that runs now goes on."
+        return Preview(summary, self.affected(data))
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         paused = [name for name in self.affected(data) if jobs.pause(name)]
-        if not paused:
-            return no_change("Nothing was paused: paused already, or never installed.")
-        return ActionResult(f"Paused: {', '.join(paused)}.")
+        return ActionResult(f"Paused: {', '.join(paused)}.") if paused else None
 
 
 class ResumeSchedules(PauseSchedules):
@@ -115,16 +103,16 @@ class ResumeSchedules(PauseSchedules):
         rows = Schedule.objects.filter(name__in=data["schedule"], repeats=jobs.PAUSED)
         return [str(name) for name in rows.order_by("name").values_list("name", flat=True)]
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if not (names := self.affected(data)):
-            return not_possible("None of them is paused.")
-        return Preview("These run by their cron lines again, and once at once for the runs that they missed.", names)
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        return "" if self.affected(data) else "None of them is paused."
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        summary = "These run by their cron lines again, and once at once for the runs that they missed."
+        return Preview(summary, self.affected(data))
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         resumed = [name for name in self.affected(data) if jobs.resume(name)]
-        if not resumed:
-            return no_change("Nothing was resumed: none of them is paused.")
-        return ActionResult(f"Resumed: {', '.join(resumed)}.")
+        return ActionResult(f"Resumed: {', '.join(resumed)}.") if resumed else None
 
 
 class FamilyForm(forms.Form):
@@ -140,15 +128,14 @@ class WithdrawFamily(Action):
     def state(self, data: FormData) -> dict[str, Any]:
         return {"active": Family.objects.get(pk=data["family"].pk).active}
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if not data["family"].active:
-            return not_possible("It is withdrawn already.")
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        return "" if data["family"].active else "It is withdrawn already."
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
         return Preview(
             f"{data['family']} enters no cohort that starts from now on and is asked for no new forecasts. It finishes "
             "the cohorts that it is in, and stays on every leaderboard."
         )
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        if not withdraw_family(data["family"]):
-            return no_change("Nothing was changed: it is withdrawn already.", row_path(data["family"]))
-        return ActionResult(f"{data['family']} is withdrawn.", path=row_path(data["family"]))
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        return ActionResult(f"{data['family']} is withdrawn.") if withdraw_family(data["family"]) else None

@@ -1,4 +1,4 @@
-"""Manual settlement of a market whose venue gives no documented resolution."""
+"""Manual settlement of a market whose venue gives no documented resolution, and reversal of a wrong settlement."""
 
 from datetime import datetime
 from typing import Any
@@ -9,19 +9,11 @@ from django.db.models import Sum
 from agents.models import Position
 from agents.services.ledger import settlement_payout
 from agents.services.resolutions import Resolution
+from agents.services.reversals import InsufficientCash, reversal_changes, reverse_settlement
 from agents.services.settlement import complete_cohorts, settle_market
-from arena_site.dashboard.action import (
-    Action,
-    ActionResult,
-    FormData,
-    Preview,
-    RowIdField,
-    no_change,
-    not_possible,
-    row_path,
-)
+from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField
 from markets.models import Market
-from markets.services.question_resolution import resolve_questions
+from markets.services.question_resolution import correct_question_outcomes, resolve_questions
 
 CANCELLED = "cancelled"
 
@@ -81,41 +73,82 @@ class SettleMarket(Action):
     def state(self, data: FormData) -> dict[str, Any]:
         return market_state(data["market"])
 
-    def obstacle(self, market: Market) -> str:
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        market: Market = data["market"]
+        market.refresh_from_db()
         if market.is_final:
             return f"It is {market.status}{f', {market.winning_side} won' if market.winning_side else ''} already."
         if market.status != Market.Status.CLOSED:
             return "It is still open at its venue: only a closed market can be settled manually."
         return ""
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        market: Market = data["market"]
-        if why := self.obstacle(market):
-            return not_possible(why)
-        resolution = chosen_resolution(data)
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        market, resolution = data["market"], chosen_resolution(data)
         held = list(Position.objects.open().filter(market=market).select_related("agent__cohort", "outcome"))
         summary = f"“{market}”: {resolution}. {len(held)} open positions are paid, which can not be undone."
         return Preview(summary, [_payment(position, resolution) for position in held])
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        market: Market = data["market"]
-        market.refresh_from_db()
-        path = row_path(market)
-        if why := self.obstacle(market):
-            return no_change(f"Nothing was settled. {why}", path)
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         resolution = chosen_resolution(data)
-        settled = settle_market(market, resolution, at=at)
+        settled = settle_market(data["market"], resolution, at=at)
         if settled is None:
-            return no_change("Nothing was settled: it has been settled meanwhile.", path)
+            return None
         resolve_questions(at=at)
         complete_cohorts(at=at)
-        return ActionResult(f"Settled: {resolution}; {settled} positions paid.", path=path)
+        return ActionResult(f"Settled: {resolution}; {settled} positions paid.")
 
     def after_commit(self, data: FormData, result: ActionResult, *, at: datetime) -> None:
         from scoring.services.scores import compute_scores  # loads the scoring library
 
         if result.changed:
             compute_scores(at=at, afresh=False, forecast_boards=False)
+
+
+class ReverseSettlement(SettleMarket):
+    """Reversal by compensating journal entries; nothing is edited."""
+
+    name, title, confirm_label = "reverse", "Reverse a wrong settlement", "Yes, reverse it"
+    description = "Gives a final market another outcome: compensating entries for every position, and new scores."
+
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        market, outcome = data["market"], data["outcome"]
+        market.refresh_from_db()
+        if not market.is_final:
+            return f"It is {market.status}: there is no settlement to reverse."
+        is_current = market.winning_outcome_id == outcome.pk if outcome else market.status == Market.Status.CANCELLED
+        return f"That is its outcome already: {chosen_resolution(data)}." if is_current else ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        market, resolution = data["market"], chosen_resolution(data)
+        try:
+            changes = reversal_changes(market, resolution)
+        except InsufficientCash as error:
+            return Preview(f"It can not be reversed, since cash may not fall below zero: {error}.", possible=False)
+        lines = [
+            f"{c.settlement.agent}: {c.kind} instead, {c.payout} for the {c.previous_payout} that was paid: "
+            f"{c.amount:+}"
+            for c in changes
+        ]
+        was = f"{market.winning_side} won" if market.winning_side else market.status
+        summary = f"“{market}” was settled as {was}; it becomes: {resolution}. {len(lines)} positions are corrected."
+        warning = "Its bets and forecasts are scored again; past snapshots stay as they are."
+        return Preview(summary, lines, warning)
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        from scoring.services.scores import clear_scores  # loads the scoring library
+
+        market, resolution = data["market"], chosen_resolution(data)
+        sourced = f"{reason} (source: {data['source']})"
+        try:
+            corrected = reverse_settlement(market, resolution, by=by, reason=sourced, at=at)
+        except InsufficientCash as error:
+            return ActionResult(f"Nothing was reversed, since cash may not fall below zero: {error}.", changed=False)
+        if corrected is None:
+            return None
+        market.refresh_from_db()
+        clear_scores(market, correct_question_outcomes(market, at=at))
+        complete_cohorts(at=at)
+        return ActionResult(f"Reversed: {resolution}; {corrected} positions corrected.")
 
 
 def _payment(position: Position, resolution: Resolution) -> str:

@@ -14,16 +14,7 @@ from agents.services.cohort_start import NoEligibleFamilies, lineup_releases, st
 from agents.services.cost_estimate import estimate_forecasts, estimate_run
 from agents.services.model_calls import spent_in_week
 from arena_site import jobs
-from arena_site.dashboard.action import (
-    Action,
-    ActionResult,
-    FormData,
-    Preview,
-    list_path,
-    no_change,
-    not_possible,
-    row_path,
-)
+from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.models import Worker
 from cohorts.models import Cohort
 from cohorts.services import MAX_START_DELAY
@@ -53,7 +44,8 @@ class EnqueueJob(Action):
     function: ClassVar[str]
     kind: ClassVar[str]
     """The job's command, and the kind of its runs."""
-    effect: ClassVar[str]
+    summary: ClassVar[str]
+    """The effect that its preview shows."""
 
     def target(self, data: FormData) -> str:
         return self.kind
@@ -61,66 +53,58 @@ class EnqueueJob(Action):
     def target_path(self, data: FormData) -> str:
         return list_path(Run, kind=self.kind)
 
-    def arguments(self, data: FormData) -> tuple[Any, ...]:
-        return ()
-
     def state(self, data: FormData) -> dict[str, Any]:
         last = Run.objects.filter(kind=self.kind).order_by("-started_at").first()
         return {"last run": last and f"{last.pk}, {last.status}"}
 
-    def active_run(self) -> Run | None:
+    def obstacle(self, data: FormData, at: datetime) -> str:
         since = timezone.now() - Run.LONGEST
         running = Run.objects.filter(kind=self.kind, status=Run.Status.RUNNING, started_at__gt=since)
-        return running.order_by("-started_at").first()
+        run = running.order_by("-started_at").first()
+        return f"A run has been under way since {run.started_at:%H:%M:%S} UTC." if run else ""
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if run := self.active_run():
-            return not_possible(f"A run has been under way since {run.started_at:%H:%M:%S} UTC.")
-        return Preview(self.effect, warning=worker_warning())
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        return Preview(self.summary, warning=worker_warning())
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        runs = list_path(Run, kind=self.kind)
-        if run := self.active_run():
-            since = f"{run.started_at:%H:%M:%S} UTC"
-            return no_change(f"Nothing was queued: a run has been under way since {since}.", row_path(run))
-        if not jobs.enqueue(self.function, *self.arguments(data)):
-            return no_change("Nothing was queued: the same job waits in the queue already.", runs)
-        return ActionResult(f"Queued. The run will appear here. {worker_warning()}".strip(), path=runs)
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        if not jobs.enqueue(self.function):
+            return ActionResult("Nothing was queued: the same job waits in the queue already.", changed=False)
+        return ActionResult(f"Queued. The run will appear here. {worker_warning()}".strip())
 
 
 class SyncMarkets(EnqueueJob):
     name, title, confirm_label = "sync", "Sync markets now", "Yes, sync now"
     description = "Reads the catalogues now rather than at the next five minutes."
     function, kind = "sync", "sync_markets"
-    effect = "A worker reads the catalogue of every source and refreshes each market with a position or a question."
+    summary = "A worker reads the catalogue of every source and refreshes each market with a position or a question."
 
 
 class CheckResolutions(EnqueueJob):
     name, title, confirm_label = "resolutions", "Check resolutions now", "Yes, check now"
     description = "Settles markets that have resolved, and scores them."
     function, kind = "resolutions", "check_resolutions"
-    effect = "A worker looks up every unresolved market at its venue, settles final ones and scores their bets."
+    summary = "A worker looks up every unresolved market at its venue, settles final ones and scores their bets."
 
 
 class TakeSnapshots(EnqueueJob):
     name, title, confirm_label = "snapshot", "Take a snapshot now", "Yes, take it"
     description = "Values every portfolio at the last instant of the ten-minute grid."
     function, kind = "snapshots", "take_snapshots"
-    effect = "A worker values every portfolio that has no snapshot for the last instant of the ten-minute grid."
+    summary = "A worker values every portfolio that has no snapshot for the last instant of the ten-minute grid."
 
 
 class ComputeScores(EnqueueJob):
     name, title, confirm_label = "scores", "Recompute scores", "Yes, recompute"
     description = "Brier scores, forecast scores and every leaderboard."
     function, kind = "scores", "compute_scores"
-    effect = "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh."
+    summary = "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh."
 
 
 class VerifyLedger(EnqueueJob):
     name, title, confirm_label = "ledger", "Verify the ledger", "Yes, verify it"
     description = "Recomputes every balance, payout, forecast and hash."
     function, kind = "ledger", "verify_ledger"
-    effect = "A worker recomputes the whole ledger from its source rows, read-only."
+    summary = "A worker recomputes the whole ledger from its source rows, read-only."
 
 
 class RunDecisions(EnqueueJob):
@@ -128,17 +112,19 @@ class RunDecisions(EnqueueJob):
     description = "Asks each agent that has no final decision this week."
     function, kind = "decisions", "run_decisions"
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if run := self.active_run():
-            return not_possible(f"A run has been under way since {run.started_at:%H:%M:%S} UTC.")
+    def effect(self, data: FormData, at: datetime) -> Preview:
         if at >= week_start(at) + MAX_START_DELAY:
-            return not_possible("The week's window closed on Monday 00:00 UTC; the next one opens on Sunday 00:05.")
+            return Preview(
+                "The week's window closed on Monday 00:00 UTC; the next one opens on Sunday 00:05.", possible=False
+            )
         try:
             estimate = estimate_run(at=at)
         except NoMarkets as error:
-            return not_possible(f"No agent can be asked: {error}.")
+            return Preview(f"No agent can be asked: {error}.", possible=False)
         if not estimate.agents:
-            return not_possible("No decision is due: all of this week are final, or no cohort decides this week.")
+            return Preview(
+                "No decision is due: all of this week are final, or no cohort decides this week.", possible=False
+            )
         lines = [f"{agent.display_name} ({agent.model_id}), cohort {agent.cohort.number}" for agent in estimate.agents]
         summary = f"{len(estimate.agents)} would be asked, {estimate.skipped} have decided. {_cost(estimate.cost_usd)}"
         return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
@@ -149,12 +135,12 @@ class RunForecasts(EnqueueJob):
     description = "Asks each family for the question batches of the day that it has not answered."
     function, kind = "forecasts", "run_forecasts"
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if run := self.active_run():
-            return not_possible(f"A run has been under way since {run.started_at:%H:%M:%S} UTC.")
+    def effect(self, data: FormData, at: datetime) -> Preview:
         estimate = estimate_forecasts(at=at)
         if not estimate.asked:
-            return not_possible("No forecast is due: all of today are answered, or no methodology asks for any.")
+            return Preview(
+                "No forecast is due: all of today are answered, or no methodology asks for any.", possible=False
+            )
         lines = [f"{release}: {batches} batch{'s' if batches != 1 else ''}" for release, batches in estimate.asked]
         frozen = "" if estimate.frozen else " The day's questions are frozen first; the estimate is yesterday's cost."
         summary = f"{len(lines)} models would be asked. {_cost(estimate.cost_usd)}{frozen}"
@@ -184,29 +170,28 @@ class StartCohort(Action):
         newest = Cohort.objects.order_by("-number").first()
         return {"newest cohort": newest and newest.number, "agents": newest.agents.count() if newest else 0}
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        cohort = Cohort.objects.filter(week_start=week_start(at)).first()
+        return f"Cohort {cohort.number} of this week exists, with {cohort.agents.count()} agents." if cohort else ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
         week = week_start(at)
-        if known := Cohort.objects.filter(week_start=week).first():
-            agents = known.agents.count()
-            return not_possible(f"Cohort {known.number} of the week of {week:%d %B %Y} exists, with {agents} agents.")
         names = [f"{release.family}: {release.model_id}" for release in lineup_releases(at)]
         if not names:
-            return not_possible("The approved line-up names no active family.")
+            return Preview("The approved line-up names no active family.", possible=False)
         late = at >= week + MAX_START_DELAY
         warning = "The week began over a day ago: its decisions are no longer asked for." if late else ""
         summary = f"A cohort for the week of {week:%d %B %Y}, each agent with its starting balance:"
         return Preview(summary, names, warning)
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         try:
             with transaction.atomic():
                 started = start_cohort(at=at)
         except NoEligibleFamilies as error:
-            return no_change(f"Nothing was started: {error}.")
-        path = row_path(started.cohort)
-        if not started.created:
-            return no_change(f"Cohort {started.cohort.number} of this week exists already.", path)
-        return ActionResult(f"Cohort {started.cohort.number} has started with {started.agents} agents.", path=path)
+            return ActionResult(f"Nothing was started: {error}.", changed=False)
+        message = f"Cohort {started.cohort.number} has started with {started.agents} agents."
+        return ActionResult(message, path=row_path(started.cohort)) if started.created else None
 
 
 class ExportForm(forms.Form):
@@ -235,21 +220,22 @@ class BuildExport(Action):
         newest = Export.objects.order_by("-pk").first()
         return {"newest export": newest and f"{newest.pk}, {newest.status}"}
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
+    def effect(self, data: FormData, at: datetime) -> Preview:
         return Preview(
             f"A worker builds {self.target(data)} as {', '.join(data['formats'])}. One that is queued, running or "
             "younger than an hour is reused.",
             warning=worker_warning(),
         )
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
         # On the real clock, by which the archive's age decides whether it is reused.
         selection = ExportSelection(data["cohort"].number if data["cohort"] else None)
         export, created = request_export(selection=selection, formats=tuple(data["formats"]), by=by, at=timezone.now())
         queued = export.status == Export.Status.QUEUED and jobs.enqueue("export", export.pk)
         path = row_path(export)
         if not created:
-            return no_change(f"{str(export).capitalize()} exists already: {export.status}.", path)
-        return ActionResult(
-            f"{str(export).capitalize()} is {'queued' if queued else 'waiting'}. {worker_warning()}".strip(), path=path
-        )
+            return ActionResult(
+                f"{str(export).capitalize()} exists already: {export.status}.", path=path, changed=False
+            )
+        message = f"{str(export).capitalize()} is {'queued' if queued else 'waiting'}. {worker_warning()}".strip()
+        return ActionResult(message, path=path)

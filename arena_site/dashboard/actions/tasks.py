@@ -9,16 +9,7 @@ from django.utils import timezone
 from agents.models import Decision, Elicitation, Task
 from agents.services.claims import release_expired_claim, retry_window_end
 from arena_site import jobs
-from arena_site.dashboard.action import (
-    Action,
-    ActionResult,
-    FormData,
-    Preview,
-    RowIdField,
-    no_change,
-    not_possible,
-    row_path,
-)
+from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField, row_path
 from arena_site.dashboard.actions.runs import MANUAL, worker_warning
 
 
@@ -43,8 +34,8 @@ class RetryDecision(Action):
     def state(self, data: FormData) -> dict[str, Any]:
         return task_state(data["decision"])
 
-    def obstacle(self, decision: Decision, at: datetime) -> str:
-        """The reason why it can not be retried, if there is one."""
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        decision: Decision = data["decision"]
         if decision.agent.family.external:
             return "It is an external agent's: such agents submit by themselves."
         claimable = Decision.objects.claimable(timezone.now()).filter(pk=decision.pk)
@@ -57,14 +48,10 @@ class RetryDecision(Action):
         if decision.universe is None:
             return "No universe was frozen for it."
         ends = retry_window_end(decision.universe, decision.methodology.retry_window)
-        if at >= ends:
-            return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC."
-        return ""
+        return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC." if at >= ends else ""
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
+    def effect(self, data: FormData, at: datetime) -> Preview:
         decision: Decision = data["decision"]
-        if why := self.obstacle(decision, at):
-            return not_possible(why)
         return Preview(
             f"{decision.agent.model_id} is asked again, for cohort {decision.agent.cohort.number}, week "
             f"{decision.week}, at the prices of the frozen universe.",
@@ -72,16 +59,11 @@ class RetryDecision(Action):
             worker_warning(),
         )
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        decision: Decision = data["decision"]
-        path = row_path(decision)
-        if why := self.obstacle(decision, at):
-            return no_change(f"Nothing was queued. {why}", path)
-        if not jobs.enqueue("decision", decision.agent.cohort.number, decision.agent.family.slug):
-            return no_change("Nothing was queued: the same job waits in the queue already.", path)
-        return ActionResult(
-            f"Queued: a worker asks {decision.agent.model_id} again. {worker_warning()}".strip(), path=path
-        )
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        agent = data["decision"].agent
+        if not jobs.enqueue("decision", agent.cohort.number, agent.family.slug):
+            return ActionResult("Nothing was queued: the same job waits in the queue already.", changed=False)
+        return ActionResult(f"Queued: a worker asks {agent.model_id} again. {worker_warning()}".strip())
 
 
 class ClaimForm(forms.Form):
@@ -117,21 +99,22 @@ class ReleaseClaim(Action):
     def state(self, data: FormData) -> dict[str, Any]:
         return task_state(self.task(data))
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        task, now = self.task(data), timezone.now()
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        task = self.task(data)
         if task.status != Task.Status.CLAIMED or task.lease_until is None:
-            return not_possible(f"It is {task.status}, not claimed: there is nothing to release.")
-        if task.lease_until > now:
-            return not_possible(f"Its lease runs until {task.lease_until:%H:%M:%S} UTC: a worker may still hold it.")
+            return f"It is {task.status}, not claimed: there is nothing to release."
+        if task.lease_until > timezone.now():  # leases run on the real clock
+            return f"Its lease runs until {task.lease_until:%H:%M:%S} UTC: a worker may still hold it."
+        return ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
         return Preview(
-            f"Its lease ended on {task.lease_until:%d %B %Y, %H:%M:%S} UTC. It will count as failed and can be "
-            "retried; its requests without an answer count as lost."
+            f"Its lease ended on {self.task(data).lease_until:%d %B %Y, %H:%M:%S} UTC. It will count as failed and can "
+            "be retried; its requests without an answer count as lost."
         )
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        task = self.task(data)
-        path = row_path(task)
-        # Leases run on the real clock.
-        if not release_expired_claim(task, now=timezone.now(), reason=f"its claim was released by {by}: {reason}"):
-            return no_change("Nothing was released: the task is not claimed, or its lease still runs.", path)
-        return ActionResult("The claim is released; the task can be retried.", path=path)
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        reason = f"its claim was released by {by}: {reason}"
+        if not release_expired_claim(self.task(data), now=timezone.now(), reason=reason):
+            return None
+        return ActionResult("The claim is released; the task can be retried.")

@@ -8,17 +8,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from arena_site.dashboard.action import (
-    Action,
-    ActionResult,
-    FormData,
-    Preview,
-    RowIdField,
-    list_path,
-    no_change,
-    not_possible,
-    row_path,
-)
+from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField, list_path, row_path
 from arena_site.models import OperatorToken
 from arena_site.operator_tokens import active_operator_token, issue_operator_token, revoke_operator_token
 
@@ -59,9 +49,11 @@ class MakeToken(Action):
             return {"token": None}
         return {"token": row.pk, "owner": row.owner.get_username(), "scope": row.scope, "expires at": row.expires_at}
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
-        if known := active_operator_token(data["name"]):
-            return not_possible(f"{known} has this name: revoke that token first.")
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        known = active_operator_token(data["name"])
+        return f"{known} has this name: revoke that token first." if known else ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
         scope, days = OperatorToken.Scope(data["scope"]), data["days"]
         ends = f"for {days} days" if days else "until it is revoked"
         return Preview(
@@ -69,14 +61,14 @@ class MakeToken(Action):
             "The token is shown on the next page and never again."
         )
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
         owner = data.get("owner") or User.objects.get(username=by)
         now = timezone.now()  # tokens expire by the real clock, also in a demo
         ends = now + timedelta(days=data["days"]) if data["days"] else None
         try:
             issued = issue_operator_token(owner=owner, name=data["name"], scope=data["scope"], at=now, expires_at=ends)
         except ValidationError as wrong:
-            return no_change(f"No token was created: {'; '.join(wrong.messages)}.", list_path(OperatorToken))
+            return ActionResult(f"No token was created: {'; '.join(wrong.messages)}.", changed=False)
         return ActionResult(f"The token {data['name']} is created.", path=row_path(issued.row), secret=issued.token)
 
 
@@ -93,15 +85,14 @@ class RevokeToken(Action):
     def state(self, data: FormData) -> dict[str, Any]:
         return {"revoked at": OperatorToken.objects.get(pk=data["token"].pk).revoked_at}
 
-    def preview(self, data: FormData, *, at: datetime) -> Preview:
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        return "It is revoked already." if data["token"].revoked_at is not None else ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
         row: OperatorToken = data["token"]
-        if row.revoked_at is not None:
-            return not_possible("It is revoked already.")
         used = f"last used on {row.last_used_at:%d %B %Y, %H:%M} UTC" if row.last_used_at else "never used"
         return Preview(f"{row}, created on {row.created_at:%d %B %Y} and {used}, will be refused from now on.")
 
-    def perform(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        path = row_path(data["token"])
-        if not revoke_operator_token(data["token"], at=timezone.now()):
-            return no_change("Nothing was revoked: it is revoked already.", path)
-        return ActionResult(f"The token {data['token'].name} is revoked.", path=path)
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        revoked = revoke_operator_token(data["token"], at=timezone.now())
+        return ActionResult(f"The token {data['token'].name} is revoked.") if revoked else None
