@@ -18,7 +18,6 @@ from psycopg.conninfo import make_conninfo
 
 from cohorts.models import Cohort
 
-CHUNK = 1 << 20
 MARKER_TABLE = Cohort._meta.db_table
 """A table by which an arena's backup is recognised."""
 
@@ -83,10 +82,8 @@ def _cohorts() -> int:
 
 
 def _describe(file: Path) -> BackupFile:
-    digest = hashlib.sha256()
     with file.open("rb") as copy:
-        while chunk := copy.read(CHUNK):
-            digest.update(chunk)
+        digest = hashlib.file_digest(copy, "sha256")
     return BackupFile(file, connection.vendor, file.stat().st_size, digest.hexdigest())
 
 
@@ -164,15 +161,8 @@ def _leave_wal_mode(live: Path) -> None:
 
 
 def _dump_postgres(to: Path) -> None:
-    _run(
-        tool("pg_dump", server=_server_version()),
-        "--format=custom",
-        "--no-owner",
-        "--no-privileges",
-        "--file",
-        str(to),
-        *_server(),
-    )
+    options = ("--format=custom", "--no-owner", "--no-privileges", "--file", str(to))
+    _run(tool("pg_dump", server=_server_version()), *options, *_server())
     _check_postgres(to)
 
 
@@ -200,13 +190,8 @@ def _server() -> tuple[str, str]:
 def _run(program: str, *arguments: str) -> str:
     password = str(connection.settings_dict["PASSWORD"] or "")
     env = os.environ | ({"PGPASSWORD": password} if password else {})
-    done = subprocess.run(  # noqa: S603 - PostgreSQL's own programs, our own arguments
-        [program, *arguments],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # PostgreSQL's own programs, our own arguments
+    done = subprocess.run([program, *arguments], env=env, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         errors = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
         raise BackupFailed(f"{Path(program).name}: {errors[0]}")
@@ -245,6 +230,6 @@ def _candidates(name: str) -> Iterator[str]:
 
 
 def _version(program: str) -> int | None:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
-    found = re.search(r"\b(\d+)(?:\.\d+)?\b", said)
-    return int(found.group(1)) if found else None
+    output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+    version = re.search(r"\b(\d+)(?:\.\d+)?\b", output)
+    return int(version[1]) if version else None

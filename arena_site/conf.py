@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from ipaddress import ip_network
-from typing import TypeVar
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -59,15 +59,19 @@ def dollars(text: str) -> Decimal:
 
 
 def base_url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        host = parts.hostname  # .port raises ValueError on nonsense
-        _ = parts.port
-    except ValueError as wrong:
-        raise ValueError(f"is no URL: {wrong}") from None
-    if parts.scheme not in ("http", "https") or not host:
+    parts = split_url(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be an http:// or https:// address")
     return text.rstrip("/")
+
+
+def split_url(text: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        _ = parts.hostname, parts.port  # either raises ValueError where it is invalid
+    except ValueError as wrong:
+        raise ValueError(f"is no URL: {wrong}") from None
+    return parts
 
 
 def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
@@ -85,15 +89,14 @@ def instant(text: str) -> datetime:
 
 
 def sources(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip()))
-    unknown = [name for name in names if name not in SOURCES]
-    if unknown or not names:
+    names = tuple(dict.fromkeys(split_list(text.lower())))
+    if not names or not set(names) <= set(SOURCES):
         raise ValueError(f"must name sources out of {', '.join(SOURCES)}")
     return names
 
 
 def addresses(text: str) -> list[str]:
-    parts = words(text)
+    parts = split_list(text)
     for part in parts:
         if part.count("@") != 1 or part.startswith("@") or part.endswith("@") or any(map(str.isspace, part)):
             raise ValueError(f"{part!r} is no mail address")
@@ -102,19 +105,28 @@ def addresses(text: str) -> list[str]:
 
 def mail_server(url: str) -> dict[str, object]:
     """Django's mail settings for an `smtp://`, `smtp+tls://` or `smtp+ssl://` URL."""
-    if not url.startswith(("smtp://", "smtp+tls://", "smtp+ssl://")):
-        raise ValueError("must begin with smtp://, smtp+tls:// or smtp+ssl://")
+    check_scheme(url, "smtp://", "smtp+tls://", "smtp+ssl://")
+    return parse_url(environ.Env.email_url_config, url, required="EMAIL_HOST", missing="names no server")
+
+
+def check_scheme(url: str, *schemes: str) -> None:
+    if not url.startswith(schemes):
+        raise ValueError(f"must begin with {', '.join(schemes[:-1])} or {schemes[-1]}")
+
+
+def parse_url(parse: Callable[[str], Any], url: str, *, required: str, missing: str) -> dict[str, Any]:
+    """The settings that django-environ reads out of a URL."""
     try:
-        parsed = dict(environ.Env.email_url_config(url))
+        parsed = dict(parse(url))
     except Exception as wrong:
-        raise ValueError(f"is no mail server's URL: {wrong}") from None
-    if not parsed.get("EMAIL_HOST"):
-        raise ValueError("names no server")
+        raise ValueError(f"is no valid URL: {wrong}") from None
+    if not parsed.get(required):
+        raise ValueError(missing)
     return parsed
 
 
 def networks(text: str) -> tuple[str, ...]:
-    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    parts = tuple(split_list(text))
     for part in parts:
         try:
             ip_network(part, strict=False)
@@ -124,7 +136,7 @@ def networks(text: str) -> tuple[str, ...]:
 
 
 def hosts(text: str) -> list[str]:
-    parts = words(text)
+    parts = split_list(text)
     for part in parts:
         if not HOST.fullmatch(part):
             raise ValueError(f"{part!r} is no host's name: no scheme, port or path")
@@ -132,27 +144,21 @@ def hosts(text: str) -> list[str]:
 
 
 def origins(text: str) -> list[str]:
-    parts = words(text)
+    parts = split_list(text)
     for part in parts:
         if urlsplit(base_url(part)).path:
             raise ValueError(f"{part!r} has a path: a scheme and a host are an origin")
     return parts
 
 
-def words(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def database(url: str) -> dict[str, object]:
     """Django's database settings for a `sqlite:///` or `postgres://` URL."""
-    if not url.startswith(("sqlite://", "postgres://", "postgresql://")):
-        raise ValueError("must begin with sqlite:/// or postgres://")
-    try:
-        parsed = dict(environ.Env.db_url_config(url))
-    except Exception as wrong:
-        raise ValueError(f"is no database URL: {wrong}") from None
-    if not parsed.get("NAME"):
-        raise ValueError("names no database")
+    check_scheme(url, "sqlite://", "postgresql://", "postgres://")
+    parsed = parse_url(environ.Env.db_url_config, url, required="NAME", missing="names no database")
     if parsed["ENGINE"] == "django.db.backends.sqlite3":
         # A thread of the web server keeps its connection and its page cache.
         parsed["CONN_MAX_AGE"] = 60
@@ -180,20 +186,11 @@ def cache(url: str) -> dict[str, object]:
     """Django's cache settings for a `redis://`, `rediss://` or `unix://` URL; without one, local memory."""
     if not url:
         return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 500}}
-    if not url.startswith(("redis://", "rediss://", "unix://")):
-        raise ValueError("must begin with redis://, rediss:// or unix://")
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError on nonsense
-    except ValueError as wrong:
-        raise ValueError(f"is no URL: {wrong}") from None
+    check_scheme(url, "redis://", "rediss://", "unix://")
+    parts = split_url(url)
     if not (parts.hostname or parts.path):
         raise ValueError("names no server")
     # A response is made as quickly as a server that does not answer is given up.
     options = {"socket_connect_timeout": 0.5, "socket_timeout": 0.5}
-    return {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": url,
-        "KEY_PREFIX": "arena",
-        "OPTIONS": options,
-    }
+    backend = "django.core.cache.backends.redis.RedisCache"
+    return {"BACKEND": backend, "LOCATION": url, "KEY_PREFIX": "arena", "OPTIONS": options}

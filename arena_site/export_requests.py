@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from django_q.tasks import async_task
-from drf_spectacular.utils import OpenApiResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -16,8 +16,13 @@ from arena_site.dashboard.action import row_path
 from arena_site.dashboard.actions.runs import BuildExport
 from arena_site.dashboard.audit import write_entry
 from arena_site.models import AuditEntry, OperatorToken
-from arena_site.token_authentication import HasOperatorScope, OperatorTokenAuthentication, token_note
-from markets.foundation.rest import PROBLEM_SCHEMA, ReadOnlySchema, check_parameters
+from arena_site.token_authentication import (
+    OPERATOR_RESPONSES,
+    HasOperatorScope,
+    OperatorTokenAuthentication,
+    token_note,
+)
+from markets.foundation.rest import check_parameters
 from scoring.api.exports import ExportRequestSerializer, ExportSerializer, ExportViewSet
 from scoring.exports.dictionary import CSV
 from scoring.exports.selection import ExportSelection
@@ -27,36 +32,12 @@ from scoring.services.exports import request_export
 BUILD_TIMEOUT_S = 2 * 3600
 
 
-class ExportRequestSchema(ReadOnlySchema):
-    """The OpenAPI description of the list and of `POST`."""
-
-    def get_request_serializer(self) -> Any:
-        return ExportRequestSerializer if self.method == "POST" else super().get_request_serializer()
-
-    def get_override_parameters(self) -> Any:
-        return [] if self.method == "POST" else super().get_override_parameters()
-
-    def get_response_serializers(self) -> Any:
-        if self.method != "POST":
-            return super().get_response_serializers()
-        return {
-            202: OpenApiResponse(ExportSerializer, "The export: queued, being built, or recently completed."),
-            400: OpenApiResponse(PROBLEM_SCHEMA, "An invalid field, named."),
-            401: OpenApiResponse(PROBLEM_SCHEMA, "Neither a session nor a valid token."),
-            403: OpenApiResponse(PROBLEM_SCHEMA, "Not permitted, or not in the token's scope."),
-            415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
-            429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests; `Retry-After` gives the seconds to wait."),
-            500: OpenApiResponse(PROBLEM_SCHEMA, "The server failed."),
-        }
-
-
 class RequestableExportViewSet(ExportViewSet):
     """Exports of the arena's data. `POST` requests one (operators only); equal requests share one export.
 
     Anyone may download `file`, the zip file. `verify_export` checks it without the arena.
     """
 
-    schema = ExportRequestSchema()
     scope = OperatorToken.Scope.EXPORTS
 
     def get_authenticators(self) -> list[Any]:
@@ -66,6 +47,13 @@ class RequestableExportViewSet(ExportViewSet):
     def get_permissions(self) -> list[Any]:
         return [HasOperatorScope() if self.action == "create" else AllowAny()]
 
+    @extend_schema(
+        request=ExportRequestSerializer,
+        responses={
+            202: OpenApiResponse(ExportSerializer, "The export: queued, being built, or recently completed."),
+            **OPERATOR_RESPONSES,
+        },
+    )
     def create(self, request: Request) -> Response:
         check_parameters(request, ())
         serializer = ExportRequestSerializer(data=request.data)

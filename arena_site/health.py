@@ -113,39 +113,30 @@ def _calls_and_runs() -> Iterator[Metric]:
         good=Max("finished_at", filter=Q(status=Run.Status.SUCCEEDED)),
         bad=Max("finished_at", filter=Q(status=Run.Status.FAILED)),
     )  # fmt: skip
-    good = GaugeMetricFamily("arena_run_last_success_timestamp_seconds", "Last run that succeeded.", labels=["kind"])
-    bad = GaugeMetricFamily("arena_run_last_failure_timestamp_seconds", "Last run that failed.", labels=["kind"])
-    for kind, succeeded, failed in runs:
-        for metric, at in ((good, succeeded), (bad, failed)):
-            if at is not None:
-                metric.add_metric([kind], at.timestamp())
-    yield good
-    yield bad
+    for name, text, ends in (
+        ("success", "Last run that succeeded.", [(kind, good) for kind, good, _ in runs]),
+        ("failure", "Last run that failed.", [(kind, bad) for kind, _, bad in runs]),
+    ):
+        yield _labelled(f"arena_run_last_{name}_timestamp_seconds", text, "kind", _timestamps(ends))
 
 
 def _newest_data() -> Iterator[Metric]:
     """The instant of the newest data of each kind, where there is any."""
-    newest: dict[str, Any] = {
-        "snapshot": Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first(),
-        "market": Market.objects.newest_instant(),
-        "leaderboard": Leaderboard.objects.aggregate(newest=Max("computed_at"))["newest"],
-    }
-    metric = GaugeMetricFamily("arena_newest_timestamp_seconds", "Instant of the newest data.", labels=["of"])
-    for name, at in newest.items():
-        if at is not None:
-            metric.add_metric([name], at.timestamp())
-    yield metric
+    newest = [
+        ("snapshot", Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()),
+        ("market", Market.objects.newest_instant()),
+        ("leaderboard", Leaderboard.objects.aggregate(newest=Max("computed_at"))["newest"]),
+    ]
+    yield _labelled("arena_newest_timestamp_seconds", "Instant of the newest data.", "of", _timestamps(newest))
 
 
 def _pending_work() -> Iterator[Metric]:
     """Ages of runs, decisions that are due, and markets and prices that are late."""
     now = timezone.now()
-    ages = GaugeMetricFamily("arena_run_age_seconds", "Seconds since a run of this kind succeeded.", labels=["kind"])
-    succeeded = Run.objects.filter(status=Run.Status.SUCCEEDED).order_by()
-    for kind, at in succeeded.values_list("kind").annotate(last=Max("finished_at")):
-        if at is not None:
-            ages.add_metric([kind], (now - at).total_seconds())
-    yield ages
+    succeeded = Run.objects.filter(status=Run.Status.SUCCEEDED, finished_at__isnull=False).order_by()
+    last = succeeded.values_list("kind").annotate(last=Max("finished_at"))
+    ages = [(kind, (now - at).total_seconds()) for kind, at in last]
+    yield _labelled("arena_run_age_seconds", "Seconds since a run of this kind succeeded.", "kind", ages)
     this_week = operational_metrics.decisions_of_week(now)
     yield _labelled(
         "arena_decisions_due",
@@ -184,6 +175,10 @@ def _database_size() -> Iterator[Metric]:
     yield GaugeMetricFamily("arena_database_bytes", "Size of the database on disk.", size)
     rows = operational_metrics.table_rows()
     yield _labelled("arena_table_rows", "Estimated rows of a large table.", "table", rows)
+
+
+def _timestamps(instants: Any) -> list[tuple[str, float]]:
+    return [(name, at.timestamp()) for name, at in instants if at is not None]
 
 
 def _labelled(name: str, text: str, label: str, counts: Any) -> Metric:

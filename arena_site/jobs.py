@@ -8,6 +8,7 @@ import io
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from croniter import croniter
@@ -61,19 +62,9 @@ JOBS = (
     Job("sync", "*/5 * * * *", 10 * MINUTES, "the catalogue, every 5 minutes"),
     Job("snapshots", "*/10 * * * *", 8 * MINUTES, "every portfolio, every 10 minutes"),
     Job("resolutions", "0 * * * *", 50 * MINUTES, "settlement and scores, hourly"),
-    Job(
-        "cohort",
-        "0 * * * *",
-        5 * MINUTES,
-        "the week's cohort, Sunday 00:00; later hours catch up or record a missed week",
-    ),
+    Job("cohort", "0 * * * *", 5 * MINUTES, "the week's cohort, Sunday 00:00; later hours record a missed week"),
     Job("decisions", "5 * * * 0", 6 * HOURS, "the week's decisions, Sunday 00:05; later hours retry failed ones"),
-    Job(
-        "missed_decisions",
-        "10 0 * * 1",
-        30 * MINUTES,
-        "decisions past their retry window become missed, Monday 00:10",
-    ),
+    Job("missed_decisions", "10 0 * * 1", 30 * MINUTES, "decisions past their window become missed, Monday 00:10"),
     Job("forecasts", "0 2 * * *", 6 * HOURS, "the day's forecasts, 02:00"),
     Job("retry_forecasts", "0 8,14,20 * * *", 6 * HOURS, "the day's failed forecasts, 08:00, 14:00 and 20:00"),
     Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20"),
@@ -149,32 +140,19 @@ def current_tick(now: datetime | None = None) -> datetime:
     return now - (now - start) % TICK
 
 
-def sync() -> str:
-    return _run_command("sync_markets", current_tick())
-
-
-def snapshots() -> str:
-    return _run_command("take_snapshots", current_tick())
-
-
-def resolutions() -> str:
-    return _run_command("check_resolutions", current_tick())
-
-
 def cohort() -> str:
     """Starts the week's cohort within a day of its start; a week too late for that is recorded as missed."""
     at = current_tick()
     missed = record_missed_weeks(at=at)  # before the start, which would hide the missed weeks
     if at < week_start(at) + MAX_START_DELAY:
-        return _run_command("start_cohort", at)
+        return _run_command("start_cohort")
     return f"{missed} weeks newly recorded as missed"
 
 
 def decisions() -> str:
     at = current_tick()
-    if at >= week_start(at) + MAX_START_DELAY:
-        return "the week's window is closed"
-    return _run_command("run_decisions", at)
+    is_open = at < week_start(at) + MAX_START_DELAY
+    return _run_command("run_decisions") if is_open else "the week's window is closed"
 
 
 def missed_decisions() -> str:
@@ -184,39 +162,13 @@ def missed_decisions() -> str:
     return f"{record_missed_decisions(cohorts, at=at)} decisions newly recorded as missed"
 
 
-def forecasts() -> str:
-    return _run_command("run_forecasts", current_tick())
-
-
-def retry_forecasts() -> str:
-    """The same run again: it asks the families without an answer, and catches up on a missed 02:00."""
-    return forecasts()
-
-
-def scores() -> str:
-    return _run_command("compute_scores", current_tick())
-
-
-def prune() -> str:
-    return _run_command("prune", current_tick())
-
-
-def check_lineup() -> str:
-    """Proposes a line-up where the gateway's catalogue has changed; it takes effect once a person approves it."""
-    return _run_command("check_lineup", current_tick())
-
-
 def alerts() -> str:
-    return _run_command("send_alerts", current_tick()) if has_unsent_notices(now=timezone.now()) else "nothing to send"
-
-
-def ledger() -> str:
-    return _run_command("verify_ledger", current_tick())
+    return _run_command("send_alerts") if has_unsent_notices(now=timezone.now()) else "nothing to send"
 
 
 def decision(cohort: int, family: str) -> str:
     """Retries the decision of one agent of the week, if it is not final."""
-    return _run_command("run_decisions", current_tick(), cohort=cohort, family=family)
+    return _run_command("run_decisions", cohort=cohort, family=family)
 
 
 def export(export_id: int) -> str:
@@ -226,8 +178,8 @@ def export(export_id: int) -> str:
     return str(run_export(export_id, at=timezone.now()))
 
 
-def _run_command(name: str, at: datetime, **options: Any) -> str:
-    output, errors = io.StringIO(), io.StringIO()
+def _run_command(name: str, **options: Any) -> str:
+    at, output, errors = current_tick(), io.StringIO(), io.StringIO()
     try:
         call_command(name, at=at, json=True, stdout=output, stderr=errors, **options)
     except SystemExit as end:
@@ -238,6 +190,18 @@ def _run_command(name: str, at: datetime, **options: Any) -> str:
     if name in ALERTING_COMMANDS:
         Alert.objects.clear(JOB_FAILED, name, at)
     return output.getvalue().strip()
+
+
+sync = partial(_run_command, "sync_markets")
+snapshots = partial(_run_command, "take_snapshots")
+resolutions = partial(_run_command, "check_resolutions")
+forecasts = retry_forecasts = partial(_run_command, "run_forecasts")
+"""A later run asks the families without an answer, and catches up on a missed 02:00."""
+scores = partial(_run_command, "compute_scores")
+ledger = partial(_run_command, "verify_ledger")
+check_lineup = partial(_run_command, "check_lineup")
+"""Proposes a line-up where the gateway's catalogue has changed; it takes effect once a person approves it."""
+prune = partial(_run_command, "prune")
 
 
 def _raise_alert(name: str, message: str, at: datetime) -> None:

@@ -15,9 +15,14 @@ from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.actions.runs import EnqueueJob
 from arena_site.dashboard.audit import perform_action
 from arena_site.models import OperatorToken
-from arena_site.token_authentication import HasOperatorScope, OperatorTokenAuthentication, token_note
+from arena_site.token_authentication import (
+    OPERATOR_RESPONSES,
+    HasOperatorScope,
+    OperatorTokenAuthentication,
+    token_note,
+)
 from markets.foundation import clock
-from markets.foundation.rest import PROBLEM_SCHEMA, JsonOnlyNegotiation, check_parameters
+from markets.foundation.rest import JsonOnlyNegotiation, check_parameters
 from markets.models import Run
 
 JOB_ACTIONS = {action.kind: action for action in ACTIONS.values() if isinstance(action, EnqueueJob)}
@@ -57,11 +62,7 @@ class Jobs(GenericAPIView):
         request=RequestedJob,
         responses={
             202: OpenApiResponse(EnqueuedJob, "A worker runs it as soon as one is free, or runs it already."),
-            400: OpenApiResponse(PROBLEM_SCHEMA, "An invalid field, named."),
-            401: OpenApiResponse(PROBLEM_SCHEMA, "Neither a session nor an active token."),
-            403: OpenApiResponse(PROBLEM_SCHEMA, "Not permitted, or not the token's scope."),
-            429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests, or too many wrong tokens of this client."),
-            500: OpenApiResponse(PROBLEM_SCHEMA, "The server failed."),
+            **OPERATOR_RESPONSES,
         },
     )
     def post(self, request: Request) -> Response:

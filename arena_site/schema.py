@@ -19,27 +19,20 @@ HEADERS = {
     "Retry-After": ("Seconds to wait.", "integer"),
 }
 EXAMPLES: dict[str, Any] = {
-    "family": "gpt-5.1",
-    "slug": "gpt-5.1",
+    **dict.fromkeys(("family", "slug"), "gpt-5.1"),
     "display_name": "GPT-5.2",
     "provider": "OpenAI",
-    "model_id": "openai/gpt-5.2",
-    "release": "openai/gpt-5.2",
-    "methodology": "v1",
-    "version": "v1",
-    "cohort": 1,
-    "number": 1,
-    "side": "YES",
-    "winning_side": "YES",
+    **dict.fromkeys(("model_id", "release"), "openai/gpt-5.2"),
+    **dict.fromkeys(("methodology", "version"), "v1"),
+    **dict.fromkeys(("cohort", "number", "rank"), 1),
+    **dict.fromkeys(("side", "winning_side"), "YES"),
     "question": "Will it rain in Lisbon on 30 June?",
     "category": "Weather",
-    "brier": 0.1875,
-    "score": 0.1875,
+    **dict.fromkeys(("brier", "score"), 0.1875),
     "win_rate": 0.47,
     "return_percent": 3.25,
     "brier_ci": [0.14, 0.24],
     "return_ci": [-2.5, 9.0],
-    "rank": 1,
 }
 EXAMPLES_BY_FORMAT = {"date-time": "2026-03-08T00:05:00Z", "decimal": "1250.00", "uri": "/api/v1/trades/?page=2"}
 

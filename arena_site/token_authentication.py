@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.utils import timezone
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 from rest_framework.permissions import BasePermission
@@ -19,6 +20,7 @@ from arena_site.clients import client_key
 from arena_site.limits import increment, short_lock_timeout, window_end
 from arena_site.models import OperatorToken
 from arena_site.operator_tokens import PERMISSIONS, InactiveToken, authenticate_operator_token
+from markets.foundation.rest import PROBLEM_SCHEMA
 
 MAX_FAILURES = 10
 WINDOW_S = 15 * 60
@@ -104,6 +106,17 @@ class HasOperatorScope(BasePermission):
 def token_note(request: Request) -> str:
     """The request's token, for the reason in the audit log; empty for a session."""
     return f" (token {request.auth.name})" if isinstance(request.auth, OperatorToken) else ""
+
+
+OPERATOR_RESPONSES = {
+    400: OpenApiResponse(PROBLEM_SCHEMA, "An invalid field, named."),
+    401: OpenApiResponse(PROBLEM_SCHEMA, "Neither a session nor an active token."),
+    403: OpenApiResponse(PROBLEM_SCHEMA, "Not permitted, or not the token's scope."),
+    415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
+    429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests; `Retry-After` gives the seconds to wait."),
+    500: OpenApiResponse(PROBLEM_SCHEMA, "The server failed."),
+}
+"""Failures of the endpoints for operators, in the OpenAPI schema."""
 
 
 class AgentTokenScheme(OpenApiAuthenticationExtension):

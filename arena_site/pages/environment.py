@@ -14,6 +14,7 @@ from agents.models.family import EXTERNAL_WINDOW
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site.manual_settlements import manual_settlements
 from arena_site.pages.filters import FILTERS, page_url
+from arena_site.pages.formulas import block_formula, inline_formula
 
 GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
@@ -30,8 +31,9 @@ def environment(**options: Any) -> Environment:
     options |= {"autoescape": True, "undefined": ChainableUndefined, "keep_trailing_newline": True}
     env = Environment(**options)  # noqa: S701 - autoescape is on
     env.globals |= GLOBALS
-    filters = [*FILTERS, json_script, *(getattr(defaultfilters, name) for name in DJANGO_FILTERS)]
-    env.filters |= {function.__name__: _undefined_as_none(function) for function in filters}
+    filters = FILTERS | {name: getattr(defaultfilters, name) for name in DJANGO_FILTERS}
+    env.filters |= {name: _undefined_as_none(function) for name, function in filters.items()}
+    env.filters |= {"block_formula": block_formula, "inline_formula": inline_formula, "json_script": json_script}
     env.tests["none"] = lambda value: value is None or isinstance(value, Undefined)
     return env
 

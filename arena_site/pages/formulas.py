@@ -24,61 +24,13 @@ FROZEN = {
 }
 """By the name under which a methodology's row describes the score; `$` marks a constant of the methodology."""
 
-SYMBOLS = (
-    ("c_i, w_i", "the confidence that purchase i implies; 1 if its side won, else 0"),
-    ("q_i", "the price of the side bought, at the trade"),
-    ("p_k, o_k", "the probability stated for option k; 1 if it happened, else 0. j is the option that happened"),
-    ("q_k", "the price of option k, its ask where a stake is placed"),
-    (r"\gamma", "aversion to risk: at 0 all is staked on the largest p/q, at 1 the stakes are the probabilities"),
-    ("t_{0.975}, s", "Student’s t with n − 1 degrees of freedom; the deviation over cohorts"),
-)
-
-OTHER_FIGURES = (
-    (
-        "Spherical score",
-        r"S = \frac{p_j}{\sqrt{\sum\limits_k p_k^2}}",
-        "Proper, from 0 to 1, higher is better.",
-    ),
-    (
-        "Calibration error",
-        r"\text{ECE} = \sum\limits_b s_b |f_b - o_b|",
-        "Over ten bins that are closed below and open above: their share of the weight, the mean forecast, the share "
-        "that happened.",
-    ),
-    (
-        "Murphy’s parts",
-        r"B = \sum\limits_b s_b (f_b - o_b)^2 - \sum\limits_b s_b (o_b - o)^2 + \text{var}(o)"
-        r" + V_{\text{within}} - 2 C_{\text{within}}",
-        "Reliability, resolution, uncertainty, and the variance and covariance within bins, with which it adds up "
-        "exactly.",
-    ),
-    (
-        "Item response theory",
-        r"P(s) \propto \exp(a_q (s (\theta_f - b_q) - g_s))",
-        "Two parameters for each question, its discrimination a and difficulty b, and an ability θ for each "
-        "forecaster; responses are 1 less the Brier score, scaled to end at 0 and 1.",
-    ),
-    (
-        "Bradley–Terry",
-        r"P(f \text{ beats } g) = \frac{1}{1 + \exp(\theta_g - \theta_f)}",
-        "On common questions, the lower Brier score wins. It counts who was better, not by how much.",
-    ),
-    (
-        "Adjusted Brier score",
-        r"B_{fq} = \alpha_f + \beta_q + \varepsilon_{fq}",
-        "A forecaster’s effect and a question’s, by least squares; reported as the forecaster’s effect and the mean "
-        "effect of the questions.",
-    ),
-)
-"""Figures that stand beside a ranking: name, formula, what it says. No rank depends on them."""
-
 
 @lru_cache(maxsize=100)
 def inline_formula(latex: str) -> SafeString:
     """The formula, which must be ours and not text from outside, as MathML in a line of text."""
     from latex2mathml.converter import convert  # reads a table of symbols, which only this page needs
 
-    return mark_safe(convert(latex))  # noqa: S308
+    return mark_safe(convert(str(latex)))  # noqa: S308
 
 
 def block_formula(latex: str) -> SafeString:

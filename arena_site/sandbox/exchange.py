@@ -261,12 +261,7 @@ def _money(amount: float) -> Decimal:
 def _oracle(market: Market, stage: Stage) -> tuple[str, ...]:
     if market.resolution is ResolutionKind.SILENT or market.version == "v2" or stage in (Stage.OPEN, Stage.CLOSED):
         return ()
-    if stage is Stage.PROPOSED:
-        return ("proposed",)
-    if stage is Stage.DISPUTED:
-        return ("proposed", "disputed")
-    return (
-        ("proposed", "disputed", "proposed", "resolved")
-        if market.resolution is ResolutionKind.DISPUTED
-        else ("proposed", "resolved")
-    )
+    statuses: tuple[str, ...] = ("proposed", "resolved")
+    if market.resolution is ResolutionKind.DISPUTED:
+        statuses = ("proposed", "disputed", "proposed", "resolved")
+    return statuses[: statuses.index(stage) + 1]

@@ -17,7 +17,7 @@ from arena_site.models import AuditEntry
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import Export
 from scoring.services import exports
-from tests.arena_site.dashboard.people import person, token_of
+from tests.arena_site.dashboard.accounts import create_account, issue_token
 from tests.factories import CohortFactory, SnapshotFactory
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ def _place(settings: Any, tmp_path: Path) -> None:
 @pytest.fixture
 def post(client: Client, django_capture_on_commit_callbacks: Any) -> Post:
     """Requests an export, with an operator's token by default."""
-    token = token_of(person("ann"))
+    token = issue_token(create_account("ann"))
 
     def send(headers: Any = None, **wanted: Any) -> Any:
         headers = {"Authorization": f"Bearer {token}"} if headers is None else headers
@@ -102,7 +102,7 @@ def test_new_export_has_one_audit_entry(post: Post) -> None:
 
 @pytest.mark.parametrize(("role", "status"), [("operator", 202), ("viewer", 403), (None, 403)])
 def test_session_needs_the_operator_role(post: Post, client: Client, role: str | None, status: int) -> None:
-    client.force_login(person("bob", role))
+    client.force_login(create_account("bob", role))
     assert post({}).status_code == status
 
 

@@ -27,7 +27,7 @@ from arena_site.jobs_api import JOB_ACTIONS
 from arena_site.models import AuditEntry, OperatorToken
 from markets.models import Run
 from scoring.models import Export
-from tests.arena_site.dashboard.people import do, person, signed_in, token_of
+from tests.arena_site.dashboard.accounts import create_account, issue_token, perform, sign_in
 
 pytestmark = pytest.mark.django_db
 EXPORTS, JOBS = "/api/v1/exports/", "/api/v1/jobs/"
@@ -42,7 +42,7 @@ def _place(settings: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def ann() -> User:
-    return person("ann")
+    return create_account("ann")
 
 
 def ask(token: str, path: str = EXPORTS, **body: Any) -> Any:
@@ -69,15 +69,15 @@ def everything() -> str:
 
 def test_a_token_is_shown_once_and_kept_as_a_hash_alone(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    operator = signed_in("operator")
-    answer = do(operator, "make-token", name="nightly", scope="exports", days=90)
+    operator = sign_in("operator")
+    answer = perform(operator, "make-token", name="nightly", scope="exports", days=90)
     (token,) = SHOWN.findall(answer.content.decode())
     assert "no-store" in answer["Cache-Control"]
     row = OperatorToken.objects.get()
     assert (row.token_sha256, row.owner.username, row.scope) == (hash_token(token), "operator", "exports")
     assert row.expires_at is not None
     assert row.expires_at - row.created_at == timedelta(days=90)
-    again = do(operator, "make-token", name="nightly", scope="exports", days=90)
+    again = perform(operator, "make-token", name="nightly", scope="exports", days=90)
     assert again.status_code == 302
     pages = [again.headers["Location"], LIST, reverse("admin:arena_site_operatortoken_change", args=[row.pk])]
     pages += [
@@ -95,12 +95,12 @@ def test_a_token_is_shown_once_and_kept_as_a_hash_alone(caplog: pytest.LogCaptur
 
 def test_the_list_says_whose_it_is_what_for_how_it_stands_and_when_it_was_used(ann: User) -> None:
     now = timezone.now()
-    ask(token_of(ann))
-    token_of(ann, name="old", expires_at=now + timedelta(minutes=1))
-    token_of(ann, name="lost", scope="jobs")
-    do(signed_in("operator"), "revoke-token", token=OperatorToken.objects.get(name="lost").pk)
+    ask(issue_token(ann))
+    issue_token(ann, name="old", expires_at=now + timedelta(minutes=1))
+    issue_token(ann, name="lost", scope="jobs")
+    perform(sign_in("operator"), "revoke-token", token=OperatorToken.objects.get(name="lost").pk)
     with time_machine.travel(now + timedelta(minutes=2)):
-        viewer = signed_in("viewer")
+        viewer = sign_in("viewer")
         rows = viewer.get(LIST).context["cl"].result_list
         states = {row.name: row.state(timezone.now()) for row in rows}
         listed = viewer.get(LIST).content.decode()
@@ -113,16 +113,16 @@ def test_the_list_says_whose_it_is_what_for_how_it_stands_and_when_it_was_used(a
 
 
 def test_a_name_is_free_again_once_its_token_is_revoked(ann: User) -> None:
-    first = token_of(ann)
-    operator = signed_in("operator")
-    taken = do(operator, "make-token", name=" ci ", scope="jobs")
+    first = issue_token(ann)
+    operator = sign_in("operator")
+    taken = perform(operator, "make-token", name=" ci ", scope="jobs")
     assert taken.status_code == 302
     assert OperatorToken.objects.count() == 1
     again = OperatorToken(owner=ann, name="ci", scope="jobs", token_sha256="0" * 64, created_at=timezone.now())
     with pytest.raises(IntegrityError), transaction.atomic():
         again.save()
-    do(operator, "revoke-token", token=OperatorToken.objects.get().pk)
-    assert do(operator, "make-token", name="ci", scope="jobs").status_code == 200
+    perform(operator, "revoke-token", token=OperatorToken.objects.get().pk)
+    assert perform(operator, "make-token", name="ci", scope="jobs").status_code == 200
     assert said(ask(first)) == (401, "the token is revoked")
 
 
@@ -134,7 +134,7 @@ def test_nobody_makes_a_token_for_what_he_may_not_do(ann: User) -> None:
 
 
 def test_an_account_that_has_tokens_is_not_deleted(ann: User) -> None:
-    token_of(ann)
+    issue_token(ann)
     with pytest.raises(ProtectedError):
         ann.delete()
 
@@ -143,7 +143,7 @@ def test_an_account_that_has_tokens_is_not_deleted(ann: User) -> None:
 
 
 def test_a_token_opens_no_more_than_its_scope(ann: User) -> None:
-    exports, jobs = token_of(ann), token_of(ann, name="cron", scope="jobs")
+    exports, jobs = issue_token(ann), issue_token(ann, name="cron", scope="jobs")
     assert said(ask(jobs)) == (403, "this token's scope is jobs, not exports")
     assert said(ask(exports, JOBS, command="sync_markets")) == (403, "this token's scope is exports, not jobs")
     assert not Export.objects.exists()
@@ -153,7 +153,7 @@ def test_a_token_opens_no_more_than_its_scope(ann: User) -> None:
 
 def test_a_token_ends_when_it_was_said_to(ann: User) -> None:
     now = timezone.now()
-    token = token_of(ann, expires_at=now + timedelta(hours=1))
+    token = issue_token(ann, expires_at=now + timedelta(hours=1))
     with time_machine.travel(now + timedelta(minutes=59)):
         assert ask(token).status_code == 202
     with time_machine.travel(now + timedelta(minutes=61)):
@@ -161,7 +161,7 @@ def test_a_token_ends_when_it_was_said_to(ann: User) -> None:
 
 
 def test_a_token_falls_with_its_owner_s_account_and_permission(ann: User) -> None:
-    token = token_of(ann)
+    token = issue_token(ann)
     groups = list(ann.groups.all())
     ann.groups.clear()
     assert said(ask(token)) == (403, "ann is not permitted to build archives")
@@ -174,12 +174,12 @@ def test_a_token_falls_with_its_owner_s_account_and_permission(ann: User) -> Non
 def test_the_two_kinds_of_tokens_do_not_open_each_other_s_doors(ann: User) -> None:
     agent = register_external_agent(name="Guest", protocol="both", at=timezone.now()).token
     assert said(ask(agent)) == (401, "the token is unknown")
-    opened = Client().get("/api/v1/submissions/open/", headers={"Authorization": f"Bearer {token_of(ann)}"})
+    opened = Client().get("/api/v1/submissions/open/", headers={"Authorization": f"Bearer {issue_token(ann)}"})
     assert said(opened) == (401, "the token is unknown or revoked")
 
 
 def test_wrong_tokens_are_throttled_by_client_and_right_ones_never(ann: User) -> None:
-    token = token_of(ann)
+    token = issue_token(ann)
 
     def knock(token: str, address: str) -> Any:
         headers = {"Authorization": f"Bearer {token}"}
@@ -197,7 +197,7 @@ def test_a_use_is_noted_at_most_once_a_minute(ann: User, kind: str) -> None:
     made = timezone.now()
     row: Any
     if kind == "operator":
-        token = token_of(ann, scope="jobs")
+        token = issue_token(ann, scope="jobs")
         row, path = OperatorToken.objects.get(), JOBS
     else:
         registered = register_external_agent(name="Guest", protocol="both", at=made)
@@ -217,7 +217,7 @@ def test_a_use_is_noted_at_most_once_a_minute(ann: User, kind: str) -> None:
 
 
 def test_every_job_of_the_dashboard_is_enqueued_once(ann: User) -> None:
-    token = token_of(ann, scope="jobs")
+    token = issue_token(ann, scope="jobs")
     assert JOB_ACTIONS.keys() == {action.kind for action in ACTIONS.values() if isinstance(action, EnqueueJob)}
     for command in JOB_ACTIONS:
         first, again = (ask(token, JOBS, command=command) for _ in range(2))
@@ -235,7 +235,7 @@ def test_every_job_of_the_dashboard_is_enqueued_once(ann: User) -> None:
     [({}, "command"), ({"command": "flush"}, "command"), ({"command": "sync_markets", "at": "now"}, "at")],
 )
 def test_a_job_that_is_none_is_named(ann: User, body: dict[str, str], named: str) -> None:
-    answer = ask(token_of(ann, scope="jobs"), JOBS, **body)
+    answer = ask(issue_token(ann, scope="jobs"), JOBS, **body)
     assert (answer.status_code, list(answer.json())) == (400, [named])
     assert not OrmQ.objects.exists()
 
@@ -243,7 +243,7 @@ def test_a_job_that_is_none_is_named(ann: User, body: dict[str, str], named: str
 @pytest.mark.parametrize(("role", "status"), [("operator", 202), ("viewer", 403), (None, 401)])
 def test_a_session_has_a_job_run_if_its_role_may(client: Client, role: str | None, status: int) -> None:
     if role:
-        client.force_login(person("bob", role))
+        client.force_login(create_account("bob", role))
     answer = client.post(JOBS, {"command": "verify_ledger"}, content_type="application/json")
     assert answer.status_code == status
     assert OrmQ.objects.exists() == (status == 202)

@@ -31,7 +31,7 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
         ("CSRF_TRUSTED_ORIGINS", "https://arena.example/admin", "has a path"),
         ("OPENROUTER_BASE_URL", "http://", "must be an http:// or https:// address"),
         ("CLOB_BASE_URL", "http://h:port", "is no URL"),
-        ("DATABASE_URL", "mysql://root@h/arena", "must begin with sqlite:/// or postgres://"),
+        ("DATABASE_URL", "mysql://root@h/arena", "must begin with sqlite://, postgresql:// or postgres://"),
         ("ARENA_SPEND_LIMIT_USD", "-1", "must be zero or more dollars"),
         ("ARENA_SPEND_LIMIT_USD", "NaN", "must be zero or more dollars"),
         ("ARENA_SOURCES", "polymarket,manifold", "must name sources out of polymarket, kalshi"),

@@ -1,8 +1,8 @@
-"""Something to do for every act of the desk, laid out in a played season: `python -m tests.browser.scenes FILE`.
+"""Work for every action of the dashboard, added to a played season: `python -m tests.browser.scenes FILE`.
 
-Prints as JSON what each act is told that has something to choose, the instants at which to do it, and the session of
-somebody of each role who has logged in: it holds on a site with the same SECRET_KEY. A process of its own, as whoever
-drives a browser can not use the database.
+Prints as JSON the form of each action that has one, the instants at which to perform it, and a session of each role,
+valid on a site with the same SECRET_KEY. It is a process of its own, since a process that drives a browser can not use
+the database.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.season.full_season import ROLES
 
-NIGHT, LATER = "the night", "the week after"
+SUNDAY_NIGHT, WEEK_LATER = "Sunday night", "a week later"
 """Shortly after the newest freeze at which models failed; and a week later, with neither a cohort nor questions yet."""
 
 
@@ -24,10 +24,10 @@ def main(file: Path) -> None:
     import django
 
     django.setup()
-    print(json.dumps(laid_out(), default=str))
+    print(json.dumps(prepare(), default=str))
 
 
-def laid_out() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]]:
+def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]]:
     from django.contrib.auth.models import User
     from django.utils import timezone
 
@@ -41,36 +41,41 @@ def laid_out() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str
     now = timezone.now()
     jobs.install()
     jobs.pause("scores")
-    failed, dead = Decision.objects.filter(status="failed").order_by("-universe__week_start", "pk")[:2]
+    failed, expired = Decision.objects.filter(status="failed").order_by("-universe__week_start", "pk")[:2]
     night = failed.week_start + timedelta(minutes=40)
     lease = {"lease_id": uuid.uuid4(), "lease_until": now - timedelta(hours=1)}
-    Decision.objects.filter(pk=dead.pk).update(status="claimed", **lease)
-    playing = list(Release.objects.filter(pk__lte=6))
-    line_up = propose_lineup(releases=playing[:5], by="ann", reason="A try.", at=night)
+    Decision.objects.filter(pk=expired.pk).update(status="claimed", **lease)
+    releases = list(Release.objects.filter(pk__lte=6))
+    line_up = propose_lineup(releases=releases[:5], by="ann", reason="A try.", at=night)
     issue_operator_token(owner=User.objects.get(username="operator"), name="old", scope="exports", at=now)
-    stuck = Market.objects.filter(status="closed", traded=True).earliest("pk")
-    won = Market.objects.filter(status="resolved", question="Will it snow in Rome?").get()
-    loser = won.outcomes.exclude(pk=won.winning_outcome_id).get()
-    told = {
+    unresolved = Market.objects.filter(status="closed", traded=True).earliest("pk")
+    resolved = Market.objects.get(status="resolved", question="Will it snow in Rome?")
+    loser = resolved.outcomes.exclude(pk=resolved.winning_outcome_id).get()
+    forms = {
         "export": {"formats": ["parquet"]},
         "retry-decision": {"decision": failed.pk},
-        "release-claim": {"decision": dead.pk},
-        "settle": {"market": stuck.pk, "result": f"outcome-{stuck.outcomes.get(side='YES').pk}", "source": "the venue"},
-        "reverse": {"market": won.pk, "result": f"outcome-{loser.pk}", "source": "the venue, read again"},
+        "release-claim": {"decision": expired.pk},
+        "settle": {
+            "market": unresolved.pk,
+            "result": f"outcome-{unresolved.outcomes.get(side='YES').pk}",
+            "source": "the venue",
+        },
+        "reverse": {"market": resolved.pk, "result": f"outcome-{loser.pk}", "source": "the venue, read again"},
         "acknowledge": {"alert": [Alert.objects.filter(cleared_at=None).earliest("pk").pk]},
         "pause": {"schedule": ["sync", "prune"]},
         "resume": {"schedule": ["scores"]},
         "withdraw": {"family": Family.objects.get(slug="grok-4").slug},
-        "propose-line-up": {"release": [release.pk for release in playing[:6]]},
+        "propose-line-up": {"release": [release.pk for release in releases[:6]]},
         "approve-line-up": {"line_up": line_up.pk},
         "reject-line-up": {"line_up": line_up.pk},
         "make-token": {"name": "nightly", "scope": "exports", "days": 30},
         "revoke-token": {"token": OperatorToken.objects.get().pk},
     }
-    return told, {NIGHT: night, LATER: night + timedelta(weeks=1)}, {role: session_of(role) for role in ROLES}
+    instants = {SUNDAY_NIGHT: night, WEEK_LATER: night + timedelta(weeks=1)}
+    return forms, instants, {role: create_session(role) for role in ROLES}
 
 
-def session_of(name: str) -> str:
+def create_session(name: str) -> str:
     from django.conf import settings
     from django.contrib.auth.models import User
     from django.test import Client

@@ -1,7 +1,7 @@
-"""The desk in a browser: what failed is seen, and every act is opened, confirmed, done once by whom may, and on record.
+"""The operator dashboard in a browser: each action by each role, its audit entry, and a night of failures set right.
 
-One season for all, and a site for each of two instants: before each test the database is put back to how it was when
-everybody had logged in. That they do so by the form is for the admin's own test.
+All tests share one season and a site for each of two instants, whose database is reset before each test to a state in
+which every role is signed in. The login form has a test of its own (test_admin.py).
 """
 
 import json
@@ -19,34 +19,34 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import APIResponse, Browser, Page
+from playwright.sync_api import Browser, Page
 
 from arena_site.dashboard.actions import ACTIONS
-from tests.arena_site.dashboard.people import ALLOWED
-from tests.browser.scenes import LATER, NIGHT
+from tests.arena_site.dashboard.accounts import ALLOWED
+from tests.browser.scenes import SUNDAY_NIGHT, WEEK_LATER
 from tests.browser.visitor import HEIGHT, WIDTHS, Visitor
 from tests.databases import PROJECT
 from tests.season.running_site import Site, serving
 
-WHEN = {"start-cohort": LATER, "forecasts": LATER}
-"""Acts for which there is nothing to do on the Sunday night on which models failed."""
-REACHED_BY = {"settle": ("market",), "reverse": ("market",)}
-"""What the links to an act say already."""
-BESIDES = ("django_session", "django_admin_log", "arena_site_auditentry", "sqlite_sequence")
-"""Tables that change with whoever looks, or that say who did what."""
+INSTANTS = {"start-cohort": WEEK_LATER, "forecasts": WEEK_LATER}
+"""Actions for which there is nothing to do on the Sunday night on which models failed."""
+LINK_PARAMETERS = {"settle": ("market",), "reverse": ("market",)}
+"""Fields that links to an action fill in."""
+UNCOMPARED = ("django_session", "django_admin_log", "arena_site_auditentry", "sqlite_sequence")
+"""Tables that change with a mere visit, or that record actions."""
 Tables = dict[str, list[Any]]
-KEY = {"SECRET_KEY": "only-for-the-desk-0123456789-abcdefghij-klmnopqrst-uvwxyz"}
-"""Of the sites and of whoever makes sessions for them."""
+SECRET_KEY = {"SECRET_KEY": "only-for-the-dashboard-0123456789-abcdefghij-klmnopqrst-uvwxyz"}
+"""The key of the sites, and of the process that makes sessions for them."""
 CSRF = "c" * 32
-PHONE = {"width": WIDTHS[0], "height": HEIGHT}
-"""Of whoever is called at night."""
+PHONE_WIDTH = WIDTHS[0]
+"""The dashboard is read on a phone at night."""
 TOKEN = re.compile(r"arena_[\w-]{43}")
-FIELDS = "form => [...new FormData(document.querySelector(form))].filter(([name]) => name !== 'reason')"
-SEND = """([path, sent]) => {
+FORM_FIELDS = "form => [...new FormData(document.querySelector(form))].filter(([name]) => name !== 'reason')"
+SUBMIT = """([path, fields]) => {
   const form = document.createElement("form");
   form.method = "post";
   form.action = path;
-  for (const [name, value] of sent) {
+  for (const [name, value] of fields) {
     const input = document.createElement("input");
     input.name = name;
     input.value = value;
@@ -55,204 +55,204 @@ SEND = """([path, sent]) => {
   document.body.append(form);
   form.submit();
 }"""
-"""A form that no page offered, sent all the same."""
+"""Submits a form that no page offered."""
 
 
 @dataclass
 class Dashboard:
-    """A site, somebody of every role at its desk, and what each act is told there."""
+    """A site with a visitor of each role, the forms of its actions, and its initial database."""
 
     site: Site
-    people: dict[str, Visitor]
-    told: dict[str, dict[str, Any]]
-    kept: Path
-    first: Tables
+    visitors: dict[str, Visitor]
+    forms: dict[str, dict[str, Any]]
+    initial_file: Path
+    initial_rows: Tables
 
-    def again(self) -> "Dashboard":
-        """As it was at first."""
-        put(self.kept, self.site.database)
-        for visitor in self.people.values():
+    def reset(self) -> "Dashboard":
+        copy_database(self.initial_file, self.site.database)
+        for visitor in self.visitors.values():
             visitor.faults.clear()
-            if visitor.page.viewport_size != PHONE:
-                visitor.look(PHONE["width"], "light")
+            if visitor.page.viewport_size != {"width": PHONE_WIDTH, "height": HEIGHT}:
+                visitor.look(PHONE_WIDTH, "light")
         return self
 
     def changes(self) -> Tables:
-        """By table, every row that was not there at first or is no more, but for who looked and who did what."""
-        now = tables(self.site.database)
-        differing = {name for name in {**self.first, **now} if self.first.get(name) != now.get(name)}
+        """By table, the rows that were added, changed or deleted since the reset, without `UNCOMPARED`."""
+        now = read_tables(self.site.database)
+        names = {name for name in {**self.initial_rows, **now} if self.initial_rows.get(name) != now.get(name)}
         return {
-            name: sorted(set(self.first.get(name, ())) ^ set(now.get(name, ())), key=repr)
-            for name in differing - {*BESIDES}
+            name: sorted(set(self.initial_rows.get(name, ())) ^ set(now.get(name, ())), key=repr)
+            for name in names - {*UNCOMPARED}
         }
 
+    def audit_log(self) -> list[tuple[str, str, str]]:
+        return self.site.rows("SELECT action, by, result FROM arena_site_auditentry ORDER BY id")
 
-def tables(database: Path) -> Tables:
+
+def read_tables(database: Path) -> Tables:
     """Every row of every table, and the schema."""
-    with closing(sqlite3.connect(database)) as opened:
-        names = [name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {name: opened.execute(f'SELECT * FROM "{name}"').fetchall() for name in [*names, "sqlite_master"]}
+    with closing(sqlite3.connect(database)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for name in [*names, "sqlite_master"]}
 
 
-def put(source: Path, target: Path) -> None:
-    """Makes a database what another one is, under whoever has it open."""
-    with closing(sqlite3.connect(source)) as kept, closing(sqlite3.connect(target)) as live:
-        kept.backup(live)
+def copy_database(source: Path, target: Path) -> None:
+    """Overwrites a database, also one that is in use."""
+    with closing(sqlite3.connect(source)) as connection, closing(sqlite3.connect(target)) as live:
+        connection.backup(live)
 
 
 @pytest.fixture(scope="module")
-def desks(
+def dashboards(
     browser: Browser, season_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], Dashboard]]:
-    """The desk at an instant, as it was at first; each is set up when it is first asked for."""
-    known: dict[str, Dashboard] = {}
-    folder = tmp_path_factory.mktemp("desk")
+) -> Iterator[Callable[..., Dashboard]]:
+    """A function that resets and returns the dashboard at an instant; all are set up when the first is needed."""
+    prepared: dict[str, Dashboard] = {}
+    file = tmp_path_factory.mktemp("dashboard") / "initial.sqlite3"
     with ExitStack() as stack:
 
-        def desk(at: str = NIGHT) -> Dashboard:
-            if not known:
-                known.update(_set_up(stack, browser, Path(shutil.copy(season_database, folder / "kept.sqlite3"))))
-            return known[at].again()
+        def dashboard(at: str = SUNDAY_NIGHT) -> Dashboard:
+            if not prepared:
+                prepared.update(_set_up(stack, browser, Path(shutil.copy(season_database, file))))
+            return prepared[at].reset()
 
-        yield desk
+        yield dashboard
 
 
-def _set_up(stack: ExitStack, browser: Browser, kept: Path) -> dict[str, Dashboard]:
-    """A site for each instant, at which somebody of each role has logged in already: the databases begin the same."""
-    command = [sys.executable, "-m", "tests.browser.scenes", str(kept)]
-    laid = subprocess.run(command, cwd=PROJECT, env=os.environ | KEY, capture_output=True, text=True)
-    assert laid.returncode == 0, laid.stderr
-    told, instants, sessions = json.loads(laid.stdout)
-    first = tables(kept)
-    desks: dict[str, Dashboard] = {}
-    for at, instant in instants.items():
-        own = kept.with_name(f"{len(desks)}.sqlite3")
-        put(kept, own)
-        site = stack.enter_context(serving(own, ARENA_CLOCK=instant, **KEY))
-        desk = desks[at] = Dashboard(site, {}, told, kept, first)
+def _set_up(stack: ExitStack, browser: Browser, file: Path) -> dict[str, Dashboard]:
+    """A site for each instant, at which each role is signed in already, since the databases must begin alike."""
+    command = [sys.executable, "-m", "tests.browser.scenes", str(file)]
+    done = subprocess.run(command, cwd=PROJECT, env=os.environ | SECRET_KEY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    forms, instants, sessions = json.loads(done.stdout)
+    rows = read_tables(file)
+    dashboards: dict[str, Dashboard] = {}
+    for name, instant in instants.items():
+        database = file.with_name(f"{len(dashboards)}.sqlite3")
+        copy_database(file, database)
+        site = stack.enter_context(serving(database, ARENA_CLOCK=instant, **SECRET_KEY))
+        dashboards[name] = Dashboard(site, {}, forms, file, rows)
         for role, session in sessions.items():
-            visitor = desk.people[role] = Visitor.of(browser, site.url)
+            visitor = dashboards[name].visitors[role] = Visitor.of(browser, site.url)
             stack.callback(visitor.leave)
             cookies = {"sessionid": session, "csrftoken": CSRF}
             visitor.context.add_cookies([{"name": n, "value": v, "url": site.url} for n, v in cookies.items()])
-    return desks
+    return dashboards
 
 
-def audit(site: Site) -> list[tuple[str, str, str]]:
-    return site.rows("SELECT action, by, result FROM arena_site_auditentry ORDER BY id")
-
-
-def confirm(page: Page, reason: str = "walked by a test") -> str:
-    """Fills in why, confirms, and gives what the next page says of it."""
+def confirm(page: Page, reason: str = "confirmed by a test") -> str:
+    """Gives a reason, confirms, and returns the text of the next page."""
     page.fill("textarea[name=reason]", reason)
     page.click("input[name=confirmed]")
     page.wait_for_selector(".messagelist, pre.verbatim")
     return page.inner_text("#content-start")
 
 
-def post(visitor: Visitor, path: str, sent: list[list[str]]) -> APIResponse:
-    """What the browser's session is answered to a form that is sent again."""
-    kind = {"Content-Type": "application/x-www-form-urlencoded", "Origin": visitor.url}
-    return visitor.context.request.post(path, data=urlencode([*map(tuple, sent)]), headers=kind, max_redirects=0)
+# ── every action, by every role ───────────────────────────────────────────────────────────────────
 
 
-# ── every act, by every role ──────────────────────────────────────────────────────────────────────
-
-
-def tell(page: Page, asked: dict[str, Any]) -> None:
-    """Fills an act's form in, as its fields want it."""
-    for name, value in asked.items():
-        wanted = [str(one) for one in value] if isinstance(value, list) else [str(value)]
+def fill_in(page: Page, form: dict[str, Any]) -> None:
+    """Fills in the parameters of an action."""
+    for name, value in form.items():
+        values = [str(item) for item in value] if isinstance(value, list) else [str(value)]
         fields = page.locator(f"form.parameters [name={name}]")
         kind = fields.first.get_attribute("type")
         if kind in ("checkbox", "radio"):
             for box in fields.all():
-                if kind == "checkbox" or box.get_attribute("value") in wanted:
-                    box.set_checked(box.get_attribute("value") in wanted)
+                if kind == "checkbox" or box.get_attribute("value") in values:
+                    box.set_checked(box.get_attribute("value") in values)
         elif fields.first.evaluate("field => field.tagName") == "SELECT":
-            fields.first.select_option(wanted)
+            fields.first.select_option(values)
         else:
-            fields.first.fill(wanted[0])
+            fields.first.fill(values[0])
 
 
 @pytest.mark.parametrize(
     ("role", "name"), [(role, name) for role in ALLOWED for name in ACTIONS if name in ALLOWED[role]]
 )
-def test_an_act_is_done_by_who_may_and_done_once(desks: Callable[..., Dashboard], role: str, name: str) -> None:
-    desk = desks(WHEN.get(name, NIGHT))
-    visitor, asked = desk.people[role], desk.told.get(name, {})
-    page = visitor.page
+def test_permitted_role_performs_an_action_once(dashboards: Callable[..., Dashboard], role: str, name: str) -> None:
+    dashboard = dashboards(INSTANTS.get(name, SUNDAY_NIGHT))
+    visitor, form = dashboard.visitors[role], dashboard.forms.get(name, {})
+    page, path = visitor.page, f"/admin/actions/{name}/"
 
-    link = {part: asked[part] for part in REACHED_BY.get(name, ())}
-    visitor.go(f"/admin/actions/{name}/" + (f"?{urlencode(link)}" if link else ""))
+    link = {field: form[field] for field in LINK_PARAMETERS.get(name, ())}
+    visitor.go(path + (f"?{urlencode(link)}" if link else ""))
     if page.locator("form.parameters").count():
-        tell(page, {part: value for part, value in asked.items() if part not in link})
+        fill_in(page, {field: value for field, value in form.items() if field not in link})
         page.get_by_role("button", name="Preview").click()
     page.locator(".preview").wait_for()
     assert page.locator("input[name=confirmed]").count() == 1, page.inner_text("#content")
-    assert desk.changes() == {}
+    assert dashboard.changes() == {}
 
-    sent = page.evaluate(FIELDS, "form.confirm")
-    said = confirm(page)
-    done = desk.changes()
-    assert done
-    assert audit(desk.site) == [(name, role, "done")]
-    again = post(visitor, f"/admin/actions/{name}/", [*sent, ["reason", "pressed twice"], ["confirmed", "yes"]])
-    assert again.status == 302
-    after = desk.changes()
-    assert [table for table in {**done, **after} if after.get(table) != done.get(table)] == []
-    assert audit(desk.site) == [(name, role, "done"), (name, role, "unchanged")]
-    for token in TOKEN.findall(said):
-        assert token not in repr(after) + repr(desk.site.rows("SELECT * FROM arena_site_auditentry"))
-    assert bool(TOKEN.search(said)) == (name == "make-token")
+    fields = page.evaluate(FORM_FIELDS, "form.confirm")
+    response_text = confirm(page)
+    changes = dashboard.changes()
+    assert changes
+    assert dashboard.audit_log() == [(name, role, "done")]
+    repeated = visitor.context.request.post(
+        path,
+        data=urlencode([*map(tuple, fields), ("reason", "pressed twice"), ("confirmed", "yes")]),
+        headers={"Content-Type": "application/x-www-form-urlencoded", "Origin": visitor.url},
+        max_redirects=0,
+    )
+    assert repeated.status == 302
+    changes_after_repeat = dashboard.changes()
+    tables = {**changes, **changes_after_repeat}
+    assert [table for table in tables if changes_after_repeat.get(table) != changes.get(table)] == []
+    assert dashboard.audit_log() == [(name, role, "done"), (name, role, "unchanged")]
+    for token in TOKEN.findall(response_text):
+        assert token not in repr(changes_after_repeat)
+        assert token not in repr(dashboard.site.rows("SELECT * FROM arena_site_auditentry"))
+    assert bool(TOKEN.search(response_text)) == (name == "make-token")
     assert visitor.faults == []
 
 
 @pytest.mark.parametrize(
     ("role", "name"), [(role, name) for role in ALLOWED for name in ACTIONS if name not in ALLOWED[role]]
 )
-def test_an_act_is_refused_to_who_may_not_and_the_attempt_is_on_record(
-    desks: Callable[..., Dashboard], role: str, name: str
+def test_other_role_is_refused_and_the_attempt_is_logged(
+    dashboards: Callable[..., Dashboard], role: str, name: str
 ) -> None:
-    desk = desks(WHEN.get(name, NIGHT))
-    visitor, asked = desk.people[role], desk.told.get(name, {})
-    path = f"/admin/actions/{name}/"
+    dashboard = dashboards(INSTANTS.get(name, SUNDAY_NIGHT))
+    visitor, path = dashboard.visitors[role], f"/admin/actions/{name}/"
     visitor.go(path, status=403)
-    assert audit(desk.site) == []
+    assert dashboard.audit_log() == []
 
-    (token,) = [one["value"] for one in visitor.context.cookies() if one["name"] == "csrftoken"]
-    sent = [
-        [part, str(one)] for part, value in asked.items() for one in (value if isinstance(value, list) else [value])
+    (token,) = [cookie["value"] for cookie in visitor.context.cookies() if cookie["name"] == "csrftoken"]
+    fields = [
+        [field, str(item)]
+        for field, value in dashboard.forms.get(name, {}).items()
+        for item in (value if isinstance(value, list) else [value])
     ]
-    sent += [["reason", "let me"], ["confirmed", "yes"], ["csrfmiddlewaretoken", token]]
-    with visitor.page.expect_navigation() as answered:
-        visitor.page.evaluate(SEND, [path, sent])
-    assert answered.value.status == 403
-    assert desk.changes() == {}
-    assert audit(desk.site) == [(name, role, "refused")]
+    fields += [["reason", "let me"], ["confirmed", "yes"], ["csrfmiddlewaretoken", token]]
+    with visitor.page.expect_navigation() as navigation:
+        visitor.page.evaluate(SUBMIT, [path, fields])
+    assert navigation.value.status == 403
+    assert dashboard.changes() == {}
+    assert dashboard.audit_log() == [(name, role, "refused")]
 
 
 # ── a bad Sunday ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_operator_sets_a_bad_sunday_right(desks: Callable[..., Dashboard]) -> None:
-    desk = desks()
-    desk_site, operator = desk.site, desk.people["operator"]
+def test_operator_sets_a_bad_sunday_right(dashboards: Callable[..., Dashboard]) -> None:
+    dashboard = dashboards()
+    site, operator = dashboard.site, dashboard.visitors["operator"]
     page = operator.page
     operator.go("/admin/")
     assert re.fullmatch(r"\d+ problems?", page.inner_text("h1"))
     for width in (320, 768, 1440):
         operator.look(width, "dark" if width == 768 else "light")
         assert operator.too_wide() == [], width
-    calls = desk_site.rows("SELECT count(*) FROM agents_modelcall")
+    calls = site.rows("SELECT count(*) FROM agents_modelcall")
 
     for _ in range(2):
         operator.go("/admin/")
         page.locator("#failures").get_by_role("link", name="Retry").first.click()
         assert "is asked again" in page.inner_text(".preview")
-        said = confirm(page)
-    assert "waits in the queue already" in said
-    assert desk_site.rows("SELECT count(*) FROM agents_modelcall") == calls
+        response_text = confirm(page)
+    assert "waits in the queue already" in response_text
+    assert site.rows("SELECT count(*) FROM agents_modelcall") == calls
 
     operator.go("/admin/")
     page.locator("#unresolved").get_by_role("link", name="Settle").first.click()
@@ -260,7 +260,7 @@ def test_an_operator_sets_a_bad_sunday_right(desks: Callable[..., Dashboard]) ->
     page.get_by_label("Source").fill("the venue's page")
     page.get_by_role("button", name="Preview").click()
     assert "are paid" in page.inner_text(".preview")
-    settled = page.url
+    settlement = page.url
     assert "Settled: YES won" in confirm(page)
     page.get_by_role("link", name="Reverse the settlement").click()
     page.get_by_label("NO won").check()
@@ -268,7 +268,7 @@ def test_an_operator_sets_a_bad_sunday_right(desks: Callable[..., Dashboard]) ->
     page.get_by_role("button", name="Preview").click()
     assert "are corrected" in page.inner_text(".preview")
     assert "Reversed: NO won" in confirm(page)
-    page.goto(settled)
+    page.goto(settlement)
     assert "already" in page.inner_text(".preview")
     assert page.locator("input[name=confirmed]").count() == 0
 
@@ -277,10 +277,9 @@ def test_an_operator_sets_a_bad_sunday_right(desks: Callable[..., Dashboard]) ->
         button.first.click()
         assert "acknowledged" in confirm(page, "seen")
         operator.go("/admin/")
-    assert desk_site.rows("SELECT count(*) FROM markets_alert WHERE cleared_at IS NULL") == [(0,)]
+    assert site.rows("SELECT count(*) FROM markets_alert WHERE cleared_at IS NULL") == [(0,)]
 
-    said = [row for row in audit(desk_site) if row[0] != "acknowledge"]
-    assert said == [
+    assert [entry for entry in dashboard.audit_log() if entry[0] != "acknowledge"] == [
         ("retry-decision", "operator", "done"),
         ("retry-decision", "operator", "unchanged"),
         ("settle", "operator", "done"),
@@ -288,25 +287,23 @@ def test_an_operator_sets_a_bad_sunday_right(desks: Callable[..., Dashboard]) ->
     ]
     operator.go("/admin/arena_site/auditentry/")
     page.locator("#result_list th a").last.click()
-    page.get_by_text("walked by a test").first.wait_for()
+    page.get_by_text("confirmed by a test").first.wait_for()
     assert operator.faults == []
 
 
-def test_every_act_s_page_fits_and_obeys_the_policy(desks: Callable[..., Dashboard]) -> None:
-    desk = desks()
-    offered = {}
-    for role, visitor in desk.people.items():
+def test_every_actions_page_fits_and_obeys_the_content_policy(dashboards: Callable[..., Dashboard]) -> None:
+    visitors = dashboards().visitors
+    paths = {role: sorted(f"/admin/actions/{name}/" for name in ALLOWED[role]) for role in visitors}
+    for role, visitor in visitors.items():
         visitor.go("/admin/")
-        offered[role] = visitor.page.locator("#actions ul a").evaluate_all(
-            "all => all.map(a => a.getAttribute('href'))"
-        )
-        assert sorted(offered[role]) == sorted(f"/admin/actions/{name}/" for name in ALLOWED[role])
+        links = visitor.page.locator("#actions ul a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+        assert sorted(links) == paths[role]
         assert visitor.page.locator("h1").inner_text()
-    administrator, links = desk.people["administrator"], offered["administrator"]
-    assert len(links) == len(ACTIONS)
-    for link in links:
-        administrator.go(link)
+    administrator = visitors["administrator"]
+    assert len(paths["administrator"]) == len(ACTIONS)
+    for path in paths["administrator"]:
+        administrator.go(path)
         for width, scheme in ((320, "light"), (1440, "dark")):
             administrator.look(width, scheme)
-            assert administrator.too_wide() == [], (link, width)
-    assert [visitor.faults for visitor in desk.people.values()] == [[], [], []]
+            assert administrator.too_wide() == [], (path, width)
+    assert [visitor.faults for visitor in visitors.values()] == [[], [], []]

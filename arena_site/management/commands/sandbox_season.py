@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -167,46 +167,57 @@ class Command(ArenaCommand):
 def leaderboard_table() -> Table:
     """The trading leaderboard as a table."""
     board = Leaderboard.objects.filter(protocol="trading", methodology="").first()
-    table = Table(title=f"Leaderboard, {board.computed_at:%Y-%m-%d %H:%M} UTC" if board else "Leaderboard")
-    for column in ("#", "family", "value", "return %", "95 % interval", "Brier", "win rate", "resolved bets"):
-        table.add_column(column, justify="left" if column == "family" else "right")
-    for entry in board.entries if board else ():
-        low, high = entry["return_ci"] or (None, None)
-        table.add_row(
-            "–" if entry["rank"] is None else str(entry["rank"]),
+    columns = ("#", "family", "value", "return %", "95 % interval", "Brier", "win rate", "resolved bets")
+    rows = [
+        (
+            _figure(entry["rank"], ""),
             entry["display_name"],
             f"{float(entry['total_value']):,.2f}",
             f"{entry['return_percent']:+.2f}",
-            "–" if low is None else f"{low:+.1f} … {high:+.1f}",
-            "–" if entry["brier"] is None else f"{entry['brier']:.4f}",
-            "–" if entry["win_rate"] is None else f"{entry['win_rate']:.0%}",
+            _interval(entry["return_ci"], "+.1f"),
+            _figure(entry["brier"]),
+            _figure(entry["win_rate"], ".0%"),
             str(entry["resolved_bets"]),
         )
-    return table
+        for entry in (board.entries if board else ())
+    ]
+    return _table("Leaderboard", board, columns, rows)
 
 
 def forecast_table() -> Table:
     """The forecast leaderboard of the arm with prices, with the references in place."""
     board = Leaderboard.objects.filter(protocol="forecast", methodology="", arm=PRICED, category="").first()
-    table = Table(title=f"Forecasts, {board.computed_at:%Y-%m-%d %H:%M} UTC" if board else "Forecasts")
-    for column in ("#", "forecaster", "questions", "Brier (mean form)", "95 % interval", "alpha", "log"):
-        table.add_column(column, justify="left" if column == "forecaster" else "right")
-    for entry in board.entries if board else ():
-        low, high = entry["brier_ci"] or (None, None)
-        table.add_row(
+    columns = ("#", "forecaster", "questions", "Brier (mean form)", "95 % interval", "alpha", "log")
+    rows = [
+        (
             "" if entry["rank"] is None or entry["reference"] else str(entry["rank"]),
             f"({entry['forecaster']})" if entry["reference"] else entry["display_name"],
             str(entry["n"]),
             _figure(entry["brier"]),
-            "–" if low is None else f"{low:.4f} … {high:.4f}",
-            _figure(entry["alpha"], sign="+"),
+            _interval(entry["brier_ci"], ".4f"),
+            _figure(entry["alpha"], "+.4f"),
             _figure(entry["log"]),
         )
+        for entry in (board.entries if board else ())
+    ]
+    return _table("Forecasts", board, columns, rows)
+
+
+def _table(title: str, board: Leaderboard | None, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(title=f"{title}, {board.computed_at:%Y-%m-%d %H:%M} UTC" if board else title)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 1 else "right")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _figure(value: float | None, sign: str = "") -> str:
-    return "–" if value is None else f"{round(value, 4) + 0.0:{sign}.4f}"  # never "-0.0000"
+def _figure(value: float | None, form: str = ".4f") -> str:
+    return "–" if value is None else f"{round(value, 4) + 0:{form}}"  # never "-0.0000"
+
+
+def _interval(ends: list[float] | None, form: str) -> str:
+    return "–" if ends is None else f"{ends[0]:{form}} … {ends[1]:{form}}"
 
 
 def _holds_a_season() -> bool:

@@ -28,11 +28,10 @@ from arena_site.pages.filters.numbers import (
 from arena_site.pages.filters.text import item, or_dash, single_line, truncatechars, untrusted
 from arena_site.pages.filters.times import day, tick_label, timestamp
 
-FILTERS = (
-    cost, count, day, decision_badge, dollars, family_label, format_as, fraction, half_width, item, minus, money,
-    number, or_dash, origin, p_value, percent, pnl_class, price, readable_color, score, score_part, seconds, shares,
-    signed_money, signed_number, signed_percent, signed_score, single_line, tick_label, timestamp, truncatechars,
-    untrusted,
-)  # fmt: skip
-
-__all__ = [*(function.__name__ for function in FILTERS), "FILTERS", "page_url"]
+__all__ = [
+    "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "item",
+    "minus", "money", "number", "or_dash", "origin", "p_value", "page_url", "percent", "pnl_class", "price",
+    "readable_color", "score", "score_part", "seconds", "shares", "signed_money", "signed_number", "signed_percent",
+    "signed_score", "single_line", "tick_label", "timestamp", "truncatechars", "untrusted",
+]  # fmt: skip
+FILTERS = {name: globals()[name] for name in __all__ if name != "page_url"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 
 DASH = "–"
 MINUS = "−"
@@ -34,14 +34,20 @@ def _formatted(value: Number, decimals: int, *, prefix: str = "", suffix: str = 
     return f"{MINUS if negative else '+' if signed else ''}{prefix}{digits}{suffix}"
 
 
-def money(value: Number) -> str:
-    """Dollars to the cent."""
-    return _formatted(value, 2, prefix="$")
-
-
-def signed_money(value: Number) -> str:
-    """A profit or a loss in dollars to the cent."""
-    return _formatted(value, 2, prefix="$", signed=True)
+money = partial(_formatted, decimals=2, prefix="$")
+"""Dollars to the cent."""
+signed_money = partial(money, signed=True)
+"""A profit or a loss in dollars to the cent."""
+score = partial(_formatted, decimals=3)
+"""A score, such as a Brier score."""
+signed_score = partial(score, signed=True)
+"""A score with a sign, such as alpha or a difference of two scores."""
+score_part = partial(_formatted, decimals=4)
+"""A part of Murphy's decomposition of a score."""
+count = partial(_formatted, decimals=0)
+"""A whole number."""
+shares = partial(_formatted, decimals=2)
+"""A number of shares."""
 
 
 def dollars(value: Number, decimals: int = 0) -> str:
@@ -71,21 +77,6 @@ def fraction(value: Number, decimals: int = 1) -> str:
     return percent(None if number is None else number * 100, decimals)
 
 
-def score(value: Number) -> str:
-    """A score, such as a Brier score."""
-    return _formatted(value, 3)
-
-
-def signed_score(value: Number) -> str:
-    """A score with a sign, such as alpha or a difference of two scores."""
-    return _formatted(value, 3, signed=True)
-
-
-def score_part(value: Number) -> str:
-    """A part of Murphy's decomposition of a score."""
-    return _formatted(value, 4)
-
-
 def p_value(value: Number) -> str:
     """The p of a test with its relation sign: "= 0.042" or "< 0.001"."""
     number = _decimal(value)
@@ -107,16 +98,6 @@ def signed_number(value: Number, decimals: int = 2) -> str:
 def minus(value: float, other: float) -> float:
     """The difference of two numbers."""
     return value - other
-
-
-def count(value: Number) -> str:
-    """A whole number."""
-    return _formatted(value, 0)
-
-
-def shares(value: Number) -> str:
-    """A number of shares."""
-    return _formatted(value, 2)
 
 
 def price(value: Number) -> str:

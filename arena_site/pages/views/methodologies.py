@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Chain
 from agents.models.family import EXTERNAL_WINDOW
 from arena_site.pages.filters import count, dollars, price
-from arena_site.pages.formulas import OTHER_FIGURES, SYMBOLS, block_formula, inline_formula, scoring_formulas
+from arena_site.pages.formulas import scoring_formulas
 from cohorts.models import Methodology
 
 if TYPE_CHECKING:
@@ -73,8 +73,6 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
             "category_percent": rules and rules.category_share * 100,
             "prompts": [*_prompts(shown), *(_prompts(rules, prefix="Forecasts: ") if rules else ())],
             "formulas": scoring_formulas(shown),
-            "symbols": [(inline_formula(symbol), meaning) for symbol, meaning in SYMBOLS],
-            "other_figures": [(name, block_formula(formula), meaning) for name, formula, meaning in OTHER_FIGURES],
             "limits": (_depth_limit(shown), *LIMITS),
             "chains": Chain.objects.all(),
             "bands": (("Brier score", BRIER_BANDS), ("Return", RETURN_BANDS)),

@@ -39,7 +39,7 @@ class ReadOnlySchema(AutoSchema):
     """The schema of a read-only endpoint: the parameter `fields` and every response status."""
 
     def get_override_parameters(self) -> list[OpenApiParameter]:
-        if not getattr(self.view, "takes_fields", False):
+        if self.method != "GET" or not getattr(self.view, "takes_fields", False):
             return super().get_override_parameters()
         names = field_names(self.view.get_serializer_class())
         parameter = OpenApiParameter(

@@ -1,4 +1,4 @@
-"""Every act by every role: what it changes, once, who may, and what the audit log says of it."""
+"""Every action by every role: its effect, its repetition, its permission and its audit entry."""
 
 import json
 import uuid
@@ -25,7 +25,7 @@ from arena_site.models import AuditEntry, OperatorToken, Worker
 from cohorts.models import Cohort
 from markets.models import Alert, Market, Question, Run
 from scoring.models import BrierScore, Export
-from tests.arena_site.dashboard.people import REASON, do, page, person, signed_in, token_of
+from tests.arena_site.dashboard.accounts import REASON, action_path, create_account, issue_token, perform, sign_in
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -48,13 +48,11 @@ def _sunday_night() -> Any:
         yield
 
 
-def failed() -> Decision:
-    market = MarketFactory()
-    universe = UniverseFactory(markets=[market])
-    return DecisionFactory(failed=True, universe=universe)
+def failed_decision() -> Decision:
+    return DecisionFactory(failed=True, universe=UniverseFactory(markets=[MarketFactory()]))
 
 
-def dead_claim() -> Decision:
+def expired_claim() -> Decision:
     decision = DecisionFactory(
         status="claimed", action=None, decided_at=None, lease_id=uuid.uuid4(), lease_until=NOW - timedelta(hours=1)
     )
@@ -62,8 +60,8 @@ def dead_claim() -> Decision:
     return decision
 
 
-def stuck() -> tuple[Agent, Market]:
-    """A closed market without an end, on which an agent bet 500 dollars at 0.40."""
+def unresolved() -> tuple[Agent, Market]:
+    """A closed market without a resolution, on which an agent bet 500 dollars at 0.40."""
     agent, market = AgentFactory(), MarketFactory(question="Did it happen?")
     bet(agent, market)
     market.status, market.closed_at, market.accepts_orders = Market.Status.CLOSED, WEEK, False
@@ -77,14 +75,14 @@ def alert() -> Alert:
 
 @dataclass(frozen=True)
 class Case:
-    """An act that has something to do, and what shows that it did it."""
+    """An action with something to do: its name, a function that prepares it and returns its form, and its effect."""
 
     name: str
-    scene: Callable[[], dict[str, Any]]
-    shows: Callable[[], Any]
+    prepare: Callable[[], dict[str, Any]]
+    effect: Callable[[], Any]
 
 
-def end(market: Market, side: str) -> dict[str, Any]:
+def outcome_form(market: Market, side: str) -> dict[str, Any]:
     return {"market": market.pk, "result": f"outcome-{market.outcomes.get(side=side).pk}", "source": "the venue's page"}
 
 
@@ -92,66 +90,49 @@ def queue() -> list[Any]:
     return sorted((message.task["func"], message.task["args"]) for message in OrmQ.objects.all())
 
 
-def installed(**changed: Any) -> dict[str, Any]:
+def install_schedules(**values: Any) -> dict[str, Any]:
     jobs.install()
-    Schedule.objects.filter(name__in=["sync", "scores"]).update(**changed)
+    Schedule.objects.filter(name__in=["sync", "scores"]).update(**values)
     return {"schedule": ["sync", "scores"]}
 
 
-def nobody() -> dict[str, Any]:
-    return {}
+def prepare_token() -> dict[str, Any]:
+    issue_token(create_account("ann"))
+    return {"token": OperatorToken.objects.get().pk}
 
 
-def deciding() -> dict[str, Any]:
-    failed()
-    return {}
-
-
-def forecasting() -> dict[str, Any]:
-    return {}
-
-
-def schedules() -> Any:
-    return sorted(Schedule.objects.values_list("name", "repeats"))
-
-
-def made_token() -> OperatorToken:
-    token_of(person("ann"))
-    return OperatorToken.objects.get()
-
-
-def tokens() -> Any:
-    return sorted(OperatorToken.objects.values_list("name", "owner__username", "revoked_at"))
+def values(model: Any, *fields: str) -> Callable[[], Any]:
+    return lambda: sorted(model.objects.values_list(*fields), key=str)
 
 
 CASES = [
-    Case("sync", nobody, queue),
-    Case("resolutions", nobody, queue),
-    Case("snapshot", nobody, queue),
-    Case("scores", nobody, queue),
-    Case("ledger", nobody, queue),
-    Case("decisions", deciding, queue),
-    Case("forecasts", forecasting, queue),
-    Case("start-cohort", nobody, lambda: (Cohort.objects.count(), Agent.objects.count())),
+    *(Case(name, dict, queue) for name in ("sync", "resolutions", "snapshot", "scores", "ledger", "forecasts")),
+    Case("decisions", lambda: {"decision": failed_decision().pk}, queue),
+    Case("start-cohort", dict, values(Agent, "cohort__number", "family")),
     Case("export", lambda: {"formats": ["csv"]}, lambda: (Export.objects.count(), queue())),
-    Case("retry-decision", lambda: {"decision": failed().pk}, queue),
-    Case("release-claim", lambda: {"decision": dead_claim().pk}, lambda: list(Decision.objects.values_list("status"))),
+    Case("retry-decision", lambda: {"decision": failed_decision().pk}, queue),
+    Case("release-claim", lambda: {"decision": expired_claim().pk}, values(Decision, "status")),
     Case(
         "settle",
-        lambda: end(stuck()[1], "YES"),
-        lambda: list(Market.objects.values_list("status", "resolved_at", "winning_outcome")),
+        lambda: outcome_form(unresolved()[1], "YES"),
+        values(Market, "status", "resolved_at", "winning_outcome"),
     ),
-    Case("acknowledge", lambda: {"alert": [alert().pk]}, lambda: list(Alert.objects.values_list("cleared_at"))),
-    Case("pause", installed, schedules),
-    Case("resume", lambda: installed(repeats=0), schedules),
-    Case("make-token", lambda: {"name": "nightly", "scope": "exports", "days": 90}, tokens),
-    Case("revoke-token", lambda: {"token": made_token().pk}, tokens),
-    Case("withdraw", lambda: {"family": "grok-4"}, lambda: sorted(Family.objects.values_list("slug", "active"))),
+    Case("acknowledge", lambda: {"alert": [alert().pk]}, values(Alert, "cleared_at")),
+    Case("pause", install_schedules, values(Schedule, "name", "repeats")),
+    Case("resume", lambda: install_schedules(repeats=0), values(Schedule, "name", "repeats")),
+    Case(
+        "make-token",
+        lambda: {"name": "nightly", "scope": "exports", "days": 90},
+        values(OperatorToken, "name", "owner__username"),
+    ),
+    Case("revoke-token", prepare_token, values(OperatorToken, "name", "revoked_at")),
+    Case("withdraw", lambda: {"family": "grok-4"}, values(Family, "slug", "active")),
 ]
+each_action = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-def everything() -> str:
-    """All rows that an act could touch, as text."""
+def all_rows() -> str:
+    """All rows that an action could change, as text."""
     models = (
         Run, OrmQ, Schedule, Cohort, Agent, Decision, ModelCall, Elicitation, Market, Question, Position, JournalEntry,
         BrierScore, Alert, Family, Export, AuditEntry, OperatorToken,
@@ -159,136 +140,136 @@ def everything() -> str:
     return serializers.serialize("json", [row for model in models for row in model._default_manager.order_by("pk")])
 
 
-def test_every_act_is_walked_here() -> None:
-    elsewhere = {name for name, act in ACTIONS.items() if type(act).__module__.endswith((".lineups", ".reversals"))}
-    assert {case.name for case in CASES} == set(ACTIONS) - elsewhere
+def test_every_action_has_a_case() -> None:
+    tested_elsewhere = {"reverse", "propose-line-up", "approve-line-up", "reject-line-up", "check-line-up"}
+    assert {case.name for case in CASES} == set(ACTIONS) - tested_elsewhere
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_an_operator_acts_once_and_a_repeat_changes_nothing(case: Case) -> None:
-    operator, asked = signed_in("operator"), case.scene()
-    before = case.shows()
-    shown = operator.get(page(case.name), asked)
-    assert shown.status_code == 200
-    assert shown.context["preview"].possible, shown.context["preview"].summary
-    assert case.shows() == before
+@each_action
+def test_operator_performs_an_action_once_and_a_repeat_changes_nothing(case: Case) -> None:
+    operator, form = sign_in("operator"), case.prepare()
+    before = case.effect()
+    page = operator.get(action_path(case.name), form)
+    assert page.status_code == 200
+    assert page.context["preview"].possible, page.context["preview"].summary
+    assert case.effect() == before
 
-    # A token is shown on the page that answers; all else leads to where it is to be seen.
-    assert do(operator, case.name, **asked).status_code == (200 if case.name == "make-token" else 302)
-    after = case.shows()
+    # A token is shown on the response page; all else redirects to its page.
+    assert perform(operator, case.name, **form).status_code == (200 if case.name == "make-token" else 302)
+    after = case.effect()
     assert after != before
 
-    again = operator.post(page(case.name), {**asked, "reason": REASON, "confirmed": "yes"}, follow=True)
-    assert again.status_code == 200
-    assert case.shows() == after
+    repeated = operator.post(action_path(case.name), {**form, "reason": REASON, "confirmed": "yes"}, follow=True)
+    assert repeated.status_code == 200
+    assert case.effect() == after
     repeat, first = AuditEntry.objects.all()[:2]
     assert (first.action, first.by, first.reason, first.result) == (case.name, "operator", REASON, "done")
     assert (repeat.result, repeat.before) == ("unchanged", repeat.after)
-    assert repeat.message in [str(message) for message in again.context["messages"]]
+    assert repeat.message in [str(message) for message in repeated.context["messages"]]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_who_may_not_is_refused_and_the_attempt_is_on_record(case: Case) -> None:
-    viewer, asked = signed_in("viewer"), case.scene()
-    before = case.shows()
-    assert viewer.get(page(case.name), asked).status_code == 403
+@each_action
+def test_viewer_is_refused_and_the_attempt_is_logged(case: Case) -> None:
+    viewer, form = sign_in("viewer"), case.prepare()
+    before = case.effect()
+    assert viewer.get(action_path(case.name), form).status_code == 403
     assert not AuditEntry.objects.exists()
-    assert do(viewer, case.name, **asked).status_code == 403
-    assert case.shows() == before
+    assert perform(viewer, case.name, **form).status_code == 403
+    assert case.effect() == before
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.by, entry.result, entry.reason) == (case.name, "viewer", "refused", REASON)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_stranger_is_sent_to_the_login_and_leaves_nothing(client: Client, case: Case) -> None:
-    asked = case.scene()
-    before = everything()
-    for answer in (client.get(page(case.name), asked), do(client, case.name, **asked)):
-        assert answer.status_code == 302
-        assert answer.headers["Location"].startswith("/admin/login/")
+@each_action
+def test_anonymous_visitor_is_sent_to_the_login(client: Client, case: Case) -> None:
+    form = case.prepare()
+    before = all_rows()
+    for response in (client.get(action_path(case.name), form), perform(client, case.name, **form)):
+        assert response.status_code == 302
+        assert response.headers["Location"].startswith("/admin/login/")
     client.force_login(User.objects.create_user("reader"))
-    assert do(client, case.name, **asked).status_code == 302
-    assert everything() == before
+    assert perform(client, case.name, **form).status_code == 302
+    assert all_rows() == before
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_looking_changes_nothing_and_neither_does_a_post_that_confirms_nothing(case: Case) -> None:
-    administrator, asked = signed_in("administrator"), case.scene()
-    before = everything()
-    assert administrator.get(page(case.name)).status_code == 200
-    assert (
-        administrator.get(page(case.name), {**asked, "asked": 1, "confirmed": "yes", "reason": "x"}).status_code == 200
-    )
-    assert administrator.post(page(case.name), {**asked, "reason": REASON}).status_code == 200
-    assert do(administrator, case.name, reason="  ", **asked).status_code == 400
-    assert everything() == before
+@each_action
+def test_preview_and_unconfirmed_post_change_nothing(case: Case) -> None:
+    administrator, form = sign_in("administrator"), case.prepare()
+    before = all_rows()
+    assert administrator.get(action_path(case.name)).status_code == 200
+    preview = {**form, "preview": 1, "confirmed": "yes", "reason": "x"}
+    assert administrator.get(action_path(case.name), preview).status_code == 200
+    assert administrator.post(action_path(case.name), {**form, "reason": REASON}).status_code == 200
+    assert perform(administrator, case.name, reason="  ", **form).status_code == 400
+    assert all_rows() == before
 
 
-def test_an_administrator_may_do_what_an_operator_may() -> None:
-    assert do(signed_in("administrator"), "sync").status_code == 302
+def test_administrator_performs_an_operators_action() -> None:
+    assert perform(sign_in("administrator"), "sync").status_code == 302
     assert queue() == [("arena_site.jobs.sync", ())]
 
 
-def test_an_act_needs_the_token_of_its_page() -> None:
-    operator = signed_in("operator", enforce_csrf_checks=True)
-    assert do(operator, "sync").status_code == 403
+def test_action_needs_a_csrf_token() -> None:
+    operator = sign_in("operator", enforce_csrf_checks=True)
+    assert perform(operator, "sync").status_code == 403
     assert queue() == []
-    operator.get(page("sync"))
+    operator.get(action_path("sync"))
     token = operator.cookies["csrftoken"].value
-    assert do(operator, "sync", csrfmiddlewaretoken=token).status_code == 302
+    assert perform(operator, "sync", csrfmiddlewaretoken=token).status_code == 302
     assert queue() == [("arena_site.jobs.sync", ())]
 
 
-@pytest.mark.parametrize("name", ["no-such-act", "delete-everything"])
-def test_an_act_that_is_none_is_not_found(name: str) -> None:
-    assert signed_in("operator").get(page(name)).status_code == 404
+@pytest.mark.parametrize("name", ["no-such-action", "delete-everything"])
+def test_unknown_action_is_not_found(name: str) -> None:
+    assert sign_in("operator").get(action_path(name)).status_code == 404
 
 
-@pytest.mark.parametrize("asked", [{"decision": "x"}, {"decision": "0"}, {"decision": "9" * 30}, {"decision": "-1"}])
-def test_a_row_that_is_none_is_said_so(asked: dict[str, str]) -> None:
-    operator = signed_in("operator")
-    assert operator.get(page("retry-decision"), asked).context["form"].errors
-    assert do(operator, "retry-decision", **asked).status_code == 400
-    assert do(operator, "settle", market=asked["decision"], result="cancelled", source="x").status_code == 400
+@pytest.mark.parametrize("row_id", ["x", "0", "9" * 30, "-1"])
+def test_unknown_row_is_an_error_of_the_form(row_id: str) -> None:
+    operator = sign_in("operator")
+    assert operator.get(action_path("retry-decision"), {"decision": row_id}).context["form"].errors
+    assert perform(operator, "retry-decision", decision=row_id).status_code == 400
+    assert perform(operator, "settle", market=row_id, result="cancelled", source="x").status_code == 400
 
 
-def test_a_worker_that_is_there_needs_no_warning() -> None:
-    operator = signed_in("operator")
-    assert "No worker" in operator.get(page("sync")).context["preview"].warning
+def test_live_worker_needs_no_warning() -> None:
+    operator = sign_in("operator")
+    assert "No worker" in operator.get(action_path("sync")).context["preview"].warning
     Worker.objects.create(name="one", seen_at=NOW - timedelta(seconds=20))
-    assert operator.get(page("sync")).context["preview"].warning == ""
+    assert operator.get(action_path("sync")).context["preview"].warning == ""
 
 
-def test_a_run_that_is_under_way_is_not_rung_again() -> None:
+def test_active_run_is_not_enqueued_again() -> None:
     Run.objects.create(kind="sync_markets", at=NOW, started_at=NOW - timedelta(minutes=1))
-    operator = signed_in("operator")
-    assert not operator.get(page("sync")).context["preview"].possible
-    do(operator, "sync")
+    operator = sign_in("operator")
+    assert not operator.get(action_path("sync")).context["preview"].possible
+    perform(operator, "sync")
     assert queue() == []
     assert AuditEntry.objects.get().result == "unchanged"
 
 
-def test_a_dry_run_says_who_would_be_asked_and_what_it_may_cost() -> None:
-    decision = failed()
-    preview = signed_in("operator").get(page("decisions")).context["preview"]
+def test_preview_names_agents_and_the_expected_cost() -> None:
+    decision = failed_decision()
+    preview = sign_in("operator").get(action_path("decisions")).context["preview"]
     assert preview.details == [f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1"]
     assert preview.summary.startswith("1 would be asked, 0 have decided. Expected cost: $0.0")
 
 
-def test_nobody_is_asked_on_a_monday() -> None:
-    failed()
+def test_no_decision_is_asked_for_on_a_monday() -> None:
+    failed_decision()
     with time_machine.travel(WEEK + timedelta(days=1, minutes=6), tick=False):
-        operator = signed_in("operator")
-        assert "Monday" in operator.get(page("decisions")).context["preview"].summary
+        operator = sign_in("operator")
+        assert "Monday" in operator.get(action_path("decisions")).context["preview"].summary
         decision = Decision.objects.get()
         assert (
-            "window ended" in operator.get(page("retry-decision"), {"decision": decision.pk}).context["preview"].summary
+            "window ended"
+            in operator.get(action_path("retry-decision"), {"decision": decision.pk}).context["preview"].summary
         )
-        do(operator, "retry-decision", decision=decision.pk)
+        perform(operator, "retry-decision", decision=decision.pk)
     assert queue() == []
 
 
-def test_what_is_rung_for_a_decision_asks_that_agent_alone(venue: Venue) -> None:
+def test_retried_decision_asks_that_agent_alone(venue: Venue) -> None:
     venue.market("Will it rain?")
     jobs.sync()
     jobs.cohort()
@@ -297,7 +278,7 @@ def test_what_is_rung_for_a_decision_asks_that_agent_alone(venue: Venue) -> None
     universe = UniverseFactory(markets=list(Market.objects.all()))
     for agent in (first, second):
         DecisionFactory(agent=agent, failed=True, universe=universe)
-    do(signed_in("operator"), "retry-decision", decision=second.decisions.get().pk)
+    perform(sign_in("operator"), "retry-decision", decision=second.decisions.get().pk)
     (message,) = OrmQ.objects.all()
     getattr(jobs, message.task["func"].rpartition(".")[2])(*message.task["args"])
     assert [prompt.model for prompt in venue.asked] == [second.model_id]
@@ -305,25 +286,25 @@ def test_what_is_rung_for_a_decision_asks_that_agent_alone(venue: Venue) -> None
     assert first.decisions.get().status == "failed"
 
 
-def test_a_live_claim_is_not_released() -> None:
-    decision = dead_claim()
+def test_live_claim_is_not_released() -> None:
+    decision = expired_claim()
     Decision.objects.update(lease_until=timezone.now() + timedelta(minutes=1))
-    do(signed_in("operator"), "release-claim", decision=decision.pk)
+    perform(sign_in("operator"), "release-claim", decision=decision.pk)
     decision.refresh_from_db()
     assert (decision.status, decision.calls.get().result) == ("claimed", "sent")
 
 
-def test_a_released_claim_leaves_its_request_as_lost_and_can_be_claimed() -> None:
-    decision = dead_claim()
-    do(signed_in("operator"), "release-claim", decision=decision.pk)
+def test_released_claim_leaves_its_request_as_lost() -> None:
+    decision = expired_claim()
+    perform(sign_in("operator"), "release-claim", decision=decision.pk)
     decision.refresh_from_db()
     assert (decision.status, decision.lease_id, decision.calls.get().result) == ("failed", None, "lost")
     assert decision.error == f"its claim was released by operator: {REASON}"
 
 
-def test_a_market_settled_by_hand_pays_scores_and_leaves_sound_books() -> None:
-    agent, market = stuck()
-    do(signed_in("operator"), "settle", **end(market, "YES"))
+def test_manual_settlement_pays_scores_and_keeps_the_ledger_consistent() -> None:
+    agent, market = unresolved()
+    perform(sign_in("operator"), "settle", **outcome_form(market, "YES"))
     market.refresh_from_db()
     agent.refresh_from_db()
     assert (market.status, market.winning_side, market.resolved_at) == ("resolved", "YES", NOW)
@@ -336,48 +317,48 @@ def test_a_market_settled_by_hand_pays_scores_and_leaves_sound_books() -> None:
     assert entry.path == reverse("admin:markets_market_change", args=[market.pk])
 
 
-def test_a_market_cancelled_by_hand_gives_every_cost_basis_back() -> None:
-    agent, market = stuck()
-    do(signed_in("operator"), "settle", market=market.pk, result="cancelled", source="the venue")
+def test_manual_cancellation_refunds_every_cost_basis() -> None:
+    agent, market = unresolved()
+    perform(sign_in("operator"), "settle", market=market.pk, result="cancelled", source="the venue")
     agent.refresh_from_db()
     assert agent.cash == Decimal("10000.00")
     assert Market.objects.get().status == "cancelled"
 
 
-def test_its_questions_end_with_a_market_settled_by_hand() -> None:
-    _, market = stuck()
+def test_manual_settlement_resolves_the_markets_questions() -> None:
+    _, market = unresolved()
     question = QuestionFactory(markets=[market])
-    do(signed_in("operator"), "settle", **end(market, "NO"))
+    perform(sign_in("operator"), "settle", **outcome_form(market, "NO"))
     question.refresh_from_db()
     assert question.status == "resolved"
 
 
-def test_an_open_market_is_not_settled_by_hand() -> None:
+def test_open_market_is_not_settled_manually() -> None:
     market = MarketFactory()
-    do(signed_in("operator"), "settle", **end(market, "YES"))
+    perform(sign_in("operator"), "settle", **outcome_form(market, "YES"))
     market.refresh_from_db()
     assert market.status == "active"
     assert "still open" in AuditEntry.objects.get().message
 
 
-def test_another_market_s_outcome_is_no_end() -> None:
-    _, market = stuck()
+def test_another_markets_outcome_is_refused() -> None:
+    _, market = unresolved()
     other = MarketFactory().outcomes.get(side="YES")
-    answer = do(signed_in("operator"), "settle", market=market.pk, result=f"outcome-{other.pk}", source="x")
-    assert answer.status_code == 400
+    response = perform(sign_in("operator"), "settle", market=market.pk, result=f"outcome-{other.pk}", source="x")
+    assert response.status_code == 400
     assert Market.objects.get(pk=market.pk).status == "closed"
 
 
-def test_a_paused_schedule_stays_paused_when_the_arena_starts_anew() -> None:
-    do(signed_in("operator"), "pause", **installed())
+def test_paused_schedule_stays_paused_across_a_restart() -> None:
+    perform(sign_in("operator"), "pause", **install_schedules())
     jobs.install()
     assert Schedule.objects.get(name="sync").repeats == 0
     assert Schedule.objects.get(name="snapshots").repeats == -1
 
 
-def test_a_withdrawn_family_plays_on_but_enters_no_new_cohort() -> None:
+def test_withdrawn_family_finishes_its_cohort_and_enters_no_new_one() -> None:
     jobs.cohort()
-    do(signed_in("operator"), "withdraw", family="grok-4")
+    perform(sign_in("operator"), "withdraw", family="grok-4")
     with time_machine.travel(WEEK + timedelta(weeks=1, hours=1), tick=False):
         jobs.cohort()
     first, second = Cohort.objects.order_by("number")
@@ -385,24 +366,24 @@ def test_a_withdrawn_family_plays_on_but_enters_no_new_cohort() -> None:
     assert not second.agents.filter(family__slug="grok-4").exists()
 
 
-def test_an_archive_asked_for_at_the_desk_is_of_what_was_asked() -> None:
+def test_requested_archive_has_the_chosen_selection() -> None:
     jobs.cohort()
-    do(signed_in("operator"), "export", cohort=1, formats=["csv", "parquet"])
+    perform(sign_in("operator"), "export", cohort=1, formats=["csv", "parquet"])
     export = Export.objects.get()
     assert (export.selection, export.requested_by) == ("cohort 1 as csv,parquet", "operator")
     assert queue() == [("arena_site.jobs.export", (export.pk,))]
 
 
-def test_what_an_outsider_wrote_is_escaped_on_an_act_s_page() -> None:
-    _, market = stuck()
+def test_text_of_a_venue_is_escaped_on_an_actions_page() -> None:
+    _, market = unresolved()
     Market.objects.update(question="<script>alert(1)</script>")
-    text = signed_in("operator").get(page("settle"), end(market, "YES")).content.decode()
+    text = sign_in("operator").get(action_path("settle"), outcome_form(market, "YES")).content.decode()
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)" in text
 
 
-def test_the_audit_log_is_read_and_never_written(admin_client: Client) -> None:
-    do(signed_in("operator"), "sync", reason="=HYPERLINK(1)")
+def test_audit_log_is_read_only(admin_client: Client) -> None:
+    perform(sign_in("operator"), "sync", reason="=HYPERLINK(1)")
     entry = AuditEntry.objects.get()
     address = reverse("admin:arena_site_auditentry_change", args=[entry.pk])
     assert REASON not in admin_client.get(address).content.decode()
@@ -415,20 +396,20 @@ def test_the_audit_log_is_read_and_never_written(admin_client: Client) -> None:
     assert json.loads(json.dumps(entry.before)) == entry.before
 
 
-def test_acts_are_dated_by_the_real_clock_whatever_season_is_shown(settings: Any) -> None:
+def test_audit_entries_are_dated_by_the_real_clock(settings: Any) -> None:
     settings.ARENA_CLOCK = datetime(2026, 4, 12, 0, 6, tzinfo=UTC)
-    do(signed_in("operator"), "start-cohort")
+    perform(sign_in("operator"), "start-cohort")
     assert Cohort.objects.get().week_start == datetime(2026, 4, 12, tzinfo=UTC)
     assert AuditEntry.objects.get().at == NOW
 
 
-def test_the_api_tells_that_an_act_has_changed_rows(client: Client) -> None:
+def test_action_renews_last_modified_of_the_api(client: Client) -> None:
     def changed() -> str:
         return client.get("/api/v1/cohorts/").headers["Last-Modified"]
 
     with time_machine.travel(NOW + timedelta(days=400), tick=False):
         before = changed()
     with time_machine.travel(NOW + timedelta(days=400, minutes=1), tick=False):
-        do(signed_in("operator"), "start-cohort")
+        perform(sign_in("operator"), "start-cohort")
     with time_machine.travel(NOW + timedelta(days=400, minutes=2), tick=False):
         assert changed() != before

@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 from agents.models import LineUp, Release
 from agents.services.lineups import propose_lineup
 from arena_site.models import AuditEntry
-from tests.arena_site.dashboard.people import do, page, signed_in
+from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.factories import WEEK, FamilyFactory
 
 pytestmark = pytest.mark.django_db
@@ -31,27 +31,27 @@ def proposal() -> LineUp:
 
 
 def test_an_administrator_proposes_sees_and_approves_once() -> None:
-    administrator = signed_in("administrator")
-    shown = administrator.get(page("propose-line-up"))
+    administrator = sign_in("administrator")
+    shown = administrator.get(action_path("propose-line-up"))
     chosen = shown.context["form"].fields["release"].initial
     assert len(chosen) == 7
     newcomer = FamilyFactory(slug="newcomer").releases.get()
     releases = [*chosen[1:], newcomer.pk]
     for _ in range(2):
-        assert do(administrator, "propose-line-up", release=releases).status_code == 302
+        assert perform(administrator, "propose-line-up", release=releases).status_code == 302
     line_up = LineUp.objects.get(status="proposed")
     assert line_up.proposed_by == "administrator"
     where = reverse("admin:agents_lineup_change", args=[line_up.pk])
     row = administrator.get(where).content.decode()
-    assert f'href="{page("approve-line-up")}?line_up={line_up.pk}"' in row
+    assert f'href="{action_path("approve-line-up")}?line_up={line_up.pk}"' in row
     assert "newcomer comes in" in row
 
-    preview = administrator.get(page("approve-line-up"), {"line_up": line_up.pk}).context["preview"]
+    preview = administrator.get(action_path("approve-line-up"), {"line_up": line_up.pk}).context["preview"]
     assert preview.summary == "Cohorts that start on 2026-03-15 or later use it."
     assert [line.partition(":")[0] for line in preview.details] == ["newcomer comes in", "gpt-5.1 leaves"]
     for _ in range(2):
-        assert do(administrator, "approve-line-up", line_up=line_up.pk).status_code == 302
-    do(administrator, "reject-line-up", line_up=line_up.pk)
+        assert perform(administrator, "approve-line-up", line_up=line_up.pk).status_code == 302
+    perform(administrator, "reject-line-up", line_up=line_up.pk)
     line_up.refresh_from_db()
     assert (line_up.status, line_up.effective_from) == ("approved", WEEK + timedelta(weeks=1))
     acts = list(AuditEntry.objects.order_by("pk").values_list("action", "result"))
@@ -59,11 +59,11 @@ def test_an_administrator_proposes_sees_and_approves_once() -> None:
         ("propose-line-up", "done"), ("propose-line-up", "unchanged"), ("approve-line-up", "done"),
         ("approve-line-up", "unchanged"), ("reject-line-up", "unchanged"),
     ]  # fmt: skip
-    assert f"{page('approve-line-up')}?line_up=" not in administrator.get(where).content.decode()
+    assert f"{action_path('approve-line-up')}?line_up=" not in administrator.get(where).content.decode()
 
 
 def test_a_proposal_that_is_rejected_is_never_played(proposal: LineUp) -> None:
-    do(signed_in("administrator"), "reject-line-up", line_up=proposal.pk)
+    perform(sign_in("administrator"), "reject-line-up", line_up=proposal.pk)
     proposal.refresh_from_db()
     assert (proposal.status, proposal.decided_by, proposal.effective_from) == ("rejected", "administrator", None)
 
@@ -77,18 +77,18 @@ def test_a_proposal_that_is_rejected_is_never_played(proposal: LineUp) -> None:
 )
 def test_nobody_else_may(proposal: LineUp, role: str, name: str) -> None:
     asked = {"release": [1]} if name == "propose-line-up" else {"line_up": proposal.pk}
-    client = signed_in(role)
-    assert client.get(page(name), asked).status_code == 403
-    assert do(client, name, **asked).status_code == 403
+    client = sign_in(role)
+    assert client.get(action_path(name), asked).status_code == 403
+    assert perform(client, name, **asked).status_code == 403
     assert list(LineUp.objects.order_by("pk").values_list("status", flat=True)) == ["approved", "proposed"]
     assert AuditEntry.objects.get().result == "refused"
 
 
 def test_looking_at_a_proposal_changes_nothing(proposal: LineUp) -> None:
-    administrator = signed_in("administrator")
+    administrator = sign_in("administrator")
     for name in ("approve-line-up", "reject-line-up"):
-        assert administrator.get(page(name), {"line_up": proposal.pk, "confirmed": "yes", "reason": "x"}).context
-        assert administrator.post(page(name), {"line_up": proposal.pk}).status_code == 200
+        assert administrator.get(action_path(name), {"line_up": proposal.pk, "confirmed": "yes", "reason": "x"}).context
+        assert administrator.post(action_path(name), {"line_up": proposal.pk}).status_code == 200
     proposal.refresh_from_db()
     assert proposal.status == "proposed"
 
@@ -99,12 +99,12 @@ def test_two_releases_of_one_family_are_refused_at_their_field() -> None:
         family=gpt.family, model_id="openai/gpt-6", display_name="GPT-6", price_prompt=0, price_completion=0,
         effective_from=WEEK,
     )  # fmt: skip
-    answer = do(signed_in("administrator"), "propose-line-up", release=[gpt.pk, other.pk])
+    answer = perform(sign_in("administrator"), "propose-line-up", release=[gpt.pk, other.pk])
     assert answer.status_code == 400
     assert answer.context["form"].errors["release"] == ["GPT-5.2 has two releases in it"]
     assert LineUp.objects.count() == 1
 
 
 def test_an_operator_has_the_catalogue_checked() -> None:
-    do(signed_in("operator"), "check-line-up")
+    perform(sign_in("operator"), "check-line-up")
     assert [message.task["func"] for message in OrmQ.objects.all()] == ["arena_site.jobs.check_lineup"]

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from markets.models import Market
-from tests.arena_site.dashboard.people import do, signed_in
+from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.factories import WEEK, AgentFactory, MarketFactory, bet, resolve
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def stuck() -> Market:
 def settle(market: Market, side: str, reason: str, source: str, act: str = "settle") -> None:
     outcome = market.outcomes.get(side=side)
     end = {"market": market.pk, "result": f"outcome-{outcome.pk}", "source": source}
-    assert do(signed_in("operator"), act, reason=reason, **end).status_code == 302
+    assert perform(sign_in("operator"), act, reason=reason, **end).status_code == 302
 
 
 def resolution(client: Client, market: Market) -> str:
@@ -84,9 +84,9 @@ def test_what_an_operator_typed_is_text(client: Client, stuck: Market) -> None:
 
 def test_what_changed_nothing_or_was_refused_is_not_told(client: Client, stuck: Market) -> None:
     end = {"market": stuck.pk, "result": "cancelled", "source": "x"}
-    assert do(signed_in("viewer"), "settle", reason="let me", **end).status_code == 403
+    assert perform(sign_in("viewer"), "settle", reason="let me", **end).status_code == 403
     resolve(stuck, "YES", at=NOW)
-    do(signed_in("operator"), "settle", reason="too late", **end)
+    perform(sign_in("operator"), "settle", reason="too late", **end)
     said = words(resolution(client, stuck))
     assert "by hand" not in said.lower()
     assert "CLOB" in said

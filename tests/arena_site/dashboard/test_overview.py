@@ -18,7 +18,7 @@ from arena_site import jobs
 from arena_site.dashboard.overview import Overview
 from arena_site.models import Notice, Worker
 from markets.models import Alert, Market, Outcome, Run
-from tests.arena_site.dashboard.people import signed_in
+from tests.arena_site.dashboard.accounts import sign_in
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -44,14 +44,14 @@ def _sunday_night() -> Any:
 
 @pytest.fixture
 def viewer() -> Client:
-    return signed_in("viewer")
+    return sign_in("viewer")
 
 
 def overview(client: Client) -> Overview:
     return client.get(reverse("admin:index")).context["overview"]
 
 
-def page(client: Client) -> str:
+def action_path(client: Client) -> str:
     return client.get(reverse("admin:index")).content.decode()
 
 
@@ -70,7 +70,7 @@ def at_work() -> None:
 def test_all_is_well_where_nothing_is_wrong(viewer: Client) -> None:
     at_work()
     assert concerns(viewer) == []
-    assert "No problems" in page(viewer)
+    assert "No problems" in action_path(viewer)
 
 
 def test_a_failed_run_says_why_and_when_it_last_went_well(viewer: Client) -> None:
@@ -106,7 +106,7 @@ def test_failed_decisions_of_this_week_come_with_their_retry(viewer: Client) -> 
         lease_id=uuid.uuid4(), lease_until=NOW + timedelta(minutes=1), universe=universe,
     )  # fmt: skip
     DecisionFactory(failed=True, cohort__week_start=WEEK - timedelta(weeks=3), week=1)
-    shown = page(viewer)
+    shown = action_path(viewer)
     assert f'{reverse("admin:action", args=["retry-decision"])}?decision={decision.pk}"' in shown
     assert f'{reverse("admin:action", args=["release-claim"])}?decision={claimed.pk}"' in shown
     assert f'decision={live.pk}"' not in shown
@@ -152,7 +152,7 @@ def test_stale_prices_and_alerts_are_shown(viewer: Client) -> None:
     alert = Alert.objects.create(kind="market-gone", subject="1", message="Gone from its venue.", raised_at=WEEK)
     Notice.objects.create(alert=alert, channel="mail", tries=2, next_try_at=NOW)
     assert concerns(viewer) == ["1 alert not acknowledged", "1 held price stale", "1 alert could not be sent yet"]
-    assert "Gone from its venue." in page(viewer)
+    assert "Gone from its venue." in action_path(viewer)
 
 
 def test_a_machine_without_a_worker_or_with_late_schedules_says_so(viewer: Client) -> None:
@@ -179,7 +179,7 @@ def test_a_broken_ledger_is_the_first_thing_seen(viewer: Client) -> None:
 
 
 def test_the_page_costs_the_same_queries_however_much_is_wrong() -> None:
-    operator = signed_in("operator")
+    operator = sign_in("operator")
     at_work()
     universe = UniverseFactory(markets=[])
 
@@ -216,7 +216,7 @@ def test_what_models_and_venues_say_is_escaped(viewer: Client) -> None:
     Outcome.objects.filter(pk=trade.outcome_id).update(price_stale=True)
     Alert.objects.create(kind="x", subject="1", message=HOSTILE, raised_at=WEEK)
     RunFactory(kind="run_decisions", status="failed", error=HOSTILE, at=NOW)
-    shown = page(viewer)
+    shown = action_path(viewer)
     assert "<script>alert(1)" not in shown
     assert shown.count("&lt;script&gt;alert(1)") >= 5
     assert ' style="' not in shown

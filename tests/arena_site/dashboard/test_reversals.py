@@ -19,7 +19,7 @@ from markets.services.question_resolution import resolve_questions
 from scoring.models import BrierScore, ForecastScore, Snapshot
 from scoring.services.scores import compute_scores
 from scoring.services.snapshots import ended_cohorts
-from tests.arena_site.dashboard.people import REASON, do, page, signed_in
+from tests.arena_site.dashboard.accounts import REASON, action_path, perform, sign_in
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -46,7 +46,7 @@ def _the_day_after() -> Any:
 
 @pytest.fixture
 def operator() -> Client:
-    return signed_in("operator")
+    return sign_in("operator")
 
 
 def settled(side: str | None = "YES") -> tuple[Agent, Agent, Market]:
@@ -76,11 +76,11 @@ def test_the_other_side_is_paid_and_nothing_is_edited(operator: Client) -> None:
     yes, no, market = settled()
     assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
     journal = list(JournalEntry.objects.order_by("pk").values())
-    preview = operator.get(page("reverse"), end(market, "NO")).context["preview"]
+    preview = operator.get(action_path("reverse"), end(market, "NO")).context["preview"]
     assert preview.possible
     assert preview.details[0].endswith("lost instead, 0.00 for the 1250.00 that was paid: -1250.00")
 
-    do(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **end(market, "NO"))
     assert cash(yes, no) == [Decimal("9500.00"), Decimal("10333.33")]
     market.refresh_from_db()
     assert (market.status, market.winning_side, market.resolved_at) == ("resolved", "NO", NOW)
@@ -97,9 +97,9 @@ def test_the_other_side_is_paid_and_nothing_is_edited(operator: Client) -> None:
 
 def test_a_repeat_changes_nothing(operator: Client) -> None:
     yes, no, market = settled()
-    do(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **end(market, "NO"))
     before = cash(yes, no), JournalEntry.objects.count()
-    do(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **end(market, "NO"))
     assert (cash(yes, no), JournalEntry.objects.count()) == before
     assert AuditEntry.objects.first().result == "unchanged"
 
@@ -107,9 +107,9 @@ def test_a_repeat_changes_nothing(operator: Client) -> None:
 def test_a_reversal_can_be_reversed_and_then_cancelled(operator: Client) -> None:
     yes, no, market = settled()
     for side in ("NO", "YES"):
-        do(operator, "reverse", **end(market, side))
+        perform(operator, "reverse", **end(market, side))
     assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
-    do(operator, "reverse", **cancelled(market))
+    perform(operator, "reverse", **cancelled(market))
     assert cash(yes, no) == [Decimal("10000.00"), Decimal("10000.00")]
     assert not BrierScore.objects.exists()
     assert {position.status for position in Position.objects.all()} == {"cancelled"}
@@ -123,7 +123,7 @@ def test_a_reversal_can_be_reversed_and_then_cancelled(operator: Client) -> None
 
 def test_a_cancelled_market_gets_its_winner(operator: Client) -> None:
     yes, no, market = settled(None)
-    do(operator, "reverse", **end(market, "YES"))
+    perform(operator, "reverse", **end(market, "YES"))
     assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
     assert BrierScore.objects.count() == 2
     assert verify_ledger().violations == []
@@ -135,10 +135,10 @@ def test_who_spent_what_was_paid_keeps_it_from_being_taken_back(operator: Client
         agent = Agent.objects.get(pk=yes.pk)
         bet(yes, MarketFactory(), amount=(agent.cash / 4).quantize(Decimal("0.01")), week=week)
     before = cash(yes, no), JournalEntry.objects.count()
-    preview = operator.get(page("reverse"), end(market, "NO")).context["preview"]
+    preview = operator.get(action_path("reverse"), end(market, "NO")).context["preview"]
     assert not preview.possible
     assert "may not fall below zero" in preview.summary
-    do(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **end(market, "NO"))
     assert (cash(yes, no), JournalEntry.objects.count()) == before
     market.refresh_from_db()
     assert market.winning_side == "YES"
@@ -150,7 +150,7 @@ def test_what_was_sold_before_the_end_is_not_paid_again(operator: Client) -> Non
     trade = bet(agent, market)
     sale(trade.position, "50")
     resolve(market, "NO", at=SETTLED)
-    do(operator, "reverse", **end(market, "YES"))
+    perform(operator, "reverse", **end(market, "YES"))
     assert cash(agent) == [Decimal("10375.00")]
     assert verify_ledger().violations == []
 
@@ -161,7 +161,7 @@ def test_questions_and_forecasts_on_it_are_scored_anew(operator: Client) -> None
     ended(question, "YES", at=SETTLED)
     compute_scores(at=SETTLED, afresh=False, forecast_boards=False)
     before = ForecastScore.objects.get().brier
-    do(operator, "reverse", **end(Market.objects.get(), "NO"))
+    perform(operator, "reverse", **end(Market.objects.get(), "NO"))
     question.refresh_from_db()
     assert (question.status, question.resolved_at) == ("resolved", NOW)
     assert [option.happened for option in question.options.order_by("index")] == [False, True]
@@ -175,7 +175,7 @@ def test_a_question_that_its_markets_decide_no_more_waits_again(operator: Client
     resolve_questions(at=SETTLED)
     question.refresh_from_db()
     assert question.status == "resolved"
-    do(operator, "reverse", **end(first, "NO"))
+    perform(operator, "reverse", **end(first, "NO"))
     question.refresh_from_db()
     assert (question.status, question.resolved_at) == ("open", None)
     assert {option.happened for option in question.options.all()} == {None}
@@ -187,7 +187,7 @@ def test_a_question_that_its_markets_decide_no_more_waits_again(operator: Client
 
 def test_a_market_that_is_not_final_has_nothing_to_reverse(operator: Client) -> None:
     market = MarketFactory(closed=True)
-    do(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **end(market, "NO"))
     market.refresh_from_db()
     assert market.status == "closed"
     assert "no settlement to reverse" in AuditEntry.objects.get().message
@@ -195,7 +195,7 @@ def test_a_market_that_is_not_final_has_nothing_to_reverse(operator: Client) -> 
 
 def test_a_viewer_reverses_nothing() -> None:
     _, _, market = settled()
-    assert do(signed_in("viewer"), "reverse", **end(market, "NO")).status_code == 403
+    assert perform(sign_in("viewer"), "reverse", **end(market, "NO")).status_code == 403
     assert not Reversal.objects.exists()
     assert AuditEntry.objects.get().result == "refused"
 
@@ -203,7 +203,7 @@ def test_a_viewer_reverses_nothing() -> None:
 def test_a_completed_cohort_is_closed_out_anew(operator: Client) -> None:
     _, _, market = settled()
     Cohort.objects.update(status="completed", completed_at=SETTLED)
-    do(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **end(market, "NO"))
     assert {cohort.ended_at for cohort in ended_cohorts()} == {NOW}
     assert not Snapshot.objects.exists()
 
@@ -217,7 +217,7 @@ def test_the_ledger_s_proof_sees_a_market_that_was_changed_without_one() -> None
 def test_an_archive_proves_a_reversal(operator: Client, tmp_path: Path, client: Client) -> None:
     _, _, market = settled()
     chained()
-    do(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **end(market, "NO"))
     call_command("export_dataset", "--out", str(tmp_path / "data"), "--at", NOW.isoformat(), verbosity=0)
     call_command("verify_export", str(tmp_path / "data"))
     rows = client.get("/api/v1/reversals/").json()["results"]

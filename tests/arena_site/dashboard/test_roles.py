@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR, VIEWER
-from tests.arena_site.dashboard.people import ALLOWED, signed_in
+from tests.arena_site.dashboard.accounts import ALLOWED, sign_in
 
 pytestmark = pytest.mark.django_db
 OURS = ("markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
@@ -22,7 +22,7 @@ def permissions(role: str) -> set[str]:
 
 @pytest.mark.parametrize("role", ALLOWED)
 def test_a_role_does_what_it_should_and_no_more(role: str) -> None:
-    client = signed_in(role)
+    client = sign_in(role)
     offered = {act.name for act in client.get(reverse("admin:index")).context["actions"]}
     assert offered == ALLOWED[role]
     for name in ACTIONS:
@@ -43,7 +43,7 @@ def test_operators_neither_make_accounts_nor_change_roles() -> None:
     assert not {
         name for name in permissions(OPERATOR) if name.startswith("auth.") and not name.startswith("auth.view_")
     }
-    operator = signed_in(OPERATOR)
+    operator = sign_in(OPERATOR)
     assert operator.get(reverse("admin:auth_user_add")).status_code == 403
     assert operator.get(reverse("admin:auth_user_changelist")).status_code == 200
 
@@ -65,7 +65,7 @@ def test_the_roles_are_there_whoever_emptied_the_database(time: str) -> None:
 
 
 def test_an_administrator_makes_no_superuser_and_changes_none() -> None:
-    administrator = signed_in(ADMINISTRATOR)
+    administrator = sign_in(ADMINISTRATOR)
     account = User.objects.create_user("colleague")
     address = reverse("admin:auth_user_change", args=[account.pk])
     sent = {
@@ -107,7 +107,7 @@ def test_schedules_are_not_written_by_hand(admin_client: Client, page: str) -> N
 
 
 def test_a_session_ends_with_the_browser_and_after_a_night() -> None:
-    client = signed_in(OPERATOR)
+    client = sign_in(OPERATOR)
     client.logout()
     User.objects.filter(username=OPERATOR).update(password="")
     person = User.objects.get(username=OPERATOR)

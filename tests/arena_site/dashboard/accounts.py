@@ -1,0 +1,48 @@
+"""Accounts of each role, and the confirmation of an action."""
+
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR, VIEWER
+from arena_site.operator_tokens import issue_operator_token
+
+REASON = "because the test says so"
+ALLOWED = {
+    VIEWER: set(),
+    OPERATOR: set(ACTIONS) - {"approve-line-up", "reject-line-up"},
+    ADMINISTRATOR: set(ACTIONS),
+}
+"""The actions of each role."""
+
+
+def sign_in(role: str, *, enforce_csrf_checks: bool = False) -> Client:
+    """A client signed in as the staff account that has this role alone."""
+    account = User.objects.filter(username=role).first() or create_account(role, role)
+    client = Client(enforce_csrf_checks=enforce_csrf_checks)
+    client.force_login(account)
+    return client
+
+
+def create_account(name: str, role: str | None = "operator") -> User:
+    """An account of this name with this role alone."""
+    account = User.objects.create_user(name, is_staff=role is not None)
+    account.groups.set(Group.objects.filter(name=role))
+    return account
+
+
+def issue_token(owner: User, *, name: str = "ci", scope: str = "exports", **options: Any) -> str:
+    return issue_operator_token(owner=owner, name=name, scope=scope, at=timezone.now(), **options).token
+
+
+def action_path(name: str) -> str:
+    return reverse("admin:action", args=[name])
+
+
+def perform(client: Client, name: str, /, reason: str = REASON, **parameters: Any) -> Any:
+    """The response to a confirmed action."""
+    return client.post(action_path(name), {**parameters, "reason": reason, "confirmed": "yes"})
