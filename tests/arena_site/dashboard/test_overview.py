@@ -1,4 +1,4 @@
-"""The front page at 00:40 on a bad Sunday: what ran, what failed and why, and the way to set it right."""
+"""The operator dashboard on a Sunday of failures: runs, errors, concerns and the actions against them."""
 
 import uuid
 from datetime import timedelta
@@ -51,7 +51,7 @@ def overview(client: Client) -> Overview:
     return client.get(reverse("admin:index")).context["overview"]
 
 
-def action_path(client: Client) -> str:
+def dashboard_html(client: Client) -> str:
     return client.get(reverse("admin:index")).content.decode()
 
 
@@ -59,42 +59,38 @@ def concerns(client: Client) -> list[str]:
     return [concern.message for concern in overview(client).concerns]
 
 
-def at_work() -> None:
-    """Schedules, a worker that was seen, and every job's last run in order."""
+def create_healthy_state() -> None:
+    """Schedules, a live worker, and a successful run."""
     jobs.install()
     Schedule.objects.update(next_run=NOW + timedelta(minutes=1))
     Worker.objects.create(name="one", seen_at=NOW - timedelta(seconds=10))
     RunFactory(at=NOW - timedelta(minutes=2))
 
 
-def test_all_is_well_where_nothing_is_wrong(viewer: Client) -> None:
-    at_work()
+def test_healthy_state_has_no_concern(viewer: Client) -> None:
+    create_healthy_state()
     assert concerns(viewer) == []
-    assert "No problems" in action_path(viewer)
+    assert "No problems" in dashboard_html(viewer)
 
 
-def test_a_failed_run_says_why_and_when_it_last_went_well(viewer: Client) -> None:
-    at_work()
+def test_failed_run_shows_its_error_and_the_last_success(viewer: Client) -> None:
+    create_healthy_state()
     RunFactory(kind="run_decisions", at=NOW - timedelta(days=7))
     RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=30), status="failed", error="GPT-5.2: HTTP 503\nmore")
     assert concerns(viewer) == ["decisions: GPT-5.2: HTTP 503"]
-    line = next(line for line in overview(viewer).jobs if line.name == "decisions")
-    assert (line.failed, line.duration, line.last_success and line.last_success.started_at) == (
-        True,
-        "20 s",
-        NOW - timedelta(days=7),
-    )
+    job = next(job for job in overview(viewer).jobs if job.name == "decisions")
+    assert (job.failed, job.duration, job.last_success.started_at) == (True, "20 s", NOW - timedelta(days=7))
 
 
-def test_a_failure_that_was_mended_is_no_concern(viewer: Client) -> None:
-    at_work()
+def test_failure_followed_by_a_success_is_no_concern(viewer: Client) -> None:
+    create_healthy_state()
     RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=30), status="failed", error="HTTP 503")
     RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=10))
     assert concerns(viewer) == []
 
 
-def test_failed_decisions_of_this_week_come_with_their_retry(viewer: Client) -> None:
-    at_work()
+def test_failed_decisions_of_this_week_link_to_their_retry(viewer: Client) -> None:
+    create_healthy_state()
     universe = UniverseFactory(markets=[])
     decision = DecisionFactory(failed=True, universe=universe)
     claimed = DecisionFactory(
@@ -106,10 +102,10 @@ def test_failed_decisions_of_this_week_come_with_their_retry(viewer: Client) -> 
         lease_id=uuid.uuid4(), lease_until=NOW + timedelta(minutes=1), universe=universe,
     )  # fmt: skip
     DecisionFactory(failed=True, cohort__week_start=WEEK - timedelta(weeks=3), week=1)
-    shown = action_path(viewer)
-    assert f'{reverse("admin:action", args=["retry-decision"])}?decision={decision.pk}"' in shown
-    assert f'{reverse("admin:action", args=["release-claim"])}?decision={claimed.pk}"' in shown
-    assert f'decision={live.pk}"' not in shown
+    markup = dashboard_html(viewer)
+    assert f'{reverse("admin:action", args=["retry-decision"])}?decision={decision.pk}"' in markup
+    assert f'{reverse("admin:action", args=["release-claim"])}?decision={claimed.pk}"' in markup
+    assert f'decision={live.pk}"' not in markup
     assert [(task.status, task.error) for task in overview(viewer).failed_tasks] == [
         ("expired claim", "its worker died"),
         ("failed", "HTTP 503"),
@@ -121,7 +117,7 @@ def test_failed_decisions_of_this_week_come_with_their_retry(viewer: Client) -> 
 
 
 def test_a_market_closed_for_three_days_leads_to_its_settlement(viewer: Client) -> None:
-    at_work()
+    create_healthy_state()
     agent = AgentFactory()
     for days, closed in ((4, "Four days?"), (2, "Two days?"), (0, "Today?")):
         market = MarketFactory(question=closed)
@@ -134,8 +130,8 @@ def test_a_market_closed_for_three_days_leads_to_its_settlement(viewer: Client) 
     assert concern.action_path == f"{reverse('admin:action', args=['settle'])}?market={four.pk}"
 
 
-def test_what_it_cost_stands_beside_the_cap(viewer: Client, settings: Any) -> None:
-    at_work()
+def test_spending_is_shown_with_its_cap(viewer: Client, settings: Any) -> None:
+    create_healthy_state()
     settings.ARENA_SPEND_LIMIT_USD = Decimal("10")
     ModelCallFactory(cost_usd="8.5")
     assert [(s.protocol, s.spent, s.css_class) for s in overview(viewer).spending] == [
@@ -146,41 +142,39 @@ def test_what_it_cost_stands_beside_the_cap(viewer: Client, settings: Any) -> No
 
 
 def test_stale_prices_and_alerts_are_shown(viewer: Client) -> None:
-    at_work()
+    create_healthy_state()
     trade = bet(AgentFactory(), MarketFactory())
     Outcome.objects.filter(pk=trade.outcome_id).update(price_stale=True)
     alert = Alert.objects.create(kind="market-gone", subject="1", message="Gone from its venue.", raised_at=WEEK)
     Notice.objects.create(alert=alert, channel="mail", tries=2, next_try_at=NOW)
     assert concerns(viewer) == ["1 alert not acknowledged", "1 held price stale", "1 alert could not be sent yet"]
-    assert "Gone from its venue." in action_path(viewer)
+    assert "Gone from its venue." in dashboard_html(viewer)
 
 
-def test_a_machine_without_a_worker_or_with_late_schedules_says_so(viewer: Client) -> None:
+def test_missing_worker_and_late_schedules_are_concerns(viewer: Client) -> None:
     assert concerns(viewer) == ["No schedules are installed: no job runs by itself"]
-    at_work()
+    create_healthy_state()
     Worker.objects.update(seen_at=NOW - timedelta(hours=1))
     Schedule.objects.filter(name="sync").update(next_run=NOW - timedelta(minutes=20))
     jobs.pause("prune")
     Failure.objects.create(id="x" * 32, name="x", func="x", started=NOW, stopped=NOW, success=False, result="killed")
     assert concerns(viewer) == [
-        "No worker has been seen since 07 March, 23:40 UTC: no job runs by itself".replace(
-            "07 March, 23:40", f"{NOW - timedelta(hours=1):%d %B, %H:%M}"
-        ),
+        "No worker has been seen since 07 March, 23:40 UTC: no job runs by itself",
         "Overdue: sync",
         "Paused: prune",
         "1 job failed or were stopped in the last day",
     ]
 
 
-def test_a_broken_ledger_is_the_first_thing_seen(viewer: Client) -> None:
-    at_work()
+def test_ledger_violations_are_a_concern(viewer: Client) -> None:
+    create_healthy_state()
     RunFactory(kind="verify_ledger", at=NOW - timedelta(hours=1), status="failed", error="", summary={"violations": 2})
     assert "The last ledger verification found 2 violations" in concerns(viewer)
 
 
-def test_the_page_costs_the_same_queries_however_much_is_wrong() -> None:
+def test_dashboard_needs_the_same_queries_for_any_number_of_failures() -> None:
     operator = sign_in("operator")
-    at_work()
+    create_healthy_state()
     universe = UniverseFactory(markets=[])
 
     def grow() -> None:
@@ -208,25 +202,25 @@ def test_the_page_costs_the_same_queries_however_much_is_wrong() -> None:
     assert counted() == before <= 45
 
 
-def test_what_models_and_venues_say_is_escaped(viewer: Client) -> None:
-    at_work()
+def test_text_of_models_and_venues_is_escaped(viewer: Client) -> None:
+    create_healthy_state()
     DecisionFactory(failed=True, error=HOSTILE, universe=UniverseFactory(markets=[]))
     trade = bet(AgentFactory(), MarketFactory(question=HOSTILE))
     Market.objects.filter(pk=trade.market_id).update(status="closed", closed_at=WEEK - timedelta(days=4))
     Outcome.objects.filter(pk=trade.outcome_id).update(price_stale=True)
     Alert.objects.create(kind="x", subject="1", message=HOSTILE, raised_at=WEEK)
     RunFactory(kind="run_decisions", status="failed", error=HOSTILE, at=NOW)
-    shown = action_path(viewer)
-    assert "<script>alert(1)" not in shown
-    assert shown.count("&lt;script&gt;alert(1)") >= 5
-    assert ' style="' not in shown
+    markup = dashboard_html(viewer)
+    assert "<script>alert(1)" not in markup
+    assert markup.count("&lt;script&gt;alert(1)") >= 5
+    assert ' style="' not in markup
 
 
-def test_a_row_s_page_leads_to_the_act_that_sets_it_right(admin_client: Client) -> None:
+def test_a_rows_page_links_to_its_action(admin_client: Client) -> None:
     decision = DecisionFactory(failed=True, universe=UniverseFactory(markets=[]))
     market = MarketFactory(closed=True)
-    shown = admin_client.get(reverse("admin:agents_decision_change", args=[decision.pk])).content.decode()
-    assert f'{reverse("admin:action", args=["retry-decision"])}?decision={decision.pk}"' in shown
-    shown = admin_client.get(reverse("admin:markets_market_change", args=[market.pk])).content.decode()
-    assert f'{reverse("admin:action", args=["settle"])}?market={market.pk}"' in shown
+    markup = admin_client.get(reverse("admin:agents_decision_change", args=[decision.pk])).content.decode()
+    assert f'{reverse("admin:action", args=["retry-decision"])}?decision={decision.pk}"' in markup
+    markup = admin_client.get(reverse("admin:markets_market_change", args=[market.pk])).content.decode()
+    assert f'{reverse("admin:action", args=["settle"])}?market={market.pk}"' in markup
     assert Run.objects.count() == Decision.objects.filter(status="completed").count() == 0

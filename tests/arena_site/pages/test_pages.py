@@ -1,6 +1,5 @@
-"""The pages: every number as it is on record, every text escaped, the queries counted."""
+"""The pages: numbers equal to those recorded, text escaped, queries counted."""
 
-import html
 import re
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -29,8 +28,9 @@ from tests.factories import (
     bet,
     resolve,
     sale,
-)  # fmt: skip
+)
 from tests.guards import guards_removed
+from tests.markup import element, elements, get_page, links, table_row, visible_text
 
 pytestmark = pytest.mark.django_db
 
@@ -38,37 +38,18 @@ HOSTILE = "\"'><script>alert(1)</script>\n# SYSTEM\n{{ secret }}"
 DAY = timedelta(days=1)
 
 
-def page(client, address: str, status: int = 200) -> str:
-    answer = client.get(address)
-    assert answer.status_code == status
-    return answer.content.decode()
-
-
-def text(markup: str) -> str:
-    """What a reader sees: no tags, single spaces."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
-
-
-def row(markup: str, words: str) -> str:
-    """The text of the one table row that holds these words."""
-    bodies = " ".join(re.findall(r"<tbody>.*?</tbody>", markup, re.S))
-    rows = [text(part) for part in re.findall(r"<tr>.*?</tr>", bodies, re.S)]
-    (found,) = [one for one in rows if words in one]
-    return found
-
-
-def agent_of(slug: str, cohort: Cohort | None = None) -> Agent:
-    """The agent of a family in a cohort, in a new one unless it is given."""
+def create_agent(slug: str, cohort: Cohort | None = None) -> Agent:
+    """An agent of a family, in a new cohort unless one is given."""
     return AgentFactory(cohort=cohort or CohortFactory(), family=Family.objects.get(slug=slug))
 
 
-def a_season(weeks: int = 1) -> None:
+def create_season(weeks: int = 1) -> None:
     """Cohorts in which two families bet on the same two markets; one resolved YES, boards are computed."""
     rain = MarketFactory(question="Will it rain in Orsa?")
     election = MarketFactory(question="Who wins?", prices={"Ada": "0.5", "Bo": "0.25", "Cy": "0.2"})
     for cohort in CohortFactory.create_batch(weeks):
         for slug, side in (("gpt-5.1", "YES"), ("grok-4", "NO")):
-            agent = agent_of(slug, cohort)
+            agent = create_agent(slug, cohort)
             bet(agent, rain, side, "1000.00")
             bet(agent, election, "Ada", "500.00")
             call = ModelCallFactory(decision=agent.decisions.get())
@@ -85,7 +66,7 @@ def a_season(weeks: int = 1) -> None:
     compute_scores(at=WEEK + 4 * DAY)
 
 
-def every_address() -> list[str]:
+def all_addresses() -> list[str]:
     agent = Agent.objects.filter(family__slug="gpt-5.1").earliest("pk")
     return [
         "/",
@@ -107,79 +88,70 @@ def every_address() -> list[str]:
 # --- the leaderboard ------------------------------------------------------------------------------------
 
 
-def without_prose(shown: str) -> str:
-    """The page without prompts, and without the option that is called so."""
-    return re.sub(r"<pre.*?</pre>|None of these", "", shown, flags=re.S)
+def figures(client, address: str) -> str:
+    """The text of a page without prompts, and without the option that is called "None of these"."""
+    page = get_page(client, address)
+    for prompt in elements(page, "pre"):
+        prompt.decompose()
+    return visible_text(page).replace("None of these", "")
 
 
 @pytest.mark.parametrize("address", ["/", "/cohorts/", "/markets/", "/models/gpt-5.1/", "/methodology/"])
-def test_an_arena_without_data_has_every_page(client, address):
-    assert "None" not in without_prose(page(client, address))
+def test_every_page_exists_without_data(client, address):
+    assert "None" not in figures(client, address)
 
 
 def test_an_empty_leaderboard_says_when_the_next_run_is(client):
-    shown = text(page(client, "/"))
+    text = visible_text(get_page(client, "/"))
+    assert "No ranking yet" in text
+    assert "The next decision run is on" in text
 
-    assert "No ranking yet" in shown
-    assert "The next decision run is on" in shown
 
-
-def test_the_leaderboard_shows_what_the_board_holds(client):
-    a_season(weeks=2)
+def test_leaderboard_shows_the_boards_entries(client):
+    create_season(weeks=2)
     entry = next(e for e in Leaderboard.objects.get(methodology="").entries if e["family"] == "gpt-5.1")
-
-    shown = row(page(client, "/"), "GPT-5.2")
-
-    assert "OpenAI" in shown
-    assert arena.money(entry["total_value"]) in shown
-    assert text(arena.signed_percent(entry["return_percent"])) in shown
-    assert "± 0.00 %" in shown  # both cohorts went the same way
-    assert f"{entry['brier']:.3f}" in shown
-    assert "$11,500.00 2 cohorts" in shown
-    assert shown.endswith("100.0 % 2 bets $0.0050")  # won, resolved bets, cost
+    row = table_row(get_page(client, "/"), "GPT-5.2")
+    assert "OpenAI" in row
+    assert arena.money(entry["total_value"]) in row
+    assert " ".join(arena.signed_percent(entry["return_percent"]).split()) in row
+    assert "± 0.00 %" in row  # both cohorts went the same way
+    assert f"{entry['brier']:.3f}" in row
+    assert "$11,500.00 2 cohorts" in row
+    assert row.endswith("100.0 % 2 bets $0.0050")  # won, resolved bets, cost
 
 
 def test_one_cohort_has_no_interval_and_the_page_says_why(client):
-    a_season()
-
-    shown = page(client, "/")
-
-    assert "±" not in row(shown, "GPT-5.2")
-    assert "One cohort says nothing about spread" in text(shown)
+    create_season()
+    page = get_page(client, "/")
+    assert "±" not in table_row(page, "GPT-5.2")
+    assert "One cohort says nothing about spread" in visible_text(page)
 
 
 def test_with_two_cohorts_the_page_names_the_interval_and_its_limits(client):
-    a_season(weeks=2)
-
-    shown = text(page(client, "/"))
-
-    assert "Student’s t; the sources write 1.96" in shown
-    assert "Cohorts overlap" in shown
-    assert "confidence is a share of cash, not a probability, so this is not a proper score" in shown
+    create_season(weeks=2)
+    text = visible_text(get_page(client, "/"))
+    assert "Student’s t; the sources write 1.96" in text
+    assert "Cohorts overlap" in text
+    assert "confidence is a share of cash, not a probability, so this is not a proper score" in text
 
 
-def test_the_leaderboard_says_how_fresh_it_is(client):
-    a_season()
-
-    shown = page(client, "/")
-
-    assert '<dd><time datetime="2026-03-10T00:00:00Z">10 Mar 2026, 00:00 UTC</time> ' in shown  # the snapshot
-    assert '<dd><time datetime="2026-03-12T00:00:00Z">12 Mar 2026, 00:00 UTC</time></dd>' in shown  # the board
+def test_leaderboard_shows_the_times_of_its_snapshot_and_board(client):
+    create_season()
+    times = {node.attributes["datetime"]: visible_text(node) for node in elements(get_page(client, "/"), "dd time")}
+    assert times["2026-03-10T00:00:00Z"] == "10 Mar 2026, 00:00 UTC"  # the snapshot
+    assert times["2026-03-12T00:00:00Z"] == "12 Mar 2026, 00:00 UTC"  # the board
 
 
 def test_the_ten_latest_decisions_are_linked(client):
     agent = AgentFactory()
-    made = [DecisionFactory(agent=agent, week=week) for week in range(1, 13)]
-
-    linked = re.findall(r"/decisions/(\d+)/", page(client, "/"))
-
-    assert linked == [str(decision.pk) for decision in reversed(made[2:])]
+    decisions = [DecisionFactory(agent=agent, week=week) for week in range(1, 13)]
+    paths = [f"/decisions/{decision.pk}/" for decision in reversed(decisions[2:])]
+    assert links(get_page(client, "/"), 'a[href^="/decisions/"]') == paths
 
 
-def test_a_missed_decision_is_no_news(client):
+def test_missed_decision_is_not_among_the_latest(client):
     DecisionFactory(missed=True)
-
-    assert "Nothing has been decided yet." in page(client, "/")
+    assert "Nothing has been decided yet." in visible_text(get_page(client, "/"))
 
 
 @pytest.mark.parametrize(
@@ -205,10 +177,7 @@ def test_a_decision_shows_its_trades_with_price_source_and_outcome(client):
         trade.decision.universe.entries.filter(market=rain).update(sources=sources)
     resolve(rain, "YES", at=WEEK + DAY)
     compute_scores(at=WEEK + DAY)
-
-    shown = row(page(client, f"/decisions/{trade.decision_id}/"), "BUY")
-
-    assert shown == (
+    assert table_row(get_page(client, f"/decisions/{trade.decision_id}/"), "BUY") == (
         "Will it rain in Orsa? BUY NO 2,083.33 0.600 last accepted price, stale $1,250.00 50.0 % of $2,500.00 – lost "
         "0.250"
     )
@@ -220,22 +189,18 @@ def test_a_decision_shows_each_instruction_and_why_it_was_rejected(client):
     taken = {"market_id": str(rain.pk), "side": "YES", "amount": "500"}
     InstructionFactory(call=call, payload=taken, executed=True, reason="")
     InstructionFactory(call=call, payload={"market_id": "nonsense", "side": "NO", "amount": "70"}, reason="unknown")
-
-    shown = page(client, f"/decisions/{call.decision_id}/")
-
-    assert row(shown, "$500") == "BET YES Will it rain in Orsa? $500 executed"
-    assert row(shown, "$70") == "BET NO nonsense $70 rejected unknown"
+    page = get_page(client, f"/decisions/{call.decision_id}/")
+    assert table_row(page, "$500") == "BET YES Will it rain in Orsa? $500 executed"
+    assert table_row(page, "$70") == "BET NO nonsense $70 rejected unknown"
 
 
 def test_a_sale_names_the_market_of_its_position(client):
     trade = bet(AgentFactory(), MarketFactory(question="Will it rain in Orsa?"))
     call = ModelCallFactory(decision=trade.decision)
-    wanted = {"position_id": str(trade.position_id), "percentage": "25"}
-    InstructionFactory(call=call, kind="SELL", payload=wanted, executed=True, reason="")
-
-    shown = page(client, f"/decisions/{trade.decision_id}/")
-
-    assert row(shown, "25 %") == "SELL YES Will it rain in Orsa? 25 % executed"
+    payload = {"position_id": str(trade.position_id), "percentage": "25"}
+    InstructionFactory(call=call, kind="SELL", payload=payload, executed=True, reason="")
+    page = get_page(client, f"/decisions/{trade.decision_id}/")
+    assert table_row(page, "25 %") == "SELL YES Will it rain in Orsa? 25 % executed"
 
 
 def test_every_call_is_shown_and_their_costs_are_summed(client):
@@ -249,112 +214,89 @@ def test_every_call_is_shown_and_their_costs_are_summed(client):
         cost_usd=Decimal("0.75"),
         latency_ms=655,
     )
-
-    shown = page(client, f"/decisions/{decision.pk}/")
-
-    assert "two JSON objects" in row(shown, "malformed")
-    assert "openai/gpt-5.2 openai/gpt-5.2-20251211 OpenAI 1,000 / 200 $0.7500" in row(shown, "answered")
-    assert "Model cost $1.25 Tokens in / out 2,000 / 400 Time to answer 2.2 s" in text(shown)
+    page = get_page(client, f"/decisions/{decision.pk}/")
+    assert "two JSON objects" in table_row(page, "malformed")
+    assert "openai/gpt-5.2 openai/gpt-5.2-20251211 OpenAI 1,000 / 200 $0.7500" in table_row(page, "answered")
+    assert "Model cost $1.25 Tokens in / out 2,000 / 400 Time to answer 2.2 s" in visible_text(page)
 
 
 def test_the_prompt_and_the_answer_are_shown_byte_for_byte(client):
     MarketFactory(question=HOSTILE)
     call = ModelCallFactory(raw_response='\n\n  {"answer": "<b>&amp;</b>"}  \n')
-
-    blocks = re.findall(r"<pre[^>]*>\n(.*?)</pre>", page(client, f"/decisions/{call.decision_id}/"), re.S)
-
-    assert [html.unescape(block) for block in blocks] == [
-        call.system_prompt,
-        call.user_prompt,
-        call.raw_response,
-    ]
+    blocks = [block.text() for block in elements(get_page(client, f"/decisions/{call.decision_id}/"), "pre")]
+    assert blocks == [call.system_prompt, call.user_prompt, call.raw_response]
 
 
 def test_a_retry_shows_its_note_and_not_the_whole_message_again(client):
     first = ModelCallFactory(result="malformed")
     ModelCallFactory(decision=first.decision, retry_note="\nNOTE\nthe answer was cut off")
-
-    shown = page(client, f"/decisions/{first.decision_id}/")
-
-    assert shown.count("Decide now: one JSON object.") == 1
-    assert "the answer was cut off" in shown
+    text = visible_text(get_page(client, f"/decisions/{first.decision_id}/"))
+    assert text.count("Decide now: one JSON object.") == 1
+    assert "the answer was cut off" in text
 
 
 def test_a_retry_with_another_portfolio_shows_its_own_message(client):
     first = ModelCallFactory(result="failed")
     ModelCallFactory(decision=first.decision, portfolio_block="CHANGED")
-
-    assert "CHANGED" in page(client, f"/decisions/{first.decision_id}/")
+    assert "CHANGED" in visible_text(get_page(client, f"/decisions/{first.decision_id}/"))
 
 
 def test_a_missed_decision_has_a_page_without_calls(client):
     decision = DecisionFactory(missed=True, reasoning="")
-
-    shown = text(page(client, f"/decisions/{decision.pk}/"))
-
-    assert "The model was never called." in shown
-    assert "window over" in shown
-    assert "None" not in shown
+    text = visible_text(get_page(client, f"/decisions/{decision.pk}/"))
+    assert "The model was never called." in text
+    assert "window over" in text
+    assert "None" not in text
 
 
 def test_a_fallback_is_flagged(client):
     decision = DecisionFactory(fallback=True, reasoning="")
-
-    assert "A HOLD by fallback" in page(client, f"/decisions/{decision.pk}/")
+    assert "A HOLD by fallback" in visible_text(get_page(client, f"/decisions/{decision.pk}/"))
 
 
 # --- cohorts, agents, families --------------------------------------------------------------------------
 
 
 def test_an_agent_is_worth_the_same_on_every_page(client):
-    a_season()
+    create_season()
     agent = Agent.objects.select_related("cohort__methodology").get(family__slug="gpt-5.1")
     assert valuations([agent])[agent.pk].pnl == Decimal("1500.00")
-
     for address in ("/cohorts/1/", "/cohorts/1/gpt-5.1/", "/models/gpt-5.1/", "/"):
-        assert "$11,500.00" in text(page(client, address))
+        assert "$11,500.00" in visible_text(get_page(client, address))
     for address in ("/cohorts/1/", "/cohorts/1/gpt-5.1/", "/models/gpt-5.1/", "/cohorts/", "/"):
-        assert "+15.00 %" in text(page(client, address))
+        assert "+15.00 %" in visible_text(get_page(client, address))
 
 
-def test_what_is_held_and_what_of_it_awaits_its_end_is_counted_for_each_agent(client):
-    holder, idle = agent_of("gpt-5.1"), agent_of("grok-4", Cohort.objects.get())
+def test_positions_and_those_awaiting_resolution_are_counted_for_each_agent(client):
+    holder, idle = create_agent("gpt-5.1"), create_agent("grok-4", Cohort.objects.get())
     unpriced, closed, open_, sold = MarketFactory.create_batch(4)
     for market in (unpriced, closed, open_):
         bet(holder, market)
     bet(holder, closed, "NO")
     sale(bet(holder, sold).position)
     unpriced.outcomes.update(price=None)
-    ended = Market.objects.filter(pk__in=[unpriced.pk, closed.pk])
-    ended.update(status=Market.Status.CLOSED, closed_at=WEEK + DAY)
-
+    Market.objects.filter(pk__in=[unpriced.pk, closed.pk]).update(status=Market.Status.CLOSED, closed_at=WEEK + DAY)
     agents = Agent.objects.select_related("cohort__methodology")
-    looked, cheap = valuations(agents, awaiting=True), valuations(agents)
-    assert [(worth.open_positions, worth.awaiting) for worth in looked.values()] == [(4, 3), (0, 0)]
+    full, cheap = valuations(agents, awaiting=True), valuations(agents)
+    assert [(worth.open_positions, worth.awaiting) for worth in full.values()] == [(4, 3), (0, 0)]
     assert [(worth.open_positions, worth.awaiting) for worth in cheap.values()] == [(4, 0), (0, 0)]
-    assert [worth.total for worth in looked.values()] == [worth.total for worth in cheap.values()]
-    assert looked[idle.pk].total == Decimal("10000.00")
-
-    assert " 4 3 await " in row(page(client, "/cohorts/1/"), holder.model_id)
-    assert "await" not in row(page(client, "/cohorts/1/"), idle.model_id)
-    assert " 4 3 await resolution " in text(page(client, "/cohorts/1/"))
-    assert " 4 3 await resolution " in row(page(client, "/cohorts/"), "Cohort 1")
+    assert [worth.total for worth in full.values()] == [worth.total for worth in cheap.values()]
+    assert full[idle.pk].total == Decimal("10000.00")
+    assert " 4 3 await " in table_row(get_page(client, "/cohorts/1/"), holder.model_id)
+    assert "await" not in table_row(get_page(client, "/cohorts/1/"), idle.model_id)
+    assert " 4 3 await resolution " in visible_text(get_page(client, "/cohorts/1/"))
+    assert " 4 3 await resolution " in table_row(get_page(client, "/cohorts/"), "Cohort 1")
 
 
 def test_a_cohort_links_each_decision_in_its_week(client):
-    agent = agent_of("gpt-5.1")
+    agent = create_agent("gpt-5.1")
     first, third = (DecisionFactory(agent=agent, week=week) for week in (1, 3))
-    grid = page(client, "/cohorts/1/").partition('<table class="grid">')[2]
-
-    cells = re.findall(r"<td>(.*?)</td>", grid, re.S)
-
-    assert [re.findall(r"/decisions/(\d+)/", cell) for cell in cells] == [
-        [str(first.pk)], [], [str(third.pk)], [], [],
-    ]  # fmt: skip
+    weeks = [links(cell) for cell in elements(get_page(client, "/cohorts/1/"), "table.grid td")]
+    assert weeks == [[f"/decisions/{first.pk}/"], [], [f"/decisions/{third.pk}/"], [], []]
 
 
-def test_each_position_says_what_became_of_it(client):
-    agent = agent_of("gpt-5.1")
+def test_each_position_shows_its_result(client):
+    agent = create_agent("gpt-5.1")
     names = ("won", "lost", "cancelled", "awaiting", "open", "sold")
     markets = {name: MarketFactory(question=f"Market {name}?") for name in names}
     trades = {name: bet(agent, market, amount="100.00") for name, market in markets.items()}
@@ -362,141 +304,121 @@ def test_each_position_says_what_became_of_it(client):
     for name, side in (("won", "YES"), ("lost", "NO"), ("cancelled", None)):
         resolve(markets[name], side, at=WEEK + DAY)
     Market.objects.filter(pk=markets["awaiting"].pk).update(status="closed", closed_at=WEEK + DAY)
-
-    shown = page(client, "/cohorts/1/gpt-5.1/")
-
-    assert row(shown, "Market won?").endswith("won 8 Mar 2026 9 Mar 2026 +$150.00")
-    assert row(shown, "Market lost?").endswith("lost 8 Mar 2026 9 Mar 2026 −$100.00")
-    assert row(shown, "Market cancelled?").endswith("cancelled 8 Mar 2026 9 Mar 2026 $0.00")
-    assert row(shown, "Market sold?").endswith("sold 8 Mar 2026 15 Mar 2026 +$25.00")
-    assert "YES awaiting resolution 250.00" in row(shown, "Market awaiting?")
-    assert row(shown, "Market open?").endswith("YES open 250.00 0.400 0.400 $100.00 $100.00 $0.00")
-    assert "Largest single position: +$150.00" in text(shown)
+    page = get_page(client, "/cohorts/1/gpt-5.1/")
+    assert table_row(page, "Market won?").endswith("won 8 Mar 2026 9 Mar 2026 +$150.00")
+    assert table_row(page, "Market lost?").endswith("lost 8 Mar 2026 9 Mar 2026 −$100.00")
+    assert table_row(page, "Market cancelled?").endswith("cancelled 8 Mar 2026 9 Mar 2026 $0.00")
+    assert table_row(page, "Market sold?").endswith("sold 8 Mar 2026 15 Mar 2026 +$25.00")
+    assert "YES awaiting resolution 250.00" in table_row(page, "Market awaiting?")
+    assert table_row(page, "Market open?").endswith("YES open 250.00 0.400 0.400 $100.00 $100.00 $0.00")
+    assert "Largest single position: +$150.00" in visible_text(page)
 
 
 def test_a_stale_price_is_marked_where_it_is_used(client):
-    trade = bet(agent_of("gpt-5.1"), MarketFactory())
+    trade = bet(create_agent("gpt-5.1"), MarketFactory())
     trade.market.outcomes.update(price_stale=True)
-
     for address in ("/cohorts/1/gpt-5.1/", f"/markets/{trade.market_id}/"):
-        assert "stale" in text(page(client, address))
+        assert "stale" in visible_text(get_page(client, address))
 
 
 def test_a_missed_week_stands_among_the_cohorts(client):
     MissedWeek.objects.create(week_start=WEEK, recorded_at=WEEK, reason="nobody was there")
-
-    assert "8 Mar 2026 : nobody was there" in text(page(client, "/cohorts/"))
+    assert "8 Mar 2026 : nobody was there" in visible_text(get_page(client, "/cohorts/"))
 
 
 # --- markets, methodology -------------------------------------------------------------------------------
 
 
-def test_a_market_shows_its_prices_and_who_holds_what(client):
-    a_season()
+def test_a_market_shows_its_prices_and_positions(client):
+    create_season()
     market = Market.objects.get(question="Who wins?")
-
-    shown = page(client, f"/markets/{market.pk}/")
-
-    assert row(shown, "Grok 4.1 1 Ada open") == "Grok 4.1 1 Ada open 1,000.00 0.500 0.500 $500.00 $500.00 $0.00"
-    assert row(shown, "Bo") == "Bo 0.250 Gamma price 7 Mar 2026, 00:00 UTC 0.250 0"
-    assert row(shown, "Ada 0.500 Gamma") == "Ada 0.500 Gamma price 7 Mar 2026, 00:00 UTC 0.500 2"
+    page = get_page(client, f"/markets/{market.pk}/")
+    assert table_row(page, "Grok 4.1 1 Ada open") == "Grok 4.1 1 Ada open 1,000.00 0.500 0.500 $500.00 $500.00 $0.00"
+    assert table_row(page, "Bo") == "Bo 0.250 Gamma price 7 Mar 2026, 00:00 UTC 0.250 0"
+    assert table_row(page, "Ada 0.500 Gamma") == "Ada 0.500 Gamma price 7 Mar 2026, 00:00 UTC 0.500 2"
 
 
 def test_the_list_of_markets_is_paged_and_keeps_its_filter(client):
     for number in range(51):
         MarketFactory(question=f"Question {number}?")
-
-    first, second = page(client, "/markets/?status=active"), page(client, "/markets/?status=active&page=2")
-
-    assert "Question 49?" in first
-    assert "Question 50?" not in first
-    assert "?status=active&amp;page=2" in first
-    assert "Question 50?" in second
-
-
-def test_an_unknown_status_is_not_found(client):
-    page(client, "/markets/?status=lively", status=404)
+    first = get_page(client, "/markets/?status=active")
+    assert "Question 49?" in visible_text(first)
+    assert "Question 50?" not in visible_text(first)
+    assert "?status=active&page=2" in links(first)
+    assert "Question 50?" in visible_text(get_page(client, "/markets/?status=active&page=2"))
 
 
 def test_the_methodology_is_shown_as_it_is_frozen(client):
     methodology = CohortFactory().methodology
-
-    shown = html.unescape(page(client, f"/methodology/{methodology.version}/"))
-
-    assert methodology.sha256 in shown
-    assert methodology.system_prompt in shown
-    assert methodology.forecast["system_prompt"] in shown
+    page = get_page(client, f"/methodology/{methodology.version}/")
+    text, prompts = visible_text(page), [prompt.text() for prompt in elements(page, "pre")]
+    assert {methodology.system_prompt, methodology.forecast["system_prompt"]} <= {*prompts}
     for sentence in (*methodology.rulings, *methodology.scoring.values(), methodology.forecast["choice_rule"]):
-        assert sentence in shown
-    assert "Fair (at or near random)" in shown
+        assert " ".join(sentence.split()) in text
+    assert methodology.sha256 in text
+    assert "Fair (at or near random)" in text
 
 
 @pytest.mark.parametrize(
     "address",
     [
-        "/decisions/7/",
-        "/cohorts/7/",
-        "/cohorts/1/nobody-1.0/",
-        "/models/nobody-1.0/",
-        "/markets/7/",
-        "/methodology/v9/",
+        *("/decisions/7/", "/cohorts/7/", "/cohorts/1/nobody-1.0/", "/models/nobody-1.0/", "/markets/7/"),
+        *("/methodology/v9/", "/markets/?status=lively"),
     ],
 )
-def test_what_is_not_there_is_not_found(client, address):
-    page(client, address, status=404)
+def test_unknown_row_or_status_is_not_found(client, address):
+    get_page(client, address, status=404)
 
 
 # --- all pages ------------------------------------------------------------------------------------------
 
 
-def test_no_page_shows_a_missing_value_or_needs_what_the_policy_forbids(client):
-    a_season(weeks=2)
-    for address in every_address():
-        answer = client.get(address)
-        shown = answer.content.decode()
-        assert answer["Content-Security-Policy"].count("default-src 'self'") == 1
-        assert not re.search(r"<style|<script>|\sstyle=|\son\w+=|javascript:", shown), address
-        assert not re.search(r"\b(None|nan|NaN|inf)\b", text(without_prose(shown))), address
+def test_no_page_shows_a_missing_value_or_violates_the_content_policy(client):
+    create_season(weeks=2)
+    for address in all_addresses():
+        response = client.get(address)
+        assert response["Content-Security-Policy"].count("default-src 'self'") == 1
+        markup = response.content.decode()
+        assert not re.search(r"<style|<script>|\sstyle=|\son\w+=|javascript:", markup), address
+        assert not re.search(r"\b(None|nan|NaN|inf)\b", figures(client, address)), address
 
 
-def test_every_page_has_a_title_a_description_one_heading_and_its_json_twin(client):
-    a_season()
-    titles = set()
-    addresses = [address for address in every_address() if address != "/methodology/"]
-    for address in addresses:
-        shown = page(client, address)
-        titles.update(re.findall(r"<title>(.*?)</title>", shown.partition("<body>")[0]))
-        assert re.search(r'<meta name="description" content="[^"]{20,}">', shown), address
-        assert len(re.findall(r"<h1[ >]", shown)) == 1, address
-        assert re.search(r'<link rel="alternate" type="application/json" href="/api/v1/[^"]+">', shown), address
-    assert len(titles) == len(addresses)
+def test_every_page_has_a_title_a_description_one_heading_and_its_json(client):
+    create_season()
+    addresses = [address for address in all_addresses() if address != "/methodology/"]
+    pages = [get_page(client, address) for address in addresses]
+    assert len({element(page, "head title").text() for page in pages}) == len(addresses)
+    for page in pages:
+        assert len(element(page, "meta[name=description]").attributes["content"]) >= 20
+        assert len(elements(page, "h1")) == 1
+        assert links(page, 'link[rel=alternate][type="application/json"][href^="/api/v1/"]')
 
 
 def test_failure_18_hostile_text_is_escaped_on_every_page(client):
-    a_season()
+    create_season()
     Market.objects.update(question=HOSTILE, description=HOSTILE, category="<script>")
     with guards_removed(Decision, ModelCall):
         Decision.objects.update(reasoning=HOSTILE, error=HOSTILE)
         ModelCall.objects.update(raw_response=HOSTILE, error=HOSTILE, returned_model=HOSTILE, provider=HOSTILE)
     for decision in Decision.objects.all():
-        wanted = {"market_id": HOSTILE, "side": HOSTILE, "amount": HOSTILE}
-        InstructionFactory(call=decision.calls.get(), payload=wanted, reason=HOSTILE)
-    for address in every_address():
-        shown = page(client, address)
-        assert "<script>alert" not in shown, address
-        assert "'><" not in shown, address
+        payload = {"market_id": HOSTILE, "side": HOSTILE, "amount": HOSTILE}
+        InstructionFactory(call=decision.calls.get(), payload=payload, reason=HOSTILE)
+    for address in all_addresses():
+        markup = client.get(address).content.decode()
+        assert "<script>alert" not in markup, address
+        assert "'><" not in markup, address
     for address in (f"/decisions/{decision.pk}/", f"/markets/{Market.objects.earliest('pk').pk}/"):
-        assert HOSTILE in html.unescape(page(client, address)), address
+        assert " ".join(HOSTILE.split()) in visible_text(get_page(client, address)), address
 
 
-def test_no_page_asks_more_of_the_database_as_rows_grow(client):
-    a_season()
+def test_no_page_needs_more_queries_as_rows_grow(client):
+    create_season()
     old = Agent.objects.filter(family__slug="gpt-5.1").earliest("pk")
     first = old.decisions.get()
     # A market that was named and not traded is looked up: all such at once.
     named = {"market_id": str(MarketFactory().pk), "side": "YES", "amount": "20"}
     InstructionFactory(call=first.calls.get(), payload=named)
-    before = {address: _queries(client, address) for address in every_address()}
+    before = {address: count_queries(client, address) for address in all_addresses()}
     for week in (1, 2, 3):
         more = MarketFactory(prices={"A": "0.5", "B": "0.3", "C": "0.2"})
         newcomer = AgentFactory(cohort=old.cohort)
@@ -511,8 +433,7 @@ def test_no_page_asks_more_of_the_database_as_rows_grow(client):
                 InstructionFactory(call=call, payload={"market_id": str(more.pk), "side": side, "amount": "60"})
     resolve(more, "A", at=WEEK + 5 * DAY)
     compute_scores(at=WEEK + 6 * DAY)
-
-    assert {address: _queries(client, address) for address in every_address()} == before
+    assert {address: count_queries(client, address) for address in all_addresses()} == before
 
 
 @pytest.mark.parametrize(
@@ -526,13 +447,13 @@ def test_no_page_asks_more_of_the_database_as_rows_grow(client):
         ("/models/gpt-5.1/", 15),
     ],
 )
-def test_a_page_looks_once_at_who_plays_and_at_what_they_hold(client, address, most):
-    a_season()
-    page(client, address)  # who plays is read once for a change, not for a page
-    assert _queries(client, address) == most
+def test_page_reads_competitors_and_positions_once(client, address, most):
+    create_season()
+    get_page(client, address)  # the competition's index is read once for a change, not for a page
+    assert count_queries(client, address) == most
 
 
-def _queries(client, address: str) -> int:
+def count_queries(client, address: str) -> int:
     with CaptureQueriesContext(connection) as captured:
-        page(client, address)
+        get_page(client, address)
     return len(captured)
