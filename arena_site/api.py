@@ -72,10 +72,10 @@ def unknown_path(request: HttpRequest) -> HttpResponse:
     """404 as JSON, or the way to the path that only lacks its slash."""
     if request.method in ("GET", "HEAD") and not request.path_info.endswith("/"):
         try:
-            known = resolve(f"{request.path_info}/").func is not unknown_path
+            exists = resolve(f"{request.path_info}/").func is not unknown_path
         except Resolver404:
-            known = False
-        if known:
+            exists = False
+        if exists:
             return HttpResponsePermanentRedirect(request.get_full_path(force_append_slash=True))
     return JsonResponse({"detail": f"there is nothing at {request.path}"}, status=HTTPStatus.NOT_FOUND)
 

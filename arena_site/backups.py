@@ -209,14 +209,14 @@ def tool(name: str, *, server: int) -> str:
     An older one can not read the server, and what a newer one writes an older server may not take back. Raises
     BackupFailed where there is none.
     """
-    found = {path: version for path in _candidates(name) if (version := _version(path))}
-    fit = [path for path, version in found.items() if version >= server]
-    if not fit:
-        seen = ", ".join(f"{path} is {version}" for path, version in found.items()) or "there is none"
+    versions = {path: version for path in _candidates(name) if (version := _version(path))}
+    suitable = [path for path, version in versions.items() if version >= server]
+    if not suitable:
+        listing = ", ".join(f"{path} is {version}" for path, version in versions.items()) or "there is none"
         raise BackupFailed(
-            f"{name} of PostgreSQL {server} is needed on the PATH ({seen}): install PostgreSQL's client programs"
+            f"{name} of PostgreSQL {server} is needed on the PATH ({listing}): install PostgreSQL's client programs"
         )
-    return min(fit, key=lambda path: found[path])
+    return min(suitable, key=lambda path: versions[path])
 
 
 def _candidates(name: str) -> Iterator[str]:

@@ -43,7 +43,7 @@ def queue_outlives_its_jobs(app_configs: Any, **kwargs: Any) -> list[CheckMessag
 @register(Tags.database)
 def record_is_guarded(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """A warning only: an error would keep `migrate` from repairing it."""
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     for alias in databases or []:
         try:
             tables = unguarded(connections[alias])
@@ -51,5 +51,5 @@ def record_is_guarded(app_configs: Any, databases: Any = None, **kwargs: Any) ->
             continue  # reported by the code that needs the database
         if tables:
             message = f"the database does not guard: {', '.join(tables)}"
-            found.append(Warning(message, hint="Run `manage.py migrate`.", id="arena.W003"))
-    return found
+            messages.append(Warning(message, hint="Run `manage.py migrate`.", id="arena.W003"))
+    return messages

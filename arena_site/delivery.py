@@ -88,11 +88,11 @@ def last_change(now: datetime) -> datetime | None:
     newest = Run.objects.order_by("-pk")[:NEWEST_RUNS]
     try:
         runs = newest.aggregate(running=Count("pk", filter=running), finished=Max("finished_at"))
-        acted = LogEntry.objects.order_by("-pk").values_list("action_time", flat=True).first()
+        last_action = LogEntry.objects.order_by("-pk").values_list("action_time", flat=True).first()
     except DatabaseError:
         return None
     if runs["running"]:
         return None
-    latest = max(filter(None, [runs["finished"], acted, STARTED, week_start(now)]))
-    whole = latest.replace(microsecond=0) + SECOND
-    return whole if whole <= now else None
+    latest = max(filter(None, [runs["finished"], last_action, STARTED, week_start(now)]))
+    rounded = latest.replace(microsecond=0) + SECOND
+    return rounded if rounded <= now else None

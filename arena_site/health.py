@@ -72,12 +72,12 @@ class ArenaCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Every metric; only `arena_database_up` where the database does not answer."""
         try:
-            read = [*_counts(), *_calls_and_runs(), *_newest_data(), *_pending_work(), *_spending(), *_database_size()]
+            rows = [*_counts(), *_calls_and_runs(), *_newest_data(), *_pending_work(), *_spending(), *_database_size()]
         except DatabaseError:
             yield GaugeMetricFamily("arena_database_up", "Does the database answer?", value=0)
             return
         yield GaugeMetricFamily("arena_database_up", "Does the database answer?", value=1)
-        yield from read
+        yield from rows
 
 
 MODELS_WITH_STATUS = (

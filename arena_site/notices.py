@@ -28,8 +28,8 @@ class NoticeReport:
 
 def channels() -> list[str]:
     """The channels that the settings configure."""
-    named = {Notice.Channel.MAIL: settings.ARENA_ALERT_EMAIL, Notice.Channel.WEBHOOK: settings.ARENA_ALERT_WEBHOOK}
-    return [channel for channel, to in named.items() if to]
+    targets = {Notice.Channel.MAIL: settings.ARENA_ALERT_EMAIL, Notice.Channel.WEBHOOK: settings.ARENA_ALERT_WEBHOOK}
+    return [channel for channel, target in targets.items() if target]
 
 
 def has_unsent_notices(*, now: datetime) -> bool:

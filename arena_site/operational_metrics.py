@@ -102,6 +102,6 @@ def rows_added(*, at: datetime, now: datetime) -> dict[str, int]:
     for clock, tables in ((at, ARENA_TIME_COLUMNS), (now, REAL_TIME_COLUMNS)):
         for model, time in tables:
             rows = model._default_manager.order_by(f"-{time}", "-pk").values_list("pk", flat=True)
-            newest, then = rows.first() or 0, rows.filter(**{f"{time}__lte": clock - GROWTH_PERIOD}).first() or 0
-            added[model._meta.db_table] = newest - then
+            newest, earlier = rows.first() or 0, rows.filter(**{f"{time}__lte": clock - GROWTH_PERIOD}).first() or 0
+            added[model._meta.db_table] = newest - earlier
     return added

@@ -35,32 +35,16 @@ def perform_action(action: Action, data: FormData, *, at: datetime, by: str, rea
     return result
 
 
-def write_entry(
-    *,
-    action: str,
-    by: str,
-    result: str,
-    reason: str = "",
-    message: str = "",
-    target: str = "",
-    path: str = "",
-    form_data: dict[str, Any] | None = None,
-    before: dict[str, Any] | None = None,
-    after: dict[str, Any] | None = None,
-) -> AuditEntry:
+def write_entry(*, action: str, by: str, result: str, target: str = "", path: str = "", **fields: Any) -> AuditEntry:
     """Writes an entry, dated by the real clock whatever instant the action was for."""
     return AuditEntry.objects.create(
         at=timezone.now(),
         by=by,
         action=action,
+        result=result,
         target=target[:MAX_LENGTH],
         path=path[:MAX_LENGTH],
-        reason=reason,
-        result=result,
-        message=message,
-        form_data=to_json(form_data or {}),
-        before=to_json(before or {}),
-        after=to_json(after or {}),
+        **{name: to_json(value) for name, value in fields.items()},
     )
 
 

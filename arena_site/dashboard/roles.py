@@ -20,16 +20,16 @@ def install(using: str) -> None:
     """Creates the groups and sets their permissions, of those that are installed so far."""
     from django.contrib.auth.models import Group, Permission
 
-    known = Permission.objects.using(using).values_list("pk", "codename", "content_type__app_label")
-    permissions = {pk: (app, codename) for pk, codename, app in known}
-    for name, due in (
-        (VIEWER, {pk for pk, of in permissions.items() if _views(*of)}),
-        (OPERATOR, {pk for pk, of in permissions.items() if _views(*of) or _operates(*of)}),
-        (ADMINISTRATOR, {pk for pk, of in permissions.items() if _administers(*of)}),
+    rows = Permission.objects.using(using).values_list("pk", "codename", "content_type__app_label")
+    permissions = {pk: (app, codename) for pk, codename, app in rows}
+    for name, expected in (
+        (VIEWER, {pk for pk, permission in permissions.items() if _views(*permission)}),
+        (OPERATOR, {pk for pk, permission in permissions.items() if _views(*permission) or _operates(*permission)}),
+        (ADMINISTRATOR, {pk for pk, permission in permissions.items() if _administers(*permission)}),
     ):
         group, _ = Group.objects.using(using).get_or_create(name=name)
-        if set(group.permissions.values_list("pk", flat=True)) != due:
-            group.permissions.set(due)
+        if set(group.permissions.values_list("pk", flat=True)) != expected:
+            group.permissions.set(expected)
 
 
 def _views(app: str, codename: str) -> bool:

@@ -25,10 +25,10 @@ class OperatorSite(AdminSite):
         from arena_site.dashboard.overview import Overview
 
         context = dict(extra_context or {})
-        may = request.user.has_perm  # type: ignore[union-attr]
-        if may("markets.view_run"):
+        has_perm = request.user.has_perm  # type: ignore[union-attr]
+        if has_perm("markets.view_run"):
             context["overview"] = Overview(clock.now(), timezone.now())
-        context["actions"] = [action for action in ACTIONS.values() if may(action.permission)]
+        context["actions"] = [action for action in ACTIONS.values() if has_perm(action.permission)]
         return super().index(request, context)
 
     def action(self, request: HttpRequest, name: str) -> HttpResponse:

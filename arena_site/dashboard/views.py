@@ -51,8 +51,8 @@ def _form(action: Action, query: QueryDict) -> forms.Form:
     """The form, bound once its button was pressed or all that it requires is in the query; else prefilled."""
     fields = action.form.base_fields
     required = [name for name, field in fields.items() if field.required]
-    given = any(name in query for name in fields) or not fields
-    if SHOW_PREVIEW in query or (given and all(name in query for name in required)):
+    is_prefilled = any(name in query for name in fields) or not fields
+    if SHOW_PREVIEW in query or (is_prefilled and all(name in query for name in required)):
         return action.form(query)
     return action.form(initial={name: query[name] for name in fields if name in query})
 

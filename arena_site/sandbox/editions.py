@@ -35,28 +35,27 @@ def _edition(season: Season, number: int) -> tuple[Event, ...]:
     later = (number - 1) * EDITION
     events, markets = len(season.events), len(season.markets)
 
-    def named(text: str) -> str:
+    def add_edition(text: str) -> str:
         return f"{text} (edition {number})"
 
-    def again(event: Event) -> Event:
+    def copy_event(event: Event) -> Event:
         event_id = str(int(event.id) + (number - 1) * events)
-        return replace(
-            event, id=event_id, title=named(event.title), markets=tuple(held(m, event_id) for m in event.markets)
-        )
+        copies = tuple(copy_market(market, event_id) for market in event.markets)
+        return replace(event, id=event_id, title=add_edition(event.title), markets=copies)
 
-    def held(market: Market, event_id: str) -> Market:
+    def copy_market(market: Market, event_id: str) -> Market:
         race = market.race
         return replace(
             market,
             id=str(int(market.id) + (number - 1) * markets),
             event_id=event_id,
-            question=named(market.question),
-            race=Race(named(race.name), race.runners, race.starts + later, race.ends + later),
+            question=add_edition(market.question),
+            race=Race(add_edition(race.name), race.runners, race.starts + later, race.ends + later),
             absent=_shifted(market.absent, later),
             one_sided=_shifted(market.one_sided, later),
         )
 
-    return tuple(map(again, season.events))
+    return tuple(map(copy_event, season.events))
 
 
 def _shifted(window: tuple[datetime, datetime] | None, later: timedelta) -> tuple[datetime, datetime] | None:

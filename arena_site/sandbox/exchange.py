@@ -225,8 +225,8 @@ class Exchange:
 
     def _volume(self, market: Market, at: datetime) -> Decimal:
         """Dollars traded so far, which only ever grow and stop at the close."""
-        lived = (min(max(at, market.lists), market.closes) - market.lists) / (market.closes - market.lists)
-        return _money(self.traits[market.id].appetite * (0.1 + 0.9 * lived**1.3))
+        elapsed = (min(max(at, market.lists), market.closes) - market.lists) / (market.closes - market.lists)
+        return _money(self.traits[market.id].appetite * (0.1 + 0.9 * elapsed**1.3))
 
     def _ladder(
         self, token: str, at: datetime, side: str, best: Decimal, step: Decimal

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
 
 from arena_site.sandbox import races
@@ -52,13 +52,7 @@ class Clock:
     """The sandbox's own time, which stands still until it is set."""
 
     def __init__(self, now: datetime):
-        self._now = now
-        self._lock = Lock()
-
-    @property
-    def now(self) -> datetime:
-        with self._lock:
-            return self._now
+        self.now = now
 
     def read(self, request: Request) -> Reply:
         return Reply(200, {"now": zulu(self.now)})
@@ -70,8 +64,7 @@ class Clock:
             raise Refusal(Reply(400, {"error": 'now: expected {"now": "2026-03-01T00:05:00Z"}'})) from None
         if now.tzinfo is None:
             raise Refusal(Reply(400, {"error": "now: a naive time is refused, write it with Z"}))
-        with self._lock:
-            self._now = now.astimezone(UTC)
+        self.now = now.astimezone(UTC)
         return self.read(request)
 
 
@@ -173,17 +166,13 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def running(*, port: int = 0, seed: int = 0, weeks: int = 0) -> Iterator[Addresses]:
+def running(*, port: int = 0, seed: int = 0, weeks: int = 0, precompute: bool = False) -> Iterator[Addresses]:
     """The addresses of a sandbox that serves from a thread of this process until the block ends."""
-    with _served(Sandbox(seed, weeks), port) as addresses:
-        yield addresses
-
-
-@contextmanager
-def _served(sandbox: Sandbox, port: int) -> Iterator[Addresses]:
-    server = _Server(port, sandbox)
+    server = _Server(port, Sandbox(seed, weeks))
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="sandbox", daemon=True)
     thread.start()
+    if precompute:
+        Thread(target=server.sandbox.precompute, name="precomputation", daemon=True).start()
     try:
         yield Addresses.at(server.server_port)
     finally:
@@ -197,12 +186,10 @@ def serve(*, port: int = 0, seed: int = 0, weeks: int = 0, announce: Callable[[s
 
     Announces on standard output unless told otherwise, and must run in the main thread, for the signals.
     """
-    over = Event()
+    stopped = Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: over.set())
-    sandbox = Sandbox(seed, weeks)
-    with _served(sandbox, port) as addresses:
+        signal.signal(signum, lambda *_: stopped.set())
+    with running(port=port, seed=seed, weeks=weeks, precompute=True) as addresses:
         line = json.dumps(asdict(addresses))
         print(line, flush=True) if announce is None else announce(line)
-        Thread(target=sandbox.precompute, name="precomputation", daemon=True).start()
-        over.wait()
+        stopped.wait()

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.db.models import Q
 from django_q.models import Schedule
 
 from agents.models import Family
@@ -67,6 +68,10 @@ class PauseSchedules(Action):
     description = "Paused schedules stay paused until they are resumed, also across restarts."
     permission = "arena_site.manage_schedules"
     form = ScheduleForm
+    affected_schedules = ~Q(repeats=jobs.PAUSED)
+    nothing_affected = "Paused already, or never installed."
+    summary = "These enqueue no job until they are resumed; a job that runs now goes on."
+    done, change_schedule = "Paused", staticmethod(jobs.pause)
 
     def target(self, data: FormData) -> str:
         return ", ".join(data["schedule"])
@@ -79,40 +84,27 @@ class PauseSchedules(Action):
         return {str(s.name): "paused" if s.repeats == jobs.PAUSED else f"next run {s.next_run}" for s in rows}
 
     def affected(self, data: FormData) -> list[str]:
-        """The schedules that the action would change."""
-        rows = Schedule.objects.filter(name__in=data["schedule"]).exclude(repeats=jobs.PAUSED)
+        rows = Schedule.objects.filter(self.affected_schedules, name__in=data["schedule"])
         return [str(name) for name in rows.order_by("name").values_list("name", flat=True)]
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        return "" if self.affected(data) else "Paused already, or never installed."
+        return "" if self.affected(data) else self.nothing_affected
 
     def effect(self, data: FormData, at: datetime) -> Preview:
-        summary = "These enqueue no job until they are resumed; a job that runs now goes on."
-        return Preview(summary, self.affected(data))
+        return Preview(self.summary, self.affected(data))
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        paused = [name for name in self.affected(data) if jobs.pause(name)]
-        return ActionResult(f"Paused: {', '.join(paused)}.") if paused else None
+        changed = [name for name in self.affected(data) if self.change_schedule(name)]
+        return ActionResult(f"{self.done}: {', '.join(changed)}.") if changed else None
 
 
 class ResumeSchedules(PauseSchedules):
     name, title, confirm_label = "resume", "Resume schedules", "Yes, resume"
     description = "Starts paused schedules again."
-
-    def affected(self, data: FormData) -> list[str]:
-        rows = Schedule.objects.filter(name__in=data["schedule"], repeats=jobs.PAUSED)
-        return [str(name) for name in rows.order_by("name").values_list("name", flat=True)]
-
-    def obstacle(self, data: FormData, at: datetime) -> str:
-        return "" if self.affected(data) else "None of them is paused."
-
-    def effect(self, data: FormData, at: datetime) -> Preview:
-        summary = "These run by their cron lines again, and once at once for the runs that they missed."
-        return Preview(summary, self.affected(data))
-
-    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        resumed = [name for name in self.affected(data) if jobs.resume(name)]
-        return ActionResult(f"Resumed: {', '.join(resumed)}.") if resumed else None
+    affected_schedules = Q(repeats=jobs.PAUSED)
+    nothing_affected = "None of them is paused."
+    summary = "These run by their cron lines again, and once at once for the runs that they missed."
+    done, change_schedule = "Resumed", staticmethod(jobs.resume)
 
 
 class FamilyForm(forms.Form):

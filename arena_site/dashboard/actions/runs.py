@@ -126,7 +126,8 @@ class RunDecisions(EnqueueJob):
                 "No decision is due: all of this week are final, or no cohort decides this week.", possible=False
             )
         lines = [f"{agent.display_name} ({agent.model_id}), cohort {agent.cohort.number}" for agent in estimate.agents]
-        summary = f"{len(estimate.agents)} would be asked, {estimate.skipped} have decided. {_cost(estimate.cost_usd)}"
+        number, cost = len(estimate.agents), f"${estimate.cost_usd:.2f}"
+        summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}."
         return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
 
 
@@ -143,12 +144,8 @@ class RunForecasts(EnqueueJob):
             )
         lines = [f"{release}: {batches} batch{'s' if batches != 1 else ''}" for release, batches in estimate.asked]
         frozen = "" if estimate.frozen else " The day's questions are frozen first; the estimate is yesterday's cost."
-        summary = f"{len(lines)} models would be asked. {_cost(estimate.cost_usd)}{frozen}"
+        summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen}"
         return Preview(summary, lines, _warnings(Elicitation.PROTOCOL, estimate.cost_usd, at))
-
-
-def _cost(expected: Decimal) -> str:
-    return f"Expected cost: ${expected:.2f}."
 
 
 def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:

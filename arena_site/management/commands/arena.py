@@ -41,8 +41,8 @@ class Command(BaseCommand):
                 tree["web"] = start(web_server(options["port"], host=options["host"], workers=options["web_workers"]))
                 self.stdout.write(f"serving {address} (Ctrl-C stops)")
                 self.stdout.flush()
-                ended = watch(tree)
-                raise CommandError(f"the {ended} process ended with {tree[ended].returncode}: stopping")
+                name = watch(tree)
+                raise CommandError(f"the {name} process ended with {tree[name].returncode}: stopping")
             except StopRequested:
                 self.stdout.write("stopping")
             finally:

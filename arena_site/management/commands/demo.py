@@ -66,14 +66,14 @@ class Command(BaseCommand):
         line = sandbox.stdout.readline()
         if not line:
             raise CommandError("the sandbox did not start")
-        said = json.loads(line)
+        addresses = json.loads(line)
         return {
-            "GAMMA_BASE_URL": said["gamma"],
-            "CLOB_BASE_URL": said["clob"],
-            "KALSHI_BASE_URL": said["kalshi"],
+            "GAMMA_BASE_URL": addresses["gamma"],
+            "CLOB_BASE_URL": addresses["clob"],
+            "KALSHI_BASE_URL": addresses["kalshi"],
             "ARENA_SOURCES": "polymarket,kalshi",
-            "OPENROUTER_BASE_URL": said["openrouter"],
-            "SANDBOX_URL": said["root"],
+            "OPENROUTER_BASE_URL": addresses["openrouter"],
+            "SANDBOX_URL": addresses["root"],
         }
 
     def _play(self, env: dict[str, str], options: dict[str, Any]) -> None:
