@@ -10,10 +10,7 @@ from django.db import transaction
 from agents.services.registrations import generate_token, hash_token, record_token_use
 from arena_site.models import OperatorToken
 
-PERMISSIONS = {
-    OperatorToken.Scope.EXPORTS: "arena_site.run_jobs",
-    OperatorToken.Scope.JOBS: "arena_site.run_jobs",
-}
+PERMISSIONS = {OperatorToken.Scope.EXPORTS: "arena_site.run_jobs", OperatorToken.Scope.JOBS: "arena_site.run_jobs"}
 """The permission that a token's owner needs whenever it is used, by scope."""
 
 

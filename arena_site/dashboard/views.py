@@ -24,11 +24,7 @@ SHOW_PREVIEW, CONFIRM = "preview", "confirmed"
 
 
 class ReasonForm(forms.Form):
-    reason = forms.CharField(
-        max_length=2000,
-        label="Why",
-        widget=forms.Textarea(attrs={"rows": 2, "cols": 60}),
-    )
+    reason = forms.CharField(max_length=2000, label="Why", widget=forms.Textarea(attrs={"rows": 2, "cols": 60}))
 
 
 def action_page(request: HttpRequest, name: str, site: AdminSite) -> HttpResponse:

@@ -38,10 +38,7 @@ def thinking(answer: Answer, rng: Random) -> FormattedAnswer:
             "I start from the base rates and ask what would have to be true for the price to be wrong.",
         )
     )
-    return (
-        f"<think>\n{musing}\nA patient answer is often the best one.\n</think>\n\n{json.dumps(answer)}",
-        "stop",
-    )
+    return (f"<think>\n{musing}\nA patient answer is often the best one.\n</think>\n\n{json.dumps(answer)}", "stop")
 
 
 def garbled(answer: Answer, rng: Random) -> FormattedAnswer:

@@ -147,13 +147,7 @@ def _completion(persona: Persona, request: Request, text: str, finish: str, prom
         "object": "chat.completion",
         "created": created,
         "choices": [
-            {
-                "logprobs": None,
-                "finish_reason": finish,
-                "native_finish_reason": finish,
-                "index": 0,
-                "message": message,
-            }
+            {"logprobs": None, "finish_reason": finish, "native_finish_reason": finish, "index": 0, "message": message}
         ],
         "system_fingerprint": None,
         "usage": {

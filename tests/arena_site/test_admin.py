@@ -272,9 +272,7 @@ def rows_of(client: Client, model: type[Model], **query: str) -> list[dict[str, 
     return list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
 
 
-def test_csv_download_applies_filters_and_escapes_formulas(
-    admin_client: Client,
-) -> None:
+def test_csv_download_applies_filters_and_escapes_formulas(admin_client: Client) -> None:
     agent = AgentFactory()
     bet(agent, MarketFactory(question="=HYPERLINK(1)"))
     bet(agent, MarketFactory(question="Plain?"), amount="100.00")

@@ -44,9 +44,7 @@ season = shared_rows(play_week)
 
 
 def queries(client: Client, path: str) -> tuple[int, Any]:
-    with CaptureQueriesContext(
-        connection,
-    ) as counted:
+    with CaptureQueriesContext(connection) as counted:
         response = client.get(path)
     assert response.status_code == 200, response.content
     return len(counted), response.json()

@@ -1,4 +1,4 @@
-"""Health for machines: alive, ready, measured."""
+"""Liveness, readiness and metrics."""
 
 import json
 import os
@@ -49,21 +49,12 @@ print(json.dumps([answer.status_code, answer.content.decode()]))
 """
 
 
-def asked_with(database: str, address: str) -> tuple[int, str]:
-    """The answer of a process whose DATABASE_URL is this."""
-    settings = {
-        "DATABASE_URL": database,
-        "ALLOWED_HOSTS": "testserver",
-        "DJANGO_SETTINGS_MODULE": "tests.settings",
-    }
+def request_with(database: str, address: str) -> tuple[int, str]:
+    """The response of a process with this DATABASE_URL."""
+    settings = {"DATABASE_URL": database, "ALLOWED_HOSTS": "testserver", "DJANGO_SETTINGS_MODULE": "tests.settings"}
     environment = os.environ | settings
     done = subprocess.run(
-        [sys.executable, "-c", ASK, address],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [sys.executable, "-c", ASK, address], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     status, body = json.loads(done.stdout)
@@ -78,31 +69,23 @@ def metrics(client) -> dict[str, float]:
 def test_liveness_runs_no_query(client, django_assert_num_queries):
     with django_assert_num_queries(0):
         answer = client.get("/healthz")
-
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
 def test_ready_with_a_migrated_database(client):
     answer = client.get("/readyz")
-
-    assert (answer.status_code, answer.json()) == (
-        200,
-        {"status": "ok", "database": "ok", "migrations": "ok"},
-    )
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok", "database": "ok", "migrations": "ok"})
 
 
 def test_unready_response_names_pending_migrations(client):
     MigrationRecorder(connection).record_unapplied("scoring", "0001_initial")
-
     answer = client.get("/readyz")
-
     assert answer.status_code == 503
     assert answer.json()["migrations"] == "not applied: scoring.0001_initial"
 
 
 def test_unready_response_without_a_database_reveals_no_secret():
-    status, body = asked_with("postgres://arena:hunter2@127.0.0.1:9/arena", "/readyz")
-
+    status, body = request_with("postgres://arena:hunter2@127.0.0.1:9/arena", "/readyz")
     assert status == 503
     assert "can not be reached" in json.loads(body)["database"]
     assert "hunter2" not in body
@@ -110,8 +93,7 @@ def test_unready_response_without_a_database_reveals_no_secret():
 
 
 def test_metrics_answer_without_a_database():
-    status, body = asked_with("postgres://arena:hunter2@127.0.0.1:9/arena", "/metrics")
-
+    status, body = request_with("postgres://arena:hunter2@127.0.0.1:9/arena", "/metrics")
     assert status == 200
     assert "arena_database_up 0.0" in body
     assert "hunter2" not in body
@@ -128,20 +110,18 @@ def test_metrics_count_what_is_in_the_database(client):
     Alert.objects.raise_once("closed-unresolved", "m2", "look", at)
     with Run.objects.recorded("sync_markets", at):
         pass
-
-    shown = metrics(client)
-
-    assert shown["arena_database_up"] == 1
-    assert shown['arena_cohorts{status="active"}'] == 1
-    assert shown['arena_agents{status="active"}'] == 1
-    assert shown['arena_decisions{status="completed"}'] == 1
-    assert shown['arena_model_calls_total{result="malformed"}'] == 1
-    assert shown['arena_model_cost_usd_total{model="openai/gpt-5.2"}'] == pytest.approx(0.005)
-    assert shown['arena_open_alerts{kind="closed-unresolved"}'] == 2
-    assert shown['arena_newest_timestamp_seconds{of="snapshot"}'] == at.timestamp()
-    ran = shown['arena_run_last_success_timestamp_seconds{kind="sync_markets"}']
+    values = metrics(client)
+    assert values["arena_database_up"] == 1
+    assert values['arena_cohorts{status="active"}'] == 1
+    assert values['arena_agents{status="active"}'] == 1
+    assert values['arena_decisions{status="completed"}'] == 1
+    assert values['arena_model_calls_total{result="malformed"}'] == 1
+    assert values['arena_model_cost_usd_total{model="openai/gpt-5.2"}'] == pytest.approx(0.005)
+    assert values['arena_open_alerts{kind="closed-unresolved"}'] == 2
+    assert values['arena_newest_timestamp_seconds{of="snapshot"}'] == at.timestamp()
+    ran = values['arena_run_last_success_timestamp_seconds{kind="sync_markets"}']
     assert ran == pytest.approx(timezone.now().timestamp(), abs=60)
-    assert 'arena_run_last_failure_timestamp_seconds{kind="sync_markets"}' not in shown
+    assert 'arena_run_last_failure_timestamp_seconds{kind="sync_markets"}' not in values
 
 
 def test_metrics_report_late_jobs_due_decisions_and_spending(client, settings):
@@ -166,20 +146,18 @@ def test_metrics_report_late_jobs_due_decisions_and_spending(client, settings):
     MarketFactory(closed=True, closed_at=now - timedelta(hours=73))
     Outcome.objects.filter(market=MarketFactory(traded=True), side="YES").update(price_stale=True)
     Outcome.objects.filter(market=MarketFactory()).update(price_stale=True)
-
     with time_machine.travel(now, tick=False):
-        shown = metrics(client)
-
-    assert shown['arena_run_age_seconds{kind="sync_markets"}'] == 90
-    assert shown['arena_decisions_due{state="claimable"}'] == 3
-    assert shown['arena_decisions_due{state="claimed"}'] == 1
-    assert shown["arena_decisions_failed_this_week"] == 2
-    assert shown["arena_stale_traded_prices"] == 1
-    assert shown["arena_markets_overdue"] == 1
-    assert shown['arena_spend_this_week_usd{protocol="trading"}'] == 0.75
-    assert shown['arena_spend_this_week_usd{protocol="forecast"}'] == 0
-    assert shown["arena_spend_limit_usd"] == 12.5
-    assert shown["arena_ledger_violations"] == 3
+        values = metrics(client)
+    assert values['arena_run_age_seconds{kind="sync_markets"}'] == 90
+    assert values['arena_decisions_due{state="claimable"}'] == 3
+    assert values['arena_decisions_due{state="claimed"}'] == 1
+    assert values["arena_decisions_failed_this_week"] == 2
+    assert values["arena_stale_traded_prices"] == 1
+    assert values["arena_markets_overdue"] == 1
+    assert values['arena_spend_this_week_usd{protocol="trading"}'] == 0.75
+    assert values['arena_spend_this_week_usd{protocol="forecast"}'] == 0
+    assert values["arena_spend_limit_usd"] == 12.5
+    assert values["arena_ledger_violations"] == 3
 
 
 def test_failure_17_metrics_show_the_size_of_the_database_and_of_each_table_that_grows(client):
@@ -188,7 +166,6 @@ def test_failure_17_metrics_show_the_size_of_the_database_and_of_each_table_that
         assert min(rows_shown(client).values()) == 0  # as long as nobody has looked at them
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
-
     assert metrics(client)["arena_database_bytes"] > 100_000
     # SQLite tells the highest id, which earlier tests may have raised.
     number = Count("pk") if connection.vendor == "postgresql" else Coalesce(Max("pk"), 0)
@@ -204,10 +181,9 @@ def rows_shown(client) -> dict[str, float]:
 
 
 def test_metrics_of_an_empty_arena_omit_absent_values(client):
-    shown = metrics(client)
-
-    assert shown["arena_database_up"] == 1
-    assert not any(name.startswith("arena_newest_timestamp_seconds") for name in shown)
+    values = metrics(client)
+    assert values["arena_database_up"] == 1
+    assert not any(name.startswith("arena_newest_timestamp_seconds") for name in values)
 
 
 def test_health_is_never_cached(client):

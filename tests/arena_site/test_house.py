@@ -9,20 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = {
     *("manage.py", "pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *(
-        "Dockerfile",
-        "compose.yaml",
-        "docs",
-        "forecast_rank",
-        "arena_site",
-        "cohorts",
-        "markets",
-        "agents",
-        "scoring",
-        "templates",
-        "tests",
-        "fixtures",
-    ),
+    *("Dockerfile", "compose.yaml", "docs", "forecast_rank", "arena_site", "cohorts", "markets", "agents", "scoring"),
+    *("templates", "tests", "fixtures"),
 }
 
 

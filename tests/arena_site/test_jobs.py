@@ -44,8 +44,7 @@ def test_every_schedule_rings_a_function_that_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "tick"),
-    [("00:00:01", "00:00"), ("00:04:59", "00:00"), ("00:05:00", "00:05"), ("23:59:59", "23:55")],
+    ("now", "tick"), [("00:00:01", "00:00"), ("00:04:59", "00:00"), ("00:05:00", "00:05"), ("23:59:59", "23:55")]
 )
 def test_jobs_run_for_instants_of_the_tick(now: str, tick: str) -> None:
     assert jobs.current_tick(datetime.fromisoformat(f"2026-03-10T{now}+00:00")) == datetime.fromisoformat(

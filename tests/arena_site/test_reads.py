@@ -204,11 +204,7 @@ def test_unknown_field_is_named(client: Client, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "fields", "saved"),
-    [
-        ("markets", "id,question", 1),
-        ("agents", "id,cash", 3),
-        ("cohorts", "number,status", 2),
-    ],
+    [("markets", "id,question", 1), ("agents", "id,cash", 3), ("cohorts", "number,status", 2)],
 )
 def test_unselected_fields_save_queries(season: None, client: Client, name: str, fields: str, saved: int) -> None:
 

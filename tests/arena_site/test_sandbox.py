@@ -268,10 +268,7 @@ def test_midpoints_leave_out_tokens_without_a_book(season: Season, exchange: Exc
     assert mids.keys() == set(open_.tokens)
     assert sum(map(Decimal, mids.values())) == 1
     reply = season.clob("/midpoint", token_id=shut.tokens[0])
-    assert (reply.status_code, reply.json()) == (
-        404,
-        {"error": "No orderbook exists for the requested token id"},
-    )
+    assert (reply.status_code, reply.json()) == (404, {"error": "No orderbook exists for the requested token id"})
     assert season.clob("/book", token_id="12345").status_code == 404
 
 
@@ -484,11 +481,7 @@ def test_clock_stays_at_the_set_instant(season: Season) -> None:
 
 
 def test_connection_stays_open_after_refusals(season: Season) -> None:
-    replies = [
-        season.gamma("/markets/0x1"),
-        season.clob("/nowhere"),
-        season.gamma("/markets/keyset", limit=1),
-    ]
+    replies = [season.gamma("/markets/0x1"), season.clob("/nowhere"), season.gamma("/markets/keyset", limit=1)]
     callers = {reply.extensions["network_stream"].get_extra_info("client_addr") for reply in replies}
     assert [reply.status_code for reply in replies] == [422, 404, 200]
     assert len(callers) == 1
@@ -681,16 +674,8 @@ def test_idempotency_key_repeats_answers_but_not_failures(season: Season) -> Non
         ({"messages": [{"role": "user", "content": "hi"}]}, 400, "No models provided"),
         ({"model": GPT}, 400, "Input required"),
         ({"model": GPT, "messages": ["hi"]}, 400, "messages: "),
-        (
-            {"model": GPT, "messages": [{"role": "user", "content": "hi"}], "max_tokens": "many"},
-            400,
-            "max_tokens: ",
-        ),
-        (
-            {"model": "acme/none", "messages": [{"role": "user", "content": "hi"}]},
-            404,
-            "No endpoints found for acme",
-        ),
+        ({"model": GPT, "messages": [{"role": "user", "content": "hi"}], "max_tokens": "many"}, 400, "max_tokens: "),
+        ({"model": "acme/none", "messages": [{"role": "user", "content": "hi"}]}, 404, "No endpoints found for acme"),
     ],
 )
 def test_gateway_refuses_invalid_requests(season: Season, body: Row, status: int, message: str) -> None:

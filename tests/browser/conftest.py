@@ -34,26 +34,26 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def visitors(browser: Browser, site: Site) -> Iterator[Callable[..., Visitor]]:
-    """Gives the visitor of the season's site with these options of a browser context; the same one for the same."""
-    known: dict[str, Visitor] = {}
+    """A function that returns a visitor of the season's site with these options of a browser context, one for each."""
+    by_options: dict[str, Visitor] = {}
 
     def visitor(**options: Any) -> Visitor:
         key = repr(sorted(options.items()))
-        if key not in known:
-            known[key] = Visitor.of(browser, site.url, **options)
-        return known[key]
+        if key not in by_options:
+            by_options[key] = Visitor.of(browser, site.url, **options)
+        return by_options[key]
 
     yield visitor
-    for one in known.values():
-        one.leave()
+    for each in by_options.values():
+        each.close()
 
 
 @pytest.fixture
 def visitor(visitors: Callable[..., Visitor]) -> Visitor:
-    """A reader with JavaScript, light, on a wide screen; nothing is held against them yet."""
-    one = visitors()
-    one.again()
-    return one
+    """A visitor with JavaScript, a light theme, a wide screen and no faults so far."""
+    visitor = visitors()
+    visitor.reset()
+    return visitor
 
 
 @pytest.fixture(scope="package")
@@ -63,16 +63,16 @@ def places(site: Site) -> Places:
 
 
 @pytest.fixture
-def enters(browser: Browser) -> Iterator[Callable[..., Visitor]]:
-    """`enters(site, "operator")`: a visitor of that site who has just logged in to the admin under this name."""
-    inside: list[Visitor] = []
+def sign_in(browser: Browser) -> Iterator[Callable[..., Visitor]]:
+    """`sign_in(site, "operator")`: a visitor of that site who has signed in to the admin under this name."""
+    visitors: list[Visitor] = []
 
-    def enter(site: Site, name: str, **options: Any) -> Visitor:
-        one = Visitor.of(browser, site.url, **options)
-        inside.append(one)
-        one.enter(name, PASSWORD)
-        return one
+    def sign_in(site: Site, name: str, **options: Any) -> Visitor:
+        visitor = Visitor.of(browser, site.url, **options)
+        visitors.append(visitor)
+        visitor.sign_in(name, PASSWORD)
+        return visitor
 
-    yield enter
-    for one in inside:
-        one.leave()
+    yield sign_in
+    for visitor in visitors:
+        visitor.close()

@@ -19,7 +19,7 @@ def main(url: str) -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
         for theme in THEMES:
             visitor = Visitor.of(browser, url.rstrip("/"))
-            visitor.look(WIDTHS[-1], theme)
+            visitor.resize(WIDTHS[-1], theme)
             visitor.go("/")
             visitor.settle()
             box = visitor.page.locator(LAST).bounding_box()

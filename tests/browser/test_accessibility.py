@@ -30,11 +30,11 @@ def test_nothing_serious_bars_anybody(name: str, visitors: Callable[..., Visitor
     reader = visitors(bypass_csp=True)  # what axe injects is not the page's
     if not reader.page.evaluate("typeof axe === 'object'"):
         reader.context.add_init_script(AXE_SCRIPT)
-    reader.again()
+    reader.reset()
     reader.go(places[name], status=STATUS.get(name, 200))
     reader.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     found = serious(reader, {"runOnly": RULES})
-    reader.look(320, "dark")
+    reader.resize(320, "dark")
     reader.settle()
     found += serious(reader, {"runOnly": LOOKS})
     assert not found, "\n".join(found)

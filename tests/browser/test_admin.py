@@ -8,8 +8,8 @@ from tests.season.full_season import ADMIN
 from tests.season.running_site import Site
 
 
-def test_every_list_and_one_detail_of_each_obey_the_policy(site: Site, enters: Callable[..., Visitor]) -> None:
-    operator = enters(site, ADMIN)
+def test_every_list_and_one_detail_of_each_obey_the_policy(site: Site, sign_in: Callable[..., Visitor]) -> None:
+    operator = sign_in(site, ADMIN)
     page = operator.page
     index = urljoin(site.url, "/admin/")
     links = page.eval_on_selector_all("#content th a[href], #content caption a[href]", "all => all.map(a => a.href)")

@@ -122,7 +122,7 @@ def test_another_range_comes_without_leaving_the_page(visitor: Visitor, places: 
 
 def test_without_javascript_a_range_is_a_plain_link(visitors: Callable[..., Visitor], places: Places) -> None:
     plain = visitors(java_script_enabled=False)
-    plain.again()
+    plain.reset()
     plain.go(places["leaderboard"])
     plain.page.get_by_role("link", name="1W", exact=True).click()
     plain.page.wait_for_url("**/?range=1W*")

@@ -73,7 +73,7 @@ class Dashboard:
         for visitor in self.visitors.values():
             visitor.faults.clear()
             if visitor.page.viewport_size != {"width": PHONE_WIDTH, "height": HEIGHT}:
-                visitor.look(PHONE_WIDTH, "light")
+                visitor.resize(PHONE_WIDTH, "light")
         return self
 
     def changes(self) -> Tables:
@@ -134,7 +134,7 @@ def _set_up(stack: ExitStack, browser: Browser, file: Path) -> dict[str, Dashboa
         dashboards[name] = Dashboard(site, {}, forms, file, rows)
         for role, session in sessions.items():
             visitor = dashboards[name].visitors[role] = Visitor.of(browser, site.url)
-            stack.callback(visitor.leave)
+            stack.callback(visitor.close)
             cookies = {"sessionid": session, "csrftoken": CSRF}
             visitor.context.add_cookies([{"name": n, "value": v, "url": site.url} for n, v in cookies.items()])
     return dashboards
@@ -242,7 +242,7 @@ def test_operator_sets_a_bad_sunday_right(dashboards: Callable[..., Dashboard]) 
     operator.go("/admin/")
     assert re.fullmatch(r"\d+ problems?", page.inner_text("h1"))
     for width in (320, 768, 1440):
-        operator.look(width, "dark" if width == 768 else "light")
+        operator.resize(width, "dark" if width == 768 else "light")
         assert operator.too_wide() == [], width
     calls = site.rows("SELECT count(*) FROM agents_modelcall")
 
@@ -304,6 +304,6 @@ def test_every_actions_page_fits_and_obeys_the_content_policy(dashboards: Callab
     for path in paths["administrator"]:
         administrator.go(path)
         for width, scheme in ((320, "light"), (1440, "dark")):
-            administrator.look(width, scheme)
+            administrator.resize(width, scheme)
             assert administrator.too_wide() == [], (path, width)
     assert [visitor.faults for visitor in visitors.values()] == [[], [], []]

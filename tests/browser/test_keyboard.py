@@ -88,7 +88,7 @@ def test_enter_follows_links_and_opens_what_is_folded(visitor: Visitor, places: 
 
 
 def test_a_wide_table_is_scrolled_by_the_keyboard(visitor: Visitor, places: Places) -> None:
-    visitor.look(320, "light")
+    visitor.resize(320, "light")
     visitor.go(places["leaderboard"])
     region = visitor.page.locator("main [role=region][tabindex='0']:has(table)").first
     assert region.evaluate("e => e.scrollWidth > e.clientWidth")

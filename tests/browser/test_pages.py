@@ -39,7 +39,7 @@ def test_a_page_keeps_the_rules_at_each_width_and_in_both_themes(name: str, visi
     wide = {}
     for theme in THEMES:
         for width in WIDTHS:
-            visitor.look(width, theme)
+            visitor.resize(width, theme)
             visitor.settle()
             wide[theme, width] = visitor.too_wide()
     assert not visitor.faults, "\n".join(visitor.faults)
@@ -53,11 +53,11 @@ def test_a_page_is_whole_without_javascript(
     name: str, visitors: Callable[..., Visitor], places: Places, visitor: Visitor
 ) -> None:
     plain = visitors(java_script_enabled=False)
-    plain.again()
+    plain.reset()
     plain.go(places[name], status=STATUS.get(name, 200))
     wide = {}
     for width in WIDTHS:
-        plain.look(width, "light")
+        plain.resize(width, "light")
         wide[width] = plain.too_wide()
     assert {width: found for width, found in wide.items() if found} == {}
     assert not plain.faults, "\n".join(plain.faults)

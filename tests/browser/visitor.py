@@ -35,7 +35,7 @@ SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimatio
 
 @dataclass
 class Visitor:
-    """A page of one browser context. `faults` fills with what should not happen on any page, until `again`."""
+    """A page of one browser context. `faults` fills with what should not happen on any page, until `reset`."""
 
     context: BrowserContext
     page: Page
@@ -51,17 +51,17 @@ class Visitor:
         context.set_default_timeout(15_000)
         context.add_init_script(NOTE_VIOLATIONS)
         visitor = cls(context, context.new_page(), url)
-        visitor.page.on("console", visitor._heard)
+        visitor.page.on("console", visitor._record_message)
         visitor.page.on("pageerror", lambda error: visitor.faults.append(f"exception: {error}"))
-        context.on("request", visitor._asked)
+        context.on("request", visitor._record_request)
         return visitor
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Forgets the faults so far and looks as at first."""
         self.faults.clear()
-        self.look(WIDTHS[-1], "light")
+        self.resize(WIDTHS[-1], "light")
 
-    def enter(self, name: str, password: str) -> None:
+    def sign_in(self, name: str, password: str) -> None:
         """Logs in to the admin."""
         self.go("/admin/login/?next=/admin/")
         self.page.fill("input[name=username]", name)
@@ -78,7 +78,7 @@ class Visitor:
             self.faults[:] = [fault for fault in self.faults if f"status of {status}" not in fault]
         return answer
 
-    def look(self, width: int, theme: str) -> None:
+    def resize(self, width: int, theme: str) -> None:
         """Changes the window and the theme of the page that is open."""
         self.page.set_viewport_size({"width": width, "height": HEIGHT})
         self.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
@@ -97,13 +97,13 @@ class Visitor:
         assert answer.ok, f"{path}: {answer.status}"
         return json.loads(answer.body())
 
-    def leave(self) -> None:
+    def close(self) -> None:
         self.context.close()
 
-    def _heard(self, message: ConsoleMessage) -> None:
+    def _record_message(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning", "assert"):
             self.faults.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
 
-    def _asked(self, request: Request) -> None:
+    def _record_request(self, request: Request) -> None:
         if urlsplit(request.url).scheme not in ("data", "blob") and not request.url.startswith(self.url + "/"):
             self.faults.append(f"request to another host: {request.url}")

@@ -12,11 +12,7 @@ from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from arena_site.operator_tokens import issue_operator_token
 
 REASON = "because the test says so"
-ALLOWED = {
-    VIEWER: set(),
-    OPERATOR: set(ACTIONS) - {"approve-line-up", "reject-line-up"},
-    ADMINISTRATOR: set(ACTIONS),
-}
+ALLOWED = {VIEWER: set(), OPERATOR: set(ACTIONS) - {"approve-line-up", "reject-line-up"}, ADMINISTRATOR: set(ACTIONS)}
 """The actions of each role."""
 
 

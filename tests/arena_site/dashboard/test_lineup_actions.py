@@ -1,4 +1,4 @@
-"""Line-ups at the desk: administrators propose, see what would change, approve or reject; nobody else may."""
+"""Actions on line-ups: proposal, preview, approval and rejection by administrators alone."""
 
 from datetime import timedelta
 from typing import Any
@@ -30,10 +30,9 @@ def proposal() -> LineUp:
     return propose_lineup(releases=[*Release.objects.filter(pk__lte=6), newcomer], by="ann", reason="a try", at=NOW)
 
 
-def test_an_administrator_proposes_sees_and_approves_once() -> None:
+def test_administrator_proposes_previews_and_approves_once() -> None:
     administrator = sign_in("administrator")
-    shown = administrator.get(action_path("propose-line-up"))
-    chosen = shown.context["form"].fields["release"].initial
+    chosen = administrator.get(action_path("propose-line-up")).context["form"].fields["release"].initial
     assert len(chosen) == 7
     newcomer = FamilyFactory(slug="newcomer").releases.get()
     releases = [*chosen[1:], newcomer.pk]
@@ -41,10 +40,10 @@ def test_an_administrator_proposes_sees_and_approves_once() -> None:
         assert perform(administrator, "propose-line-up", release=releases).status_code == 302
     line_up = LineUp.objects.get(status="proposed")
     assert line_up.proposed_by == "administrator"
-    where = reverse("admin:agents_lineup_change", args=[line_up.pk])
-    row = administrator.get(where).content.decode()
-    assert f'href="{action_path("approve-line-up")}?line_up={line_up.pk}"' in row
-    assert "newcomer comes in" in row
+    address = reverse("admin:agents_lineup_change", args=[line_up.pk])
+    page = administrator.get(address).content.decode()
+    assert f'href="{action_path("approve-line-up")}?line_up={line_up.pk}"' in page
+    assert "newcomer comes in" in page
 
     preview = administrator.get(action_path("approve-line-up"), {"line_up": line_up.pk}).context["preview"]
     assert preview.summary == "Cohorts that start on 2026-03-15 or later use it."
@@ -54,15 +53,15 @@ def test_an_administrator_proposes_sees_and_approves_once() -> None:
     perform(administrator, "reject-line-up", line_up=line_up.pk)
     line_up.refresh_from_db()
     assert (line_up.status, line_up.effective_from) == ("approved", WEEK + timedelta(weeks=1))
-    acts = list(AuditEntry.objects.order_by("pk").values_list("action", "result"))
-    assert acts == [
+    entries = list(AuditEntry.objects.order_by("pk").values_list("action", "result"))
+    assert entries == [
         ("propose-line-up", "done"), ("propose-line-up", "unchanged"), ("approve-line-up", "done"),
         ("approve-line-up", "unchanged"), ("reject-line-up", "unchanged"),
     ]  # fmt: skip
-    assert f"{action_path('approve-line-up')}?line_up=" not in administrator.get(where).content.decode()
+    assert f"{action_path('approve-line-up')}?line_up=" not in administrator.get(address).content.decode()
 
 
-def test_a_proposal_that_is_rejected_is_never_played(proposal: LineUp) -> None:
+def test_rejected_proposal_never_takes_effect(proposal: LineUp) -> None:
     perform(sign_in("administrator"), "reject-line-up", line_up=proposal.pk)
     proposal.refresh_from_db()
     assert (proposal.status, proposal.decided_by, proposal.effective_from) == ("rejected", "administrator", None)
@@ -75,16 +74,16 @@ def test_a_proposal_that_is_rejected_is_never_played(proposal: LineUp) -> None:
         *(("viewer", name) for name in ("approve-line-up", "reject-line-up", "propose-line-up")),
     ],
 )
-def test_nobody_else_may(proposal: LineUp, role: str, name: str) -> None:
-    asked = {"release": [1]} if name == "propose-line-up" else {"line_up": proposal.pk}
+def test_other_roles_are_refused(proposal: LineUp, role: str, name: str) -> None:
+    form = {"release": [1]} if name == "propose-line-up" else {"line_up": proposal.pk}
     client = sign_in(role)
-    assert client.get(action_path(name), asked).status_code == 403
-    assert perform(client, name, **asked).status_code == 403
+    assert client.get(action_path(name), form).status_code == 403
+    assert perform(client, name, **form).status_code == 403
     assert list(LineUp.objects.order_by("pk").values_list("status", flat=True)) == ["approved", "proposed"]
     assert AuditEntry.objects.get().result == "refused"
 
 
-def test_looking_at_a_proposal_changes_nothing(proposal: LineUp) -> None:
+def test_preview_and_unconfirmed_post_change_nothing(proposal: LineUp) -> None:
     administrator = sign_in("administrator")
     for name in ("approve-line-up", "reject-line-up"):
         assert administrator.get(action_path(name), {"line_up": proposal.pk, "confirmed": "yes", "reason": "x"}).context
@@ -93,18 +92,18 @@ def test_looking_at_a_proposal_changes_nothing(proposal: LineUp) -> None:
     assert proposal.status == "proposed"
 
 
-def test_two_releases_of_one_family_are_refused_at_their_field() -> None:
+def test_two_releases_of_one_family_are_an_error_of_the_form() -> None:
     gpt = Release.objects.get(model_id="openai/gpt-5.2")
-    other = Release.objects.create(
+    second = Release.objects.create(
         family=gpt.family, model_id="openai/gpt-6", display_name="GPT-6", price_prompt=0, price_completion=0,
         effective_from=WEEK,
     )  # fmt: skip
-    answer = perform(sign_in("administrator"), "propose-line-up", release=[gpt.pk, other.pk])
-    assert answer.status_code == 400
-    assert answer.context["form"].errors["release"] == ["GPT-5.2 has two releases in it"]
+    response = perform(sign_in("administrator"), "propose-line-up", release=[gpt.pk, second.pk])
+    assert response.status_code == 400
+    assert response.context["form"].errors["release"] == ["GPT-5.2 has two releases in it"]
     assert LineUp.objects.count() == 1
 
 
-def test_an_operator_has_the_catalogue_checked() -> None:
+def test_operator_enqueues_the_catalogue_check() -> None:
     perform(sign_in("operator"), "check-line-up")
     assert [message.task["func"] for message in OrmQ.objects.all()] == ["arena_site.jobs.check_lineup"]

@@ -1,4 +1,4 @@
-"""A wrong settlement made good: entries that compensate, by whoever may; books, scores and archive hold."""
+"""Reversal of a settlement: compensating entries, permissions, consistent ledger, scores and archive."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -39,7 +39,7 @@ NOW = SETTLED + timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
-def _the_day_after() -> Any:
+def _day_after_settlement() -> Any:
     with time_machine.travel(NOW, tick=False):
         yield
 
@@ -49,7 +49,7 @@ def operator() -> Client:
     return sign_in("operator")
 
 
-def settled(side: str | None = "YES") -> tuple[Agent, Agent, Market]:
+def settled_market(side: str | None = "YES") -> tuple[Agent, Agent, Market]:
     """Two agents bet 500 dollars each at 0.40 and 0.60 on the two sides of a market that was settled."""
     market = MarketFactory(question="Did it happen?")
     yes, no = AgentFactory(), AgentFactory()
@@ -60,11 +60,11 @@ def settled(side: str | None = "YES") -> tuple[Agent, Agent, Market]:
     return yes, no, market
 
 
-def end(market: Market, side: str) -> dict[str, Any]:
+def outcome_form(market: Market, side: str) -> dict[str, Any]:
     return {"market": market.pk, "result": f"outcome-{market.outcomes.get(side=side).pk}", "source": "the venue"}
 
 
-def cancelled(market: Market) -> dict[str, Any]:
+def cancellation_form(market: Market) -> dict[str, Any]:
     return {"market": market.pk, "result": "cancelled", "source": "the venue"}
 
 
@@ -72,15 +72,15 @@ def cash(*agents: Agent) -> list[Decimal]:
     return [Agent.objects.get(pk=agent.pk).cash for agent in agents]
 
 
-def test_the_other_side_is_paid_and_nothing_is_edited(operator: Client) -> None:
-    yes, no, market = settled()
+def test_other_side_is_paid_by_compensating_entries(operator: Client) -> None:
+    yes, no, market = settled_market()
     assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
     journal = list(JournalEntry.objects.order_by("pk").values())
-    preview = operator.get(action_path("reverse"), end(market, "NO")).context["preview"]
+    preview = operator.get(action_path("reverse"), outcome_form(market, "NO")).context["preview"]
     assert preview.possible
     assert preview.details[0].endswith("lost instead, 0.00 for the 1250.00 that was paid: -1250.00")
 
-    perform(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **outcome_form(market, "NO"))
     assert cash(yes, no) == [Decimal("9500.00"), Decimal("10333.33")]
     market.refresh_from_db()
     assert (market.status, market.winning_side, market.resolved_at) == ("resolved", "NO", NOW)
@@ -95,21 +95,21 @@ def test_the_other_side_is_paid_and_nothing_is_edited(operator: Client) -> None:
     assert (entry.before["winner"], entry.after["winner"]) == ("YES", "NO")
 
 
-def test_a_repeat_changes_nothing(operator: Client) -> None:
-    yes, no, market = settled()
-    perform(operator, "reverse", **end(market, "NO"))
+def test_repeated_reversal_changes_nothing(operator: Client) -> None:
+    yes, no, market = settled_market()
+    perform(operator, "reverse", **outcome_form(market, "NO"))
     before = cash(yes, no), JournalEntry.objects.count()
-    perform(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **outcome_form(market, "NO"))
     assert (cash(yes, no), JournalEntry.objects.count()) == before
     assert AuditEntry.objects.first().result == "unchanged"
 
 
-def test_a_reversal_can_be_reversed_and_then_cancelled(operator: Client) -> None:
-    yes, no, market = settled()
+def test_reversal_can_be_reversed_and_then_cancelled(operator: Client) -> None:
+    yes, no, market = settled_market()
     for side in ("NO", "YES"):
-        perform(operator, "reverse", **end(market, side))
+        perform(operator, "reverse", **outcome_form(market, side))
     assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
-    perform(operator, "reverse", **cancelled(market))
+    perform(operator, "reverse", **cancellation_form(market))
     assert cash(yes, no) == [Decimal("10000.00"), Decimal("10000.00")]
     assert not BrierScore.objects.exists()
     assert {position.status for position in Position.objects.all()} == {"cancelled"}
@@ -121,61 +121,61 @@ def test_a_reversal_can_be_reversed_and_then_cancelled(operator: Client) -> None
     assert verify_ledger().violations == []
 
 
-def test_a_cancelled_market_gets_its_winner(operator: Client) -> None:
-    yes, no, market = settled(None)
-    perform(operator, "reverse", **end(market, "YES"))
+def test_cancelled_market_can_get_a_winner(operator: Client) -> None:
+    yes, no, market = settled_market(None)
+    perform(operator, "reverse", **outcome_form(market, "YES"))
     assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
     assert BrierScore.objects.count() == 2
     assert verify_ledger().violations == []
 
 
-def test_who_spent_what_was_paid_keeps_it_from_being_taken_back(operator: Client) -> None:
-    yes, no, market = settled()
+def test_spent_payout_prevents_the_reversal(operator: Client) -> None:
+    yes, no, market = settled_market()
     for week in range(2, 22):
         agent = Agent.objects.get(pk=yes.pk)
         bet(yes, MarketFactory(), amount=(agent.cash / 4).quantize(Decimal("0.01")), week=week)
     before = cash(yes, no), JournalEntry.objects.count()
-    preview = operator.get(action_path("reverse"), end(market, "NO")).context["preview"]
+    preview = operator.get(action_path("reverse"), outcome_form(market, "NO")).context["preview"]
     assert not preview.possible
     assert "may not fall below zero" in preview.summary
-    perform(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **outcome_form(market, "NO"))
     assert (cash(yes, no), JournalEntry.objects.count()) == before
     market.refresh_from_db()
     assert market.winning_side == "YES"
     assert AuditEntry.objects.get().result == "unchanged"
 
 
-def test_what_was_sold_before_the_end_is_not_paid_again(operator: Client) -> None:
+def test_shares_sold_before_the_resolution_are_not_paid(operator: Client) -> None:
     market, agent = MarketFactory(), AgentFactory()
     trade = bet(agent, market)
     sale(trade.position, "50")
     resolve(market, "NO", at=SETTLED)
-    perform(operator, "reverse", **end(market, "YES"))
+    perform(operator, "reverse", **outcome_form(market, "YES"))
     assert cash(agent) == [Decimal("10375.00")]
     assert verify_ledger().violations == []
 
 
-def test_questions_and_forecasts_on_it_are_scored_anew(operator: Client) -> None:
+def test_questions_and_forecasts_are_scored_again(operator: Client) -> None:
     question = QuestionFactory()
     asked(question, {"gpt-5.1": [0.6, 0.4]}, day=WEEK)
     ended(question, "YES", at=SETTLED)
     compute_scores(at=SETTLED, afresh=False, forecast_boards=False)
     before = ForecastScore.objects.get().brier
-    perform(operator, "reverse", **end(Market.objects.get(), "NO"))
+    perform(operator, "reverse", **outcome_form(Market.objects.get(), "NO"))
     question.refresh_from_db()
     assert (question.status, question.resolved_at) == ("resolved", NOW)
     assert [option.happened for option in question.options.order_by("index")] == [False, True]
     assert (before, ForecastScore.objects.get().brier) == (pytest.approx(0.16), pytest.approx(0.36))
 
 
-def test_a_question_that_its_markets_decide_no_more_waits_again(operator: Client) -> None:
+def test_question_that_is_no_longer_decided_is_open_again(operator: Client) -> None:
     first, second = MarketFactory(), MarketFactory()
     question = QuestionFactory(markets=[first, second])
     resolve(first, "YES", at=SETTLED)
     resolve_questions(at=SETTLED)
     question.refresh_from_db()
     assert question.status == "resolved"
-    perform(operator, "reverse", **end(first, "NO"))
+    perform(operator, "reverse", **outcome_form(first, "NO"))
     question.refresh_from_db()
     assert (question.status, question.resolved_at) == ("open", None)
     assert {option.happened for option in question.options.all()} == {None}
@@ -185,39 +185,39 @@ def test_a_question_that_its_markets_decide_no_more_waits_again(operator: Client
     assert question.status == "resolved"
 
 
-def test_a_market_that_is_not_final_has_nothing_to_reverse(operator: Client) -> None:
+def test_market_that_is_not_final_has_no_settlement_to_reverse(operator: Client) -> None:
     market = MarketFactory(closed=True)
-    perform(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **outcome_form(market, "NO"))
     market.refresh_from_db()
     assert market.status == "closed"
     assert "no settlement to reverse" in AuditEntry.objects.get().message
 
 
-def test_a_viewer_reverses_nothing() -> None:
-    _, _, market = settled()
-    assert perform(sign_in("viewer"), "reverse", **end(market, "NO")).status_code == 403
+def test_viewer_is_refused() -> None:
+    _, _, market = settled_market()
+    assert perform(sign_in("viewer"), "reverse", **outcome_form(market, "NO")).status_code == 403
     assert not Reversal.objects.exists()
     assert AuditEntry.objects.get().result == "refused"
 
 
-def test_a_completed_cohort_is_closed_out_anew(operator: Client) -> None:
-    _, _, market = settled()
+def test_completed_cohort_gets_new_final_snapshots(operator: Client) -> None:
+    _, _, market = settled_market()
     Cohort.objects.update(status="completed", completed_at=SETTLED)
-    perform(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **outcome_form(market, "NO"))
     assert {cohort.ended_at for cohort in ended_cohorts()} == {NOW}
     assert not Snapshot.objects.exists()
 
 
-def test_the_ledger_s_proof_sees_a_market_that_was_changed_without_one() -> None:
-    _, _, market = settled()
+def test_verification_finds_a_changed_winner_without_a_reversal() -> None:
+    _, _, market = settled_market()
     Market.objects.filter(pk=market.pk).update(winning_outcome=market.outcomes.get(side="NO"))
     assert len(verify_ledger().violations) == 2
 
 
-def test_an_archive_proves_a_reversal(operator: Client, tmp_path: Path, client: Client) -> None:
-    _, _, market = settled()
+def test_exported_reversal_passes_verification(operator: Client, tmp_path: Path, client: Client) -> None:
+    _, _, market = settled_market()
     chained()
-    perform(operator, "reverse", **end(market, "NO"))
+    perform(operator, "reverse", **outcome_form(market, "NO"))
     call_command("export_dataset", "--out", str(tmp_path / "data"), "--at", NOW.isoformat(), verbosity=0)
     call_command("verify_export", str(tmp_path / "data"))
     rows = client.get("/api/v1/reversals/").json()["results"]

@@ -1,4 +1,4 @@
-"""Who may do what: the three roles, as every migrate leaves them."""
+"""Permissions of the three roles, which every migrate resets."""
 
 import pytest
 from django.apps import apps
@@ -21,15 +21,15 @@ def permissions(role: str) -> set[str]:
 
 
 @pytest.mark.parametrize("role", ALLOWED)
-def test_a_role_does_what_it_should_and_no_more(role: str) -> None:
+def test_role_performs_its_actions_and_no_others(role: str) -> None:
     client = sign_in(role)
-    offered = {act.name for act in client.get(reverse("admin:index")).context["actions"]}
-    assert offered == ALLOWED[role]
+    listed = {action.name for action in client.get(reverse("admin:index")).context["actions"]}
+    assert listed == ALLOWED[role]
     for name in ACTIONS:
         assert (client.get(reverse("admin:action", args=[name])).status_code == 200) == (name in ALLOWED[role]), name
 
 
-def test_every_role_looks_at_every_row_of_the_arena() -> None:
+def test_every_role_views_every_row_of_the_arena() -> None:
     views = {
         f"{model._meta.app_label}.view_{model._meta.model_name}"
         for app in OURS
@@ -39,7 +39,7 @@ def test_every_role_looks_at_every_row_of_the_arena() -> None:
         assert permissions(role) >= views
 
 
-def test_operators_neither_make_accounts_nor_change_roles() -> None:
+def test_operators_neither_create_accounts_nor_change_roles() -> None:
     assert not {
         name for name in permissions(OPERATOR) if name.startswith("auth.") and not name.startswith("auth.view_")
     }
@@ -48,7 +48,7 @@ def test_operators_neither_make_accounts_nor_change_roles() -> None:
     assert operator.get(reverse("admin:auth_user_changelist")).status_code == 200
 
 
-def test_migrate_brings_the_roles_back() -> None:
+def test_migrate_resets_the_roles() -> None:
     Group.objects.get(name=VIEWER).delete()
     Group.objects.get(name=OPERATOR).permissions.add(Permission.objects.get(codename="delete_user"))
     own = Group.objects.create(name="own")
@@ -60,45 +60,47 @@ def test_migrate_brings_the_roles_back() -> None:
 
 @pytest.mark.parametrize("time", ["first", "second"])
 @pytest.mark.django_db(transaction=True)
-def test_the_roles_are_there_whoever_emptied_the_database(time: str) -> None:
+def test_roles_exist_after_a_test_emptied_the_database(time: str) -> None:
     assert permissions(VIEWER) < permissions(OPERATOR) < permissions(ADMINISTRATOR)
 
 
-def test_an_administrator_makes_no_superuser_and_changes_none() -> None:
+def test_administrator_neither_creates_nor_changes_a_superuser() -> None:
     administrator = sign_in(ADMINISTRATOR)
     account = User.objects.create_user("colleague")
     address = reverse("admin:auth_user_change", args=[account.pk])
-    sent = {
+    form = {
         "username": "colleague", "is_active": "on", "is_staff": "on", "is_superuser": "on",
         "groups": [Group.objects.get(name=OPERATOR).pk], "user_permissions": [Permission.objects.first().pk],
         "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00",
     }  # fmt: skip
-    assert administrator.post(address, sent).status_code == 302
+    assert administrator.post(address, form).status_code == 302
     account.refresh_from_db()
     assert (account.is_staff, account.is_superuser, account.user_permissions.count()) == (True, False, 0)
     assert [group.name for group in account.groups.all()] == [OPERATOR]
 
-    boss = User.objects.create_superuser("boss")
+    superuser = User.objects.create_superuser("superuser")
     for page in ("change", "delete"):
         assert (
-            administrator.post(reverse(f"admin:auth_user_{page}", args=[boss.pk]), sent | {"post": "yes"}).status_code
+            administrator.post(
+                reverse(f"admin:auth_user_{page}", args=[superuser.pk]), form | {"post": "yes"}
+            ).status_code
             == 403
         )
-    password = reverse("admin:auth_user_password_change", args=[boss.pk])
+    password = reverse("admin:auth_user_password_change", args=[superuser.pk])
     assert administrator.post(password, {"password1": "mine-now-1", "password2": "mine-now-1"}).status_code == 403
 
 
-def test_staff_without_a_role_sees_no_desk() -> None:
+def test_staff_without_a_role_sees_no_dashboard() -> None:
     client = Client()
     client.force_login(User.objects.create_user("new", is_staff=True))
-    answer = client.get(reverse("admin:index"))
-    assert answer.status_code == 200
-    assert "overview" not in answer.context
-    assert answer.context["actions"] == []
+    response = client.get(reverse("admin:index"))
+    assert response.status_code == 200
+    assert "overview" not in response.context
+    assert response.context["actions"] == []
 
 
 @pytest.mark.parametrize("page", ["change", "delete", "add"])
-def test_schedules_are_not_written_by_hand(admin_client: Client, page: str) -> None:
+def test_schedules_can_not_be_edited(admin_client: Client, page: str) -> None:
     from arena_site import jobs
 
     row = jobs.install()[0]
@@ -106,7 +108,7 @@ def test_schedules_are_not_written_by_hand(admin_client: Client, page: str) -> N
     assert admin_client.post(reverse(f"admin:django_q_schedule_{page}", args=args), {"post": "yes"}).status_code == 403
 
 
-def test_a_session_ends_with_the_browser_and_after_a_night() -> None:
+def test_session_ends_with_the_browser_and_after_twelve_hours() -> None:
     client = sign_in(OPERATOR)
     client.logout()
     User.objects.filter(username=OPERATOR).update(password="")

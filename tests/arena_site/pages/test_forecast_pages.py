@@ -12,15 +12,7 @@ from arena_site.pages.views.questions import DAYS_SHOWN
 from markets.models import Question, QuestionEntry
 from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
 from scoring.services.scores import compute_scores
-from tests.factories import (
-    WEEK,
-    AgentFactory,
-    MarketFactory,
-    QuestionFactory,
-    asked,
-    bet,
-    ended,
-)
+from tests.factories import WEEK, AgentFactory, MarketFactory, QuestionFactory, asked, bet, ended
 from tests.guards import guards_removed
 from tests.markup import elements, get_page, links, section, visible_text
 

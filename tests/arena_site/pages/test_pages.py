@@ -54,10 +54,7 @@ def create_season(weeks: int = 1) -> None:
             bet(agent, election, "Ada", "500.00")
             call = ModelCallFactory(decision=agent.decisions.get())
             InstructionFactory(
-                call=call,
-                payload={"market_id": str(rain.pk), "side": side, "amount": "1000"},
-                executed=True,
-                reason="",
+                call=call, payload={"market_id": str(rain.pk), "side": side, "amount": "1000"}, executed=True, reason=""
             )
             InstructionFactory(call=call)
             for day in range(3):
