@@ -59,14 +59,8 @@ def test_example_file_names_every_setting_of_the_contract() -> None:
         *("DATABASE_URL", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL"),
         *("KALSHI_BASE_URL", "ARENA_SPEND_LIMIT_USD", "ARENA_SOURCES", "ARENA_HTTPS", "ARENA_ALERT_EMAIL"),
         *("ARENA_ALERT_WEBHOOK", "ARENA_TRUSTED_PROXIES", "ARENA_LLM_TIMEOUT_S", "ARENA_LLM_STALL_S"),
-        *(
-            "ARENA_LLM_TRANSPORT_RETRIES",
-            "ARENA_LEASE_S",
-            "SECRET_KEY",
-            "DEBUG",
-            "ALLOWED_HOSTS",
-            "CSRF_TRUSTED_ORIGINS",
-        ),
+        *("ARENA_LLM_TRANSPORT_RETRIES", "ARENA_LEASE_S", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"),
+        "CSRF_TRUSTED_ORIGINS",
     }
 
 
