@@ -12,14 +12,9 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
 from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
-from forecast_rank.metrics.uncertainty import (
-    bootstrap_means,
-    cluster_interval,
-    rank_range,
-    resample_counts,
-    t_interval,
-    table_sums,
-)
+from forecast_rank.metrics.resampled_ranks import rank_range
+from forecast_rank.metrics.sample_mean import cluster_interval, t_interval
+from forecast_rank.metrics.uncertainty import bootstrap_means, resample_counts, table_sums
 
 from agents.models import Agent, Family, UniverseCost
 from agents.models.ledger import to_cents

@@ -10,7 +10,7 @@ from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.panel import Floats, from_arrays
 from forecast_rank.metrics.returns import log_wealth
-from forecast_rank.metrics.uncertainty import cluster_interval
+from forecast_rank.metrics.sample_mean import cluster_interval
 
 from agents.models import Forecast, Trade
 from markets.models import Market, QuestionOption

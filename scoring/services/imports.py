@@ -13,7 +13,8 @@ from django.db import transaction
 from django.utils.text import slugify
 from forecast_rank.metrics.panel import Codes
 from forecast_rank.ranking.forecasts import usable_rows
-from forecast_rank.ranking.tabular_files import InputTable, UnreadableFile
+from forecast_rank.ranking.input_table import InputTable
+from forecast_rank.ranking.tabular_files import UnreadableFile
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 

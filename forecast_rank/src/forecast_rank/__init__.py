@@ -54,11 +54,12 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         brier_skill_against as brier_skill_against, market_brier as market_brier,
         market_probability as market_probability, overround as overround, uniform_brier as uniform_brier
     )
+    from forecast_rank.metrics.resampled_ranks import probability_best as probability_best, rank_range as rank_range
+    from forecast_rank.metrics.sample_mean import cluster_interval as cluster_interval, t_interval as t_interval
     from forecast_rank.metrics.uncertainty import (
         EventSums as EventSums, bca_interval as bca_interval, bootstrap_means as bootstrap_means,
-        cluster_interval as cluster_interval, cluster_se as cluster_se, event_sums as event_sums,
-        percentile_interval as percentile_interval, probability_best as probability_best, rank_range as rank_range,
-        resample_counts as resample_counts, t_interval as t_interval, table_sums as table_sums
+        cluster_se as cluster_se, event_sums as event_sums, percentile_interval as percentile_interval,
+        resample_counts as resample_counts, table_sums as table_sums
     )
     from forecast_rank.ranking.forecasts import (
         InvalidRow as InvalidRow, LoadedForecasts as LoadedForecasts, RejectedLine as RejectedLine,
@@ -101,9 +102,11 @@ _MODULES = {
         "alpha", "alpha_mean", "brier_skill", "brier_skill_against", "market_brier", "market_probability", "overround",
         "uniform_brier",
     ),
+    "metrics.resampled_ranks": ("probability_best", "rank_range"),
+    "metrics.sample_mean": ("cluster_interval", "t_interval"),
     "metrics.uncertainty": (
-        "EventSums", "bca_interval", "bootstrap_means", "cluster_interval", "cluster_se", "event_sums",
-        "percentile_interval", "probability_best", "rank_range", "resample_counts", "t_interval", "table_sums",
+        "EventSums", "bca_interval", "bootstrap_means", "cluster_se", "event_sums", "percentile_interval",
+        "resample_counts", "table_sums",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -8,14 +8,9 @@ from typing import Any
 
 import numpy as np
 from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
-from forecast_rank.metrics.uncertainty import (
-    bootstrap_means,
-    cluster_interval,
-    rank_range,
-    resample_counts,
-    t_interval,
-    table_sums,
-)
+from forecast_rank.metrics.resampled_ranks import rank_range
+from forecast_rank.metrics.sample_mean import cluster_interval, t_interval
+from forecast_rank.metrics.uncertainty import bootstrap_means, resample_counts, table_sums
 
 from agents.models.ledger import to_cents
 from scoring.exports.verification.archive_reader import Archive, Row, mismatches

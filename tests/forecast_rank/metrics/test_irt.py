@@ -12,8 +12,9 @@ from forecast_rank.metrics.irt_marginal_over_forecasters import MarginalOverFore
 from forecast_rank.metrics.irt_marginal_over_questions import ABILITY_SD, MarginalOverQuestions
 from forecast_rank.metrics.irt_responses import ANCHORS, IrtResponses, anchor_shares, response, response_distribution
 from forecast_rank.metrics.panel import Floats, Panel, from_arrays
-from scipy.integrate import dblquad
-from scipy.stats import spearmanr
+from scipy.integrate import quad
+from scipy.special import logsumexp
+from scipy.stats import norm, spearmanr
 
 from tests.captured import CAPTURED
 from tests.forecast_rank.panels import EMPTY, panel, relabelled, said, synthetic
@@ -77,23 +78,35 @@ def test_with_the_end_anchors_alone_the_law_is_the_two_parameter_logistic_model(
     assert chance[5] / chance[0] == pytest.approx(np.exp(1.7))
 
 
-def test_the_marginal_likelihood_is_the_integral_over_difficulty_and_discrimination() -> None:
-    """One question, three responses: the grid against adaptive integration of the formula as it stands."""
-    value, theta = np.array([0.95, 0.6, 0.3]), np.array([0.8, 0.1, -0.9])
-    data = IrtResponses(3, 1, np.arange(3), np.zeros(3, dtype=np.int64), value, np.ones(3), np.zeros(3, dtype=np.int64))
-    m, s, t = -1.0, 2.0, 0.4
+@pytest.mark.parametrize(
+    ("value", "prior"),
+    [
+        ([0.95, 0.6, 0.3], (-1.0, 2.0, 0.4)),
+        ([0.95, 0.9, 0.8], (-4.7, 0.65, 0.05)),
+        ([1.0, 1.0, 1.0], (-11.0, 1.2, 0.1)),
+        ([1.0, 1.0, 1.0], (-2.0, 8.0, 0.3)),
+    ],
+)
+def test_a_questions_likelihood_and_difficulty_are_integrals(
+    value: list[float], prior: tuple[float, float, float]
+) -> None:
+    """Adaptive integration over the difficulty of three responses: also where all are right and the prior is narrow."""
+    theta, (m, s, t), none = np.array([0.8, 0.1, -0.9]), prior, np.zeros(3, dtype=np.int64)
+    model = MarginalOverQuestions(IrtResponses(3, 1, np.arange(3), none, np.array(value), np.ones(3), none))
     z = np.concatenate([theta, SHAPE[1:-1], [m, np.log(s), np.log(t)]])
+    shares = anchor_shares(np.array(value))
+    nodes, masses = np.polynomial.hermite_e.hermegauss(20)
 
-    shares = anchor_shares(value)
+    def likelihood(b: float) -> float:
+        power = np.exp(t * nodes)[:, None, None] * (ANCHORS * (theta[:, None] - b) - SHAPE)
+        logs = (shares * power).sum(axis=(1, 2)) - logsumexp(power, axis=2).sum(axis=1)
+        return float(masses @ np.exp(logs) / masses.sum() * norm.pdf(b, m, s))
 
-    def likelihood(b: float, log_a: float) -> float:
-        power = np.exp(log_a) * (ANCHORS * (theta[:, None] - b) - SHAPE)
-        logs = (shares * power).sum() - np.log(np.exp(power).sum(axis=1)).sum()
-        return float(np.exp(logs - (b - m) ** 2 / (2 * s**2) - log_a**2 / (2 * t**2)) / (2 * np.pi * s * t))
-
-    exact = np.log(dblquad(likelihood, -2.5, 2.5, -25, 25, epsabs=1e-9)[0])
-    model = MarginalOverQuestions(data)
-    assert model.penalty(z)[0] - model.loss(z)[0] == pytest.approx(exact, abs=1e-3)
+    ends = m - 9 * s, m + 9 * s
+    exact = quad(likelihood, *ends)[0]
+    difficulty = quad(lambda b: b * likelihood(b), *ends)[0] / exact
+    assert model.penalty(z)[0] - model.loss(z)[0] == pytest.approx(np.log(exact), abs=1e-3)
+    assert model.questions_at(z)[0] == pytest.approx([difficulty], abs=0.01)
 
 
 @pytest.mark.parametrize("model", [MarginalOverQuestions, MarginalOverForecasters])

@@ -4,18 +4,16 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from forecast_rank.metrics.panel import references
+from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
+from forecast_rank.metrics.sample_mean import cluster_interval, t_interval
 from forecast_rank.metrics.uncertainty import (
     EventSums,
     bca_interval,
     bootstrap_means,
-    cluster_interval,
     cluster_se,
     event_sums,
     percentile_interval,
-    probability_best,
-    rank_range,
     resample_counts,
-    t_interval,
     table_sums,
 )
 from hypothesis import given

@@ -40,7 +40,8 @@ class IrtFit(NamedTuple):
     ability_se : array, shape (N,)
         NaN where unknown, see `fit_irt`.
     difficulty : array, shape (Q,)
-        The ability at which the expected response is one half (up to the shape), in units of ability.
+        The ability at which the expected response is one half (up to the shape), in units of ability. Where abilities
+        hardly differ that unit is small, so that difficulties and their errors are large.
     discrimination : array, shape (Q,)
         Above 0: the increase of responses per unit of ability.
     difficulty_se, discrimination_se : arrays, shape (Q,)

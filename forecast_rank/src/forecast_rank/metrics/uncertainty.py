@@ -1,4 +1,4 @@
-"""Uncertainty of means: bootstrap over whole events, cluster-robust standard errors, and Student's t.
+"""Uncertainty of forecasters' means: bootstrap over whole events, and cluster-robust standard errors.
 
 Forecasts on one event share its surprises, so that events are resampled, not forecasts. A mean over forecasts is a
 ratio of two sums over events, sum(w v) / sum(w): sums per event are all that a resample needs.
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri
 
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 
@@ -18,8 +18,6 @@ DRAWS_AT_ONCE = 1 << 16
 """Draws that are counted at a time: as many of few events, or one resample of many."""
 CHUNK = 200
 """Resamples that are multiplied at a time: keeps the work in cache and the memory small."""
-DIGITS = 12
-"""Means that agree to so many digits tie: a matrix product may round equal columns differently."""
 
 
 class EventSums(NamedTuple):
@@ -231,7 +229,7 @@ def percentile_interval(draws: Floats, level: float = LEVEL) -> Floats:
     >>> percentile_interval(np.arange(101.0)[:, None], level=0.5).tolist()
     [[25.0, 75.0]]
     """
-    tails = np.array(_tails(level))
+    tails = np.array(tail_levels(level))
     return _quantiles(draws, np.broadcast_to(tails, (draws.shape[1], 2)))
 
 
@@ -274,7 +272,7 @@ def bca_interval(draws: Floats, sums: EventSums, level: float = LEVEL) -> Floats
     >>> bool(low > percentile_interval(draws)[0, 0] and high > percentile_interval(draws)[0, 1])  # skewed: both move up
     True
     """
-    tails = np.array(_tails(level))
+    tails = np.array(tail_levels(level))
     observed, known = sums.means, ~np.isnan(draws)
     below = (draws < observed).sum(axis=0) + (draws == observed).sum(axis=0) / 2
     draw_count = known.sum(axis=0)
@@ -285,99 +283,6 @@ def bca_interval(draws: Floats, sums: EventSums, level: float = LEVEL) -> Floats
     stretch = 1 - _acceleration(sums)[:, None] * shifted
     shift = np.divide(shifted, stretch, out=np.full(shifted.shape, np.nan), where=stretch > 0)
     return _quantiles(draws, ndtr(bias + shift))
-
-
-def rank_range(draws: Floats, observed: Floats, *, lower_is_better: bool = True, level: float = LEVEL) -> Floats:
-    """The best and worst rank in the central `level` of the resamples.
-
-    Forecasters are ranked within each resample, so that effects common to all do not change ranks. Ties share the best
-    of their ranks. In a resample without an event of theirs a forecaster keeps the observed mean.
-
-    Parameters
-    ----------
-    draws : array, shape (R, N)
-        From `bootstrap_means`.
-    observed : array, shape (N,)
-        Observed means.
-    lower_is_better : bool
-    level : float
-        In (0, 1).
-
-    Returns
-    -------
-    array, shape (N, 2)
-        Best and worst rank, 1 is the best. All ranks for a forecaster without draws; NaN without an observed mean.
-
-    Raises
-    ------
-    ValueError
-        If `level` is outside (0, 1).
-
-    References
-    ----------
-    Goldstein, H. and Spiegelhalter, D. J. (1996). League tables and their limitations. Journal of the Royal Statistical
-    Society A 159, 385-443.
-
-    Examples
-    --------
-    >>> sums = table_sums([[0.1, 0.2, 0.1], [0.3, 0.1, 0.2], [0.9, 0.8, 0.9]])
-    >>> rank_range(bootstrap_means(sums, resample_counts(3)), sums.means).tolist()
-    [[1.0, 2.0], [1.0, 2.0], [3.0, 3.0]]
-    """
-    low, high = _tails(level)
-    has_mean = ~np.isnan(observed)
-    result = np.full((len(observed), 2), np.nan)
-    if not has_mean.any():
-        return result
-    ranks = _ranks(_comparable_draws(draws, observed, lower_is_better)[:, has_mean])
-    result[has_mean, 0] = np.quantile(ranks, low, axis=0, method="lower")
-    result[has_mean, 1] = np.quantile(ranks, high, axis=0, method="higher")
-    result[has_mean & np.isnan(draws).all(axis=0)] = (1, has_mean.sum())
-    return result
-
-
-def _ranks(values: Floats) -> NDArray:
-    """Ranks within each row from 1, the lowest first; equal values share the best rank."""
-    order = np.argsort(values, axis=1)
-    ordered = np.take_along_axis(values, order, axis=1)
-    new = np.diff(ordered, axis=1, prepend=-np.inf) > 0
-    places = np.maximum.accumulate(np.where(new, np.arange(1, values.shape[1] + 1), 1), axis=1)
-    ranks = np.empty_like(places)
-    np.put_along_axis(ranks, order, places, axis=1)
-    return ranks
-
-
-def probability_best(draws: Floats, observed: Floats, *, lower_is_better: bool = True) -> Floats:
-    """Share of resamples in which each forecaster's mean is the best, ties split equally.
-
-    A frequency over resamples, not a posterior probability.
-
-    Parameters
-    ----------
-    draws : array, shape (R, N)
-        From `bootstrap_means`.
-    observed : array, shape (N,)
-        Observed means, used in resamples without an event of the forecaster.
-    lower_is_better : bool
-
-    Returns
-    -------
-    array, shape (N,)
-        Sums to 1; NaN for a forecaster without draws.
-
-    Examples
-    --------
-    >>> sums = table_sums([[0.1, 0.2, 0.1], [0.1, 0.2, 0.1], [0.9, 0.8, 0.9]])
-    >>> probability_best(bootstrap_means(sums, resample_counts(3)), sums.means).tolist()
-    [0.5, 0.5, 0.0]
-    """
-    known = ~np.isnan(draws).all(axis=0)
-    result = np.full(len(observed), np.nan)
-    if known.any():
-        comparable = _comparable_draws(draws, observed, lower_is_better)[:, known]
-        first = comparable == comparable.min(axis=1, keepdims=True)
-        result[known] = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
-    return result
 
 
 def cluster_se(sums: EventSums) -> Floats:
@@ -412,91 +317,12 @@ def cluster_se(sums: EventSums) -> Floats:
     return _ratio(np.sqrt(correction * np.square(residuals).sum(axis=1)), sums.weights.sum(axis=1))
 
 
-def cluster_interval(
-    values: ArrayLike, clusters: ArrayLike, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL
-) -> tuple[float, float] | None:
-    """Percentile bootstrap interval of the mean of one sample, resampling whole clusters.
-
-    Parameters
-    ----------
-    values : array, shape (n,)
-    clusters : array, shape (n,)
-        Equal for values of one cluster.
-    seed, resamples : int
-    level : float
-        In (0, 1).
-
-    Returns
-    -------
-    tuple of float, or None
-        None for fewer than two clusters.
-
-    Examples
-    --------
-    >>> cluster_interval([0.0, 0.0, 1.0, 1.0], ["a", "a", "b", "b"])
-    (0.0, 1.0)
-    """
-    _, codes = np.unique(np.asarray(clusters), return_inverse=True)
-    totals, sizes = np.bincount(codes, np.asarray(values, dtype=np.float64)), np.bincount(codes)
-    if len(sizes) < 2:
-        return None
-    sums = EventSums(totals[None, :].astype(np.float64), sizes[None, :].astype(np.float64))
-    low, high = percentile_interval(bootstrap_means(sums, resample_counts(len(sizes), resamples, seed)), level)[0]
-    return float(low), float(high)
-
-
-class MeanEstimate(NamedTuple):
-    """A mean with its standard error and interval; the latter two are None for fewer than two values."""
-
-    value: float
-    standard_error: float | None
-    interval: tuple[float, float] | None
-
-
-def t_interval(values: ArrayLike, level: float = LEVEL) -> MeanEstimate:
-    """The mean of independent values with SE = s / sqrt(n) and the interval mean +/- t SE.
-
-    Parameters
-    ----------
-    values : array, shape (n,)
-    level : float
-        In (0, 1).
-
-    Returns
-    -------
-    MeanEstimate
-        With the sample standard deviation and Student's quantile, both with n - 1 degrees of freedom.
-
-    Raises
-    ------
-    ValueError
-        For no values.
-
-    References
-    ----------
-    Student (1908). The probable error of a mean. Biometrika 6, 1-25.
-
-    Examples
-    --------
-    >>> t_interval([1.0, 3.0]).standard_error
-    1.0
-    """
-    sample = np.asarray(values, dtype=np.float64)
-    if sample.size == 0:
-        raise ValueError("values: the mean of nothing is not defined")
-    mean = float(sample.mean())
-    if sample.size == 1:
-        return MeanEstimate(mean, None, None)
-    error = float(sample.std(ddof=1) / np.sqrt(sample.size))
-    half_width = float(stdtrit(sample.size - 1, (1 + level) / 2)) * error
-    return MeanEstimate(mean, error, (mean - half_width, mean + half_width))
-
-
 def _ratio(above: NDArray, below: NDArray) -> Floats:
     return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
 
 
-def _tails(level: float) -> tuple[float, float]:
+def tail_levels(level: float) -> tuple[float, float]:
+    """The levels of the two quantiles between which the central `level` lies. Raises ValueError outside (0, 1)."""
     if not 0 < level < 1:
         raise ValueError(f"level: between 0 and 1, not {level}")
     return (1 - level) / 2, (1 + level) / 2
@@ -523,11 +349,3 @@ def _acceleration(sums: EventSums) -> Floats:
     squares = np.square(deviation)
     spread = squares.sum(axis=1) ** 1.5
     return np.divide((squares * deviation).sum(axis=1), 6 * spread, out=np.zeros(len(spread)), where=spread > 0)
-
-
-def _comparable_draws(draws: Floats, observed: Floats, lower_is_better: bool) -> Floats:
-    """Draws with observed means for missing ones, signed so that lower is better, rounded so that ties are exact."""
-    filled = np.where(np.isnan(draws), observed, draws)
-    finite = np.abs(filled[np.isfinite(filled)])
-    scale = finite.max() if finite.size and finite.max() > 0 else 1.0
-    return np.round(filled / scale if lower_is_better else -filled / scale, DIGITS)

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from forecast_rank.metrics.panel import Codes, Panel, Questions
-from forecast_rank.ranking.tabular_files import InputTable, UnreadableFile, read_table
+from forecast_rank.ranking.input_table import InputTable
+from forecast_rank.ranking.tabular_files import UnreadableFile, read_table
 from forecast_rank.ranking.validation import ForecastValidator, Mask, changes, name_codes, offsets_of, spans
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from forecast_rank.metrics.panel import Codes, Floats, Panel, references
+from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
 from forecast_rank.metrics.uncertainty import (
     EventSums,
     bca_interval,
@@ -21,8 +22,6 @@ from forecast_rank.metrics.uncertainty import (
     cluster_se,
     event_sums,
     percentile_interval,
-    probability_best,
-    rank_range,
     resample_counts,
 )
 from forecast_rank.ranking.settings import Settings

@@ -1,4 +1,4 @@
-"""Forecast rows of CSV, JSON Lines and Parquet files, and of frames, as columns of names, numbers and times.
+"""Forecast rows of CSV, JSON Lines and Parquet files, and of frames.
 
 Polars reads well-formed files at once. A file that it refuses (a word among the numbers, a line with too many fields,
 an incomplete JSON object) is read again with numbers as text, and at last line by line, so that one bad row costs
@@ -7,9 +7,7 @@ seconds and not the file. Every row keeps its place, and each unreadable cell ha
 
 import csv
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,19 +17,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.metrics.panel import Codes
+from forecast_rank.ranking.input_table import (
+    FLAGS,
+    KNOWN,
+    NAMES,
+    NUMBERS,
+    REQUIRED,
+    TIMES,
+    InputTable,
+    UnparsedTable,
+    parse_cells,
+)
 
 FORMATS = {"csv": (".csv",), "parquet": (".parquet", ".pq"), "jsonl": (".jsonl", ".ndjson")}
-NAMES = ("forecaster", "question", "option", "event", "category")
-NUMBERS = ("probability", "outcome", "odds", "no_odds", "weight", "exclusive")
-TIMES = ("made_at", "closed_at")
-FLAGS = ("outcome", "exclusive")
-REQUIRED = ("forecaster", "question", "probability", "outcome")
-BINARY = "YES"
-"""The option of each row where a file names none: one row for each question."""
-
-KNOWN = NAMES + NUMBERS + TIMES
-
 _LINES_AT_ONCE = 65_536
 _REFUSED = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # it panics over some broken Parquet files
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstandard", b"PK\x03\x04": "zip"}
@@ -41,52 +40,13 @@ class UnreadableFile(ValueError):
     """The file as a whole cannot be used; the message says why."""
 
 
-@dataclass(slots=True)
-class InputTable:
-    """The rows of a file. A column that the file lacks is empty in all rows.
-
-    Attributes
-    ----------
-    names : dict of str to polars.Series
-        Categorical columns of NAMES.
-    numbers, times : dict of str to array
-        Columns of NUMBERS and of TIMES (seconds since 1970); NaN is empty.
-    faults : dict of int to str
-        Reason why a row cannot be read, by its place.
-    lines : callable
-        Computes the line in the file (the row, in Parquet) of each place; called only if rows must be named.
-    ignored : list of str
-        Unknown columns.
-    """
-
-    names: dict[str, pl.Series]
-    numbers: dict[str, Floats]
-    times: dict[str, Floats]
-    faults: dict[int, str]
-    lines: Callable[[], Codes]
-    ignored: list[str]
-
-    def __len__(self) -> int:
-        return len(self.numbers["probability"])
-
-
-@dataclass(slots=True)
-class _Raw:
-    """A file's columns before their cells are parsed."""
-
-    frame: pl.DataFrame
-    lines: Callable[[], Codes]
-    ignored: list[str]
-    faults: dict[int, str] = field(default_factory=dict)
-
-
 def read_table(source: Any, format: str | None = None) -> InputTable:
     """The known columns of a file, by its format or its suffix, or of a polars or pandas frame.
 
     Raises UnreadableFile.
     """
     if not isinstance(source, Path | str):
-        return _columns(_typed(_polars_frame(source), "the frame"))
+        return parse_cells(_typed(_polars_frame(source), "the frame"))
     path = Path(source)
     format = format or _format_of(path)
     try:
@@ -100,7 +60,7 @@ def read_table(source: Any, format: str | None = None) -> InputTable:
     if not start:
         raise UnreadableFile(f"{path} is empty")
     raw = {"csv": _csv, "parquet": _parquet, "jsonl": _jsonl}[format](path)
-    return _columns(raw)
+    return parse_cells(raw)
 
 
 def _format_of(path: Path) -> str:
@@ -121,7 +81,7 @@ def _check_columns(path: Path | str, columns: list[str]) -> list[str]:
 # CSV
 
 
-def _csv(path: Path) -> _Raw:
+def _csv(path: Path) -> UnparsedTable:
     header = _csv_header(path)
     ignored = _check_columns(path, header)
     if twice := sorted({name for name in header if name in KNOWN and header.count(name) > 1}):
@@ -135,7 +95,7 @@ def _csv(path: Path) -> _Raw:
             continue
         blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
         lines = partial(_csv_lines, path, frame.height, ~blank.to_numpy())
-        return _Raw(frame.filter(~blank) if blank.any() else frame, lines, ignored)
+        return UnparsedTable(frame.filter(~blank) if blank.any() else frame, lines, ignored)
     return _csv_by_line(path, header, known, ignored)
 
 
@@ -180,7 +140,7 @@ def _line_count(path: Path) -> int:
     return count + (last != b"\n")
 
 
-def _csv_by_line(path: Path, header: list[str], known: list[str], ignored: list[str]) -> _Raw:
+def _csv_by_line(path: Path, header: list[str], known: list[str], ignored: list[str]) -> UnparsedTable:
     """Reads a file that Polars refuses; lines with too many fields become faults."""
     at = [header.index(name) for name in known]
     frames = [_texts([], known)]
@@ -198,7 +158,7 @@ def _csv_by_line(path: Path, header: list[str], known: list[str], ignored: list[
             rows.append([record[k] or None for k in at])
             begins.append(line)
         frames.append(_texts(rows, known))
-    return _Raw(pl.concat(frames), lambda: np.array(begins, dtype=np.int64), ignored, faults)
+    return UnparsedTable(pl.concat(frames), lambda: np.array(begins, dtype=np.int64), ignored, faults)
 
 
 def _texts(rows: list[list[str | None]], columns: list[str]) -> pl.DataFrame:
@@ -219,7 +179,7 @@ def _not_utf8(path: Path) -> UnreadableFile:
 # JSON Lines
 
 
-def _jsonl(path: Path) -> _Raw:
+def _jsonl(path: Path) -> UnparsedTable:
     first: list[str] = []
     for _, item in _json_objects(path):
         if isinstance(item, dict):
@@ -231,7 +191,7 @@ def _jsonl(path: Path) -> _Raw:
             frame = pl.read_ndjson(path, schema={name: _kind(name, number) for name in KNOWN}, low_memory=True)
         except _REFUSED:
             continue
-        raw = _Raw(frame, partial(_jsonl_lines, path, frame.height), ignored)
+        raw = UnparsedTable(frame, partial(_jsonl_lines, path, frame.height), ignored)
         break
     else:
         raw = _jsonl_by_line(path, ignored)
@@ -262,7 +222,7 @@ def _jsonl_lines(path: Path, rows: int) -> Codes:
         return np.fromiter((line for line, text in enumerate(file, start=1) if text.strip()), np.int64)
 
 
-def _jsonl_by_line(path: Path, ignored: list[str]) -> _Raw:
+def _jsonl_by_line(path: Path, ignored: list[str]) -> UnparsedTable:
     frames = [_texts([], list(KNOWN))]
     begins: list[int] = []
     faults: dict[int, str] = {}
@@ -275,7 +235,7 @@ def _jsonl_by_line(path: Path, ignored: list[str]) -> _Raw:
             rows.append([_text(item.get(name)) for name in KNOWN])
             begins.append(line)
         frames.append(_texts(rows, list(KNOWN)))
-    return _Raw(pl.concat(frames), lambda: np.array(begins, dtype=np.int64), ignored, faults)
+    return UnparsedTable(pl.concat(frames), lambda: np.array(begins, dtype=np.int64), ignored, faults)
 
 
 def _text(value: object) -> str | None:
@@ -285,7 +245,7 @@ def _text(value: object) -> str | None:
 # Parquet and frames
 
 
-def _parquet(path: Path) -> _Raw:
+def _parquet(path: Path) -> UnparsedTable:
     try:
         columns = list(pl.read_parquet_schema(path))
         ignored = _check_columns(path, columns)
@@ -317,7 +277,7 @@ def _polars_frame(source: Any) -> pl.DataFrame:
     )
 
 
-def _typed(frame: pl.DataFrame, label: str) -> _Raw:
+def _typed(frame: pl.DataFrame, label: str) -> UnparsedTable:
     """The known columns of a typed frame, each as the one kind that its cells are read from."""
     ignored = _check_columns(label, frame.columns)
     frame = frame.select(name for name in frame.columns if name in KNOWN)
@@ -327,7 +287,7 @@ def _typed(frame: pl.DataFrame, label: str) -> _Raw:
         raise UnreadableFile(f"{label}: {str(error).splitlines()[0]}") from error
     except TypeError as error:
         raise UnreadableFile(f"{label}: {error}") from error
-    return _Raw(frame, partial(np.arange, 1, frame.height + 1), ignored)
+    return UnparsedTable(frame, partial(np.arange, 1, frame.height + 1), ignored)
 
 
 def _typed_column(name: str, kind: pl.DataType) -> pl.Expr:
@@ -349,68 +309,3 @@ def _typed_column(name: str, kind: pl.DataType) -> pl.Expr:
         return column.cast(pl.String).cast(pl.Categorical)
     expected = "names" if name in NAMES else "numbers" if name in NUMBERS else "times"
     raise TypeError(f"column {name!r} holds {kind}, not {expected}")
-
-
-# Cells
-
-
-def _columns(raw: _Raw) -> InputTable:
-    frame, faults = raw.frame, raw.faults
-    numbers: dict[str, Floats] = {}
-    times: dict[str, Floats] = {}
-    for name in NUMBERS:
-        numbers[name] = _numbers(frame, name, faults)
-    for name in TIMES:
-        times[name] = _times(frame, name, faults)
-    names = {
-        name: frame[name] if name in frame.columns else pl.repeat(None, frame.height, dtype=pl.Categorical, eager=True)
-        for name in NAMES
-    }
-    if names["option"].null_count() == frame.height:
-        names["option"] = pl.repeat(BINARY, frame.height, eager=True).cast(pl.Categorical)
-    return InputTable(names, numbers, times, faults, raw.lines, raw.ignored)
-
-
-def _numbers(frame: pl.DataFrame, name: str, faults: dict[int, str]) -> Floats:
-    if name not in frame.columns:
-        return np.full(frame.height, np.nan)
-    cells = frame[name]
-    if cells.dtype == pl.String:
-        text = cells.str.strip_chars()
-        if name in FLAGS:
-            text = text.str.to_lowercase().replace({"true": "1", "false": "0"})
-        cells = text.cast(pl.Float64, strict=False)
-        for place in (cells.is_null() & text.is_not_null() & (text != "")).arg_true():
-            faults.setdefault(place, f"{name} {text[place]!r} is not a number")
-    return cells.to_numpy()
-
-
-def _times(frame: pl.DataFrame, name: str, faults: dict[int, str]) -> Floats:
-    """Seconds since 1970 of ISO-8601 texts, UTC where they name no zone."""
-    if name not in frame.columns:
-        return np.full(frame.height, np.nan)
-    cells = frame[name]
-    if cells.dtype == pl.Float64:
-        return cells.to_numpy()
-    kinds = cells.unique()
-    texts = kinds.cast(pl.String).str.strip_chars()
-    at = texts.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False)
-    seconds = (at.dt.epoch("us") / 1e6).to_numpy().copy()
-    unread = []
-    for k in (at.is_null() & (texts != "")).arg_true():
-        try:
-            seconds[k] = _seconds(texts[k])
-        except (ValueError, OverflowError):
-            unread.append(kinds[k])
-    if unread:
-        for place in cells.cast(pl.String).is_in(unread).arg_true():
-            faults.setdefault(place, f"{name} {cells[place]!r} is not an ISO-8601 time")
-    codes, empty = cells.to_physical(), cells.is_null().to_numpy()
-    of_code = np.full(int(codes.max() or 0) + 1, np.nan)  # type: ignore[arg-type]
-    of_code[kinds.to_physical().fill_null(0).to_numpy()] = seconds
-    return np.where(empty, np.nan, of_code[codes.fill_null(0).to_numpy()])
-
-
-def _seconds(text: str) -> float:
-    at = datetime.fromisoformat(text)
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from forecast_rank.metrics.panel import Codes, Floats
-from forecast_rank.ranking.tabular_files import InputTable
+from forecast_rank.ranking.input_table import InputTable
 
 SUM_TOLERANCE = 1e-6
 _ROUNDING = 1e-12

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from forecast_rank.ranking.tabular_files import NAMES, NUMBERS, TIMES, InputTable
+from forecast_rank.ranking.input_table import NAMES, NUMBERS, TIMES, InputTable
 
 YES = "YES"
 """The one option of a two-way question given by the probability of its YES."""
