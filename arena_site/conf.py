@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -180,6 +181,12 @@ def database(url: str) -> dict[str, object]:
         parsed["ENGINE"] = "arena_site.postgres"
         parsed["OPTIONS"] = {**prepared, **parsed.get("OPTIONS", {}), "pool": pool}
     return parsed
+
+
+def beside_database(database: dict[str, object], base: Path) -> Path:
+    """The spool folder: beside an SQLite file, else in the application's folder."""
+    on_file = database["ENGINE"] == "django.db.backends.sqlite3"
+    return (Path(str(database["NAME"])).resolve().parent if on_file else base) / "spool"
 
 
 def cache(url: str) -> dict[str, object]:

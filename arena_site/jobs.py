@@ -67,6 +67,7 @@ JOBS = (
     Job("missed_decisions", "10 0 * * 1", 30 * MINUTES, "decisions past their window become missed, Monday 00:10"),
     Job("forecasts", "0 2 * * *", 6 * HOURS, "the day's forecasts, 02:00"),
     Job("retry_forecasts", "0 8,14,20 * * *", 6 * HOURS, "the day's failed forecasts, 08:00, 14:00 and 20:00"),
+    Job("costs", "45 * * * *", 30 * MINUTES, "the true cost of calls whose bill never came, hourly"),
     Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20"),
     Job("ledger", "10 5 * * *", 2 * HOURS, "verification of ledger, forecasts and hash chains, daily 05:10"),
     Job("check_lineup", "30 6 * * 3", 10 * MINUTES, "the line-up against the gateway's catalogue, Wednesday 06:30"),
@@ -197,6 +198,8 @@ snapshots = partial(_run_command, "take_snapshots")
 resolutions = partial(_run_command, "check_resolutions")
 forecasts = retry_forecasts = partial(_run_command, "run_forecasts")
 """A later run asks the families without an answer, and catches up on a missed 02:00."""
+costs = partial(_run_command, "reconcile_costs")
+"""Replaces the booked worst case of calls whose bill never came by what the gateway billed."""
 scores = partial(_run_command, "compute_scores")
 ledger = partial(_run_command, "verify_ledger")
 check_lineup = partial(_run_command, "check_lineup")

@@ -5,6 +5,7 @@ back by an hour it sleeps for an hour. The pusher process, which polls the broke
 """
 
 import logging
+import multiprocessing.synchronize
 import socket
 import time
 
@@ -14,6 +15,7 @@ from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.scheduler import scheduler
 
+from agents.services import answer_storage
 from arena_site import jobs
 from arena_site.models import Worker
 
@@ -30,6 +32,13 @@ class SchedulerBroker(ORM):
     """Last run of the scheduler, on the monotonic clock."""
     heartbeat_s: float = -HEARTBEAT_INTERVAL_S
     """Last heartbeat, on the monotonic clock."""
+
+    def ping(self) -> bool:
+        """Called in the process that then forks the workers: they learn from its event when the cluster is to stop."""
+        arguments = getattr(multiprocessing.current_process(), "_args", ())
+        if arguments and isinstance(arguments[0], multiprocessing.synchronize.Event):
+            answer_storage.is_stopping = arguments[0].is_set
+        return bool(super().ping())
 
     def dequeue(self) -> list[tuple[int, str]] | None:
         """The next messages; None, after a pause, where there are none or the database is unreachable."""

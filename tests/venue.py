@@ -45,6 +45,7 @@ class ModelAnswer:
     usage: Any = None
 
 
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.001}
 Script = Mapping[str, Any] | str | Failure | ModelAnswer | Callable[["Prompt"], Any]
 
 
@@ -151,6 +152,8 @@ class Venue:
         self.asked: list[Prompt] = []
         self.requests: list[str] = []
         self.down: set[str] = set()
+        self.bills: dict[str, Any] = {}
+        """What the gateway tells of a generation by its id, and of the key."""
         for pattern, handler in (
             (r"^/gamma/markets/keyset$", self._catalogue),
             (r"^/gamma/markets/[^/]+$", self._market),
@@ -158,6 +161,7 @@ class Venue:
             (r"^/clob/books$", self._books),
             (r"^/clob/markets/[^/]+$", self._clob_market),
             (r"^/gateway/chat/completions$", self._complete),
+            (r"^/gateway/(generation|key)$", self._bill),
         ):
             server.expect_request(re.compile(pattern)).respond_with_handler(self._logged(handler))
 
@@ -322,9 +326,13 @@ class Venue:
                 "model": said.returned_model or prompt.model,
                 "provider": "Scripted",
                 "choices": [{"index": 0, "finish_reason": said.finish_reason, "message": message}],
-                "usage": said.usage or {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.001},
+                "usage": USAGE if said.usage is None else said.usage,
             }
         )
+
+    def _bill(self, request: Request) -> Response:
+        data = self.bills.get(request.args.get("id", "key"))
+        return _json({"data": data}) if data else _json({"error": {"code": 404, "message": "not found"}}, 404)
 
 
 def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

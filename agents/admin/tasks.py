@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from agents.models import (
     Chain,
     ChainLink,
+    CreditReading,
     Decision,
     Elicitation,
     Forecast,
@@ -321,6 +322,13 @@ class ChainLinkAdmin(ReadOnlyAdmin):
     search_fields = ("=sha256", "=record_sha256")
     search_help_text = "A link's hash, or that of its record."
     ordering = ("-pk",)
+
+
+@admin.register(CreditReading)
+class CreditReadingAdmin(ReadOnlyAdmin):
+    list_display = ("read_at", "key_label", "used_usd")
+    search_fields = ("=key_label",)
+    ordering = ("-read_at",)
 
 
 @admin.register(UniverseCost)

@@ -1,10 +1,10 @@
-"""Bases of the serializers and filters for records of an agent."""
+"""Bases of the serializers, filters and views for records of an agent."""
 
 from rest_framework import serializers
 
 from agents.models import Family
 from cohorts.models import Cohort
-from markets.foundation.rest import ReadSerializer, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest import ReadOnlyViewSet, ReadSerializer, ReferenceFilter, StrictFilterSet
 
 AGENT_COLUMNS = ("agent__cohort__number", "agent__family__slug")
 """The columns of the agent that `AgentRecordSerializer` reads."""
@@ -20,3 +20,9 @@ class AgentRecordSerializer(ReadSerializer):
 class AgentRecordFilterSet(StrictFilterSet):
     cohort = ReferenceFilter(Cohort, "agent__cohort", by="number")
     family = ReferenceFilter(Family, "agent__family", by="slug")
+
+
+class AgentRecordViewSet(ReadOnlyViewSet):
+    """Base of the views of such records: filters for cohort and family besides its own fields."""
+
+    filterset_base = AgentRecordFilterSet

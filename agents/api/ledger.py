@@ -4,10 +4,10 @@ from decimal import Decimal
 
 from rest_framework import serializers
 
-from agents.api.agent_records import AGENT_COLUMNS, AgentRecordFilterSet, AgentRecordSerializer
+from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, AgentRecordViewSet
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
 from markets.foundation.json_lines import decimal_text
-from markets.foundation.rest import DecimalStringField, MoneyStringField, ReadOnlyViewSet, limit_related_fields
+from markets.foundation.rest import DecimalStringField, MoneyStringField, limit_related_fields
 
 
 class TradeSerializer(AgentRecordSerializer):
@@ -21,13 +21,7 @@ class TradeSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class TradeFilterSet(AgentRecordFilterSet):
-    class Meta:
-        model = Trade
-        fields = ("agent", "decision", "position", "market", "kind", "executed_at")
-
-
-class TradeViewSet(ReadOnlyViewSet):
+class TradeViewSet(AgentRecordViewSet):
     """Trades: purchases and sales at the frozen price of their universe."""
 
     # Few columns, because a decision's detail loads them as instances; the list reads tuples.
@@ -35,7 +29,7 @@ class TradeViewSet(ReadOnlyViewSet):
         Trade.objects.select_related("agent__cohort", "agent__family", "outcome"), *AGENT_COLUMNS, "outcome__side"
     )
     serializer_class = TradeSerializer
-    filterset_class = TradeFilterSet
+    filterset_fields = ("agent", "decision", "position", "market", "kind", "executed_at")
     reads_tuples = True
     orderings = ("id", "executed_at", "amount")
 
@@ -70,13 +64,7 @@ class PositionSerializer(AgentRecordSerializer):
         return decimal_text(position.value_at(self._price(position)) - position.cost_basis, places=2)
 
 
-class PositionFilterSet(AgentRecordFilterSet):
-    class Meta:
-        model = Position
-        fields = ("agent", "market", "status", "opened_at", "closed_at")
-
-
-class PositionViewSet(ReadOnlyViewSet):
+class PositionViewSet(AgentRecordViewSet):
     """Positions, open and closed, at the last accepted prices."""
 
     queryset = limit_related_fields(
@@ -84,7 +72,7 @@ class PositionViewSet(ReadOnlyViewSet):
         *AGENT_COLUMNS, "outcome__side", "outcome__price",
     )  # fmt: skip
     serializer_class = PositionSerializer
-    filterset_class = PositionFilterSet
+    filterset_fields = ("agent", "market", "status", "opened_at", "closed_at")
     orderings = ("id", "cost_basis", "realized_pnl", "opened_at", "closed_at")
 
 
@@ -99,13 +87,7 @@ class SettlementSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class SettlementFilterSet(AgentRecordFilterSet):
-    class Meta:
-        model = Settlement
-        fields = ("agent", "market", "position", "kind", "settled_at")
-
-
-class SettlementViewSet(ReadOnlyViewSet):
+class SettlementViewSet(AgentRecordViewSet):
     """Settlements of positions: won, lost or refunded."""
 
     queryset = limit_related_fields(
@@ -113,7 +95,7 @@ class SettlementViewSet(ReadOnlyViewSet):
         *AGENT_COLUMNS, "position__outcome__side",
     )  # fmt: skip
     serializer_class = SettlementSerializer
-    filterset_class = SettlementFilterSet
+    filterset_fields = ("agent", "market", "position", "kind", "settled_at")
     orderings = ("id", "payout", "realized_pnl", "settled_at")
     ordering = ("-settled_at",)
 
@@ -131,20 +113,14 @@ class ReversalSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class ReversalFilterSet(AgentRecordFilterSet):
-    class Meta:
-        model = Reversal
-        fields = ("agent", "market", "position", "kind", "reversed_at")
-
-
-class ReversalViewSet(ReadOnlyViewSet):
+class ReversalViewSet(AgentRecordViewSet):
     """Corrections of wrong settlements by an operator, with the payouts before and after."""
 
     queryset = Reversal.objects.select_related(
         "agent__cohort", "agent__family", "position__outcome", "position__settlement"
     )
     serializer_class = ReversalSerializer
-    filterset_class = ReversalFilterSet
+    filterset_fields = ("agent", "market", "position", "kind", "reversed_at")
     orderings = ("id", "reversed_at")
     ordering = ("-reversed_at",)
 
@@ -160,17 +136,11 @@ class JournalEntrySerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class JournalFilterSet(AgentRecordFilterSet):
-    class Meta:
-        model = JournalEntry
-        fields = ("agent", "trade", "settlement", "kind", "occurred_at")
-
-
-class JournalViewSet(ReadOnlyViewSet):
+class JournalViewSet(AgentRecordViewSet):
     """The cash journal: every change of an agent's cash, with the balance after it."""
 
     queryset = JournalEntry.objects.all()
     serializer_class = JournalEntrySerializer
-    filterset_class = JournalFilterSet
+    filterset_fields = ("agent", "trade", "settlement", "kind", "occurred_at")
     reads_tuples = True
     orderings = ("id", "sequence", "occurred_at")

@@ -67,17 +67,23 @@ class PromptSerializer(serializers.Serializer):
         help_text="The user message's blocks of JSON Lines by name, without the headings.",
     )
 
+    def to_representation(self, target: SubmissionTarget[Any]) -> dict[str, Any]:
+        prompt = target.next_prompt
+        shown = {"system_prompt": prompt.system, "user_prompt": prompt.user, "blocks": target.blocks(prompt)}
+        times = {"frozen_at": target.frozen_at, "deadline": target.deadline}
+        return dict(super().to_representation({"task": target.task} | times | shown))
+
 
 class OpenDecisionSerializer(PromptSerializer):
-    agent = serializers.IntegerField()
-    universe = serializers.IntegerField()
-    cohort = serializers.IntegerField()
-    week = serializers.IntegerField()
+    agent = serializers.IntegerField(source="task.agent_id")
+    universe = serializers.IntegerField(source="task.universe_id")
+    cohort = serializers.IntegerField(source="task.cohort.number")
+    week = serializers.IntegerField(source="task.week")
 
 
 class OpenBatchSerializer(PromptSerializer):
-    batch = serializers.IntegerField()
-    arm = serializers.CharField()
+    batch = serializers.IntegerField(source="task.batch_id")
+    arm = serializers.CharField(source="task.batch.arm")
 
 
 class OpenTasksSerializer(serializers.Serializer):
@@ -194,8 +200,8 @@ class OpenTasks(ExternalAgentView):
         targets = open_targets(self.registration(request), at=at)
         body = {
             "now": at,
-            "trading": [_open_decision(o) for o in targets if isinstance(o, DecisionTarget)],
-            "forecast": [_open_batch(o) for o in targets if isinstance(o, BatchTarget)],
+            "trading": [target for target in targets if isinstance(target, DecisionTarget)],
+            "forecast": [target for target in targets if isinstance(target, BatchTarget)],
         }
         return Response(OpenTasksSerializer(body).data, headers={"Cache-Control": "no-store"})
 
@@ -321,36 +327,3 @@ def _body(request: Request) -> str:
     if "\0" in body:
         raise ValidationError({"detail": "the body holds a NUL character"})
     return body
-
-
-def _open_decision(target: DecisionTarget) -> dict[str, Any]:
-    task, prompt = target.task, target.next_prompt()[0]
-    assert task.universe is not None
-    blocks = {
-        "PORTFOLIO": prompt.parts.portfolio,
-        "POSITIONS": prompt.parts.positions,
-        "MARKETS": task.universe.market_block,
-    }
-    return {
-        "agent": task.agent_id,
-        "universe": task.universe_id,
-        "cohort": task.cohort.number,
-        "week": task.week,
-        **_prompt_fields(target, blocks),
-    }
-
-
-def _open_batch(target: BatchTarget) -> dict[str, Any]:
-    batch = target.task.batch
-    return {"batch": batch.pk, "arm": batch.arm, **_prompt_fields(target, {"QUESTIONS": batch.block})}
-
-
-def _prompt_fields(target: SubmissionTarget[Any], blocks: dict[str, str]) -> dict[str, Any]:
-    prompt, _ = target.next_prompt()
-    return {
-        "frozen_at": target.frozen_at,
-        "deadline": target.deadline,
-        "system_prompt": prompt.system,
-        "user_prompt": prompt.user,
-        "blocks": blocks,
-    }

@@ -8,10 +8,19 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Self
 
 from agents.gateway.catalogue import ModelCatalogue, parse_catalogue
-from agents.gateway.completions import Completion, GatewayFailure, parse_accounting, parse_completion
+from agents.gateway.completions import (
+    Accounting,
+    Completion,
+    GatewayFailure,
+    parse_accounting,
+    parse_completion,
+    parse_credits,
+    parse_generation,
+)
 from agents.gateway.streams import parse_stream
 from markets.foundation.http import MIB, HttpService, UpstreamError
 
@@ -107,6 +116,20 @@ class Gateway:
         if not catalogue.models:
             raise GatewayFailure("gateway listed no model that could be read")
         return catalogue
+
+    def generation(self, generation_id: str) -> Accounting | None:
+        """The tokens and the cost of a generation; None while, or where, the gateway does not tell them."""
+        return parse_generation(self._find("/generation", {"id": generation_id}))
+
+    def credits(self) -> tuple[str, Decimal] | None:
+        """The label of our key and the US dollars used with it; None where the gateway does not tell."""
+        return parse_credits(self._find("/key"))
+
+    def _find(self, path: str, params: Mapping[str, str] | None = None) -> Any:
+        try:
+            return self._http.find_json(path, params)
+        except UpstreamError as error:
+            raise GatewayFailure(self._redact(str(error)), status=error.status, retryable=error.retryable) from None
 
     def _redact(self, text: str) -> str:
         """The text without API keys, account ids and NUL, as it may be stored."""

@@ -17,6 +17,7 @@ MAX_BODY = 8 * MIB
 MAX_TOKENS = 10**9
 MAX_COST = Decimal(10_000)
 """US dollars for one answer; a higher stated cost is taken for an error."""
+MAX_CREDITS = 999_999
 
 STATUS_OF_TYPE = {
     "authentication": 401,
@@ -238,6 +239,28 @@ def parse_accounting(body: dict[str, Any], headers: Mapping[str, str]) -> Accoun
     )
 
 
+def parse_generation(body: Any) -> Accounting | None:
+    """The bill of one generation as `/generation` states it; None where it states no cost."""
+    data = _object(_object(body).get("data"))
+    upstream = {"upstream_inference_cost": data.get("upstream_inference_cost")}
+    cost = _billed({"cost": data.get("total_cost"), "is_byok": data.get("is_byok"), "cost_details": upstream})
+    if cost is None:
+        return None
+    return Accounting(
+        tokens_input=_tokens(data.get("native_tokens_prompt")),
+        tokens_output=_tokens(data.get("native_tokens_completion")),
+        cost_usd=cost,
+    )
+
+
+def parse_credits(body: Any) -> tuple[str, Decimal] | None:
+    """The label of a key and the US dollars used with it, as `/key` states them."""
+    data = _object(_object(body).get("data"))
+    used, byok = (_decimal(data.get(name)) for name in ("usage", "byok_usage"))
+    total = (used or Decimal(0)) + (byok or 0)
+    return None if used is None or total > MAX_CREDITS else (_short_text(data.get("label")) or "", total)
+
+
 def _join_content(content: Any) -> str | None:
     """The text of a message's content, given whole or in parts; None if it is no text."""
     if content is None:
@@ -305,12 +328,18 @@ def _billed(usage: dict[str, Any]) -> Decimal | None:
 
 
 def _cost(raw: Any) -> Decimal | None:
+    cost = _decimal(raw)
+    return cost if cost is not None and cost <= MAX_COST else None
+
+
+def _decimal(raw: Any) -> Decimal | None:
+    """A number of zero or more."""
     try:
-        number = isinstance(raw, str | int | float | Decimal) and not isinstance(raw, bool)
-        cost = Decimal(str(raw)) if number else None
+        stated = isinstance(raw, str | int | float | Decimal) and not isinstance(raw, bool)
+        number = Decimal(str(raw)) if stated else None
     except InvalidOperation:
         return None
-    return cost if cost is not None and cost.is_finite() and 0 <= cost <= MAX_COST else None
+    return number if number is not None and number.is_finite() and number >= 0 else None
 
 
 def _storable(text: str) -> str:

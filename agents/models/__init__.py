@@ -1,6 +1,7 @@
 from agents.models.agent import Agent
 from agents.models.call import Instruction, ModelCall
 from agents.models.chain import Chain, ChainLink
+from agents.models.credit_reading import CreditReading
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
 from agents.models.family import Family, LineUp, LineUpEntry, Release

@@ -33,6 +33,10 @@ class Claim(Generic[T]):
     lease: timedelta
     spent: list[Decimal] = field(default_factory=list)
 
+    def is_live(self) -> bool:
+        """True until the lease ends, as far as is known without the database."""
+        return self.task.lease_until is not None and timezone.now() < self.task.lease_until
+
     def renew(self) -> None:
         """Extends the lease. Raises ClaimLost."""
         self._update(lease_until=timezone.now() + self.lease)

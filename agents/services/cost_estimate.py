@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from django.db.models import Avg
+from django.db.models import Avg, Count
 
 from agents.models import Agent, Decision, Elicitation, ModelCall, Release
+from agents.services.call_costs import count_tokens, token_cost
 from agents.services.forecasts import releases_to_ask
 from agents.services.model_calls import spent_in_week
 from cohorts.models import Cohort, Methodology
@@ -20,23 +20,45 @@ from markets.models.question import day_of
 from markets.services.prices import recorded_prices
 from markets.services.universes import draft_universe
 
-if TYPE_CHECKING:
-    from cohorts.forecast_rules import ForecastRules
-
-CHARACTERS_PER_TOKEN = 4
-"""A rule of thumb for English and JSON."""
+PROSE_CHARACTERS_PER_TOKEN = 4
+"""A rule of thumb for English."""
 EXPECTED_COMPLETION_TOKENS = 2000
 """For a model without an answer on record."""
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionEstimate:
-    """The agents to ask, the number of agents with a final decision, the expected cost, the week's cost so far."""
+class ExpectedCall:
+    """An agent to ask, the tokens of its prompt, and those of its answer: the mean of so many answers on record."""
 
-    agents: tuple[Agent, ...]
+    agent: Agent
+    tokens_input: int
+    tokens_output: int
+    answers: int
+
+    @property
+    def cost_usd(self) -> Decimal:
+        prices = (self.agent.price_prompt, self.agent.price_completion)
+        return token_cost(self.tokens_input, self.tokens_output, prices)
+
+    def __str__(self) -> str:
+        basis = f"the mean of {self.answers} on record" if self.answers else "assumed"
+        return (
+            f"{self.agent.display_name} ({self.agent.model_id}), cohort {self.agent.cohort.number}: a prompt of "
+            f"{self.tokens_input:,} tokens, an answer of {self.tokens_output:,} ({basis})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionEstimate:
+    """The calls to make, the number of agents with a final decision, and the week's cost so far."""
+
+    calls: tuple[ExpectedCall, ...]
     skipped: int
-    cost_usd: Decimal
     spent_usd: Decimal
+
+    @property
+    def cost_usd(self) -> Decimal:
+        return sum((call.cost_usd for call in self.calls), Decimal(0))
 
 
 def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | None = None) -> DecisionEstimate:
@@ -48,18 +70,11 @@ def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | No
     if family:
         agents = agents.filter(family__slug=family)
     final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
-    due = tuple(agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final)
+    due = [agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final]
     sizes = {m.pk: _prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in due}.values()}
-    completions = _completion_tokens(agent.model_id for agent in due)
-    cost = sum(
-        (
-            sizes[agent.cohort.methodology_id] * agent.price_prompt
-            + completions[agent.model_id] * agent.price_completion
-            for agent in due
-        ),
-        Decimal(0),
-    )
-    return DecisionEstimate(due, len(agents) - len(due), cost, spent_in_week(Decision.PROTOCOL, week_start(at)))
+    answers = _answers_on_record(agent.model_id for agent in due)
+    calls = tuple(ExpectedCall(agent, sizes[agent.cohort.methodology_id], *answers[agent.model_id]) for agent in due)
+    return DecisionEstimate(calls, len(agents) - len(due), spent_in_week(Decision.PROTOCOL, week_start(at)))
 
 
 def _prompt_tokens(methodology: Methodology, at: datetime) -> int:
@@ -74,16 +89,21 @@ def _prompt_tokens(methodology: Methodology, at: datetime) -> int:
             replay=False,
             price=lambda markets: recorded_prices(markets, at),
         ).market_block
-    characters = len(methodology.system_prompt) + len(methodology.user_prompt) + len(block)
-    return characters // CHARACTERS_PER_TOKEN
+    return _tokens(block, methodology.system_prompt, methodology.user_prompt)
 
 
-def _completion_tokens(models: Iterable[str]) -> dict[str, int]:
-    """The expected tokens of an answer by model: the mean of its answers on record."""
+def _tokens(block: str, *prose: str) -> int:
+    return count_tokens(block) + sum(map(len, prose)) // PROSE_CHARACTERS_PER_TOKEN
+
+
+def _answers_on_record(models: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """The expected tokens of an answer by model: the mean of its answers on record, with their number."""
     names = set(models)
     calls = ModelCall.objects.filter(model__in=names, tokens_output__isnull=False).order_by()
-    means = dict(calls.values_list("model").annotate(Avg("tokens_output")))
-    return {model: int(means.get(model, EXPECTED_COMPLETION_TOKENS)) for model in names}
+    means = calls.values_list("model").annotate(Avg("tokens_output"), Count("pk"))
+    return dict.fromkeys(names, (EXPECTED_COMPLETION_TOKENS, 0)) | {
+        model: (int(mean), answers) for model, mean, answers in means
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +135,14 @@ def estimate_forecasts(*, at: datetime) -> ForecastEstimate:
     asked: list[tuple[Release, int]] = []
     cost = Decimal(0)
     releases = releases_to_ask(methodology, at)
-    completions = _completion_tokens(release.model_id for release in releases)
+    answers = _answers_on_record(release.model_id for release in releases)
     for release in releases:
         due = [batch for batch in priced if (batch.pk, release.pk) not in answered]
         if not due and todays:
             continue
         asked.append((release, len(due)))
-        completion = completions[release.model_id] * release.price_completion
-        cost += sum((_batch_tokens(rules, batch) * release.price_prompt + completion for batch in due), Decimal(0))
+        prices, tokens_output = (release.price_prompt, release.price_completion), answers[release.model_id][0]
+        prompts = (_tokens(batch.block, rules.system_prompt, rules.user_prompt) for batch in due)
+        cost += sum((token_cost(tokens_input, tokens_output, prices) for tokens_input in prompts), Decimal(0))
     over = not todays and batches.filter(question_set__day=day_of(at)).exists()
     return ForecastEstimate(() if over else tuple(asked), cost, frozen=bool(todays))
-
-
-def _batch_tokens(rules: ForecastRules, batch: QuestionBatch) -> int:
-    return (len(rules.system_prompt) + len(rules.user_prompt) + len(batch.block)) // CHARACTERS_PER_TOKEN

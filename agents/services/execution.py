@@ -159,9 +159,14 @@ def _check_sale(execution: _Execution, sale: Sell, path: str) -> tuple[Position,
 
 
 def _check_open(entry: UniverseEntry, path: str) -> None:
-    if not (entry.open and entry.market.is_open):
-        awaits = " and awaits its resolution" if entry.market.status == Market.Status.CLOSED else ""
-        raise InstructionRejected(f"{path}: market {entry.market_id} is closed{awaits}")
+    market = entry.market
+    if entry.open and market.is_open:
+        return
+    state = {
+        Market.Status.ACTIVE: "takes no orders for now" if entry.open else "took no orders at the freeze",
+        Market.Status.CLOSED: "is closed and awaits its resolution",
+    }.get(Market.Status(market.status), f"is {market.status}")
+    raise InstructionRejected(f"{path}: market {market.pk} {state}")
 
 
 def _frozen_price(entry: UniverseEntry, side: str, path: str) -> Decimal:

@@ -63,7 +63,9 @@ def run_forecasts(
 
     `questions` may lower the number of questions to choose, if they are frozen by this run.
     """
-    report, run_started = ForecastReport(), timezone.now()
+    report = ForecastReport()
+    report.store_spooled_answers()
+    run_started = timezone.now()
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
         report.failures.append("no published methodology has a forecast protocol")

@@ -197,9 +197,7 @@ def _post(
     agent.cash += amount
     agent.journal_length += 1
     agent.save(update_fields=["cash", "journal_length"])
-    if (
-        agent.cohort.completed_at is not None
-    ):  # the cash of a completed cohort's agents is part of the competition index
+    if agent.cohort.completed_at is not None:  # its agents' cash is part of the competition index
         renew_versions(Scope.COMPETITION)
     return JournalEntry.objects.create(
         agent=agent,

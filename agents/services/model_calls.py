@@ -17,8 +17,9 @@ from agents.answers import Malformed
 from agents.gateway import Completion, Gateway, GatewayFailure, same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.prompts import Prompt
+from agents.services.answer_storage import store_answer
 from agents.services.call_costs import response_cost, worst_case
-from agents.services.claims import Claim, ClaimLost
+from agents.services.claims import Claim
 from agents.services.universe_costs import add_call_cost
 from markets.foundation.failpoints import failpoint
 
@@ -199,22 +200,14 @@ def _store_response(
     if (cost := response_cost(response, claim.task.token_prices)) is not None:
         call.cost_usd, call.cost_source = cost
     claim.spent.append(call.cost_usd)
-    with transaction.atomic():
-        lost = None
-        try:
-            claim.renew()
-        except ClaimLost as error:
-            call.late, lost = True, error
-        before = ModelCall.objects.values_list("cost_usd", flat=True).get(pk=call.pk)
-        call.save()
-        add_call_cost(call, call.cost_usd - before)
-    log.info(
-        "answered" if isinstance(response, Completion) else "failed",
-        extra=claim.task.log_context
-        | {"result": call.result, "late": call.late, "ms": call.latency_ms, "reason": call.error},
-    )
-    if lost is not None:
-        raise lost
+    try:
+        store_answer(call, claim)
+    finally:
+        log.info(
+            "answered" if isinstance(response, Completion) else "failed",
+            extra=claim.task.log_context
+            | {"result": call.result, "late": call.late, "ms": call.latency_ms, "reason": call.error},
+        )
 
 
 def _pause_s(failure: GatewayFailure, transport_try: int) -> float:

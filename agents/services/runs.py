@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from agents.models import Task
+from agents.services.answer_storage import take_spooled_answers
 from agents.services.claims import Claim, ClaimLost
 from agents.services.conversation import Conversation, converse
 from agents.services.model_calls import CallSettings
@@ -29,6 +30,10 @@ class RunReport:
     cost_usd: Decimal = Decimal(0)
     log: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+
+    def store_spooled_answers(self) -> None:
+        """Stores answers that workers before this run had to leave in files; none of them is bought again."""
+        self.log += take_spooled_answers()
 
     def add_price_failures(self, pricing: PricingResult) -> None:
         """Adds the prices that could not be had for a freeze."""

@@ -64,25 +64,16 @@ class SubmissionTarget(ABC, Generic[T]):
 
     task: T
     frozen_at: datetime
+    name: str
+    """The task's name in messages."""
+    identity: dict[str, Any]
+    """The unique fields of the task."""
+    defaults: dict[str, Any]
+    """The other fields of a new task."""
 
     @property
     def deadline(self) -> datetime:
         return self.frozen_at + EXTERNAL_WINDOW
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The task's name in messages."""
-
-    @property
-    @abstractmethod
-    def identity(self) -> dict[str, Any]:
-        """The unique fields of the task."""
-
-    @property
-    @abstractmethod
-    def defaults(self) -> dict[str, Any]:
-        """The other fields of a new task."""
 
     @abstractmethod
     def prompt(self, retry_note: str = "") -> Prompt: ...
@@ -94,9 +85,14 @@ class SubmissionTarget(ABC, Generic[T]):
     def result(self, task: T, call: ModelCall) -> dict[str, Any]:
         """The response to a valid answer."""
 
-    def next_prompt(self) -> tuple[Prompt, int]:
-        """The prompt for the next answer, with a note on the fault of the last one, and the number of the attempt."""
-        return next_prompt(valid_calls(self.task), self.task, self.prompt)
+    @abstractmethod
+    def blocks(self, prompt: Prompt) -> dict[str, str]:
+        """The blocks of JSON Lines in the user message, by name."""
+
+    @property
+    def next_prompt(self) -> Prompt:
+        """The prompt for the next answer, with a note on the fault of the last one."""
+        return next_prompt(valid_calls(self.task), self.task, self.prompt)[0]
 
     def check_open(self, at: datetime) -> None:
         """Raises SubmissionRefused unless the task takes an answer at `at`."""
@@ -114,23 +110,15 @@ class SubmissionTarget(ABC, Generic[T]):
 
 @dataclass(frozen=True)
 class DecisionTarget(SubmissionTarget[Decision]):
-    @property
-    def name(self) -> str:
-        return f"week {self.task.week} of cohort {self.task.cohort.number}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {"agent": self.task.agent, "cohort": self.task.cohort, "week": self.task.week}
-
-    @property
-    def defaults(self) -> dict[str, Any]:
-        return {"universe": self.task.universe}
-
     def prompt(self, retry_note: str = "") -> Prompt:
         return decision_prompt(self.task, retry_note)
 
     def conversation(self, claim: Claim[Decision], at: datetime) -> Conversation[Decision]:
         return decision_conversation(claim, at)
+
+    def blocks(self, prompt: Prompt) -> dict[str, str]:
+        markets = self.task.universe.market_block if self.task.universe else ""
+        return {"PORTFOLIO": prompt.parts.portfolio, "POSITIONS": prompt.parts.positions, "MARKETS": markets}
 
     def check_open(self, at: datetime) -> None:
         super().check_open(at)
@@ -141,51 +129,35 @@ class DecisionTarget(SubmissionTarget[Decision]):
             raise SubmissionRefused(f"the ledger of {agent} is already past {at:%Y-%m-%dT%H:%M:%SZ}")
 
     def result(self, task: Decision, call: ModelCall) -> dict[str, Any]:
-        instructions = Instruction.objects.filter(call=call).order_by("sequence")
-        columns = ("sequence", "kind", "payload", "executed")
+        columns = ("sequence", "kind", "payload", "executed", "reason")
+        rows = Instruction.objects.filter(call=call).order_by("sequence").values(*columns)
         return {
             "protocol": Decision.PROTOCOL,
             "decision": task.pk,
             "action": task.action,
-            "instructions": [
-                {"call": call.sequence, **{name: getattr(row, name) for name in columns}, "reason": row.reason or None}
-                for row in instructions
-            ],
+            "instructions": [{"call": call.sequence} | row | {"reason": row["reason"] or None} for row in rows],
             "trades": list(task.trades.order_by("sequence").values_list("pk", flat=True)),
         }
 
 
 @dataclass(frozen=True)
 class BatchTarget(SubmissionTarget[Elicitation]):
-    @property
-    def name(self) -> str:
-        return f"batch {self.task.batch_id}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {"batch": self.task.batch, "release": self.task.release}
-
-    @property
-    def defaults(self) -> dict[str, Any]:
-        return {"methodology": self.task.methodology, "family_id": self.task.family_id}
-
     def prompt(self, retry_note: str = "") -> Prompt:
         return elicitation_prompt(self.task, retry_note)
 
     def conversation(self, claim: Claim[Elicitation], at: datetime) -> Conversation[Elicitation]:
         return elicitation_conversation(claim, at)
 
+    def blocks(self, prompt: Prompt) -> dict[str, str]:
+        return {"QUESTIONS": self.task.batch.block}
+
     def result(self, task: Elicitation, call: ModelCall) -> dict[str, Any]:
-        refused = RefusedForecast.objects.filter(call=call).select_related("entry").order_by("entry__position")
-        forecasts = task.forecasts.order_by("entry__position").values("pk", "question", "probabilities")
+        refused = RefusedForecast.objects.filter(call=call).order_by("entry__position")
         return {
             "protocol": Elicitation.PROTOCOL,
             "elicitation": task.pk,
-            "forecasts": [
-                {"id": row["pk"], "question": row["question"], "probabilities": row["probabilities"]}
-                for row in forecasts
-            ],
-            "refused": [{"question": row.entry.question_id, "reason": row.reason} for row in refused],
+            "forecasts": list(task.forecasts.order_by("entry__position").values("id", "question", "probabilities")),
+            "refused": list(refused.values("reason", question=F("entry__question"))),
         }
 
 
@@ -200,16 +172,19 @@ def decision_target(agent: Agent, universe: Universe) -> DecisionTarget | None:
     if universe.methodology != cohort.methodology.version or not cohort.is_deciding(universe.week_start):
         return None
     stored = Decision.objects.filter(agent=agent, cohort=cohort, week=week).first()
-    task = stored or Decision(agent=agent, cohort=cohort, week=week, universe=universe)
-    return DecisionTarget(task, universe.frozen_at)
+    identity = {"agent": agent, "cohort": cohort, "week": week}
+    task = stored or Decision(**identity, universe=universe)
+    name = f"week {week} of cohort {cohort.number}"
+    return DecisionTarget(task, universe.frozen_at, name, identity, {"universe": task.universe})
 
 
 def batch_target(release: Release, batch: QuestionBatch) -> BatchTarget:
     """The elicitation of an external agent's release for a batch of questions."""
-    stored = Elicitation.objects.filter(batch=batch, release=release).first()
+    identity = {"batch": batch, "release": release}
     methodology = Methodology.objects.get(version=batch.question_set.methodology)
-    new = Elicitation(batch=batch, release=release, methodology=methodology, family_id=release.family_id)
-    return BatchTarget(stored or new, batch.question_set.frozen_at)
+    defaults = {"methodology": methodology, "family_id": release.family_id}
+    task = Elicitation.objects.filter(**identity).first() or Elicitation(**identity, **defaults)
+    return BatchTarget(task, batch.question_set.frozen_at, f"batch {batch.pk}", identity, defaults)
 
 
 def _current_targets(registration: Registration, at: datetime) -> Iterator[SubmissionTarget[Any]]:

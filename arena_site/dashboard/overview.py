@@ -31,6 +31,7 @@ COMMANDS = {
     "retry_forecasts": "run_forecasts",
     "scores": "compute_scores",
     "ledger": "verify_ledger",
+    "costs": "reconcile_costs",
     "check_lineup": "check_lineup",
     "alerts": "send_alerts",
     "prune": "prune",

@@ -5,11 +5,21 @@ from decimal import Decimal
 
 import pytest
 
-from agents.answers import Answer, Bet
+from agents.answers import Answer, Bet, Sell
 from agents.services import ledger
 from agents.services.execution import execute_answer
 from cohorts.models import Methodology
-from tests.factories import WEEK, AgentFactory, CohortFactory, DecisionFactory, MarketFactory, ModelCallFactory
+from markets.models import Market
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    UniverseFactory,
+    bet,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -37,3 +47,29 @@ def test_refused_bet_names_the_fraction_of_its_own_methodology(fraction: str, pe
     assert instruction.reason == (
         f"bets[0].amount: 1300 is above the maximum of {maximum} ({percent} of the cash of 10000.00 at that moment)"
     )
+
+
+STATES = {
+    # what was so at the freeze, and of the market now: the reason
+    "paused": (True, {"accepts_orders": False}, "takes no orders for now"),
+    "paused at the freeze": (False, {}, "took no orders at the freeze"),
+    "closed": (True, {"status": "closed", "closed_at": WEEK}, "is closed and awaits its resolution"),
+    "cancelled": (True, {"status": "cancelled", "closed_at": WEEK, "resolved_at": WEEK}, "is cancelled"),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_refusal_says_what_is_so_of_the_market(name: str) -> None:
+    was_open, now, reason = STATES[name]
+    market = MarketFactory()
+    decision = DecisionFactory(agent=AgentFactory(), universe=UniverseFactory(markets=[market], listed_open=was_open))
+    held = bet(decision.agent, market, week=2).position
+    Market.objects.update(**now)
+    (instruction,) = execute_answer(
+        Answer("SELL", sells=(Sell(str(held.pk), Decimal(100)),)),
+        agent=ledger.lock_agent(decision.agent_id),
+        decision=decision,
+        call=ModelCallFactory(decision=decision),
+        at=decision.decided_at,
+    )
+    assert instruction.reason == f"sells[0].position_id: market {market.pk} {reason}"

@@ -209,8 +209,8 @@ def test_sequences_contain_valid_and_invalid_instructions() -> None:
     assert Trade.objects.get(sequence=2, kind="BUY").amount == Decimal("50.00")
 
 
-@pytest.mark.parametrize("end", ["closed", "won", "cancelled"])
-def test_market_closed_since_the_freeze_accepts_neither_bet_nor_sale(end: str) -> None:
+@pytest.mark.parametrize(("end", "state"), [("closed", "closed and awaits"), ("won", "resolved"), ("cancelled",) * 2])
+def test_market_closed_since_the_freeze_accepts_neither_bet_nor_sale(end: str, state: str) -> None:
     season = Season.opened()
     prices = ["0.40", "0.0001", "0.3333333333"]
     season.answer([("bet", 0, "YES", Decimal(500))], prices)
@@ -219,7 +219,7 @@ def test_market_closed_since_the_freeze_accepts_neither_bet_nor_sale(end: str) -
     season.answer([("bet", 0, "YES", Decimal(500)), ("sell", 0, Decimal(100), None)], prices)
     assert season.ledger_rows() == before
     assert [executed for executed, _ in season.results] == [True, False, False]
-    assert "is closed" in season.results[1][1]
+    assert f"is {state}" in season.results[1][1]
 
 
 # ── rounding ────────────────────────────────────────────────────────────────────────────────

@@ -283,26 +283,9 @@ def test_rejected_instruction_does_not_stop_the_others(client: Client, week: Ven
 # the clock
 
 
-def test_late_answer_is_gone_and_not_executed(client: Client, week: Venue, visitor: str, settings: Any) -> None:
-    settings.ARENA_CLOCK = DEADLINE
-    late = submit(client, visitor, buy(RAIN, "500"))
-    assert late.status_code == 410
-    assert late.json() == {"detail": "week 1 of cohort 1 was to be answered before 2026-03-08T00:20:00Z"}
-    assert not Trade.objects.exists()
+def test_answer_just_before_the_deadline_is_in_time(client: Client, week: Venue, visitor: str, settings: Any) -> None:
     settings.ARENA_CLOCK = DEADLINE - timedelta(microseconds=1)
     assert submit(client, visitor, buy(RAIN, "500")).status_code == 201
-
-
-def test_submission_before_the_freeze_is_refused(client: Client, week: Venue, visitor: str, settings: Any) -> None:
-    settings.ARENA_CLOCK = DECISION - MINUTE
-    early = submit(client, visitor, HOLD)
-    assert early.status_code == 409
-    assert early.json() == {"detail": "week 1 of cohort 1 does not open before 2026-03-08T00:05:00Z"}
-
-
-def test_deadlines_follow_the_real_clock(client: Client, week: Venue, visitor: str, settings: Any) -> None:
-    settings.ARENA_CLOCK = None
-    assert submit(client, visitor, HOLD).status_code == 410
 
 
 def test_decision_without_an_answer_is_recorded_as_missed(client: Client, week: Venue, visitor: str) -> None:
@@ -356,22 +339,52 @@ def test_two_agents_may_use_the_same_key(client: Client, venue: Venue, visitor: 
         assert submit(client, token, HOLD, key="1", agent=agent, universe=universe).status_code == 201
 
 
-def test_submission_without_a_key_is_refused(client: Client, week: Venue, visitor: str) -> None:
-    refused = submit(client, visitor, HOLD, key="")
-    assert refused.status_code == 400
-    assert list(refused.json()) == ["Idempotency-Key"]
-
-
 # who may
 
 
+REFUSALS = {
+    # what is wrong with a submission: (status, the response's only key, a part of its message, the difference)
+    "before the freeze": (409, "detail", "does not open before 2026-03-08T00:05:00Z", {"clock": DECISION - MINUTE}),
+    "at the deadline": (410, "detail", "was to be answered before 2026-03-08T00:20:00Z", {"clock": DEADLINE}),
+    "late by the real clock": (410, "detail", "week 1 of cohort 1 was to be answered", {"clock": None}),
+    "no key": (400, "Idempotency-Key", "is required", {"key": ""}),
+    "no token": (401, "detail", "a token is required", {"token": None}),
+    "an empty token": (401, "detail", "token", {"token": ""}),
+    "an unknown token": (401, "detail", "the token is unknown or revoked", {"token": "arena_wrong"}),
+    "another's task": (400, "agent", "no agent of yours has the id", {"target": {"agent": "other", "universe": 1}}),
+    "no universe": (400, "detail", "give agent and universe, or batch", {"target": {"agent": 1}}),
+    "two tasks": (400, "detail", "give agent and universe, or batch", {"target": {"batch": 1, "agent": 1}}),
+    "an unknown batch": (400, "batch", "no batch has the id 99", {"target": {"batch": 99}}),
+    "an unknown parameter": (400, "mood", "", {"target": {"mood": 1, "batch": 1}}),
+    "an unknown universe": (400, "universe", "no decision at", {"target": {"agent": "own", "universe": 99}}),
+    "no body": (400, "detail", "the body is empty", {"body": ""}),
+    "bytes": (400, "detail", "is not UTF-8", {"body": b"\xff"}),
+    "a NUL": (400, "detail", "NUL", {"body": '{"a": "\0"}'}),
+    "a megabyte": (413, "detail", "longer than 1,000,000 bytes", {"body": "x" * 1_000_001}),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refused_submission_changes_nothing(
+    client: Client, week: Venue, visitor: str, settings: Any, name: str
+) -> None:
+    status, key, message, wrong = REFUSALS[name]
+    settings.ARENA_CLOCK = wrong.get("clock", IN_TIME)
+    agents = {"own": visitor_agent().pk, "other": Agent.objects.exclude(family__slug="visitor")[0].pk}
+    target = {parameter: agents.get(value, value) for parameter, value in wrong.get("target", {}).items()}
+    body = wrong.get("body", buy(RAIN, "500"))
+    refused = submit(client, wrong.get("token", visitor), body, key=wrong.get("key"), **target)
+    assert (refused.status_code, list(refused.json())) == (status, [key])
+    assert message in str(refused.json()[key])
+    assert status != 401 or refused["WWW-Authenticate"] == "Bearer"
+    assert not Submission.objects.exists()
+    assert not Trade.objects.exists()
+
+
 @pytest.mark.parametrize("token", [None, "", "arena_wrong"])
-def test_unknown_token_is_refused(client: Client, week: Venue, token: str | None) -> None:
-    refused = submit(client, token, HOLD)
-    assert refused.status_code == 401
-    assert refused["WWW-Authenticate"] == "Bearer"
-    assert list(refused.json()) == ["detail"]
-    assert client.get(OPEN).status_code == 401
+def test_open_tasks_need_a_token(client: Client, week: Venue, token: str | None) -> None:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    assert client.get(OPEN, headers=headers).status_code == 401
 
 
 def test_revoked_token_is_refused(client: Client, week: Venue, visitor: str) -> None:
@@ -385,46 +398,6 @@ def test_revoked_token_is_refused(client: Client, week: Venue, visitor: str) -> 
 
 def test_admin_session_is_no_token(admin_client: Client, week: Venue) -> None:
     assert submit(admin_client, None, HOLD).status_code == 401
-
-
-def test_task_of_another_agent_is_refused(client: Client, week: Venue, visitor: str) -> None:
-    others = Agent.objects.exclude(family__slug="visitor").first()
-    assert others is not None
-    refused = submit(client, visitor, HOLD, agent=others.pk, universe=Universe.objects.get().pk)
-    assert refused.status_code == 400
-    assert refused.json() == {"agent": [f"no agent of yours has the id {others.pk}"]}
-
-
-@pytest.mark.parametrize(
-    ("target", "named"),
-    [
-        ({"agent": 1}, "detail"),
-        ({"batch": 1, "agent": 1}, "detail"),
-        ({"batch": 99}, "batch"),
-        ({"mood": 1, "batch": 1}, "mood"),
-    ],
-)
-def test_unknown_parameter_value_is_named(
-    client: Client, week: Venue, visitor: str, target: dict[str, int], named: str
-) -> None:
-    refused = submit(client, visitor, HOLD, **target)
-    assert refused.status_code == 400
-    assert list(refused.json()) == [named]
-
-
-def test_the_wrong_universe_is_named(client: Client, week: Venue, visitor: str) -> None:
-    refused = submit(client, visitor, HOLD, agent=visitor_agent().pk, universe=99)
-    assert (refused.status_code, list(refused.json())) == (400, ["universe"])
-
-
-@pytest.mark.parametrize(("body", "status"), [("", 400), (b"\xff", 400), ('{"a": "\0"}', 400), ("x" * 1_000_001, 413)])
-def test_body_other_than_text_is_refused_and_uses_up_no_try(
-    client: Client, week: Venue, visitor: str, body: Any, status: int
-) -> None:
-    refused = submit(client, visitor, body)
-    assert refused.status_code == status
-    assert list(refused.json()) == ["detail"]
-    assert not Submission.objects.exists()
 
 
 def test_failure_15_wrong_tokens_are_throttled_by_client_and_right_ones_never(

@@ -15,7 +15,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from agents.models import Chain, Decision, Family, Forecast, JournalEntry, Registration, Release, Trade
+from agents.models import Chain, CreditReading, Decision, Family, Forecast, JournalEntry, Registration, Release, Trade
 from agents.services.lineups import propose_lineup
 from cohorts.models import Methodology, MissedWeek
 from markets.foundation.admin import readonly
@@ -57,6 +57,7 @@ def grow() -> None:
     MissedWeek.objects.create(week_start=week + timedelta(weeks=20), recorded_at=week, reason="down")
     Alert.objects.create(kind="closed-unresolved", subject=str(week), message="Closed for long.", raised_at=WEEK)
     LeaderboardHistory.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
+    CreditReading.objects.create(read_at=week, key_label="sk-or", used_usd=week.day)
     newcomer = FamilyFactory().releases.get()
     SubmissionFactory()
     propose_lineup(releases=[newcomer], by="ann", reason="to see", at=WEEK)

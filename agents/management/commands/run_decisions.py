@@ -66,11 +66,13 @@ class Command(ArenaCommand):
             estimate = estimate_run(at=at, cohort=cohort, family=family)
         except NoMarkets as error:
             return CommandResult(_nothing_asked(), failures=[str(error)])
-        for agent in estimate.agents:
-            self.stderr.write(f"would ask {agent.display_name} ({agent.model_id}) for cohort {agent.cohort.number}")
+        for call in estimate.calls:
+            self.stderr.write(f"would ask {call}")
         summary = _nothing_asked() | {
-            "asked": len(estimate.agents),
+            "asked": len(estimate.calls),
             "skipped": estimate.skipped,
+            "tokens_input": sum(call.tokens_input for call in estimate.calls),
+            "tokens_output": sum(call.tokens_output for call in estimate.calls),
             "cost_usd": f"{estimate.cost_usd:.6f}",
             "spent_usd": f"{estimate.spent_usd:.6f}",
         }

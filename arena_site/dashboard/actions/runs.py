@@ -121,12 +121,12 @@ class RunDecisions(EnqueueJob):
             estimate = estimate_run(at=at)
         except NoMarkets as error:
             return Preview(f"No agent can be asked: {error}.", possible=False)
-        if not estimate.agents:
+        if not estimate.calls:
             return Preview(
                 "No decision is due: all of this week are final, or no cohort decides this week.", possible=False
             )
-        lines = [f"{agent.display_name} ({agent.model_id}), cohort {agent.cohort.number}" for agent in estimate.agents]
-        number, cost = len(estimate.agents), f"${estimate.cost_usd:.2f}"
+        lines = [str(call) for call in estimate.calls]
+        number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
         summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}."
         return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
 

@@ -167,7 +167,7 @@ def past_instant(request: Request, name: str) -> datetime | None:
 def _filterset_class(view: Any) -> Any:
     """The view's `filterset_class`, else one of its `filterset_fields`, made once instead of for each request."""
 
-    class ViewFilterSet(StrictFilterSet):
+    class ViewFilterSet(view.filterset_base):  # type: ignore[misc]
         class Meta:
             model = view.queryset.model
             fields = view.filterset_fields

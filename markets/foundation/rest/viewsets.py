@@ -12,7 +12,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.viewsets import ReadOnlyModelViewSet
 
-from markets.foundation.rest.filters import StrictFilterBackend, StrictOrderingBackend
+from markets.foundation.rest.filters import StrictFilterBackend, StrictFilterSet, StrictOrderingBackend
 from markets.foundation.rest.pagination import StrictPagination, TupleRows
 from markets.foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
 
@@ -70,6 +70,8 @@ class ReadOnlyViewSet(ReadOnlyModelViewSet):
     filterset_class: Any = None
     filterset_fields: Sequence[str] = ()
     """Fields to filter by, for a view that has no `filterset_class`; see `StrictFilterSet`."""
+    filterset_base: type[StrictFilterSet] = StrictFilterSet
+    """The filters that a view has besides."""
     orderings: Sequence[str] = ()
     ordering_paths: Mapping[str, str] = {}
     """ORM paths of the names in `orderings` that are not fields of the model."""

@@ -251,7 +251,9 @@ def test_active_run_is_not_enqueued_again() -> None:
 def test_preview_names_agents_and_the_expected_cost() -> None:
     decision = failed_decision()
     preview = sign_in("operator").get(action_path("decisions")).context["preview"]
-    assert preview.details == [f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1"]
+    (asked,) = preview.details
+    assert asked.startswith(f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1: a prompt of ")
+    assert asked.endswith(" tokens, an answer of 2,000 (assumed)")
     assert preview.summary.startswith("1 would be asked, 0 have decided. Expected cost: $0.0")
 
 

@@ -1,0 +1,24 @@
+"""`reconcile_costs`: the true costs of calls that are booked at their worst case."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from agents import clients
+from agents.services.reconciliation import reconcile_costs
+from agents.signals import decisions_recorded
+from markets.foundation.commands import ArenaCommand, CommandResult
+
+
+class Command(ArenaCommand):
+    help = "Asks the gateway what the calls cost whose bill never came, and replaces their booked worst case."
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        with clients.gateway() as gateway:
+            result = reconcile_costs(gateway, now=timezone.now())
+        if result.corrected:
+            decisions_recorded.send(Command, at=at)
+        return CommandResult(
+            {"checked": result.checked, "corrected": result.corrected}, log=result.log, failures=result.failures
+        )

