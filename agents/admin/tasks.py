@@ -234,6 +234,8 @@ class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
             FilterPreset("late", "answered after the claim was lost", lambda rows, now: rows.filter(late=True)),
             FilterPreset("expensive", "cost above this week's median", lambda rows, now: rows_above_median(
                 _calls_of_week(rows, now), "cost_usd")),
+            FilterPreset("booked", "cost booked, not confirmed", lambda rows, now: rows.filter(
+                cost_source=ModelCall.CostSource.BOOKED)),
             FilterPreset("slow", "over a minute", lambda rows, now: rows.filter(latency_ms__gt=60_000)),
         ),
         "result", recent_days_filter("sent_at"), "decision__agent__family",

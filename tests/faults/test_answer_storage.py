@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.databases import PROJECT
@@ -39,6 +40,9 @@ class Arena:
     answer: threading.Event = field(default_factory=threading.Event)
 
     def start(self, command: str, at: datetime = DECISION, *arguments: str) -> subprocess.Popen[str]:
+        return self.manage(command, "--at", at.isoformat(), "--json", *arguments)
+
+    def manage(self, *arguments: str) -> subprocess.Popen[str]:
         env = os.environ | {
             "DJANGO_SETTINGS_MODULE": "arena_site.settings",
             "SECRET_KEY": "only-for-tests",
@@ -49,7 +53,7 @@ class Arena:
             "OPENROUTER_BASE_URL": self.venue.server.url_for("/gateway"),
             "ARENA_LLM_TRANSPORT_RETRIES": "0",
         }
-        line = [sys.executable, "manage.py", command, "--at", at.isoformat(), "--json", *arguments]
+        line = [sys.executable, "manage.py", *arguments]
         return subprocess.Popen(line, cwd=PROJECT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run(self, command: str, at: datetime = DECISION, *arguments: str) -> dict[str, Any]:
@@ -111,7 +115,7 @@ def with_checksum(text: str) -> str:
     return json.dumps(content | {"sha256": sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()})
 
 
-def fill_disk(process: subprocess.Popen[str], log: Path) -> None:
+def fill_disk(process: subprocess.Popen[str] | psutil.Process, log: Path) -> None:
     """From now on the process writes no file beyond the present size of the database's log."""
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (log.stat().st_size, resource.RLIM_INFINITY))
 
@@ -166,6 +170,28 @@ def test_worker_ended_while_it_holds_an_answer_leaves_it_to_the_next_run(on_file
         ],
     )
     assert sorted(path.name for path in on_file.spool.iterdir()) == ["again.refused", "damaged.refused", "foreign.json"]
+    assert [prompt.model for prompt in on_file.venue.asked] == [GPT]
+
+
+ENQUEUE = """
+from datetime import datetime
+from django_q.tasks import async_task
+async_task("django.core.management.call_command", "run_decisions", family="gpt-5.1", at=datetime.fromisoformat("{}"))
+"""
+
+
+def test_worker_of_a_cluster_that_is_stopped_holds_its_answer_no_longer(on_file: Arena, tmp_path: Path) -> None:
+    on_file.venue.says(GPT, lambda prompt: on_file.answer.wait(PATIENCE_S) and HOLD)
+    assert on_file.manage("shell", "-c", ENQUEUE.format(DECISION.isoformat())).wait(PATIENCE_S) == 0
+    cluster = on_file.manage("qcluster")
+    eventually(lambda: on_file.venue.asked, PATIENCE_S)
+    for process in psutil.Process(cluster.pid).children(recursive=True):
+        fill_disk(process, tmp_path / "arena.sqlite3-wal")
+    on_file.answer.set()
+    on_file.spooled()
+    cluster.send_signal(signal.SIGTERM)
+    cluster.wait(30)
+    assert on_file.decide()[0] == {"completed": 1}
     assert [prompt.model for prompt in on_file.venue.asked] == [GPT]
 
 

@@ -33,8 +33,10 @@ USAGE = {
     "tokens_output": Sum("calls__tokens_output", default=0),
     "cost": Sum("calls__cost_usd", default=Decimal(0)),
     "stated_costs": Count("calls", filter=Q(calls__cost_source="stated")),
+    "booked": Sum("calls__cost_usd", filter=Q(calls__cost_source="booked"), default=Decimal(0)),
 }
-"""Sums over the model calls of decisions or elicitations; `stated_costs` counts those whose cost the gateway named."""
+"""Sums over the model calls of decisions or elicitations; `stated_costs` counts those whose cost the gateway named,
+`booked` is the part of the cost that nothing has confirmed yet."""
 
 
 class CallUsage(NamedTuple):
@@ -46,9 +48,10 @@ class CallUsage(NamedTuple):
     tokens_output: int
     cost: Decimal
     stated_costs: int
+    booked: Decimal
 
 
-NO_USAGE = CallUsage(0, 0, 0, 0, Decimal(0), 0)
+NO_USAGE = CallUsage(0, 0, 0, 0, Decimal(0), 0, Decimal(0))
 
 
 @require_safe

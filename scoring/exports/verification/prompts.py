@@ -28,6 +28,8 @@ def check_prompts(archive: Archive) -> Iterator[str]:
         system, user = renderer.messages(call)
         if sha256(f"{system}\0{user}") != call["prompt_sha256"]:
             yield f"calls: the prompt of call {call['id']} has another hash than its blocks"
+        if call["cost_source"] == "booked" and call["cost_usd"] != call["booked_usd"]:
+            yield f"calls: call {call['id']} is booked at {call['booked_usd']} and counts {call['cost_usd']}"
 
 
 class _PromptRenderer:
