@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.conf import settings
 
 from agents.gateway import Gateway
+from agents.gateway.catalogue import ModelCatalogue
 from agents.services.model_calls import CallSettings
 
 
@@ -24,3 +25,12 @@ def call_settings(gateway: Gateway) -> CallSettings:
         transport_retries=settings.ARENA_LLM_TRANSPORT_RETRIES,
         lease=timedelta(seconds=settings.ARENA_LEASE_S),
     )
+
+
+def model_catalogue() -> ModelCatalogue | None:
+    """The gateway's catalogue; None where the line-up is not checked against one. Raises GatewayFailure."""
+    if settings.ARENA_LINEUP == "unchecked":
+        return None
+    timeout_s = settings.ARENA_VENUE_TIMEOUT_S
+    with Gateway(settings.OPENROUTER_BASE_URL, settings.OPENROUTER_API_KEY or None, timeout_s) as gateway:
+        return gateway.models()

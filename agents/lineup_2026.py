@@ -1,4 +1,4 @@
-"""The 2026 line-up: seven families with stable slugs, and the release behind each."""
+"""The line-ups that ship: seven families with stable slugs, their first releases, and each maker's flagship now."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -67,3 +67,21 @@ LINEUP_2026 = (
         "qwen/qwen3-235b-a22b-07-25",
     ),
 )
+
+CURRENT_LINEUP = tuple(
+    _competitor(first.slug, name, first.provider, model_id, first.color, prompt, completion)
+    for first, (name, model_id, prompt, completion) in zip(
+        LINEUP_2026,
+        (
+            ("GPT-5.6 Sol", "openai/gpt-5.6-sol", "5", "30"),
+            ("Gemini 3.1 Pro", "google/gemini-3.1-pro-preview", "2", "12"),
+            ("Grok 4.5", "x-ai/grok-4.5", "2", "6"),
+            ("Claude Opus 5", "anthropic/claude-opus-5", "5", "25"),
+            ("DeepSeek V4 Pro", "deepseek/deepseek-v4-pro", "0.435", "0.87"),
+            ("Kimi K3", "moonshotai/kimi-k3", "3", "15"),
+            ("Qwen 3.7 Max", "qwen/qwen3.7-max", "1.25", "3.75"),
+        ),
+        strict=True,
+    )
+)
+"""Each maker's flagship in the gateway's catalogue of July 2026; `approve_lineup --current` puts it in force."""

@@ -49,6 +49,15 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def one_of(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text.lower()
+
+    return parse
+
+
 def dollars(text: str) -> Decimal:
     try:
         amount = Decimal(text)

@@ -30,7 +30,7 @@ MINUTES, HOURS = 60, 3600
 UNLIMITED, PAUSED = -1, 0
 """Values of `Schedule.repeats`; django-q skips a schedule without repeats."""
 JOB_FAILED = "job-failed"
-ALERTING_COMMANDS = ("start_cohort", "run_decisions", "run_forecasts", "verify_ledger")
+ALERTING_COMMANDS = ("start_cohort", "check_lineup", "run_decisions", "run_forecasts", "verify_ledger")
 """Commands whose failure raises an alert; the others run again within minutes, and the dashboard shows them."""
 UNSCHEDULED_TIMEOUT_S = 2 * HOURS
 """The time limit of a job without a schedule."""
@@ -70,7 +70,12 @@ JOBS = (
     Job("costs", "45 * * * *", 30 * MINUTES, "the true cost of calls whose bill never came, hourly"),
     Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20"),
     Job("ledger", "10 5 * * *", 2 * HOURS, "verification of ledger, forecasts and hash chains, daily 05:10"),
-    Job("check_lineup", "30 6 * * 3", 10 * MINUTES, "the line-up against the gateway's catalogue, Wednesday 06:30"),
+    Job(
+        "check_lineup",
+        "30 6 * * 3,6",
+        10 * MINUTES,
+        "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30",
+    ),
     Job("alerts", "2-59/5 * * * *", 5 * MINUTES, "alerts by mail and webhook, every 5 minutes"),
     Job("prune", "40 3 * * *", 30 * MINUTES, "old detail, daily 03:40, when no other job starts"),
 )

@@ -30,6 +30,7 @@ GAMMA_BASE_URL = conf.read(env, "GAMMA_BASE_URL", "https://gamma-api.polymarket.
 CLOB_BASE_URL = conf.read(env, "CLOB_BASE_URL", "https://clob.polymarket.com", conf.base_url)
 KALSHI_BASE_URL = conf.read(env, "KALSHI_BASE_URL", "https://external-api.kalshi.com/trade-api/v2", conf.base_url)
 ARENA_SOURCES = conf.read(env, "ARENA_SOURCES", "polymarket", conf.sources)
+ARENA_LINEUP = conf.read(env, "ARENA_LINEUP", "approve", conf.one_of("approve", "auto", "unchecked"))
 ARENA_SPEND_LIMIT_USD = conf.read(env, "ARENA_SPEND_LIMIT_USD", "25", conf.dollars)
 ARENA_VENUE_TIMEOUT_S = conf.read(env, "ARENA_VENUE_TIMEOUT_S", "20", conf.whole_number(1, 120))
 ARENA_LLM_TIMEOUT_S = conf.read(env, "ARENA_LLM_TIMEOUT_S", "900", conf.whole_number(1, 3600))

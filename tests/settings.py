@@ -14,6 +14,7 @@ bytecode.cache()
 for name in ("OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL", "KALSHI_BASE_URL"):
     os.environ[name] = "http://127.0.0.1:9"
 os.environ["OPENROUTER_API_KEY"] = ""
+os.environ["ARENA_LINEUP"] = "unchecked"  # tests of the check itself bring a catalogue
 os.environ.setdefault("SECRET_KEY", "only-for-tests")
 # Before pytest-xdist starts its workers, so that they inherit the server that was found or started.
 if os.environ.get("ARENA_TESTS_ON") == "postgres":

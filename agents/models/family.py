@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,9 +17,21 @@ EXTERNAL_WINDOW = timedelta(minutes=15)
 """How long after a freeze external agents may answer: unlike models, they could wait for news."""
 
 
+def name_slug(name: str) -> str:
+    """A name as it stands in an address; empty if it holds no letter or digit."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.")
+
+
 class FamilyQuerySet(models.QuerySet["Family"]):
     def active(self) -> FamilyQuerySet:
         return self.filter(active=True)
+
+    def named(self, slug: str) -> Family | None:
+        """The family that shows, or of which a release showed, the name of this slug: `gpt-5.2` finds GPT-5.2."""
+        if shown := next((family for family in self if name_slug(family.display_name) == slug), None):
+            return shown
+        releases = Release.objects.filter(family__in=self).order_by("-effective_from").select_related("family")
+        return next((release.family for release in releases if name_slug(release.display_name) == slug), None)
 
     def with_release(self, at: datetime) -> FamilyQuerySet:
         """Adds `release`, the model id behind each family at an instant (the same as `Family.release_at`)."""

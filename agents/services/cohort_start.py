@@ -6,8 +6,17 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
+from agents.gateway.catalogue import ModelCatalogue
 from agents.models import Agent, Decision, Family, LineUp, Registration, Release
 from agents.services import ledger
+from agents.services.release_check import (
+    UnusableLineUp,
+    approve_releases,
+    choose_releases,
+    raise_unusable_alerts,
+    store_catalogue_terms,
+    unusable_releases,
+)
 from cohorts.models import Cohort, Methodology, MissedWeek
 from cohorts.weeks import week_start
 from markets.services.cache_versions import Scope, renew_versions
@@ -18,18 +27,30 @@ class NoEligibleFamilies(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Replacement:
+    """A release that was replaced by its successor."""
+
+    family: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class CohortStart:
     """The cohort of a week, and whether this call created it."""
 
     cohort: Cohort
     created: bool
     agents: int
+    replaced: tuple[Replacement, ...] = ()
 
 
-def start_cohort(*, at: datetime) -> CohortStart:
+def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, replace: bool = False) -> CohortStart:
     """The cohort of the week that contains `at`, created with its agents if there is none yet.
 
-    Idempotent, also between concurrent processes: the week is unique. Raises NoEligibleFamilies.
+    Each release is checked against the catalogue, if one is given: with `replace`, its successor takes the place of one
+    that can not be used, in a line-up of its own. Idempotent, also between concurrent processes: the week is unique.
+    Raises NoEligibleFamilies, and UnusableLineUp where a release can not be used.
     """
     week = week_start(at)
     while True:
@@ -38,10 +59,17 @@ def start_cohort(*, at: datetime) -> CohortStart:
             return CohortStart(cohort, created=False, agents=cohort.agents.count())
         try:
             with transaction.atomic():
-                return _create_cohort(week, at)
+                releases = lineup_releases(at)
+                used = (
+                    _check_releases(releases, catalogue, week=week, at=at, replace=replace) if catalogue else releases
+                )
+                started = _create_cohort(week, at, used)
         except IntegrityError:
             # Another process created this week's cohort, or took the number for another week: look again.
             continue
+        changes = [(old, new) for old, new in zip(releases, used, strict=True) if old != new]
+        replaced = tuple(Replacement(old.family.slug, old.model_id, new.model_id) for old, new in changes)
+        return CohortStart(started, created=True, agents=started.agents.count(), replaced=replaced)
 
 
 def withdraw_family(family: Family) -> bool:
@@ -59,11 +87,24 @@ def lineup_releases(at: datetime) -> list[Release]:
     return [entry.release for entry in line_up.active_entries().order_by("position")] if line_up else []
 
 
-def _create_cohort(week: datetime, at: datetime) -> CohortStart:
+def _check_releases(
+    releases: list[Release], catalogue: ModelCatalogue, *, week: datetime, at: datetime, replace: bool
+) -> list[Release]:
+    """The releases with what the catalogue says of them; with `replace`, successors of those that can not be used."""
+    if unusable := unusable_releases(releases, catalogue, week=week):
+        if not replace or any(each.successor is None for each in unusable):
+            raise UnusableLineUp(unusable)
+        releases = choose_releases(releases, catalogue, week=week, at=at)
+        approve_releases(releases, by="ARENA_LINEUP=auto", reason="; ".join(map(str, unusable)), at=at)
+    raise_unusable_alerts(releases, (), at=at)
+    store_catalogue_terms(releases, catalogue)
+    return releases
+
+
+def _create_cohort(week: datetime, at: datetime, releases: list[Release]) -> Cohort:
     methodology = Methodology.objects.current()
     number = (Cohort.objects.aggregate(last=Max("number"))["last"] or 0) + 1
     cohort = Cohort.objects.create(number=number, week_start=week, methodology=methodology, started_at=at)
-    releases = lineup_releases(at)
     if not releases:
         raise NoEligibleFamilies("no line-up in force names a family that is active: nobody to enrol")
     registrations = Registration.objects.live(at).covering(Decision.PROTOCOL)
@@ -81,4 +122,4 @@ def _create_cohort(week: datetime, at: datetime) -> CohortStart:
         ledger.deposit(agent, methodology.starting_balance, at=at)
     MissedWeek.objects.filter(week_start=week).delete()
     renew_versions(Scope.COMPETITION)
-    return CohortStart(cohort, created=True, agents=cohort.agents.count())
+    return cohort

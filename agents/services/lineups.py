@@ -71,7 +71,7 @@ def check_releases(releases: Sequence[Release], *, at: datetime) -> None:
             raise ValidationError({"releases": f"{release.family} is external: it plays by its registration"})
         if release.family_id in seen:
             raise ValidationError({"releases": f"{release.family} has two releases in it"})
-        if release.effective_from > effective_from(at=at):
+        if release.effective_from > max(at, effective_from(at=at)):
             raise ValidationError(
                 {"releases": f"{release} may play from {release.effective_from:%Y-%m-%d %H:%M} UTC on, not before"}
             )
@@ -92,7 +92,7 @@ def preview_lineup(line_up: LineUp, *, at: datetime) -> LineUpPreview:
 
 
 def approve_lineup(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
-    """Approves a line-up for the cohorts from the next week on. False if it was decided on before."""
+    """Approves a line-up for the cohorts that start from now on. False if it was decided on before."""
     check_releases([entry.release for entry in _entries(line_up)], at=at)
     return _decide(line_up, LineUp.Status.APPROVED, by, reason, at, effective_from(at=at))
 
@@ -111,10 +111,10 @@ def _decide(line_up: LineUp, status: str, by: str, reason: str, at: datetime, st
 
 
 def effective_from(*, at: datetime) -> datetime:
-    """The start of the first week after `at` that has no cohort yet, nor any after it."""
+    """The start of the week of `at`, or of the first later one, that has no cohort yet nor any after it."""
+    week = week_start(at)
     newest = Cohort.objects.aggregate(newest=Max("week_start"))["newest"]
-    after = max(at, newest) if newest else at
-    return week_start(after) + WEEK
+    return max(week, newest + WEEK) if newest else week
 
 
 def latest_approved() -> LineUp | None:

@@ -1,7 +1,6 @@
 """Registrations of external agents and their tokens, which are shown once and stored as hashes."""
 
 import hashlib
-import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from django.db import transaction
 
 from agents.lineup_2026 import EFFECTIVE_FROM
 from agents.models import Family, Registration, Release
+from agents.models.family import name_slug
 from agents.services.families import save_family
 
 PREFIX = "arena_"
@@ -55,7 +55,7 @@ def register_external_agent(*, name: str, protocol: str, at: datetime) -> NewReg
 
 def check_name(name: str) -> str:
     """The slug for a new registration's name. Raises ValidationError if it is invalid, taken or registered."""
-    slug = re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.")
+    slug = name_slug(name)
     if not slug:
         raise ValidationError({"name": f"{name!r} holds no letter or digit"})
     if slug in RESERVED or Family.objects.filter(slug=slug, external=False).exists():

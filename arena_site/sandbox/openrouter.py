@@ -1,7 +1,8 @@
 """OpenRouter's API in front of the personas: completions with their cost, outages and refusals."""
 
 from collections import OrderedDict
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
 from threading import Lock
@@ -10,7 +11,7 @@ from typing import Any
 from arena_site.sandbox.exchange import Exchange
 from arena_site.sandbox.forecasting import forecast, is_batch
 from arena_site.sandbox.http_messages import Refusal, Reply, Request
-from arena_site.sandbox.personas import PERSONAS, DecisionContext, Persona, catalogue
+from arena_site.sandbox.personas import PERSONAS, DecisionContext, Persona
 from arena_site.sandbox.prompt import Prompt
 from arena_site.sandbox.seeded_random import seeded_random
 
@@ -32,14 +33,42 @@ class OpenRouter:
         self._exchanges = (exchange, *others)
         self._answers: OrderedDict[str, Reply] = OrderedDict()
         self._lock = Lock()
+        self._endings: dict[str, tuple[date, str | None]] = {}
 
     def models(self, request: Request) -> Reply:
-        return Reply(200, catalogue())
+        entries = [
+            persona.listing | {"expiration_date": ends and ends.isoformat()}
+            for persona, ends in self._listed(request.at).values()
+        ]
+        return Reply(200, {"data": entries})
+
+    def end_model(self, request: Request) -> Reply:
+        """Announces a model's last day, `{"id": …, "ends": "2026-03-20", "successor": id or null}`."""
+        try:
+            body = request.json()
+            model, ends, successor = body["id"], date.fromisoformat(body["ends"]), body.get("successor")
+        except (ValueError, TypeError, KeyError):
+            raise _refused(400, 'expected {"id": …, "ends": "2026-03-20", "successor": …}') from None
+        if model not in PERSONAS:
+            raise _refused(404, f"No such model: {model}")
+        self._endings[model] = (ends, successor)
+        return self.models(request)
+
+    def _listed(self, at: datetime) -> dict[str, tuple[Persona, date | None]]:
+        """The models on offer by id, each with its announced end; a successor is offered from the announcement on."""
+        listed: dict[str, tuple[Persona, date | None]] = {}
+        for persona in PERSONAS.values():
+            ends, successor = self._endings.get(persona.id, (None, None))
+            if ends is None or at.date() < ends:
+                listed[persona.id] = (persona, ends)
+            if successor is not None:
+                listed[successor] = (replace(persona, id=successor, follows=persona.id), None)
+        return listed
 
     def complete(self, request: Request) -> Reply:
         """A chat completion; a repeated idempotency key gets the stored one, unless the model is down."""
         body = _body(request)
-        persona = PERSONAS.get(body["model"])
+        persona, _ = self._listed(request.at).get(body["model"], (None, None))
         if persona is None:
             raise _refused(404, f"No endpoints found for {body['model']}.")
         if status := self._outage(persona, request.at):

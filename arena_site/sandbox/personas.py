@@ -91,11 +91,15 @@ class Persona:
     answer_format: AnswerFormat
     outages: Mapping[int, int] = field(default_factory=dict)
     """The status with which it answers in the first hours of a week of the season, where it is down then."""
+    follows: str = ""
+    """The model whose successor it is, on the same terms."""
 
     @cached_property
     def listing(self) -> dict[str, Any]:
         """Its entry in the catalogue; prices are text, in dollars per token."""
-        return next(entry for entry in catalogue()["data"] if entry["id"] == self.id)
+        model = self.follows or self.id
+        entry: dict[str, Any] = next(entry for entry in catalogue()["data"] if entry["id"] == model)
+        return entry | dict.fromkeys(("id", "canonical_slug", "name"), self.id) if self.follows else entry
 
 
 @cache

@@ -96,6 +96,7 @@ class Sandbox:
             ("GET", "/kalshi/trade-api/v2/markets/(?P<ticker>[^/]+)", kalshi.market),
             ("POST", "/openrouter/api/v1/chat/completions", openrouter.complete),
             ("GET", "/openrouter/api/v1/models", openrouter.models),
+            ("POST", "/sandbox/models", openrouter.end_model),
             ("GET", "/sandbox/clock", self.clock.read),
             ("POST", "/sandbox/clock", self.clock.set),
         ]

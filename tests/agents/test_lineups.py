@@ -5,14 +5,18 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import httpx
 import pytest
+import time_machine
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from agents.models import Agent, Family, LineUp, LineUpEntry, Release
 from agents.services.lineups import approve_lineup, preview_lineup, propose_lineup, reject_lineup
 from arena_site.sandbox.server import running
+from cohorts.models import Cohort
 from markets.models import Alert, Run
+from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.captured import CAPTURED
 from tests.commands import run
 from tests.factories import FamilyFactory, ReleaseFactory
@@ -131,6 +135,22 @@ def test_family_shows_the_approved_release(client: Any) -> None:
     assert client.get("/api/v1/families/gpt-5.1/").json()["release"] == GPT
 
 
+def test_address_with_a_display_name_leads_to_its_family(client: Any) -> None:
+    for name in ("gpt-5.2", "GPT-5.2", "gpt-6"):
+        assert client.get(f"/models/{name}/").status_code == (302 if name == "gpt-5.2" else 404)
+    assert client.get("/models/gpt-5.2/").headers["Location"] == "/models/gpt-5.1/"
+    assert client.get("/models/gemini-3-pro/").headers["Location"] == "/models/gemini-2.5-flash/"
+    page = client.get("/models/gpt-5.1/").content.decode()
+    assert "<code>gpt-5.1</code> is the id of this family" in page
+    assert "“GPT-5.2” is only its display name" in page
+
+
+def test_list_of_models_shows_the_release_of_the_line_up(client: Any) -> None:
+    ReleaseFactory(family=Family.objects.get(slug="gpt-5.1"), model_id="openai/gpt-6", effective_from=SUNDAY)
+    page = client.get("/models/").content.decode()
+    assert (GPT in page, "openai/gpt-6" in page) == (True, False)
+
+
 # ── the catalogue ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -154,18 +174,24 @@ def terms(line_up: LineUp) -> dict[str, tuple[str, Decimal]]:
     return {entry.family.slug: (entry.release.model_id, entry.release.price_prompt) for entry in entries}
 
 
-def test_catalogue_that_matches_the_line_up_proposes_nothing(venue: Venue) -> None:
-    listed(venue, "nonsense", {"id": 7}, row("openrouter/auto", pricing={"prompt": "-1", "completion": "-1"}))
+@pytest.fixture
+def checked(venue: Venue, settings: Any) -> Venue:
+    settings.ARENA_LINEUP = "approve"
+    return venue
+
+
+def test_catalogue_that_matches_the_line_up_proposes_nothing(checked: Venue) -> None:
+    listed(checked, "nonsense", {"id": 7}, row("openrouter/auto", pricing={"prompt": "-1", "completion": "-1"}))
     ran = run("check_lineup", MONDAY)
     assert (ran.code, ran.summary) == (
         0,
-        {"models": 7, "skipped": 3, "findings": 0, "proposal": None, "new": False},
+        {"models": 7, "skipped": 3, "findings": 0, "proposal": None, "new": False, "lineup": []},
     )
 
 
-def test_newer_models_changed_prices_and_expirations_make_one_proposal(venue: Venue) -> None:
+def test_newer_models_changed_prices_and_expirations_make_one_proposal(checked: Venue) -> None:
     listed(
-        venue,
+        checked,
         row("openai/gpt-5.5", created=CREATED + 9, pricing={"prompt": "0.000005", "completion": "0.00003"}),
         row("openai/gpt-5.6", created=CREATED + 10, pricing=FREE, expiration_date="2026-04-01"),
         row("openai/o9", created=CREATED + 11, pricing={"prompt": "0.1", "completion": "0.1"}),
@@ -176,7 +202,8 @@ def test_newer_models_changed_prices_and_expirations_make_one_proposal(venue: Ve
         without=(GEMINI, KIMI),
     )
     ran = run("check_lineup", MONDAY)
-    assert (ran.code, ran["new"]) == (0, True)
+    assert (ran.code, ran["new"]) == (1, True)
+    assert [row["family"] for row in ran["lineup"]] == ["gemini-2.5-flash", "grok-4", "kimi-k2"]
     line_up = LineUp.objects.get(pk=ran["proposal"])
     assert line_up.status == "proposed"
     assert terms(line_up) == {
@@ -195,19 +222,18 @@ def test_newer_models_changed_prices_and_expirations_make_one_proposal(venue: Ve
         "deepseek-v3.1: deepseek/deepseek-v3.2 costs $0.0000003 and $0.0000004 per token, not $0.000000252",
     ):  # fmt: skip
         assert words in said, said
-    assert Alert.objects.get(cleared_at=None).subject == str(line_up.pk)
-    assert line_up_of(SUNDAY + WEEK) == list(ALL)
-    assert approve_lineup(line_up, by="ann", reason="yes", at=MONDAY + WEEK)
-    assert line_up_of(SUNDAY + 2 * WEEK)[0] == "openai/gpt-5.5"
+    assert Alert.objects.get(kind="line-up-proposed", cleared_at=None).subject == str(line_up.pk)
+    assert approve_lineup(line_up, by="ann", reason="yes", at=MONDAY)
+    assert line_up_of(SUNDAY + WEEK)[0] == "openai/gpt-5.5"
     assert Release.objects.get(model_id="openai/gpt-5.5").display_name == "openai/gpt-5.5"
 
 
-def test_same_findings_are_proposed_once_and_new_findings_replace_the_proposal(venue: Venue) -> None:
-    listed(venue, row(QWEN, pricing={"prompt": "0.001", "completion": "0.001"}))
+def test_same_findings_are_proposed_once_and_new_findings_replace_the_proposal(checked: Venue) -> None:
+    listed(checked, row(QWEN, pricing={"prompt": "0.001", "completion": "0.001"}))
     first = run("check_lineup", MONDAY)
     again = run("check_lineup", MONDAY + WEEK)
     assert (again["proposal"], again["new"]) == (first["proposal"], False)
-    listed(venue, row(QWEN, pricing={"prompt": "0.002", "completion": "0.002"}))
+    listed(checked, row(QWEN, pricing={"prompt": "0.002", "completion": "0.002"}))
     other = run("check_lineup", MONDAY + 2 * WEEK)
     assert other["new"]
     assert LineUp.objects.get(pk=first["proposal"]).status == "rejected"
@@ -217,12 +243,12 @@ def test_same_findings_are_proposed_once_and_new_findings_replace_the_proposal(v
 
 
 @pytest.mark.parametrize("answer", ["down", "empty", "odd"])
-def test_check_fails_without_a_catalogue(venue: Venue, answer: str) -> None:
+def test_check_fails_without_a_catalogue(checked: Venue, answer: str) -> None:
     if answer == "down":
-        listed(venue, status=503)
+        listed(checked, status=503)
     else:
-        venue.server.clear()
-        venue.server.expect_request("/gateway/models").respond_with_json({"data": []} if answer == "empty" else [1])
+        checked.server.clear()
+        checked.server.expect_request("/gateway/models").respond_with_json({"data": []} if answer == "empty" else [1])
     ran = run("check_lineup", MONDAY)
     assert ran.code == 1
     assert "gateway" in ran.stderr
@@ -231,10 +257,10 @@ def test_check_fails_without_a_catalogue(venue: Venue, answer: str) -> None:
 
 
 @pytest.mark.captured
-def test_captured_catalogue_of_may_2026(venue: Venue) -> None:
-    venue.server.clear()
+def test_captured_catalogue_of_may_2026(checked: Venue) -> None:
+    checked.server.clear()
     catalogue = json.loads((CAPTURED / "openrouter" / "models__sinkers.json").read_text())
-    venue.server.expect_request("/gateway/models").respond_with_json(catalogue)
+    checked.server.expect_request("/gateway/models").respond_with_json(catalogue)
     ran = run("check_lineup", datetime(2026, 5, 7, tzinfo=UTC))
     assert (ran["models"], ran["skipped"]) == (365, 3)
     assert terms(LineUp.objects.get(pk=ran["proposal"])) == {
@@ -247,8 +273,192 @@ def test_captured_catalogue_of_may_2026(venue: Venue) -> None:
     }
 
 
-def test_the_sandbox_lists_the_line_up_at_its_prices(settings: Any) -> None:
+def test_the_sandbox_lists_the_line_up_at_its_prices(checked: Venue, settings: Any) -> None:
     with running() as addresses:
         settings.OPENROUTER_BASE_URL = addresses.openrouter
         ran = run("check_lineup", MONDAY)
     assert (ran.code, ran["models"], ran["proposal"]) == (0, 7, None)
+
+
+# ── releases that have ended ──────────────────────────────────────────────────────────────────────
+
+GEMINI_NEXT = "google/gemini-3.1-pro-preview"
+GROK_NEXT = "x-ai/grok-5-fast"
+FLAGSHIPS = [
+    "openai/gpt-5.6-sol", GEMINI_NEXT, "x-ai/grok-4.5", "anthropic/claude-opus-5",
+    "deepseek/deepseek-v4-pro", "moonshotai/kimi-k3", "qwen/qwen3.7-max",
+]  # fmt: skip
+
+
+def gemini_vanished_and_grok_expiring(venue: Venue, *more: Any) -> None:
+    """Gemini has two successors, a variant, one that expires and another tier beside it; Grok ends in the last week."""
+    listed(
+        venue,
+        row("google/gemini-3.2-pro-preview", pricing=FREE, created=CREATED - 1),
+        row(GEMINI_NEXT, pricing=FREE, created=CREATED + 5),
+        row(f"{GEMINI_NEXT}:batch", pricing=FREE, created=CREATED + 6),
+        row("google/gemini-3.3-pro-preview", pricing=FREE, created=CREATED + 7, expiration_date="2027-01-01"),
+        row("google/gemini-3.5-flash", pricing=FREE, created=CREATED + 8),
+        row(GROK, expiration_date="2026-04-11"),
+        row("x-ai/grok-4.5", pricing=FREE, created=CREATED + 9),
+        *more,
+        without=(GEMINI,),
+    )
+
+
+def ended(family: str, release: str, why: str, successor: str | None) -> dict[str, str | None]:
+    return {"family": family, "release": release, "why": why, "successor": successor}
+
+
+GEMINI_ENDED = ended("gemini-2.5-flash", GEMINI, "is no longer listed", GEMINI_NEXT)
+
+
+def test_release_that_has_ended_is_approved_before_a_cohort_starts(checked: Venue) -> None:
+    gemini_vanished_and_grok_expiring(checked, row(GROK_NEXT, pricing=FREE, created=CREATED + 1))
+    refused = run("start_cohort", SUNDAY)
+    assert refused.summary == {
+        "cohort": None, "created": False, "agents": 0,
+        "lineup": [GEMINI_ENDED, ended("grok-4", GROK, "expires on 2026-04-11", GROK_NEXT)],
+    }  # fmt: skip
+    assert refused.code == 1
+    assert refused.stderr.splitlines()[-1] == "Approve with: uv run manage.py approve_lineup"
+    assert not Cohort.objects.exists()
+    unusable = Alert.objects.filter(kind="release-unusable", cleared_at=None)
+    assert sorted(unusable.values_list("subject", flat=True)) == ["gemini-2.5-flash", "grok-4"]
+    approved = run("approve_lineup", SUNDAY)
+    assert (approved.code, approved["replaced"]) == (0, [
+        {"family": "gemini-2.5-flash", "from": GEMINI, "to": GEMINI_NEXT},
+        {"family": "grok-4", "from": GROK, "to": GROK_NEXT},
+    ])  # fmt: skip
+    assert not unusable.exists()
+    assert run("approve_lineup", SUNDAY)["line_up"] is None, "approved once"
+    assert line_up_of(SUNDAY) == [GPT, GEMINI_NEXT, GROK_NEXT, CLAUDE, DEEPSEEK, KIMI, QWEN]
+
+
+def test_last_day_after_the_decision_weeks_is_no_obstacle(checked: Venue) -> None:
+    listed(checked, row(GROK, expiration_date="2026-04-12"))
+    assert run("start_cohort", SUNDAY).code == 0
+
+
+def test_operator_names_a_model_where_there_is_no_successor(checked: Venue, client: Any) -> None:
+    gemini_vanished_and_grok_expiring(checked)
+    lines = run("start_cohort", SUNDAY).stderr.splitlines()
+    assert lines[1:] == [
+        f"grok-4: {GROK} expires on 2026-04-11; it has no successor: name a model",
+        "Approve with: uv run manage.py approve_lineup grok-4=MODEL; "
+        "or each maker's flagship with: uv run manage.py approve_lineup --current",
+    ]
+    refused = run("approve_lineup", SUNDAY)
+    assert (refused.code, [row["family"] for row in refused["lineup"]]) == (1, ["grok-4"])
+    assert run("approve_lineup", SUNDAY, "grok-4=x-ai/nothing").code == 1
+    assert run("approve_lineup", SUNDAY, "grok-9=x-ai/grok-4.5").code == 2
+    assert run("approve_lineup", SUNDAY, "grok-4=x-ai/grok-4.5", "kimi-k2=").code == 0
+    assert line_up_of(SUNDAY) == [GPT, GEMINI_NEXT, "x-ai/grok-4.5", CLAUDE, DEEPSEEK, QWEN]
+    assert "x-ai/grok-4.5" in client.get("/models/grok-4/").content.decode()
+    assert client.get("/api/v1/families/grok-4/").json()["release"] == "x-ai/grok-4.5"
+
+
+def test_successor_is_taken_and_recorded_where_the_line_up_is_automatic(checked: Venue, settings: Any) -> None:
+    settings.ARENA_LINEUP = "auto"
+    gemini_vanished_and_grok_expiring(checked)
+    refused = run("start_cohort", SUNDAY)
+    assert (refused.code, [row["successor"] for row in refused["lineup"]]) == (1, [GEMINI_NEXT, None])
+    assert LineUp.objects.filter(status="approved").count() == 1
+    listed(checked, row(GEMINI_NEXT, pricing=FREE), without=(GEMINI,))
+    for _ in range(2):
+        started = run("start_cohort", SUNDAY)
+        assert (started.code, started["agents"]) == (0, 7)
+    agent = Agent.objects.get(family__slug="gemini-2.5-flash")
+    assert (agent.model_id, agent.price_prompt) == (GEMINI_NEXT, 0)
+    line_up = LineUp.objects.filter(status="approved").first()
+    assert line_up is not None
+    assert line_up.decided_by == "ARENA_LINEUP=auto"
+    assert line_up.decision_reason == f"gemini-2.5-flash: {GEMINI} is no longer listed; its successor is {GEMINI_NEXT}"
+    assert run("start_cohort", SUNDAY + WEEK)["replaced"] == []
+
+
+def test_automatic_start_names_what_it_replaced(checked: Venue, settings: Any) -> None:
+    settings.ARENA_LINEUP = "auto"
+    listed(checked, row(GEMINI_NEXT, pricing=FREE), without=(GEMINI,))
+    replaced = run("start_cohort", SUNDAY)["replaced"]
+    assert replaced == [{"family": "gemini-2.5-flash", "from": GEMINI, "to": GEMINI_NEXT}]
+
+
+@pytest.mark.parametrize("mode", ["approve", "auto"])
+@pytest.mark.parametrize("answer", ["down", "empty"])
+def test_no_cohort_starts_without_a_catalogue(checked: Venue, settings: Any, mode: str, answer: str) -> None:
+    settings.ARENA_LINEUP = mode
+    listed(checked, status=503) if answer == "down" else listed(checked, without=ALL)
+    ran = run("start_cohort", SUNDAY)
+    assert (ran.code, ran.summary) == (1, {"cohort": None, "created": False, "agents": 0})
+    assert "could not be checked" in ran.stderr
+    settings.ARENA_LINEUP = "unchecked"
+    assert run("start_cohort", SUNDAY)["agents"] == 7
+
+
+def test_newcomer_has_a_cohort_of_flagships_in_one_command(checked: Venue) -> None:
+    rows = [row(model, pricing=FREE, name=f"Maker: {model}") for model in FLAGSHIPS]
+    listed(checked, *rows, without=(GEMINI, GROK))
+    assert run("start_cohort", SUNDAY, current=True)["agents"] == 7
+    assert list(Agent.objects.order_by("pk").values_list("model_id", flat=True)) == FLAGSHIPS
+    assert Agent.objects.earliest("pk").display_name == "GPT-5.6 Sol"
+    listed(checked, *rows[1:], without=(GEMINI, GROK))
+    assert run("approve_lineup", SUNDAY + WEEK, current=True).code == 1
+
+
+def test_what_the_catalogue_says_of_a_release_is_stored_when_a_cohort_starts(checked: Venue) -> None:
+    listed(
+        checked,
+        row(GPT, canonical_slug="openai/gpt-5.2-20251211", supported_parameters=["reasoning", "seed", 7],
+            context_length=400000, top_provider={"max_completion_tokens": 128000}),
+        row(QWEN, canonical_slug=None, supported_parameters=None, context_length="many"),
+    )  # fmt: skip
+    run("start_cohort", SUNDAY)
+    columns = ("canonical_slug", "supported_parameters", "context_length", "max_completion_tokens")
+    gpt, qwen = (Release.objects.values_list(*columns).get(model_id=model) for model in (GPT, QWEN))
+    assert gpt == ("openai/gpt-5.2-20251211", ["reasoning", "seed"], 400000, 128000)
+    assert qwen == ("qwen/qwen3-235b-a22b-07-25", None, None, None)
+    assert not Release.objects.get(model_id=GPT).honours("temperature")
+    assert Release.objects.get(model_id=QWEN).honours("temperature")
+
+
+def test_model_of_the_sandbox_ends(checked: Venue, settings: Any) -> None:
+    with running() as addresses:
+        settings.OPENROUTER_BASE_URL = addresses.openrouter
+        ending = {"id": GEMINI, "ends": "2026-03-20", "successor": GEMINI_NEXT}
+        httpx.post(f"{addresses.root}/sandbox/models", json=ending).raise_for_status()
+        assert run("start_cohort", SUNDAY)["lineup"] == [GEMINI_ENDED | {"why": "expires on 2026-03-20"}]
+        httpx.post(f"{addresses.clock}", json={"now": "2026-03-20T00:00:00Z"}).raise_for_status()
+        assert run("start_cohort", SUNDAY)["lineup"] == [GEMINI_ENDED]
+        question = {"model": GEMINI, "messages": [{"role": "user", "content": "?"}]}
+        gone = httpx.post(f"{addresses.openrouter}/chat/completions", json=question)
+        assert (gone.status_code, gone.json()["error"]["message"]) == (404, f"No endpoints found for {GEMINI}.")
+        assert run("approve_lineup", SUNDAY).code == 0
+        assert run("start_cohort", SUNDAY)["agents"] == 7
+
+
+def test_dashboard_starts_no_cohort_with_a_release_that_has_ended(checked: Venue) -> None:
+    gemini_vanished_and_grok_expiring(checked, row(GROK_NEXT, pricing=FREE))
+    administrator = sign_in("administrator")
+    with time_machine.travel(MONDAY, tick=False):
+        perform(administrator, "start-cohort")
+        assert not Cohort.objects.exists()
+        proposal = run("check_lineup", MONDAY)["proposal"]
+        perform(administrator, "approve-line-up", line_up=proposal)
+        perform(administrator, "start-cohort")
+    assert list(Agent.objects.order_by("pk").values_list("model_id", flat=True))[1:3] == [GEMINI_NEXT, GROK_NEXT]
+
+
+@pytest.mark.captured
+def test_captured_catalogue_of_july_2026(checked: Venue) -> None:
+    checked.server.clear()
+    catalogue = json.loads((CAPTURED / "openrouter" / "models__2026-07_trimmed.json").read_text())
+    checked.server.expect_request("/gateway/models").respond_with_json(catalogue)
+    refused = run("start_cohort", datetime(2026, 7, 26, tzinfo=UTC))
+    grok = ended("grok-4", GROK, "is no longer listed", None)
+    assert (refused.code, refused["lineup"]) == (1, [GEMINI_ENDED, grok])
+    assert run("start_cohort", datetime(2026, 7, 26, tzinfo=UTC), current=True)["agents"] == 7
+    prices = Agent.objects.order_by("pk").values_list("price_prompt", "price_completion")
+    assert [(float(prompt * 10**6), float(completion * 10**6)) for prompt, completion in prices] == [
+        (5, 30), (2, 12), (2, 6), (5, 25), (0.435, 0.87), (3, 15), (1.25, 3.75),
+    ]  # fmt: skip

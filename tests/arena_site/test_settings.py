@@ -33,6 +33,7 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
         ("CLOB_BASE_URL", "http://h:port", "is no URL"),
         ("DATABASE_URL", "mysql://root@h/arena", "must begin with sqlite://, postgresql:// or postgres://"),
         ("ARENA_SPEND_LIMIT_USD", "-1", "must be zero or more dollars"),
+        ("ARENA_LINEUP", "always", "must be one of approve, auto, unchecked"),
         ("ARENA_SPEND_LIMIT_USD", "NaN", "must be zero or more dollars"),
         ("ARENA_SOURCES", "polymarket,manifold", "must name sources out of polymarket, kalshi"),
         ("ARENA_HTTPS", "perhaps", "must be true or false"),
@@ -57,7 +58,14 @@ def test_example_file_names_every_setting_of_the_contract() -> None:
     named = {line.split("=")[0] for line in (ROOT / ".env.example").read_text().splitlines() if "=" in line}
     assert named >= {
         *("DATABASE_URL", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL"),
-        *("KALSHI_BASE_URL", "ARENA_SPEND_LIMIT_USD", "ARENA_SOURCES", "ARENA_HTTPS", "ARENA_ALERT_EMAIL"),
+        *(
+            "KALSHI_BASE_URL",
+            "ARENA_LINEUP",
+            "ARENA_SPEND_LIMIT_USD",
+            "ARENA_SOURCES",
+            "ARENA_HTTPS",
+            "ARENA_ALERT_EMAIL",
+        ),
         *("ARENA_ALERT_WEBHOOK", "ARENA_TRUSTED_PROXIES", "ARENA_LLM_TIMEOUT_S", "ARENA_LLM_STALL_S"),
         *("ARENA_LLM_TRANSPORT_RETRIES", "ARENA_LEASE_S", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"),
         "CSRF_TRUSTED_ORIGINS",
@@ -114,9 +122,9 @@ def test_bad_time_is_bad_usage_and_changes_nothing(at: str, what: str, tmp_path:
 
 
 def test_migrate_then_start_cohort_needs_nothing_else(tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path}/x.sqlite3"
-    assert manage("migrate", "-v0", DATABASE_URL=database).returncode == 0
-    ran = manage("start_cohort", "--at", "2026-03-08T00:00:00Z", "--json", DATABASE_URL=database)
+    where = {"DATABASE_URL": f"sqlite:///{tmp_path}/x.sqlite3", "ARENA_LINEUP": "unchecked"}
+    assert manage("migrate", "-v0", **where).returncode == 0
+    ran = manage("start_cohort", "--at", "2026-03-08T00:00:00Z", "--json", **where)
     assert ran.returncode == 0
     assert ran.stdout == '{"cohort": 1, "created": true, "agents": 7}\n'
 

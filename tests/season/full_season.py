@@ -42,7 +42,7 @@ RACE = {"id": "race", "title": "Who wins the race?", "negRisk": True}
 
 def main(file: Path) -> None:
     os.environ["DATABASE_URL"] = f"sqlite:///{file}"
-    os.environ["DJANGO_SETTINGS_MODULE"] = "arena_site.settings"
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "arena_site.settings", "ARENA_LINEUP": "unchecked"}
     import django
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

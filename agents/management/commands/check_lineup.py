@@ -3,9 +3,12 @@
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
+
 from agents import clients
 from agents.gateway import GatewayFailure
 from agents.services.catalogue_check import check_lineup
+from agents.services.release_check import approval_lines
 from markets.foundation.commands import ArenaCommand, CommandResult
 
 
@@ -15,10 +18,11 @@ class Command(ArenaCommand):
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         summary: dict[str, Any] = {"models": 0, "skipped": 0, "findings": 0, "proposal": None, "new": False}
         try:
-            with clients.gateway() as gateway:
-                catalogue = gateway.models()
+            catalogue = clients.model_catalogue()
         except GatewayFailure as failure:
             return CommandResult(summary, failures=[failure.reason])
+        if catalogue is None:
+            return CommandResult(summary, log=["ARENA_LINEUP=unchecked: nothing is compared"])
         check = check_lineup(catalogue, at=at)
         summary |= {
             "models": check.models,
@@ -26,5 +30,8 @@ class Command(ArenaCommand):
             "findings": len(check.findings),
             "proposal": check.proposal and check.proposal.pk,
             "new": check.new,
+            "lineup": [each.as_row() for each in check.unusable],
         }
-        return CommandResult(summary, log=check.findings)
+        # With ARENA_LINEUP=auto the cohort's start takes the successors by itself.
+        failures = approval_lines(check.unusable, automatic=settings.ARENA_LINEUP == "auto")
+        return CommandResult(summary, log=check.findings, failures=failures)

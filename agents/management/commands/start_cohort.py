@@ -3,19 +3,55 @@
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
+
+from agents import clients
+from agents.gateway import GatewayFailure
+from agents.services.catalogue_check import check_lineup
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
+from agents.services.release_check import UnusableLineUp, approval, approve_current
+from cohorts.models import Cohort
+from cohorts.weeks import week_start
 from markets.foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
-    help = "Starts the cohort of the week of --at, with one agent per family of the line-up in force."
+    help = (
+        "Starts the cohort of the week of --at, with one agent per family of the line-up in force, once every release "
+        "is found in the gateway's catalogue."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--current", action="store_true", help="first approve the shipped line-up of each maker's flagship"
+        )
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        summary: dict[str, Any] = {"cohort": None, "created": False, "agents": 0}
+        automatic = settings.ARENA_LINEUP == "auto"
+        catalogue = None
         try:
-            started = start_cohort(at=at)
+            if not Cohort.objects.filter(week_start=week_start(at)).exists():
+                catalogue = clients.model_catalogue()
+                if options["current"]:
+                    approve_current(catalogue, by="start_cohort --current", week=week_start(at), at=at)
+            started = start_cohort(at=at, catalogue=catalogue, replace=automatic)
+        except GatewayFailure as failure:
+            unchecked = "no cohort starts with a line-up that could not be checked; run it again later"
+            return CommandResult(summary, failures=[f"{failure.reason}: {unchecked}"])
         except NoEligibleFamilies as error:
-            return CommandResult({"cohort": None, "created": False, "agents": 0}, failures=[str(error)])
+            return CommandResult(summary, failures=[str(error)])
+        except UnusableLineUp as error:
+            assert catalogue is not None
+            check_lineup(catalogue, at=at)  # alerts, and a proposal for the dashboard
+            rows = [each.as_row() for each in error.unusable]
+            return CommandResult(
+                summary | {"lineup": rows}, failures=[*map(str, error.unusable), approval(error.unusable)]
+            )
+        summary = {"cohort": started.cohort.number, "created": started.created, "agents": started.agents}
+        if automatic:
+            summary["replaced"] = [{"family": r.family, "from": r.before, "to": r.after} for r in started.replaced]
         return CommandResult(
-            {"cohort": started.cohort.number, "created": started.created, "agents": started.agents},
-            log=[f"cohort {started.cohort.number}, week of {started.cohort.week_start:%Y-%m-%d}"],
+            summary, log=[f"cohort {started.cohort.number}, week of {started.cohort.week_start:%Y-%m-%d}"]
         )

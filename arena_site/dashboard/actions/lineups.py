@@ -85,7 +85,7 @@ class LineUpForm(forms.Form):
 
 class ApproveLineUp(Action):
     name, title, confirm_label = "approve-line-up", "Approve a line-up", "Yes, approve it"
-    description = "Cohorts that start from next week on use it; cohorts that have started do not change."
+    description = "Cohorts that start from now on use it; cohorts that have started do not change."
     permission = "agents.change_lineup"
     form, row_field = LineUpForm, "line_up"
 
@@ -133,6 +133,6 @@ class RejectLineUp(ApproveLineUp):
 
 class CheckLineUp(EnqueueJob):
     name, title, confirm_label = "check-line-up", "Check the line-up now", "Yes, check it"
-    description = "Compares the line-up with the gateway's catalogue now rather than on Wednesday."
+    description = "Compares the line-up with the gateway's catalogue now rather than on Wednesday or Saturday."
     function, kind = "check_lineup", "check_lineup"
     summary = "A worker reads the gateway's catalogue and proposes a line-up where a release has changed."

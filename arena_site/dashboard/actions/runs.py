@@ -6,13 +6,15 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 
+from agents import clients
+from agents.gateway import GatewayFailure
 from agents.models import Decision, Elicitation
 from agents.services.cohort_start import NoEligibleFamilies, lineup_releases, start_cohort
 from agents.services.cost_estimate import estimate_forecasts, estimate_run
 from agents.services.model_calls import spent_in_week
+from agents.services.release_check import UnusableLineUp
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.models import Worker
@@ -183,9 +185,10 @@ class StartCohort(Action):
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         try:
-            with transaction.atomic():
-                started = start_cohort(at=at)
-        except NoEligibleFamilies as error:
+            known = Cohort.objects.filter(week_start=week_start(at)).exists()
+            catalogue = None if known else clients.model_catalogue()
+            started = start_cohort(at=at, catalogue=catalogue, replace=settings.ARENA_LINEUP == "auto")
+        except (NoEligibleFamilies, GatewayFailure, UnusableLineUp) as error:
             return ActionResult(f"Nothing was started: {error}.", changed=False)
         message = f"Cohort {started.cohort.number} has started with {started.agents} agents."
         return ActionResult(message, path=row_path(started.cohort)) if started.created else None

@@ -6,9 +6,15 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
+from agents import clients
+from agents.gateway import GatewayFailure
+from agents.services.catalogue_check import check_lineup
+from agents.services.release_check import approval_lines
 from arena_site import jobs
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
+from cohorts.models import Cohort
 
 BAD_USAGE = 2
 
@@ -31,6 +37,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(schedules)} schedules installed: " + ", ".join(str(s.name) for s in schedules))
         if not settings.OPENROUTER_API_KEY:
             self.stdout.write("no OPENROUTER_API_KEY: decisions will fail until it is set")
+        if not Cohort.objects.exists():
+            self._check_line_up()
         if not get_user_model().objects.filter(is_superuser=True).exists():
             self.stdout.write("no admin yet; make the first one with: uv run manage.py createsuperuser")
         address = f"http://{options['host']}:{options['port']}/"
@@ -48,3 +56,14 @@ class Command(BaseCommand):
             finally:
                 for process in tree.values():
                     stop(process)
+
+    def _check_line_up(self) -> None:
+        """Says at the first start which releases the first cohort could not use; the dashboard has the proposal."""
+        try:
+            catalogue = clients.model_catalogue()
+        except GatewayFailure as failure:
+            self.stdout.write(f"the line-up could not be checked, and no cohort starts before it is: {failure.reason}")
+            return
+        unusable = check_lineup(catalogue, at=timezone.now()).unusable if catalogue else []
+        for line in approval_lines(unusable, automatic=settings.ARENA_LINEUP == "auto"):
+            self.stdout.write(line)

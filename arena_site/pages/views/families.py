@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Q, Sum
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Agent, Decision, Elicitation, Family, Forecast, Release
+from agents.models import Agent, Decision, Elicitation, Family, Forecast
 from arena_site.pages.charts import reliability_diagram
 from arena_site.pages.views.agent_ranking import rank_agents
 from arena_site.pages.views.curves import family_curves
@@ -61,9 +61,8 @@ def families(request: HttpRequest) -> HttpResponse:
     boards = overall()
     trading, forecast = (boards[key].entries if key in boards else {} for key in ((TRADING, ""), (FORECAST, PRICED)))
     cohorts = Counter(agent.family.pk for agent in known.agents)
-    releases: dict[int, Release] = {}
-    for release in Release.objects.filter(effective_from__lte=timezone.now()).order_by("effective_from", "pk"):
-        releases[release.family_id] = release
+    released: Any = Family.objects.with_release(timezone.now())
+    releases = {family.pk: family.release for family in released}
     rows = [
         {
             "family": family,
@@ -83,6 +82,8 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     known = competition_index()
     family = known.by_slug.get(slug)
     if family is None:
+        if named := Family.objects.named(slug):
+            return redirect("family", named.slug)
         raise Http404(f"there is no family {slug}")
     agents = attach_competition(Agent.objects.filter(family=family).only(*AGENT_COLUMNS), known)
     results = sorted(rank_agents(agents), key=lambda row: row.agent.cohort.number, reverse=True)

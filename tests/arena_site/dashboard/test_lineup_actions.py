@@ -46,13 +46,13 @@ def test_administrator_proposes_previews_and_approves_once() -> None:
     assert "newcomer comes in" in page
 
     preview = administrator.get(action_path("approve-line-up"), {"line_up": line_up.pk}).context["preview"]
-    assert preview.summary == "Cohorts that start on 2026-03-15 or later use it."
+    assert preview.summary == "Cohorts that start on 2026-03-08 or later use it."
     assert [line.partition(":")[0] for line in preview.details] == ["newcomer comes in", "gpt-5.1 leaves"]
     for _ in range(2):
         assert perform(administrator, "approve-line-up", line_up=line_up.pk).status_code == 302
     perform(administrator, "reject-line-up", line_up=line_up.pk)
     line_up.refresh_from_db()
-    assert (line_up.status, line_up.effective_from) == ("approved", WEEK + timedelta(weeks=1))
+    assert (line_up.status, line_up.effective_from) == ("approved", WEEK)
     entries = list(AuditEntry.objects.order_by("pk").values_list("action", "result"))
     assert entries == [
         ("propose-line-up", "done"), ("propose-line-up", "unchanged"), ("approve-line-up", "done"),

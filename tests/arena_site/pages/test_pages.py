@@ -440,7 +440,7 @@ def test_no_page_needs_more_queries_as_rows_grow(client):
         ("/cohorts/1/", 11),
         ("/cohorts/1/gpt-5.1/", 8),
         ("/cohorts/1/gpt-5.1/trades/", 4),
-        ("/models/", 3),
+        ("/models/", 4),
         ("/models/gpt-5.1/", 15),
     ],
 )

@@ -1,0 +1,206 @@
+"""Releases that a coming cohort can not use, by the gateway's catalogue, and line-ups with their successors."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
+from agents.gateway.model_ids import product_line, version_numbers
+from agents.lineup_2026 import CURRENT_LINEUP
+from agents.models import Family, LineUp, Release
+from agents.services.lineups import approve_lineup, propose_lineup
+from cohorts.models import Methodology
+from cohorts.weeks import WEEK
+from markets.models import Alert
+
+UNUSABLE_ALERT = "release-unusable"
+APPROVE_COMMAND = "uv run manage.py approve_lineup"
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableRelease:
+    """A release that is not listed, or expires within a cohort's decision weeks, and the model that follows it."""
+
+    release: Release
+    why: str
+    successor: CatalogueModel | None
+
+    def __str__(self) -> str:
+        following = f"its successor is {self.successor.id}" if self.successor else "it has no successor: name a model"
+        return f"{self.release.family.slug}: {self.release.model_id} {self.why}; {following}"
+
+    def as_row(self) -> dict[str, str | None]:
+        return {
+            "family": self.release.family.slug,
+            "release": self.release.model_id,
+            "why": self.why,
+            "successor": self.successor.id if self.successor else None,
+        }
+
+
+class UnusableLineUp(Exception):
+    """A line-up with releases that a cohort can not use."""
+
+    def __init__(self, unusable: Sequence[UnusableRelease]) -> None:
+        super().__init__(" ".join([*(f"{each}." for each in unusable), approval(unusable)]))
+        self.unusable = unusable
+
+
+def approval(unusable: Iterable[UnusableRelease]) -> str:
+    """The command that approves the successors, with the models that a person has to name."""
+    unnamed = [f"{each.release.family.slug}=MODEL" for each in unusable if each.successor is None]
+    flagships = f"; or each maker's flagship with: {APPROVE_COMMAND} --current" if unnamed else ""
+    return f"Approve with: {' '.join([APPROVE_COMMAND, *unnamed])}{flagships}"
+
+
+def approval_lines(unusable: Iterable[UnusableRelease], *, automatic: bool) -> list[str]:
+    """The releases for whose replacement a person is needed, and the command that approves it; empty if none is."""
+    waiting = [each for each in unusable if not (automatic and each.successor)]
+    return [*map(str, waiting), approval(waiting)] if waiting else []
+
+
+def unusable_releases(
+    releases: Iterable[Release], catalogue: ModelCatalogue, *, week: datetime
+) -> list[UnusableRelease]:
+    """The releases that a cohort of this week can not use."""
+    end = week + Methodology.objects.current().decision_weeks * WEEK
+    unusable = []
+    for release in releases:
+        listed = catalogue.models.get(release.model_id)
+        if listed is None:
+            why = "is no longer listed"
+        elif listed.expires is not None and listed.expires < end.date():
+            why = f"expires on {listed.expires}"
+        else:
+            continue
+        unusable.append(UnusableRelease(release, why, find_successor(release.model_id, catalogue)))
+    return unusable
+
+
+def find_successor(model_id: str, catalogue: ModelCatalogue) -> CatalogueModel | None:
+    """The newest other model of the same maker and product line that has no variant and no expiration date."""
+    line = product_line(model_id.partition(":")[0])
+    candidates = [
+        model
+        for model in catalogue.models.values()
+        if model.product_line == line and model.expires is None and model.id != model_id
+    ]
+    return max(candidates, key=lambda model: (model.created, version_numbers(model.id), model.id), default=None)
+
+
+def raise_unusable_alerts(releases: Iterable[Release], unusable: Iterable[UnusableRelease], *, at: datetime) -> None:
+    """Raises an alert for each family whose release can not be used, and clears those of the others."""
+    messages = {each.release.family.slug: f"{each}. {approval([each])}" for each in unusable}
+    for release in releases:
+        slug = release.family.slug
+        if slug in messages:
+            Alert.objects.raise_once(UNUSABLE_ALERT, slug, messages[slug], at)
+        else:
+            Alert.objects.clear(UNUSABLE_ALERT, slug, at)
+
+
+def choose_releases(
+    releases: Iterable[Release],
+    catalogue: ModelCatalogue,
+    *,
+    named: Mapping[str, str] | None = None,
+    week: datetime,
+    at: datetime,
+) -> list[Release]:
+    """The releases, with the named model or the successor in place of each that can not be used.
+
+    `named` holds model ids by the family's slug; an empty one leaves the family out. New releases are not stored yet.
+    Raises UnusableLineUp where a family is left without a model that can be used.
+    """
+    named = named or {}
+    chosen: list[Release] = []
+    for release in releases:
+        wanted = named.get(release.family.slug)
+        if wanted == "":
+            continue
+        if wanted is not None:
+            name = catalogue.models[wanted].display_name if wanted in catalogue.models else wanted
+            release = Release(family=release.family, model_id=wanted, display_name=name)
+        faults = unusable_releases([release], catalogue, week=week)
+        if not faults:
+            listed = catalogue.models[release.model_id]
+            chosen.append(release if release.pk else release_of(release.family, listed, release.display_name, at=at))
+        elif wanted is None and (successor := faults[0].successor):
+            chosen.append(release_of(release.family, successor, successor.display_name, at=at))
+        else:
+            chosen.append(release)  # named in the error
+    if unusable := unusable_releases(chosen, catalogue, week=week):
+        raise UnusableLineUp(unusable)
+    return chosen
+
+
+def release_of(family: Family, listed: CatalogueModel, display_name: str, *, at: datetime) -> Release:
+    """The family's stored release with the listed id and prices, else a new one, not stored yet."""
+    terms: dict[str, Any] = {
+        "family": family,
+        "model_id": listed.id,
+        "price_prompt": listed.price_prompt,
+        "price_completion": listed.price_completion,
+    }
+    stored = Release.objects.filter(**terms, effective_from__lte=at).select_related("family").first()
+    return stored or Release(**terms, display_name=display_name, effective_from=at)
+
+
+def current_releases(*, at: datetime) -> list[Release]:
+    """The releases of the current line-up that ships with the arena, not stored, of active families."""
+    families = {family.slug: family for family in Family.objects.active()}
+    return [
+        Release(
+            family=families[competitor.slug],
+            model_id=competitor.model_id,
+            display_name=competitor.display_name,
+            price_prompt=competitor.price_prompt,
+            price_completion=competitor.price_completion,
+            effective_from=at,
+        )
+        for competitor in CURRENT_LINEUP
+        if competitor.slug in families
+    ]
+
+
+def approve_releases(releases: Sequence[Release], *, by: str, reason: str, at: datetime) -> LineUp:
+    """An approved line-up of these releases, those stored that are new. Raises ValidationError for an invalid list."""
+    with transaction.atomic():
+        store_releases(releases)
+        line_up = propose_lineup(releases=releases, by=by, reason=reason, at=at)
+        approve_lineup(line_up, by=by, reason=reason, at=at)
+        raise_unusable_alerts(releases, (), at=at)
+    return line_up
+
+
+def approve_current(catalogue: ModelCatalogue | None, *, by: str, week: datetime, at: datetime) -> LineUp:
+    """The current line-up that ships, approved. Raises UnusableLineUp if the catalogue lacks one of its releases."""
+    releases = current_releases(at=at)
+    if catalogue is not None:
+        releases = choose_releases(releases, catalogue, week=week, at=at)
+    return approve_releases(releases, by=by, reason="The current line-up: each maker's flagship.", at=at)
+
+
+def store_releases(releases: Iterable[Release]) -> None:
+    """Stores the new ones among the releases."""
+    for release in releases:
+        if release.pk is None:
+            while Release.objects.filter(family=release.family, effective_from=release.effective_from).exists():
+                release.effective_from -= timedelta(microseconds=1)
+            release.save()
+
+
+def store_catalogue_terms(releases: Iterable[Release], catalogue: ModelCatalogue) -> None:
+    """Stores what the catalogue says of each release besides its prices."""
+    for release in releases:
+        if listed := catalogue.models.get(release.model_id):
+            release.canonical_slug = listed.canonical_slug or release.canonical_slug
+            release.supported_parameters = listed.supported_parameters
+            release.context_length = listed.context_length
+            release.max_completion_tokens = listed.max_completion_tokens
+            release.save(
+                update_fields=["canonical_slug", "supported_parameters", "context_length", "max_completion_tokens"]
+            )
