@@ -1,4 +1,4 @@
-"""The sandbox speaks as the real services do, keeps to its seed and clock, and has a season worth playing."""
+"""The sandbox: formats of the real services, seed and clock, its markets and its models."""
 
 import json
 import re
@@ -73,7 +73,7 @@ class Season:
         body = {"model": model, "messages": messages, **more}
         return self.http.post(f"{self.addresses.openrouter}/chat/completions", json=body, headers=headers)
 
-    def says(self, model: str, user: str) -> str:
+    def answer(self, model: str, user: str) -> str:
         text: str = self.ask(model, user).raise_for_status().json()["choices"][0]["message"]["content"]
         return text
 
@@ -126,10 +126,6 @@ def season(exchange: Exchange) -> Iterator[Season]:
         client = Season(addresses, exchange)
         with client.http:
             yield client
-
-
-def market_with_resolution(exchange: Exchange, resolution: ResolutionKind) -> Market:
-    return next(market for market in exchange.season.markets if market.resolution is resolution)
 
 
 # Gamma
@@ -188,19 +184,19 @@ def test_keyset_pages_hold_every_open_market_once(season: Season, exchange: Exch
     now = season.turn_to(10)
     pages = season.walk(limit=500, order="volumeNum", ascending="false")
     rows = [row for page in pages for row in page]
-    seen = now - timedelta(minutes=5)
+    listed_at = now - timedelta(minutes=5)
     assert [len(page) for page in pages[:-1]] == [100] * (len(pages) - 1)
     assert len(pages) > 1
     assert len({row["id"] for row in rows}) == len(rows)
-    assert {row["id"] for row in rows} == {state.market.id for state in exchange.market_states(seen) if state.open}
+    assert {row["id"] for row in rows} == {state.market.id for state in exchange.market_states(listed_at) if state.open}
     assert all(a["volumeNum"] > b["volumeNum"] for a, b in pairwise(rows))
 
 
 def test_a_cursor_under_another_name_is_ignored(season: Season) -> None:
     season.turn_to(10)
     first = season.gamma("/markets/keyset", limit=5).json()
-    again = season.gamma("/markets/keyset", limit=5, cursor=first["next_cursor"]).json()
-    assert again == first
+    repeated = season.gamma("/markets/keyset", limit=5, cursor=first["next_cursor"]).json()
+    assert repeated == first
 
 
 def test_closed_markets_show_only_when_asked_for(season: Season, exchange: Exchange) -> None:
@@ -363,56 +359,33 @@ def test_season_always_has_many_distinct_markets(exchange: Exchange) -> None:
     assert any(not m.question.isascii() for m in markets)
 
 
-def statuses(season: Season, market: Market, hours: list[float]) -> list[tuple[str | None, list[str]]]:
-    """The oracle's status and the prices that Gamma shows so many hours after the close."""
-    seen = []
-    for hour in hours:
-        season.turn_to(market.closes + timedelta(hours=hour))
+@pytest.mark.parametrize(
+    ("resolution", "statuses", "prices", "winners"),
+    [
+        (ResolutionKind.DISPUTED, {8: "disputed", 72: "disputed"}, ["0.0005", "0.9995"], 0),
+        (ResolutionKind.DISPUTED, {24 * 6: "resolved"}, ["0", "1"], 1),
+        (ResolutionKind.EVEN, {24: "resolved"}, ["0.5", "0.5"], 0),
+        (ResolutionKind.SILENT, {24: None}, ["0", "1"], 1),
+        (ResolutionKind.RESIDUE, {2: None, 73: None, 24 * 30: None}, None, 0),
+    ],
+)
+def test_oracle_status_prices_and_winner_follow_the_kind_of_resolution(
+    season: Season,
+    exchange: Exchange,
+    resolution: ResolutionKind,
+    statuses: dict[int, str | None],
+    prices: list[str] | None,
+    winners: int,
+) -> None:
+    market = next(market for market in exchange.season.markets if market.resolution is resolution)
+    for hours, status in statuses.items():
+        season.turn_to(market.closes + timedelta(hours=hours))
         row = season.gamma(f"/markets/{market.id}").json()
-        assert row["closed"] is True
-        seen.append((row.get("umaResolutionStatus"), json.loads(row["outcomePrices"])))
-    return seen
-
-
-def test_disputed_market_has_decided_prices_for_days(season: Season, exchange: Exchange) -> None:
-    market = market_with_resolution(exchange, ResolutionKind.DISPUTED)
-    disputed, still, resolved = statuses(season, market, [8, 72, 24 * 6])
-    assert disputed[0] == still[0] == "disputed"
-    assert sorted(still[1]) == ["0.0005", "0.9995"]
-    assert resolved[0] == "resolved"
-    assert sorted(resolved[1]) == ["0", "1"]
-
-
-def test_even_market_pays_half_each_without_a_winner(season: Season, exchange: Exchange) -> None:
-    market = market_with_resolution(exchange, ResolutionKind.EVEN)
-    assert statuses(season, market, [24]) == [("resolved", ["0.5", "0.5"])]
-    assert not any(t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"])
-
-
-def test_silent_market_resolves_by_winner_flags_only(season: Season, exchange: Exchange) -> None:
-    market = market_with_resolution(exchange, ResolutionKind.SILENT)
-    ((status, prices),) = statuses(season, market, [24])
-    assert status is None
-    assert sorted(prices) == ["0", "1"]
-    assert [t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"]].count(True) == 1
-
-
-def test_v2_market_is_quoted_by_its_position_ids_alone(season: Season, exchange: Exchange) -> None:
-    market = next(market for market in exchange.season.markets if market.version == "v2")
-    season.turn_to(market.lists + timedelta(days=1))
-    row = season.gamma(f"/markets/{market.id}").json()
-    assert row["version"] == "v2"
-    assert season.midpoints(*row["positionIds"]).keys() == set(row["positionIds"])
-    assert season.midpoints(*json.loads(row["clobTokenIds"])) == {}
-    assert [status for status, _ in statuses(season, market, [24])] == [None]
-
-
-def test_market_with_residual_prices_never_resolves_clearly(season: Season, exchange: Exchange) -> None:
-    market = market_with_resolution(exchange, ResolutionKind.RESIDUE)
-    for status, prices in statuses(season, market, [2, 73, 24 * 30]):
-        assert status is None
-        assert all(0 < Decimal(price) < 1 for price in prices)
-    assert not any(t["winner"] for t in season.clob(f"/markets/{market.condition_id}").json()["tokens"])
+        assert (row["closed"], row.get("umaResolutionStatus")) == (True, status)
+        listed = sorted(json.loads(row["outcomePrices"]))
+        assert listed == prices if prices else all(0 < Decimal(price) < 1 for price in listed)
+        tokens = season.clob(f"/markets/{market.condition_id}").json()["tokens"]
+        assert [token["winner"] for token in tokens].count(True) == winners
 
 
 def test_two_markets_are_delisted_and_one_returns(season: Season, exchange: Exchange) -> None:
@@ -440,8 +413,8 @@ def test_one_sided_book_moves_the_midpoint_but_not_gammas_price(season: Season, 
     assert book["bids"] == []
     assert book["asks"][-1]["price"] == "0.02"
     assert season.midpoints(*market.tokens) == {market.tokens[0]: "0.01", market.tokens[1]: "0.99"}
-    sober = exchange.quotes(market, now - timedelta(minutes=5))[0]
-    assert json.loads(season.gamma(f"/markets/{market.id}").json()["outcomePrices"])[0] == str(sober.normalize())
+    quote = exchange.quotes(market, now - timedelta(minutes=5))[0]
+    assert json.loads(season.gamma(f"/markets/{market.id}").json()["outcomePrices"])[0] == str(quote.normalize())
     season.turn_to(market.one_sided[1])
     assert season.clob("/book", token_id=market.tokens[0]).json()["bids"]
 
@@ -450,7 +423,7 @@ def test_one_sided_book_moves_the_midpoint_but_not_gammas_price(season: Season, 
 
 
 def test_seed_determines_the_answers() -> None:
-    def gist(seed: int) -> list[str]:
+    def responses(seed: int) -> list[str]:
         exchange = Exchange(load_season(), seed)
         with running(seed=seed) as addresses, httpx.Client() as http:
             season = Season(addresses, exchange)
@@ -460,7 +433,7 @@ def test_seed_determines_the_answers() -> None:
             lists = season.gamma("/markets/keyset", limit=100).text
             return [lists, season.ask(CLAUDE, season.prompt(now)).text]
 
-    first, second, other = gist(7), gist(7), gist(8)
+    first, second, other = responses(7), responses(7), responses(8)
     assert first == second
     assert first[0] != other[0]
     assert first[1] != other[1]
@@ -514,12 +487,12 @@ def test_fixture_with_a_repeated_question_is_refused(tmp_path: Path) -> None:
 
 
 def answers(season: Season, model: str, weeks: int = 5) -> list[str]:
-    """What a model says in each of the weeks, asked at noon, when nothing is down."""
-    said = []
+    """A model's answers at noon of each of the weeks, when none is down."""
+    texts = []
     for week in range(1, weeks + 1):
         now = season.turn_to(7 * week + 0.5)
-        said += [season.says(model, season.prompt(now, week=k)) for k in range(1, week + 1)]
-    return said
+        texts += [season.answer(model, season.prompt(now, week=k)) for k in range(1, week + 1)]
+    return texts
 
 
 def parsed(text: str) -> Row:
@@ -547,15 +520,15 @@ def test_bets_are_legal_in_their_order(season: Season, exchange: Exchange, model
 
 
 def test_each_persona_answers_in_its_own_style(season: Season) -> None:
-    said = {model: answers(season, model, weeks=3) for model in PERSONAS}
+    by_model = {model: answers(season, model, weeks=3) for model in PERSONAS}
     for model in (GPT, GEMINI, GROK, CLAUDE):
-        assert all(json.loads(text)["reasoning"] for text in said[model])
-    fenced = [text for text in said[DEEPSEEK] if "```json" in text and not text.startswith("```")]
-    assert fenced == said[DEEPSEEK]
+        assert all(json.loads(text)["reasoning"] for text in by_model[model])
+    fenced = [text for text in by_model[DEEPSEEK] if "```json" in text and not text.startswith("```")]
+    assert fenced == by_model[DEEPSEEK]
     assert any(re.search(r'"amount": "\$\d+"', text) for text in fenced)
     assert any('"side": "yes"' in text or '"side": "no"' in text for text in fenced)
-    assert all("<think>" in text for text in said[KIMI])
-    holds = [parsed(text)["action"] for text in said[KIMI]]
+    assert all("<think>" in text for text in by_model[KIMI])
+    holds = [parsed(text)["action"] for text in by_model[KIMI]]
     assert holds.count("HOLD") >= len(holds) / 2
 
 
@@ -580,9 +553,9 @@ def test_qwen_makes_each_of_its_faults_and_some_valid_answers(season: Season) ->
 
 def test_only_a_changed_prompt_changes_the_answer(season: Season) -> None:
     prompt = season.prompt(season.turn_to(7.5))
-    first, again = season.says(QWEN, prompt), season.says(QWEN, prompt)
-    retries = {season.says(QWEN, f"{prompt}\n\nYour answer was malformed ({i}).") for i in range(4)}
-    assert first == again
+    first, second = season.answer(QWEN, prompt), season.answer(QWEN, prompt)
+    retries = {season.answer(QWEN, f"{prompt}\n\nYour answer was malformed ({i}).") for i in range(4)}
+    assert first == second
     assert len(retries | {first}) == 5
 
 
@@ -607,7 +580,7 @@ def test_sales_name_only_sellable_positions(season: Season, exchange: Exchange) 
     sold, sellers = set(), set()
     for week in range(1, 9):
         for model in (GPT, GROK):
-            answer = json.loads(season.says(model, season.prompt(now, week=week, positions=rows)))
+            answer = json.loads(season.answer(model, season.prompt(now, week=week, positions=rows)))
             if answer["action"] == "SELL":
                 assert "bets" not in answer
                 sellers.add(model)
@@ -620,7 +593,7 @@ def test_sales_name_only_sellable_positions(season: Season, exchange: Exchange) 
 def test_every_persona_holds_without_cash_for_a_legal_bet(season: Season) -> None:
     now = season.turn_to(7.5)
     for model in (GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI):
-        assert parsed(season.says(model, season.prompt(now, cash="199.99")))["action"] == "HOLD"
+        assert parsed(season.answer(model, season.prompt(now, cash="199.99")))["action"] == "HOLD"
 
 
 def test_careful_forecaster_beats_the_market(season: Season, exchange: Exchange) -> None:
@@ -630,7 +603,7 @@ def test_careful_forecaster_beats_the_market(season: Season, exchange: Exchange)
         for day in (7.5, 14.5, 21.5, 28.5):
             now = season.turn_to(day)
             for week in range(4):
-                for bet in parsed(season.says(model, season.prompt(now, week=week))).get("bets", ()):
+                for bet in parsed(season.answer(model, season.prompt(now, week=week))).get("bets", ()):
                     market = exchange.by_id[bet["market_id"]]
                     i = [side(outcome) for outcome in market.outcomes].index(bet["side"])
                     worth.append((i == exchange.winner(market)) - float(exchange.quotes(market, now)[i]))
@@ -661,11 +634,11 @@ def test_idempotency_key_repeats_answers_but_not_failures(season: Season) -> Non
     prompt = season.prompt(season.turn_to(21))
     assert season.ask(QWEN, prompt, key="attempt-1").status_code == 503
     season.turn_to(21.5)
-    answered = season.ask(QWEN, prompt, key="attempt-1")
+    reply = season.ask(QWEN, prompt, key="attempt-1")
     season.turn_to(21.6)
-    assert answered.status_code == 200
-    assert season.ask(QWEN, prompt, key="attempt-1").content == answered.content
-    assert season.ask(QWEN, prompt, key="attempt-2").json()["id"] != answered.json()["id"]
+    assert reply.status_code == 200
+    assert season.ask(QWEN, prompt, key="attempt-1").content == reply.content
+    assert season.ask(QWEN, prompt, key="attempt-2").json()["id"] != reply.json()["id"]
 
 
 @pytest.mark.parametrize(
