@@ -105,7 +105,7 @@ def test_query_count_of_change_pages_is_independent_of_rows(admin_client: Client
 
 def test_every_list_accepts_any_search_text_and_filter(admin_client: Client) -> None:
     grow()
-    asked = 0
+    choices = 0
     for model in OURS:
         shown = admin_client.get(url(model, "changelist"), {"q": "zz'1"})
         assert shown.context["cl"].result_count == 0, model
@@ -114,8 +114,8 @@ def test_every_list_accepts_any_search_text_and_filter(admin_client: Client) -> 
                 for value, _ in spec.lookup_choices:
                     answer = admin_client.get(url(model, "changelist"), {spec.parameter_name: value})
                     assert answer.status_code == 200, (model, value)
-                    asked += 1
-    assert asked > 100
+                    choices += 1
+    assert choices > 100
 
 
 def test_search_matches_words_with_text_and_numbers_with_keys(admin_client: Client) -> None:
@@ -267,7 +267,7 @@ def test_snapshots_are_found_by_agent_and_sorted_by_figures_of_a_day(admin_clien
 # ── taking a list away ────────────────────────────────────────────────────────────────────────────
 
 
-def rows_of(client: Client, model: type[Model], **query: str) -> list[dict[str, str]]:
+def csv_rows(client: Client, model: type[Model], **query: str) -> list[dict[str, str]]:
     answer = client.get(url(model, "csv"), query)
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     return list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
@@ -277,7 +277,7 @@ def test_csv_download_applies_filters_and_escapes_formulas(admin_client: Client)
     agent = AgentFactory()
     bet(agent, MarketFactory(question="=HYPERLINK(1)"))
     bet(agent, MarketFactory(question="Plain?"), amount="100.00")
-    entries = rows_of(admin_client, JournalEntry, kind__exact="buy")
+    entries = csv_rows(admin_client, JournalEntry, kind__exact="buy")
     assert [(row["kind"], row["amount"], row["market"]) for row in entries] == [
         ("buy", "-100.00", "Plain?"),
         ("buy", "-500.00", "'=HYPERLINK(1)"),
@@ -291,7 +291,7 @@ def test_every_list_can_be_downloaded(admin_client: Client) -> None:
     grow()
     for model in OURS:
         if isinstance(admin.site._registry[model], ReadOnlyAdmin):
-            assert rows_of(admin_client, model), model
+            assert csv_rows(admin_client, model), model
 
 
 def test_download_above_the_row_limit_is_refused(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,8 +222,8 @@ def test_the_schema_names_every_endpoint_and_every_parameter_it_takes(client: Cl
     assert response.json()["openapi"].startswith("3.1")
     for name in LISTS:
         taken = client.get(f"/api/v1/{name}/", {"colour": "red"}).json()["colour"][0]
-        known = set(taken.removeprefix("unknown parameter; known are ").split(", "))
-        assert {parameter["name"] for parameter in paths[f"/api/v1/{name}/"]["get"]["parameters"]} == known
+        parameters = set(taken.removeprefix("unknown parameter; known are ").split(", "))
+        assert {parameter["name"] for parameter in paths[f"/api/v1/{name}/"]["get"]["parameters"]} == parameters
 
 
 def test_the_docs_need_no_inline_script_and_no_other_host(client: Client) -> None:

@@ -23,7 +23,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migr
 
 
 @pytest.fixture(scope="module")
-def played(arena: CommandRunner) -> str:
+def season(arena: CommandRunner) -> str:
     return arena.prepare()
 
 
@@ -35,34 +35,34 @@ def empty(arena: CommandRunner) -> Iterator[str]:
 
 
 @pytest.fixture
-def other(arena: CommandRunner, played: str) -> Iterator[str]:
+def occupied(arena: CommandRunner, season: str) -> Iterator[str]:
     """A season of its own, one step further than the copy."""
-    name = arena.database.fresh(played)
+    name = arena.database.fresh(season)
     yield name
     arena.database.drop(name)
 
 
 @pytest.fixture(scope="module")
-def copy(arena: CommandRunner, played: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copy(arena: CommandRunner, season: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out: Path = tmp_path_factory.mktemp("copies") / "arena.copy"
-    ended = arena.call(played, "backup", out=out)
-    assert ended.code == 0, ended.stderr
-    assert ended.summary["file"] == str(out)
-    assert ended.summary["bytes"] == out.stat().st_size > 0
-    assert ended.summary["database"] == ("postgresql" if ON_POSTGRES else "sqlite")
+    output = arena.call(season, "backup", out=out)
+    assert output.code == 0, output.stderr
+    assert output.summary["file"] == str(out)
+    assert output.summary["bytes"] == out.stat().st_size > 0
+    assert output.summary["database"] == ("postgresql" if ON_POSTGRES else "sqlite")
     return out
 
 
 def test_restore_into_an_empty_database_reproduces_the_arena(
-    arena: CommandRunner, played: str, copy: Path, empty: str
+    arena: CommandRunner, season: str, copy: Path, empty: str
 ) -> None:
-    ended = arena.call(empty, "restore", str(copy))
-    assert ended.code == 0, ended.stderr
-    assert ended.summary["cohorts"] == 1
-    assert ended.summary["migrations"] == "ok"
-    proof = arena.call(empty, "verify_ledger")
-    assert (proof.code, proof.summary["violations"], proof.summary["agents"]) == (0, 0, 7)
-    assert arena.ledger(empty) == arena.ledger(played)
+    output = arena.call(empty, "restore", str(copy))
+    assert output.code == 0, output.stderr
+    assert output.summary["cohorts"] == 1
+    assert output.summary["migrations"] == "ok"
+    verification = arena.call(empty, "verify_ledger")
+    assert (verification.code, verification.summary["violations"], verification.summary["agents"]) == (0, 0, 7)
+    assert arena.ledger(empty) == arena.ledger(season)
 
 
 def test_restored_arena_continues(arena: CommandRunner, copy: Path, empty: str) -> None:
@@ -75,42 +75,42 @@ def test_restored_arena_protects_its_methodology(arena: CommandRunner, copy: Pat
     assert "can not be changed" in arena.read(empty, _bend_the_rules)
 
 
-def test_restore_over_a_cohort_requires_force(arena: CommandRunner, played: str, copy: Path, other: str) -> None:
-    arena.call(other, "start_cohort")
-    refused = arena.call(other, "restore", str(copy))
+def test_restore_over_a_cohort_requires_force(arena: CommandRunner, season: str, copy: Path, occupied: str) -> None:
+    arena.call(occupied, "start_cohort")
+    refused = arena.call(occupied, "restore", str(copy))
     assert (refused.code, refused.stderr) == (2, "the database holds 2 cohorts: --force replaces them")
-    assert arena.read(other, _cohorts) == 2
-    forced = arena.call(other, "restore", str(copy), force=True)
+    assert arena.read(occupied, _cohorts) == 2
+    forced = arena.call(occupied, "restore", str(copy), force=True)
     assert (forced.code, forced.summary["cohorts"]) == (0, 1)
-    assert arena.ledger(other) == arena.ledger(played)
+    assert arena.ledger(occupied) == arena.ledger(season)
 
 
-def test_invalid_file_changes_nothing(arena: CommandRunner, other: str, copy: Path, tmp_path: Path) -> None:
+def test_invalid_file_changes_nothing(arena: CommandRunner, occupied: str, copy: Path, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear arena")
     (tmp_path / "half").write_bytes(copy.read_bytes()[: copy.stat().st_size // 2])
     with sqlite3.connect(tmp_path / "foreign.sqlite3") as foreign:
         foreign.execute("CREATE TABLE thing (id)")
-    before = arena.ledger(other)
+    before = arena.ledger(occupied)
     for name in ("letter.txt", "half", "foreign.sqlite3"):
-        ended = arena.call(other, "restore", str(tmp_path / name), force=True)
-        assert (ended.code, ended.summary["cohorts"]) == (1, None), name
-        assert ended.stderr
-    absent = arena.call(other, "restore", str(tmp_path / "absent"), force=True)
+        output = arena.call(occupied, "restore", str(tmp_path / name), force=True)
+        assert (output.code, output.summary["cohorts"]) == (1, None), name
+        assert output.stderr
+    absent = arena.call(occupied, "restore", str(tmp_path / "absent"), force=True)
     assert absent.code == 2
     assert "there is no such file" in absent.stderr
-    assert arena.ledger(other) == before
+    assert arena.ledger(occupied) == before
 
 
-def test_backup_file_is_complete_or_absent(arena: CommandRunner, played: str, empty: str, tmp_path: Path) -> None:
+def test_backup_file_is_complete_or_absent(arena: CommandRunner, season: str, empty: str, tmp_path: Path) -> None:
     out = tmp_path / "arena.copy"
     out.write_text("yesterday's")
     failed = arena.call(empty, "backup", out=out)
     assert failed.code == 1
     assert "it has no table" in failed.stderr
     assert out.read_text() == "yesterday's"
-    assert arena.call(played, "backup", out=out).code == 0  # safe to repeat: the newer one takes its place
+    assert arena.call(season, "backup", out=out).code == 0  # safe to repeat: the newer one takes its place
     assert out.stat().st_size > 1000
-    assert arena.call(played, "backup", out=tmp_path / "nowhere" / "arena.copy").code == 2
+    assert arena.call(season, "backup", out=tmp_path / "nowhere" / "arena.copy").code == 2
     assert list(tmp_path.iterdir()) == [out], "nothing half done is left lying about"
 
 
@@ -166,10 +166,10 @@ def test_restore_refuses_a_file_that_is_open_elsewhere(file: Path, tmp_path: Pat
         assert holder.stdout is not None
         holder.stdout.readline()
         before = file.stat().st_ino
-        ended = manage(file, "restore", str(out), "--force")
+        output = manage(file, "restore", str(out), "--force")
         holder.communicate("")
-    assert ended.returncode == 1
-    assert "is in use" in ended.stderr
+    assert output.returncode == 1
+    assert "is in use" in output.stderr
     assert file.stat().st_ino == before
     assert manage(file, "restore", str(out), "--force").returncode == 0
     assert file.stat().st_ino != before
@@ -177,8 +177,8 @@ def test_restore_refuses_a_file_that_is_open_elsewhere(file: Path, tmp_path: Pat
 
 def test_backup_refuses_to_overwrite_the_live_file(file: Path) -> None:
     for command in (["backup", "--out"], ["restore", "--force"]):
-        ended = manage(file, *command, str(file))
-        assert (ended.returncode, ended.stderr.strip()) == (2, f"CommandError: {file} is the database itself")
+        output = manage(file, *command, str(file))
+        assert (output.returncode, output.stderr.strip()) == (2, f"CommandError: {file} is the database itself")
 
 
 def _bend_the_rules() -> str:

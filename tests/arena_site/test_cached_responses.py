@@ -58,17 +58,17 @@ def worth(client: Client, path: str = PERFORMANCE) -> list[str]:
 def test_unchanged_data_costs_one_query(season: Agent, client: Client, path: str) -> None:
     first = client.get(path)
     assert queries(client, path) == 1
-    again = client.get(path)
-    assert (again.content, dict(again.items())) == (first.content, dict(first.items()))
+    repeated = client.get(path)
+    assert (repeated.content, dict(repeated.items())) == (first.content, dict(first.items()))
     assert client.get(path, headers={"origin": "https://notebook.example"})["Access-Control-Allow-Origin"] == "*"
-    assert again["ETag"]
+    assert repeated["ETag"]
 
 
 def test_client_with_the_same_version_gets_a_304_from_the_cache(season: Agent, client: Client) -> None:
     etag = client.get(LEADERBOARD)["ETag"]
     assert queries(client, LEADERBOARD, **{"if-none-match": etag}) == 1
-    told = client.get(LEADERBOARD, headers={"if-none-match": etag, "origin": "https://notebook.example"})
-    assert (told.status_code, told.content, told["Access-Control-Allow-Origin"]) == (304, b"", "*")
+    unchanged = client.get(LEADERBOARD, headers={"if-none-match": etag, "origin": "https://notebook.example"})
+    assert (unchanged.status_code, unchanged.content, unchanged["Access-Control-Allow-Origin"]) == (304, b"", "*")
 
 
 def test_response_first_requested_with_an_etag_is_cached_whole(season: Agent, client: Client) -> None:
@@ -174,8 +174,8 @@ def test_a_snapshot_of_an_instant_to_come_shows_once_it_has_come(season: Agent, 
 
 def test_cached_response_counts_towards_the_rate_limit(season: Agent, client: Client, settings: Any) -> None:
     settings.ARENA_API_RATE = 3
-    said = [client.get(LEADERBOARD, REMOTE_ADDR="203.0.113.77").status_code for _ in range(5)]
-    assert said == [200, 200, 200, 429, 429]
+    statuses = [client.get(LEADERBOARD, REMOTE_ADDR="203.0.113.77").status_code for _ in range(5)]
+    assert statuses == [200, 200, 200, 429, 429]
 
 
 def test_errors_are_not_cached(season: Agent, client: Client) -> None:

@@ -76,10 +76,10 @@ def test_what_goes_wrong_comes_again_in_each_edition(fixture: Season, year: Seas
         assert Counter(market.resolution for market in edition) == Counter(
             market.resolution for market in fixture.markets
         )
-        for again, first in zip(edition, fixture.markets, strict=True):
+        for copy, first in zip(edition, fixture.markets, strict=True):
             later = number * EDITION
-            assert (again.lists, again.closes) == (first.lists + later, first.closes + later)
-            for ours, theirs in ((again.absent, first.absent), (again.one_sided, first.one_sided)):
+            assert (copy.lists, copy.closes) == (first.lists + later, first.closes + later)
+            for ours, theirs in ((copy.absent, first.absent), (copy.one_sided, first.one_sided)):
                 assert (ours and ours[0]) == (theirs and theirs[0] + later)
                 assert (ours is None) == (theirs is None)
                 assert ours is None or ours[1] > ours[0]
@@ -143,6 +143,6 @@ def test_each_market_of_a_group_is_had_by_its_own_id_and_slug(year: Season) -> N
 
 def test_a_model_is_down_in_the_same_weeks_of_every_edition(fixture: Season) -> None:
     with running(weeks=16) as addresses:
-        said = [asked(addresses, fixture.starts + week * WEEK) for week in range(16)]
+        statuses = [asked(addresses, fixture.starts + week * WEEK) for week in range(16)]
     down = {1: 402, 3: 503}
-    assert said == [down.get(week % 6, 200) for week in range(16)]
+    assert statuses == [down.get(week % 6, 200) for week in range(16)]

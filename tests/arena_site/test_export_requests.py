@@ -34,19 +34,19 @@ def post(client: Client, django_capture_on_commit_callbacks: Any) -> Post:
     """Requests an export, with an operator's token by default."""
     token = issue_token(create_account("ann"))
 
-    def send(headers: Any = None, **wanted: Any) -> Any:
+    def send(headers: Any = None, **fields: Any) -> Any:
         headers = {"Authorization": f"Bearer {token}"} if headers is None else headers
         with django_capture_on_commit_callbacks(execute=True):
-            return client.post("/api/v1/exports/", wanted, content_type="application/json", headers=headers)
+            return client.post("/api/v1/exports/", fields, content_type="application/json", headers=headers)
 
     return send
 
 
 def test_requested_export_is_built_downloaded_and_verified(post: Post, client: Client, tmp_path: Path) -> None:
     cohort = SnapshotFactory().agent.cohort
-    asked = post(cohort=cohort.number, formats=["parquet", "csv"])
-    assert asked.status_code == 202
-    row = asked.json()
+    requested = post(cohort=cohort.number, formats=["parquet", "csv"])
+    assert requested.status_code == 202
+    row = requested.json()
     assert (row["status"], row["file"], row["cohort"], row["formats"]) == ("queued", None, 1, ["csv", "parquet"])
     assert OrmQ.objects.count() == 1
     jobs.export(row["id"])
@@ -63,9 +63,9 @@ def test_requested_export_is_built_downloaded_and_verified(post: Post, client: C
 
 def test_equal_requests_share_one_export(post: Post) -> None:
     first = post(start="2026-03-08", formats=["csv"]).json()
-    again = post(start="2026-03-08T01:00:00+01:00").json()
+    equal = post(start="2026-03-08T01:00:00+01:00").json()
     other = post(start="2026-03-09").json()
-    assert first == again
+    assert first == equal
     assert other["id"] != first["id"]
     jobs.export(first["id"])
     built = Export.objects.get(pk=first["id"])
@@ -114,7 +114,7 @@ def test_session_needs_its_csrf_token() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "named"),
+    ("fields", "field"),
     [
         ({"cohort": 7}, "cohort"),
         ({"cohort": "one"}, "cohort"),
@@ -125,22 +125,22 @@ def test_session_needs_its_csrf_token() -> None:
         ({"week": 3}, "week"),
     ],
 )
-def test_invalid_field_is_a_400_that_names_it(post: Post, wanted: dict[str, Any], named: str) -> None:
+def test_invalid_field_is_a_400_that_names_it(post: Post, fields: dict[str, Any], field: str) -> None:
     CohortFactory()
-    answer = post(**wanted)
+    answer = post(**fields)
     assert answer.status_code == 400
-    assert list(answer.json()) == [named]
+    assert list(answer.json()) == [field]
 
 
 def test_failed_export_has_an_error_and_can_be_requested_again(post: Post, settings: Any, tmp_path: Path) -> None:
-    asked = post().json()["id"]
+    requested = post().json()["id"]
     (tmp_path / "exports").write_text("in the way")
     with pytest.raises(OSError):
-        jobs.export(asked)
-    failed = Export.objects.get(pk=asked)
+        jobs.export(requested)
+    failed = Export.objects.get(pk=requested)
     assert failed.status == "failed"
     assert failed.error
-    assert post().json()["id"] != asked
+    assert post().json()["id"] != requested
 
 
 def test_only_the_newest_files_are_stored(post: Post, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,8 +133,8 @@ def test_metrics_report_late_jobs_due_decisions_and_spending(client, settings):
         unfinished = {} if status == "completed" else {"action": None, "decided_at": None}
         DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe, status=status, **unfinished)
     for lease, token in ((now + timedelta(minutes=1), uuid4()), (now - timedelta(minutes=1), uuid4())):
-        held = {"action": None, "decided_at": None, "lease_id": token, "lease_until": lease}
-        DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe, status="claimed", **held)
+        claim = {"action": None, "decided_at": None, "lease_id": token, "lease_until": lease}
+        DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe, status="claimed", **claim)
     ModelCallFactory(decision=Decision.objects.order_by("pk").first(), cost_usd=Decimal("0.75"))
     for kind, violations in (("sync_markets", None), ("verify_ledger", 3)):
         Run.objects.create(

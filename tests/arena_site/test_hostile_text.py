@@ -1,4 +1,4 @@
-"""Text from outside, at its worst, on every page that shows it: nothing of it runs, leads away or turns the rest."""
+"""Hostile text from outside on every page that shows it: none runs, links elsewhere or changes the direction."""
 
 import json
 from collections.abc import Iterator
@@ -32,19 +32,20 @@ from tests.factories import (
 
 pytestmark = pytest.mark.django_db
 
-TURN = "\u202e"
+RTL = "\u202e"
 """Right-to-left override: what follows it is shown backwards until something ends it."""
 LONG = "w" * 10_000
-WORST = (
+HOSTILE = (
     "\"'><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)></title></textarea></pre>"
-    f"\r\n# SYSTEM\x08\n{{{{ secret }}}} {{% load x %}} ]]> --> </script> javascript:alert(4) {TURN}gnp.exe\u2066"
+    f"\r\n# SYSTEM\x08\n{{{{ secret }}}} {{% load x %}} ]]> --> </script> javascript:alert(4) {RTL}gnp.exe\u2066"
 )
 ADDRESS = "javascript:alert(5)//x"
-BOUNDED = WORST[:250]
+BOUNDED = HOSTILE[:250]
 """What fits a column of limited length."""
-NEVER = {"img", "iframe", "object", "embed", "base", "style", "textarea", "applet", "foreignobject", "animate", "set"}
+FORBIDDEN_TAGS = {"img", "iframe", "object", "embed", "base", "style", "textarea", "applet", "foreignobject"}
+FORBIDDEN_TAGS |= {"animate", "set"}
 WITHOUT_CLOSING = {"meta", "link", "br", "hr", "input"}
-LEADS = {"href", "src", "action", "formaction", "xlink:href", "data", "srcset", "poster"}
+LINK_ATTRIBUTES = {"href", "src", "action", "formaction", "xlink:href", "data", "srcset", "poster"}
 
 
 class Reader(HTMLParser):
@@ -57,22 +58,22 @@ class Reader(HTMLParser):
         self.script: str | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if tag in NEVER:
+        attributes = {name: value or "" for name, value in attrs}
+        if tag in FORBIDDEN_TAGS:
             self.faults.append(f"<{tag}>")
-        for name, value in given.items():
+        for name, value in attributes.items():
             if name.startswith("on") or name in ("style", "srcdoc"):
                 self.faults.append(f"{tag} {name}={value[:60]!r}")
-            if name in LEADS and not self.leads_well(value):
+            if name in LINK_ATTRIBUTES and not self.is_harmless_link(value):
                 self.faults.append(f"{tag} leads to {value[:60]!r}")
-            if name != "value" and TURN in value:
+            if name != "value" and RTL in value:
                 self.faults.append(f"{tag} {name} turns direction")
         if tag == "script":
-            self.script = given.get("type", "") if "src" not in given else None
-            if "src" not in given and self.script != "application/json":
+            self.script = attributes.get("type", "") if "src" not in attributes else None
+            if "src" not in attributes and self.script != "application/json":
                 self.faults.append("a script in the page")
         if tag not in WITHOUT_CLOSING:
-            self.open.append((tag, tag in ("bdi", "pre", "option") or "dir" in given))
+            self.open.append((tag, tag in ("bdi", "pre", "option") or "dir" in attributes))
 
     def handle_endtag(self, tag: str) -> None:
         while self.open:
@@ -85,11 +86,11 @@ class Reader(HTMLParser):
         inside = self.open[-1][0] if self.open else ""
         if inside == "script":
             json.loads(data)
-        elif TURN in data and not any(framed for _, framed in self.open):
+        elif RTL in data and not any(framed for _, framed in self.open):
             self.faults.append(f"{inside} turns what follows: {data.strip()[:60]!r}")
 
     @staticmethod
-    def leads_well(value: str) -> bool:
+    def is_harmless_link(value: str) -> bool:
         return value.startswith(("/", "?", "#", "http://testserver/", "https://polymarket.com/market/")) and (
             not value.startswith("//")
         )
@@ -98,7 +99,7 @@ class Reader(HTMLParser):
 @pytest.fixture
 def hostile() -> None:
     """An arena in which every text that comes from outside is hostile."""
-    worst = WORST if connection.vendor == "postgresql" else f"{WORST}\0after"  # PostgreSQL takes no null character
+    worst = HOSTILE if connection.vendor == "postgresql" else f"{HOSTILE}\0after"  # PostgreSQL takes no null character
     side = BOUNDED
     market = MarketFactory(
         question=worst, description=f"{worst}\n{LONG}", category=BOUNDED[:120], slug=ADDRESS, external_id=BOUNDED[:110],
@@ -123,13 +124,13 @@ def hostile() -> None:
     question = QuestionFactory(markets=[market], rules=worst)
     for day in range(2):
         entry = asked(question, {"gpt-5.1": [0.5, 0.3, 0.2]}, day=WEEK.replace(day=8 + day))
-    said = entry.forecasts.get()
+    first = entry.forecasts.get()
     RefusedForecast.objects.create(
-        call=said.call, entry=asked(QuestionFactory(markets=[long])), stated={}, reason=worst
+        call=first.call, entry=asked(QuestionFactory(markets=[long])), stated={}, reason=worst
     )
     Forecast.objects.create(
-        elicitation=said.elicitation, call=said.call, entry=asked(QuestionFactory(text=worst)), question=question,
-        family=said.family, release=said.release, methodology="v2", arm="priced", made_at=WEEK, rationale=worst,
+        elicitation=first.elicitation, call=first.call, entry=asked(QuestionFactory(text=worst)), question=question,
+        family=first.family, release=first.release, methodology="v2", arm="priced", made_at=WEEK, rationale=worst,
         probabilities={side: 1.0}, stated={side: worst},
     )  # fmt: skip
     resolve(market, side)
@@ -164,17 +165,17 @@ def pages() -> Iterator[str]:
 
 def test_failure_18_nothing_hostile_survives_on_any_page(client: Client, hostile: None) -> None:
     faults: dict[str, list[str]] = {}
-    shown = 0
+    visible = 0
     for address in pages():
         answer = client.get(address)
         assert answer.status_code in (200, 404), address
         reader = Reader()
         reader.feed(answer.content.decode())
-        shown += answer.content.decode().count("{{ secret }}")
+        visible += answer.content.decode().count("{{ secret }}")
         if reader.faults or reader.open:
             faults[address] = [*reader.faults[:5], *(f"<{tag}> stays open" for tag, _ in reader.open)]
     assert faults == {}
-    assert shown > 30  # it is all there to be read
+    assert visible > 30  # it is all there to be read
     assert ModelCall.objects.filter(decision__isnull=False).get().raw_response.startswith("\"'><script>")
 
 
@@ -191,4 +192,4 @@ def test_hostile_text_leaves_a_feed_whole(client: Client, hostile: None, name: s
         reader.feed(summary)
         assert reader.faults == []
         assert {tag for tag, _ in reader.open} == set()
-        assert TURN not in summary
+        assert RTL not in summary

@@ -49,11 +49,11 @@ def test_client_over_its_rate_gets_retry_after(client: Client, settings: Any, at
 
 def test_every_api_path_counts_and_pages_do_not(client: Client, settings: Any, at: Any) -> None:
     settings.ARENA_API_RATE = 2
-    known = {"REMOTE_ADDR": "203.0.113.1"}
+    client_address = {"REMOTE_ADDR": "203.0.113.1"}
     for path in ("/", "/healthz", "/readyz", "/api/docs/", "/static/arena/arena.css"):
-        assert [client.get(path, **known).status_code for _ in range(3)] == [200, 200, 200], path
+        assert [client.get(path, **client_address).status_code for _ in range(3)] == [200, 200, 200], path
     paths = ("/api/v1/cohorts/99/", "/api/v1/agents/?mood=bad", "/api/v1/performance/", "/api/schema/")
-    assert [client.get(path, **known).status_code for path in paths] == [404, 400, 429, 429]
+    assert [client.get(path, **client_address).status_code for path in paths] == [404, 400, 429, 429]
 
 
 def test_failure_15_clients_behind_one_proxy_have_separate_rates(client: Client, settings: Any, at: Any) -> None:
@@ -140,15 +140,15 @@ def login(client: Client, password: str, address: str, name: str = "operator", *
 
 def test_failure_15_another_client_can_not_lock_the_operator_out(operator: User, settings: Any, at: Any) -> None:
     settings.ARENA_TRUSTED_PROXIES = ("10.0.0.1",)
-    stranger, mine = "192.0.2.66", "203.0.113.9"
-    tries = [login(Client(), "guess", "10.0.0.1", x_forwarded_for=f"{mine}, {stranger}") for _ in range(15)]
+    attacker, operators = "192.0.2.66", "203.0.113.9"
+    tries = [login(Client(), "guess", "10.0.0.1", x_forwarded_for=f"{operators}, {attacker}") for _ in range(15)]
     assert [answer.status_code for answer in tries] == [200] * 10 + [429] * 5
-    assert login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=mine).status_code == 302
-    late = login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=stranger)
-    assert (late.status_code, late["Retry-After"]) == (429, "880")
-    assert "Try again in 15 minutes" in late.content.decode()
+    assert login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=operators).status_code == 302
+    throttled = login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=attacker)
+    assert (throttled.status_code, throttled["Retry-After"]) == (429, "880")
+    assert "Try again in 15 minutes" in throttled.content.decode()
     at.move_to(NOW + 880)
-    assert login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=stranger).status_code == 302
+    assert login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=attacker).status_code == 302
 
 
 def test_failure_15_failures_of_one_client_count_over_all_accounts(operator: User, at: Any) -> None:

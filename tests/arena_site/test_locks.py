@@ -26,7 +26,7 @@ def test_big_tables_exist(today: ProjectState) -> None:
     assert {f"{app}.{model}" for app, model in today.models} >= BIG
 
 
-def judged(today: ProjectState, *operations: Any, app: str = "scoring", atomic: bool = True) -> list[str]:
+def faults(today: ProjectState, *operations: Any, app: str = "scoring", atomic: bool = True) -> list[str]:
     migration = migrations.Migration("0002_sample", app)
     migration.operations, migration.atomic = list(operations), atomic
     return [line.partition(": ")[2] for line in slow_operations(migration, today)]
@@ -71,23 +71,23 @@ ONE_CASH = models.UniqueConstraint(fields=["agent", "cash"], name="one_snapshot_
     ids=lambda operation: operation.formatted_description()[:60],
 )
 def test_quick_operations_pass(today: ProjectState, operation: Any) -> None:
-    assert judged(today, operation) == []
+    assert faults(today, operation) == []
 
 
 def test_an_index_built_online_passes(today: ProjectState) -> None:
-    assert judged(today, AddIndexOnline("snapshot", BY_CASH), atomic=False) == []
+    assert faults(today, AddIndexOnline("snapshot", BY_CASH), atomic=False) == []
 
 
 def test_longer_text_passes_and_shorter_does_not(today: ProjectState) -> None:
-    assert judged(today, alter("provider", models.CharField(max_length=300), "modelcall"), app="agents") == []
-    assert judged(today, alter("provider", models.TextField(), "modelcall"), app="agents") == []
-    assert judged(today, alter("provider", models.CharField(max_length=50), "modelcall"), app="agents") == [
+    assert faults(today, alter("provider", models.CharField(max_length=300), "modelcall"), app="agents") == []
+    assert faults(today, alter("provider", models.TextField(), "modelcall"), app="agents") == []
+    assert faults(today, alter("provider", models.CharField(max_length=50), "modelcall"), app="agents") == [
         "agents.modelcall is rewritten: provider turns from varchar(200) to varchar(50)"
     ]
 
 
 @pytest.mark.parametrize(
-    ("operation", "said"),
+    ("operation", "fault"),
     [
         (migrations.AddIndex("snapshot", BY_CASH), "takes no writes while the index is built"),
         (AddIndexConcurrently("snapshot", BY_CASH), "takes no writes while the index is built"),
@@ -118,21 +118,21 @@ def test_longer_text_passes_and_shorter_does_not(today: ProjectState) -> None:
     ],
     ids=lambda value: value.formatted_description()[:60] if hasattr(value, "formatted_description") else "",
 )
-def test_blocking_operations_are_reported(today: ProjectState, operation: Any, said: str) -> None:
-    (line,) = judged(today, operation)
+def test_blocking_operations_are_reported(today: ProjectState, operation: Any, fault: str) -> None:
+    (line,) = faults(today, operation)
     assert "scoring.snapshot" in line
-    assert said in line
+    assert fault in line
 
 
 def test_an_integer_that_may_no_longer_be_negative_is_checked_row_by_row(today: ProjectState) -> None:
     first = alter("resolved_bets", models.IntegerField())
-    assert judged(today, first) == []
-    assert judged(today, first, alter("resolved_bets", models.PositiveIntegerField())) == [
+    assert faults(today, first) == []
+    assert faults(today, first, alter("resolved_bets", models.PositiveIntegerField())) == [
         "scoring.snapshot is not read while every resolved_bets is checked"
     ]
 
 
-def in_one_go(apps: Any, schema_editor: Any) -> None:
+def without_batches(apps: Any, schema_editor: Any) -> None:
     apps.get_model("scoring", "Snapshot").objects.update(brier=None)
 
 
@@ -149,7 +149,7 @@ def of_a_small_table(apps: Any, schema_editor: Any) -> None:
     apps.get_model("scoring", "Leaderboard").objects.update(entries=[])
 
 
-def of_who_knows(apps: Any, schema_editor: Any) -> None:
+def computed_names(apps: Any, schema_editor: Any) -> None:
     for name in ("Snapshot", "BrierScore"):
         apps.get_model("scoring", name).objects.update(brier=None)
 
@@ -163,21 +163,21 @@ def in_sql(apps: Any, schema_editor: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "atomic", "said"),
+    ("code", "atomic", "fault"),
     [
         (of_a_small_table, True, None),
         (by_another_function, False, None),
         (by_another_function, True, "scoring.snapshot stays locked by by_another_function until its last batch"),
-        (in_one_go, False, "scoring.snapshot is changed by in_one_go in one go"),
+        (without_batches, False, "scoring.snapshot is changed by in_one_go in one go"),
         (of_an_imported_model, False, "markets.run is changed by of_an_imported_model in one go"),
-        (of_who_knows, False, "of_who_knows does not say which tables it changes"),
+        (computed_names, False, "of_who_knows does not say which tables it changes"),
         (in_sql, False, "in_sql does not say which tables it changes"),
     ],
 )
 def test_data_migrations_must_commit_in_batches(
-    today: ProjectState, code: Callable[..., None], atomic: bool, said: str | None
+    today: ProjectState, code: Callable[..., None], atomic: bool, fault: str | None
 ) -> None:
-    forwards = judged(today, migrations.RunPython(code, migrations.RunPython.noop), atomic=atomic)
-    backwards = judged(today, migrations.RunPython(migrations.RunPython.noop, code), atomic=atomic)
+    forwards = faults(today, migrations.RunPython(code, migrations.RunPython.noop), atomic=atomic)
+    backwards = faults(today, migrations.RunPython(migrations.RunPython.noop, code), atomic=atomic)
     assert forwards == backwards
-    assert [line[: len(said or "")] for line in forwards] == ([said] if said else [])
+    assert [line[: len(fault or "")] for line in forwards] == ([fault] if fault else [])

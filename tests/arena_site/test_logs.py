@@ -21,10 +21,10 @@ def test_a_record_is_one_line_of_json_with_its_fields_and_traceback() -> None:
             "agents", logging.INFO, "f.py", 1, "asked %s", ("x\ny",), sys.exc_info(), extra=fields
         )
     (line,) = logs.JsonFormatter().format(record).split("\n")
-    said = json.loads(line)
-    assert (said["message"], said["level"], said["logger"], said["cohort"]) == ("asked x\ny", "info", "agents", 3)
-    assert said["time"].endswith("Z")
-    assert "ValueError: two" in said["traceback"]
+    entry = json.loads(line)
+    assert (entry["message"], entry["level"], entry["logger"], entry["cohort"]) == ("asked x\ny", "info", "agents", 3)
+    assert entry["time"].endswith("Z")
+    assert "ValueError: two" in entry["traceback"]
 
 
 @pytest.mark.django_db
@@ -37,19 +37,19 @@ def test_each_step_of_a_decision_names_its_cohort_agent_and_decision(
     venue.says(GPT, Failure(503))
     with caplog.at_level(logging.INFO, logger="agents"):
         run("run_decisions", DECISION)
-    told = [
+    lines = [
         json.loads(logs.JsonFormatter().format(record)) for record in caplog.records if record.name.startswith("agents")
     ]
     steps: dict[int, list[str]] = {}
-    for line in told:
+    for line in lines:
         steps.setdefault(line["decision"], []).append(line["message"])
     for decision in Decision.objects.select_related("agent__family"):
         failed = decision.agent.family.slug == "gpt-5.1"
         ending = ["failed", "failed"] if failed else ["answered", "executed"]
         assert steps[decision.pk] == ["claimed", "asked", *ending]
-    assert {(line["cohort"], line["week"]) for line in told} == {(1, 1)}
-    assert {line["agent"] for line in told} == set(Decision.objects.values_list("agent", flat=True))
-    assert "503" in next(line["reason"] for line in told if line["message"] == "failed")
+    assert {(line["cohort"], line["week"]) for line in lines} == {(1, 1)}
+    assert {line["agent"] for line in lines} == set(Decision.objects.values_list("agent", flat=True))
+    assert "503" in next(line["reason"] for line in lines if line["message"] == "failed")
 
 
 def test_only_the_json_format_tells_each_step() -> None:

@@ -77,9 +77,9 @@ def test_failure_17_a_migration_that_can_not_get_its_lock_gives_up_in_one_line(l
     with psycopg.connect(live) as snapshots, psycopg.connect(live, autocommit=True) as page:
         applied = page.execute(APPLIED).fetchall()
         snapshots.execute("SELECT count(*) FROM scoring_snapshot")  # and its transaction goes on
-        ended = migrate(live, "scoring", "zero")
-        assert (ended.returncode, ended.stdout) == (1, "")
-        (line,) = ended.stderr.strip().splitlines()
+        done = migrate(live, "scoring", "zero")
+        assert (done.returncode, done.stdout) == (1, "")
+        (line,) = done.stderr.strip().splitlines()
         assert line.startswith("CommandError: another transaction held a lock for over 300ms")
         page.execute("SET lock_timeout = '1s'")
         page.execute("SELECT count(*) FROM scoring_snapshot")  # nobody waits behind it any more
@@ -101,10 +101,10 @@ with connection.cursor() as cursor:
     print(cursor.fetchone())
 """
     settings = {"DATABASE_URL": live, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "x"}
-    ran = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", script], cwd=PROJECT, env=os.environ | settings, capture_output=True, text=True
     )
-    assert (ran.stdout, ran.stderr) == ("('0',)\n", "")
+    assert (done.stdout, done.stderr) == ("('0',)\n", "")
 
 
 def test_every_migration_can_be_taken_back() -> None:
@@ -147,11 +147,11 @@ def test_a_migration_taken_back_and_applied_again_loses_nothing_but_its_own(
     arena.read(name, lambda: call_command("migrate", *_before(key), verbosity=0))
     without = arena.read(name, _rows)
     arena.read(name, lambda: call_command("migrate", verbosity=0))
-    again = arena.read(name, _rows)
-    assert again.keys() == before.keys()
+    restored = arena.read(name, _rows)
+    assert restored.keys() == before.keys()
     without.pop("markets_cacheversion")  # renewed by every change of the rows that a version covers
     for table, rows in without.items():
-        assert _narrowed(before[table], to=rows) == rows == _narrowed(again[table], to=rows), table
+        assert _narrowed(before[table], to=rows) == rows == _narrowed(restored[table], to=rows), table
     assert arena.call(name, "verify_ledger").code == 0
     assert "can not be changed" in arena.read(name, _bend_the_rules)
     arena.database.drop(name)

@@ -103,9 +103,9 @@ def test_what_could_not_be_sent_is_tried_again_later_and_the_other_way_is_not_do
 def test_a_webhook_s_address_is_told_to_nobody(hook: Hook, settings: Any) -> None:
     settings.ARENA_ALERT_WEBHOOK = "http://127.0.0.1:9/T0KEN"
     alert()
-    said = enqueue()
-    assert "ConnectError" in said
-    assert "T0KEN" not in f"{said}{Notice.objects.get().error}{Run.objects.get().error}{Run.objects.get().log}"
+    result = enqueue()
+    assert "ConnectError" in result
+    assert "T0KEN" not in f"{result}{Notice.objects.get().error}{Run.objects.get().error}{Run.objects.get().log}"
 
 
 def test_what_was_acknowledged_before_it_went_out_stays_in(hook: Hook) -> None:

@@ -77,17 +77,17 @@ def test_token_is_shown_once_and_stored_as_a_hash(caplog: pytest.LogCaptureFixtu
     assert (row.token_sha256, row.owner.username, row.scope) == (hash_token(token), "operator", "exports")
     assert row.expires_at is not None
     assert row.expires_at - row.created_at == timedelta(days=90)
-    again = perform(operator, "make-token", name="nightly", scope="exports", days=90)
-    assert again.status_code == 302
-    pages = [again.headers["Location"], LIST, reverse("admin:arena_site_operatortoken_change", args=[row.pk])]
+    repeated = perform(operator, "make-token", name="nightly", scope="exports", days=90)
+    assert repeated.status_code == 302
+    pages = [repeated.headers["Location"], LIST, reverse("admin:arena_site_operatortoken_change", args=[row.pk])]
     pages += [
         reverse("admin:index"),
         reverse("admin:arena_site_auditentry_change", args=[AuditEntry.objects.last().pk]),
     ]
     for page in pages:
-        shown = operator.get(page).content.decode()
-        assert token not in shown, page
-        assert row.token_sha256 not in shown, page
+        markup = operator.get(page).content.decode()
+        assert token not in markup, page
+        assert row.token_sha256 not in markup, page
     assert token not in all_rows()
     assert token not in caplog.text
     assert post(token).status_code == 202
@@ -118,9 +118,9 @@ def test_name_can_be_reused_once_its_token_is_revoked(ann: User) -> None:
     taken = perform(operator, "make-token", name=" ci ", scope="jobs")
     assert taken.status_code == 302
     assert OperatorToken.objects.count() == 1
-    again = OperatorToken(owner=ann, name="ci", scope="jobs", token_sha256="0" * 64, created_at=timezone.now())
+    repeated = OperatorToken(owner=ann, name="ci", scope="jobs", token_sha256="0" * 64, created_at=timezone.now())
     with pytest.raises(IntegrityError), transaction.atomic():
-        again.save()
+        repeated.save()
     perform(operator, "revoke-token", token=OperatorToken.objects.get().pk)
     assert perform(operator, "make-token", name="ci", scope="jobs").status_code == 200
     assert status_and_detail(post(first)) == (401, "the token is revoked")
@@ -226,9 +226,9 @@ def test_every_job_of_the_dashboard_is_enqueued_once(ann: User) -> None:
     token = issue_token(ann, scope="jobs")
     assert JOB_ACTIONS.keys() == {action.kind for action in ACTIONS.values() if isinstance(action, EnqueueJob)}
     for command in JOB_ACTIONS:
-        first, again = (post(token, JOBS, command=command) for _ in range(2))
+        first, repeated = (post(token, JOBS, command=command) for _ in range(2))
         assert (first.status_code, first.json()["enqueued"]) == (202, True)
-        assert (again.status_code, again.json()["enqueued"]) == (202, False)
+        assert (repeated.status_code, repeated.json()["enqueued"]) == (202, False)
     assert OrmQ.objects.count() == len(JOB_ACTIONS)
     entries = AuditEntry.objects.order_by("pk")
     assert [entry.result for entry in entries] == ["done", "unchanged"] * len(JOB_ACTIONS)

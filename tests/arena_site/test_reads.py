@@ -1,4 +1,4 @@
-"""How the API is read: only what is new, only what is asked for, from anywhere, and every window of time half-open."""
+"""Reads of the API: conditional requests, other origins, compression, selected fields, filters and errors."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ def _quiet_refusals(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, logger="django.request")
 
 
-# --- only what is new ------------------------------------------------------------------------------------
+# --- conditional requests -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", READS)
@@ -49,10 +49,10 @@ def test_matching_etag_gets_304(season: None, client: Client, path: str) -> None
     first = client.get(path)
     assert first["ETag"]
     assert first["Cache-Control"] == "no-cache"
-    again = client.get(path, headers={"if-none-match": first["ETag"]})
-    assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
-    elsewhere = client.get(path, headers={"if-none-match": first["ETag"], "origin": "https://notebook.example"})
-    assert (elsewhere.status_code, elsewhere["Access-Control-Allow-Origin"]) == (304, "*")
+    repeated = client.get(path, headers={"if-none-match": first["ETag"]})
+    assert (repeated.status_code, repeated.content, repeated["ETag"]) == (304, b"", first["ETag"])
+    foreign = client.get(path, headers={"if-none-match": first["ETag"], "origin": "https://notebook.example"})
+    assert (foreign.status_code, foreign["Access-Control-Allow-Origin"]) == (304, "*")
     assert client.get(path, headers={"if-none-match": '"another"'}).content == first.content
 
 
@@ -72,12 +72,12 @@ def test_head_has_the_headers_of_get(season: None, client: Client, path: str) ->
 
 
 @pytest.fixture
-def quiet(monkeypatch: pytest.MonkeyPatch) -> datetime:
+def last_job(monkeypatch: pytest.MonkeyPatch) -> datetime:
     """The code is old, the week began long ago, and a job ended at twenty to twelve."""
     monkeypatch.setattr(delivery, "STARTED", WEEK)
-    ended = NOON - timedelta(minutes=20, microseconds=400_000)
-    RunFactory(finished_at=ended)
-    return ended
+    finished = NOON - timedelta(minutes=20, microseconds=400_000)
+    RunFactory(finished_at=finished)
+    return finished
 
 
 def last_modified(client: Client, at: datetime = NOON) -> str | None:
@@ -85,29 +85,29 @@ def last_modified(client: Client, at: datetime = NOON) -> str | None:
         return client.get("/api/v1/families/").get("Last-Modified")
 
 
-def test_last_modified_is_the_second_after_the_last_job(client: Client, quiet: datetime) -> None:
+def test_last_modified_is_the_second_after_the_last_job(client: Client, last_job: datetime) -> None:
     assert last_modified(client) == "Wed, 06 May 2026 11:40:00 GMT"
-    assert last_modified(client, quiet + timedelta(milliseconds=300)) is None, "that second may bring another"
+    assert last_modified(client, last_job + timedelta(milliseconds=300)) is None, "that second may bring another"
 
 
-def test_running_job_suppresses_last_modified(client: Client, quiet: datetime) -> None:
+def test_running_job_suppresses_last_modified(client: Client, last_job: datetime) -> None:
     RunFactory(status=Run.Status.RUNNING, started_at=NOON - timedelta(hours=1), finished_at=None)
     assert last_modified(client) is None
     later = NOON + Run.LONGEST
     assert last_modified(client, later) == "Wed, 06 May 2026 11:40:00 GMT", "it must have died"
 
 
-def test_operators_action_changes_last_modified(client: Client, quiet: datetime) -> None:
+def test_operators_action_changes_last_modified(client: Client, last_job: datetime) -> None:
     user = User.objects.create_superuser("operator")
     LogEntry.objects.create(user=user, action_flag=CHANGE, object_repr="-", action_time=NOON - timedelta(seconds=90))
     assert last_modified(client) == "Wed, 06 May 2026 11:58:31 GMT"
 
 
-def test_new_week_changes_last_modified(client: Client, quiet: datetime) -> None:
+def test_new_week_changes_last_modified(client: Client, last_job: datetime) -> None:
     assert last_modified(client, datetime(2026, 5, 10, 8, tzinfo=UTC)) == "Sun, 10 May 2026 00:00:01 GMT"
 
 
-def test_if_modified_since_alone_gets_304(client: Client, quiet: datetime) -> None:
+def test_if_modified_since_alone_gets_304(client: Client, last_job: datetime) -> None:
     def ask(since: str) -> int:
         with time_machine.travel(NOON, tick=False):
             return client.get("/api/v1/families/", headers={"if-modified-since": since}).status_code
@@ -116,7 +116,7 @@ def test_if_modified_since_alone_gets_304(client: Client, quiet: datetime) -> No
     assert ask("Wed, 06 May 2026 11:39:59 GMT") == 200
 
 
-# --- from anywhere, and packed ---------------------------------------------------------------------------
+# --- origins and compression --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/api/v1/agents/", "/api/v1/agents/?mood=bad", "/api/v1/agents/9/", "/api/x/"])
@@ -128,8 +128,8 @@ def test_any_origin_may_read(client: Client, path: str) -> None:
 
 
 def test_cors_preflight_is_answered(client: Client) -> None:
-    asked = {"origin": "https://notebook.example", "access-control-request-method": "GET"}
-    answer = client.options("/api/v1/agents/", headers=asked)
+    headers = {"origin": "https://notebook.example", "access-control-request-method": "GET"}
+    answer = client.options("/api/v1/agents/", headers=headers)
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer["Access-Control-Allow-Methods"] == "GET, HEAD, OPTIONS"
     assert "if-none-match" in answer["Access-Control-Allow-Headers"].split(", ")
@@ -142,57 +142,56 @@ def test_only_the_api_allows_other_origins(client: Client, path: str) -> None:
 
 
 def test_public_responses_are_compressed(season: None, client: Client, admin_client: Client) -> None:
-
-    def packed(asker: Client, path: str) -> bool:
-        answer = asker.get(path, headers={"accept-encoding": "gzip"})
+    def is_compressed(sender: Client, path: str) -> bool:
+        answer = sender.get(path, headers={"accept-encoding": "gzip"})
         assert answer.status_code == 200
         return answer.get("Content-Encoding") == "gzip"
 
-    assert packed(client, "/api/v1/decisions/")
-    assert packed(client, "/")
-    assert not packed(client, "/admin/login/")
-    assert not packed(admin_client, "/admin/")
+    assert is_compressed(client, "/api/v1/decisions/")
+    assert is_compressed(client, "/")
+    assert not is_compressed(client, "/admin/login/")
+    assert not is_compressed(admin_client, "/admin/")
 
 
 def test_responses_that_vary_by_cookie_are_not_compressed() -> None:
     """A page that repeats what was asked beside a secret tells the secret by its length."""
 
-    def packed(answer: HttpResponse) -> bool:
+    def is_compressed(answer: HttpResponse) -> bool:
         request = RequestFactory().get("/somewhere/", headers={"accept-encoding": "gzip"})
         return "Content-Encoding" in delivery.Compression(lambda _: answer)(request)
 
     long = b"text " * 200
     setting = HttpResponse(long)
     setting.set_cookie("sessionid", "secret")
-    assert packed(HttpResponse(long))
-    assert not packed(setting)
-    assert not packed(HttpResponse(long, headers={"Vary": "Accept-Encoding, Cookie"}))
+    assert is_compressed(HttpResponse(long))
+    assert not is_compressed(setting)
+    assert not is_compressed(HttpResponse(long, headers={"Vary": "Accept-Encoding, Cookie"}))
 
 
 def test_compressed_response_has_the_same_etag(season: None, client: Client) -> None:
     plain = client.get("/api/v1/decisions/")
-    packed = client.get("/api/v1/decisions/", headers={"accept-encoding": "gzip"})
-    assert json.loads(gzip.decompress(packed.content)) == plain.json()
-    assert packed["ETag"].removeprefix("W/") == plain["ETag"]  # weak: the bytes differ
-    assert "Accept-Encoding" in packed["Vary"]
+    compressed = client.get("/api/v1/decisions/", headers={"accept-encoding": "gzip"})
+    assert json.loads(gzip.decompress(compressed.content)) == plain.json()
+    assert compressed["ETag"].removeprefix("W/") == plain["ETag"]  # weak: the bytes differ
+    assert "Accept-Encoding" in compressed["Vary"]
 
 
-# --- only what is asked for ------------------------------------------------------------------------------
+# --- selected fields -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(ENDPOINTS))
 def test_fields_parameter_selects_each_field(season: None, client: Client, name: str) -> None:
     path, key = f"/api/v1/{name}/", getattr(ENDPOINTS[name], "lookup_field", "pk")
-    whole = client.get(path).json()["results"]
+    rows = client.get(path).json()["results"]
     for field in field_names(ENDPOINTS[name].serializer_class):
-        thin = client.get(path, {"fields": field}).json()["results"]
-        assert thin == [{field: row[field]} for row in whole]
-    if name in ("leaderboard", "snapshots") or not whole:
+        selected = client.get(path, {"fields": field}).json()["results"]
+        assert selected == [{field: row[field]} for row in rows]
+    if name in ("leaderboard", "snapshots") or not rows:
         return
-    row = whole[0]["id" if key == "pk" else key]
-    of_one = client.get(f"{path}{row}/").json()
-    for field in of_one:
-        assert client.get(f"{path}{row}/", {"fields": field}).json() == {field: of_one[field]}
+    row = rows[0]["id" if key == "pk" else key]
+    detail = client.get(f"{path}{row}/").json()
+    for field in detail:
+        assert client.get(f"{path}{row}/", {"fields": field}).json() == {field: detail[field]}
 
 
 @pytest.mark.parametrize("name", sorted(ENDPOINTS))
@@ -207,7 +206,6 @@ def test_unknown_field_is_named(client: Client, name: str) -> None:
     [("markets", "id,question", 1), ("agents", "id,cash", 3), ("cohorts", "number,status", 2)],
 )
 def test_unselected_fields_save_queries(season: None, client: Client, name: str, fields: str, saved: int) -> None:
-
     def queries(**query: str) -> int:
         with CaptureQueriesContext(connection) as counted:
             assert client.get(f"/api/v1/{name}/", query).status_code == 200
@@ -276,7 +274,7 @@ def test_date_filter_with_a_percent_sign_is_refused(client: Client) -> None:
     assert "%s 100%" in refused.json()["executed_at__gte"][0]
 
 
-# --- one form of fault ------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------
 
 
 def is_problem(body: Any) -> bool:

@@ -201,9 +201,9 @@ def test_missing_trigger_is_reported_and_restored_by_migrate() -> None:
     assert warnings() == []
     drop("agents_trade_is_fixed", "agents_trade")
     assert warnings() == ["the database does not guard: agents_trade"]
-    said = StringIO()
+    errors = StringIO()
     with pytest.raises(SystemExit):
-        call_command("verify_ledger", at=timezone.now(), stdout=StringIO(), stderr=said, json=True)
+        call_command("verify_ledger", at=timezone.now(), stdout=StringIO(), stderr=errors, json=True)
     call_command("migrate", verbosity=0)
     assert warnings() == []
     assert refused("UPDATE agents_trade SET amount = amount + 1")

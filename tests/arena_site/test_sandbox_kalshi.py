@@ -93,8 +93,8 @@ def test_pages_end_with_an_empty_cursor(venue: Venue) -> None:
         cursor = body["cursor"]
         if not cursor:
             break
-    whole = [event["event_ticker"] for event in venue.events(status="open", limit=200)]
-    assert tickers == whole
+    all_tickers = [event["event_ticker"] for event in venue.events(status="open", limit=200)]
+    assert tickers == all_tickers
     assert len(tickers) > 4
 
 
@@ -128,13 +128,13 @@ def test_arenas_client_parses_every_traded_market(venue: Venue) -> None:
 def test_markets_pass_through_every_status(venue: Venue) -> None:
     venue.set_clock(2)
     tickers = [row["ticker"] for event in venue.events() for row in event["markets"]]
-    seen = Counter[tuple[str, str]]()
+    results = Counter[tuple[str, str]]()
     for hour in range(24 * 2, 24 * 48, 2):
         venue.set_clock(hour / 24)
-        seen.update({(row["status"], row["result"]) for row in map(venue.market, tickers[::4])})
-    assert {status for status, _ in seen} >= {"active", "closed", "determined", "finalized"}
-    assert all(not result for status, result in seen if status in ("active", "closed"))
-    assert all(result in ("yes", "no", "scalar") for status, result in seen if status == "finalized")
+        results.update({(row["status"], row["result"]) for row in map(venue.market, tickers[::4])})
+    assert {status for status, _ in results} >= {"active", "closed", "determined", "finalized"}
+    assert all(not result for status, result in results if status in ("active", "closed"))
+    assert all(result in ("yes", "no", "scalar") for status, result in results if status == "finalized")
 
 
 def test_some_markets_are_disputed_or_settle_evenly(venue: Venue) -> None:
@@ -144,8 +144,8 @@ def test_some_markets_are_disputed_or_settle_evenly(venue: Venue) -> None:
         "determined",
     }
     venue.set_clock(17)
-    ended = venue.titled("Who will win the Norhaven Open doubles?")
-    assert {(row["status"], row["result"], row["settlement_value_dollars"]) for row in ended} == {
+    settled = venue.titled("Who will win the Norhaven Open doubles?")
+    assert {(row["status"], row["result"], row["settlement_value_dollars"]) for row in settled} == {
         ("finalized", "scalar", "0.5000")
     }
 

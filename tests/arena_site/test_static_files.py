@@ -42,8 +42,8 @@ def test_a_script_is_the_same_compressed_and_whole(client: Client, address: str)
 
 def test_a_script_that_is_known_is_not_sent_again(client: Client) -> None:
     headers, _ = of(client, CHARTS[0], accept_encoding="gzip")
-    again = client.get(CHARTS[0], headers={"Accept-Encoding": "gzip", "If-None-Match": headers["ETag"]})
-    assert again.status_code == 304
+    repeated = client.get(CHARTS[0], headers={"Accept-Encoding": "gzip", "If-None-Match": headers["ETag"]})
+    assert repeated.status_code == 304
 
 
 def test_a_part_of_a_file_is_a_part_of_the_file(client: Client) -> None:

@@ -15,7 +15,7 @@ def test_every_list_and_one_detail_of_each_obey_the_policy(site: Site, sign_in: 
     links = page.eval_on_selector_all("#content th a[href], #content caption a[href]", "all => all.map(a => a.href)")
     lists = sorted({link for link in links if link.startswith(index) and link.count("/") >= 6})
     assert len(lists) > 20, lists
-    seen, faults = 0, {}
+    opened, faults = 0, {}
     for address in lists:
         path = address.removeprefix(site.url)
         operator.go(path)
@@ -27,9 +27,9 @@ def test_every_list_and_one_detail_of_each_obey_the_policy(site: Site, sign_in: 
             detail = urljoin(address, str(first.first.get_attribute("href")))
             operator.go(detail.removeprefix(site.url))
             assert page.locator("#content h1, #content h2").count() > 0
-            seen += 1
+            opened += 1
             if operator.faults:
                 faults[detail.removeprefix(site.url)] = list(operator.faults)
                 operator.faults.clear()
     assert faults == {}
-    assert seen > 15
+    assert opened > 15

@@ -38,13 +38,13 @@ def hover(chart: Locator, share: float = 0.5) -> Locator:
 
 def test_hovering_reads_out_what_the_api_says_of_that_moment(visitor: Visitor, chart: Locator) -> None:
     names = {family["slug"]: family["display_name"] for family in visitor.json("/api/v1/families/")["results"]}
-    told = visitor.json("/api/v1/performance/", cohort=1)["series"]
+    series = visitor.json("/api/v1/performance/", cohort=1)["series"]
     for share in (0.2, 0.8):
         readout = hover(chart, share)
         said = readout.locator("strong").inner_text()
         moment = datetime.strptime(said, "%d %b %Y, %H:%M UTC").replace(tzinfo=UTC)
         shown = zip(readout.locator("span").all_inner_texts(), readout.locator("b").all_inner_texts(), strict=True)
-        values = {names[one["family"]]: dict(one["points"])[f"{moment:%Y-%m-%dT%H:%M:%SZ}"] for one in told}
+        values = {names[one["family"]]: dict(one["points"])[f"{moment:%Y-%m-%dT%H:%M:%SZ}"] for one in series}
         assert dict(shown) == {name: arena.money(value) for name, value in values.items()}
     assert visitor.faults == []
 
@@ -78,7 +78,7 @@ def test_values_are_shown_as_returns_and_back(visitor: Visitor, chart: Locator) 
 def test_dragging_zooms_and_a_button_brings_the_whole_back(visitor: Visitor, chart: Locator) -> None:
     reset = chart.get_by_role("button", name="Reset zoom")
     expect(reset).to_be_disabled()
-    whole = chart.locator(".axis").inner_html()
+    axis = chart.locator(".axis").inner_html()
     box = chart.locator("rect.overlay").bounding_box()
     assert box is not None
     mouse, middle = visitor.page.mouse, box["y"] + box["height"] / 2
@@ -87,10 +87,10 @@ def test_dragging_zooms_and_a_button_brings_the_whole_back(visitor: Visitor, cha
     mouse.move(box["x"] + box["width"] * 0.6, middle, steps=4)
     mouse.up()
     expect(reset).to_be_enabled()
-    assert chart.locator(".axis").inner_html() != whole
+    assert chart.locator(".axis").inner_html() != axis
     reset.click()
     expect(reset).to_be_disabled()
-    assert chart.locator(".axis").inner_html() == whole
+    assert chart.locator(".axis").inner_html() == axis
     assert visitor.faults == []
 
 

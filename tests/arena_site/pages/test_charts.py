@@ -1,4 +1,4 @@
-"""Numbers as they are written, and values over time as they are drawn."""
+"""Formats of numbers, and charts of values over time."""
 
 import re
 from datetime import timedelta
@@ -62,19 +62,17 @@ HOURS = [WEEK + timedelta(hours=n) for n in range(3)]
         (arena.pnl_class, -3, "loss"),
     ],
 )
-def test_a_number_is_written_one_way(write, value, written):
+def test_number_format(write, value, written):
     assert write(value) == written
 
 
 # --- charts ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("elsewhere", [0, 9000])
-def test_names_at_the_ends_of_lines_do_not_overlap_and_keep_their_order(elsewhere):
-    near = [Curve(str(n), "#000000", [Decimal(4000 + 10 * n)] * 3) for n in range(6)]
-
-    chart = chart_over_time(HOURS, [*near, Curve("far", "#000000", [Decimal(elsewhere)] * 3)])
-
+@pytest.mark.parametrize("distant", [0, 9000])
+def test_names_at_the_ends_of_lines_do_not_overlap_and_keep_their_order(distant):
+    adjacent = [Curve(str(n), "#000000", [Decimal(4000 + 10 * n)] * 3) for n in range(6)]
+    chart = chart_over_time(HOURS, [*adjacent, Curve("distant", "#000000", [Decimal(distant)] * 3)])
     heights = [line.label.y for line in chart.lines[:6]]
     assert all(low - high > 17.9 for low, high in pairwise(heights))
     assert all(0 < line.label.y <= chart.bottom for line in chart.lines)
@@ -82,7 +80,6 @@ def test_names_at_the_ends_of_lines_do_not_overlap_and_keep_their_order(elsewher
 
 def test_a_line_begins_where_its_values_begin():
     chart = chart_over_time(HOURS, [Curve("late", "#000000", [None, Decimal(1), Decimal(2)])])
-
     assert chart.lines[0].path.count("L") == 1
 
 
@@ -94,11 +91,10 @@ def test_nothing_makes_no_chart():
     assert chart_over_time([], []) is None
 
 
-def test_a_long_history_is_thinned_to_its_first_and_last_and_few_between():
+def test_long_history_is_thinned_to_its_ends_and_a_few_points():
     agent, number = AgentFactory(), MAX_BUCKETS + 30
     for step in range(number):
         SnapshotFactory(agent=agent, taken_at=WEEK + timedelta(minutes=10 * step), cash=Decimal(10000 + step))
-
     for curves in (agent_curves([agent]), family_curves([agent])):
         assert 30 < len(curves.instants) <= MAX_BUCKETS
         assert curves.instants[0] == WEEK
@@ -106,7 +102,7 @@ def test_a_long_history_is_thinned_to_its_first_and_last_and_few_between():
         assert curves.curves[0].values[-1] == Decimal(10000 + number - 1)
 
 
-def agent_of(slug: str) -> Agent:
+def create_agent(slug: str) -> Agent:
     """The agent of a family in a new cohort."""
     return AgentFactory(cohort=CohortFactory(), family=Family.objects.get(slug=slug))
 
@@ -118,34 +114,29 @@ def totals(agent: Agent, values: dict[int, int]) -> None:
 
 
 def test_a_mean_does_not_jump_where_one_cohort_has_no_snapshot():
-    first, second = agent_of("grok-4"), agent_of("grok-4")
+    first, second = create_agent("grok-4"), create_agent("grok-4")
     totals(first, {0: 10000, 8: 12000, 10: 12000})
     totals(second, {8: 10000, 9: 11000})
-
     values = family_curves([first, second]).curves[0].values
-
     assert [value for value, _ in groupby(values)] == [10000, 11000, 11500]
 
 
 def test_a_completed_cohort_keeps_its_cash_in_the_mean():
-    over, going = agent_of("grok-4"), agent_of("grok-4")
-    totals(over, {0: 10400})
-    totals(going, {9: 10000})
-    over.cohort.status, over.cohort.completed_at = Cohort.Status.COMPLETED, WEEK + DAY
-    over.cash = Decimal("10600.00")
-
-    values = family_curves([over, going]).curves[0].values
+    completed, active = create_agent("grok-4"), create_agent("grok-4")
+    totals(completed, {0: 10400})
+    totals(active, {9: 10000})
+    completed.cohort.status, completed.cohort.completed_at = Cohort.Status.COMPLETED, WEEK + DAY
+    completed.cash = Decimal("10600.00")
+    values = family_curves([completed, active]).curves[0].values
     assert [value for value, _ in groupby(values)] == [10400, 10600, 10300]
 
 
 def test_a_change_of_release_marks_the_curve():
-    first = agent_of("gpt-5.1")
+    first = create_agent("gpt-5.1")
     totals(first, {0: 10000, 7: 10000})
     release = ReleaseFactory(family=first.family, model_id="openai/gpt-6", effective_from=WEEK + 2 * DAY)
     second = AgentFactory(cohort=CohortFactory(), family=first.family, release=release)
-
     curves = family_curves([first, second])
-
     assert curves.curves[0].annotations == [(WEEK + 7 * DAY, "openai/gpt-6 from cohort 2 on")]
     assert [mark.text for mark in curves.chart(Decimal(10000)).lines[0].annotations] == [
         "openai/gpt-6 from cohort 2 on"
@@ -154,15 +145,15 @@ def test_a_change_of_release_marks_the_curve():
 
 # --- colours and shapes ---------------------------------------------------------------------------------
 
-PAPERS = ("#fcfbf8", "#ffffff", "#12161c", "#191f27")
-"""What charts stand on in either theme; as the stylesheet has them."""
-SIGHT = {
+BACKGROUNDS = ("#fcfbf8", "#ffffff", "#12161c", "#191f27")
+"""Backgrounds of charts in both themes."""
+COLOR_VISION = {
     "all": np.eye(3),
     "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
     "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
-"""What is left of linear colours: Machado, Oliveira and Fernandes (2009), at severity 1."""
+"""Linear colours as they are perceived: Machado, Oliveira and Fernandes (2009), at severity 1."""
 
 
 def parts(color: str) -> tuple[float, ...]:
@@ -174,31 +165,31 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def lab(colors: list[str], sight: str) -> np.ndarray:
-    """The colours in CIELAB, D65, as they are seen."""
+def lab(colors: list[str], vision: str) -> np.ndarray:
+    """The colours in CIELAB, D65, as they are perceived."""
     share = np.array([parts(color) for color in colors])
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(linear @ np.array(SIGHT[sight]).T, 0, 1)
+    perceived = np.clip(linear @ np.array(COLOR_VISION[vision]).T, 0, 1)
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    ratio = seen @ to_xyz.T / np.array([0.95047, 1, 1.08883])
+    ratio = perceived @ to_xyz.T / np.array([0.95047, 1, 1.08883])
     root = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
     x, y, z = root.T
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
 
 
 @pytest.mark.parametrize("color", [*(each.color for each in LINEUP_2026), "#ffff00", "#000000", "#ffffff", "#0000ff"])
-def test_whatever_the_colour_it_can_be_told_from_the_paper_of_both_themes(color):
-    assert min(contrast(readable_color(color), paper) for paper in PAPERS) >= 3
+def test_every_colour_contrasts_with_the_backgrounds_of_both_themes(color):
+    assert min(contrast(readable_color(color), background) for background in BACKGROUNDS) >= 3
 
 
-def test_the_papers_are_those_of_the_stylesheet():
-    batch = Path("arena_site/static/arena/arena.css").read_text()
-    assert re.findall(r"--(?:background|surface): (#\w+);", batch) == list(PAPERS)
+def test_backgrounds_are_those_of_the_stylesheet():
+    stylesheet = Path("arena_site/static/arena/arena.css").read_text()
+    assert re.findall(r"--(?:background|surface): (#\w+);", stylesheet) == list(BACKGROUNDS)
 
 
-@pytest.mark.parametrize("sight", SIGHT)
-def test_the_line_ups_colours_can_be_told_apart_by_all_eyes(sight):
-    points = lab([readable_color(each.color) for each in LINEUP_2026], sight)
+@pytest.mark.parametrize("vision", COLOR_VISION)
+def test_line_ups_colours_differ_for_every_colour_vision(vision):
+    points = lab([readable_color(each.color) for each in LINEUP_2026], vision)
     distances = [np.linalg.norm(one - other) for one, other in combinations(points, 2)]
     assert min(distances) > 19.5
 
@@ -226,9 +217,9 @@ def test_ticks_stand_at_round_instants_whatever_the_range(length, written):
 
 def test_a_range_that_begins_between_round_instants_has_its_ticks_inside():
     first = WEEK + timedelta(hours=7, minutes=13)
-    found = time_ticks(first, first + timedelta(hours=2))
-    assert found[0] > first
-    assert all(at.minute in (0, 30) for at in found)
+    ticks = time_ticks(first, first + timedelta(hours=2))
+    assert ticks[0] > first
+    assert all(at.minute in (0, 30) for at in ticks)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +264,7 @@ def test_a_sparkline_needs_two_values_and_keeps_to_its_bounds():
     assert drawn.path.count("L") == 2
 
 
-def test_diagrams_place_what_was_said_to_the_right_and_what_happened_upwards():
+def test_diagrams_have_forecasts_on_x_and_outcomes_on_y():
     bins = [{"forecast": 1.0, "outcome": 0.0, "low": 0.0, "high": 0.3, "weight": 0.2, "pairs": 4}]
     (bin_,) = reliability_diagram("one", "#05a85b", bins).bins
     assert (bin_.x, bin_.y) == (176, 176)

@@ -60,16 +60,16 @@ def test_the_feed_of_decisions_says_what_was_traded_and_why(client: Client) -> N
 
 def test_the_feed_of_resolutions_says_who_won_what(client: Client) -> None:
     agent = AgentFactory()
-    played, cancelled, unknown = MarketFactory(question="Will it rain?"), MarketFactory(), MarketFactory()
-    bet(agent, played, amount="500.00")
+    resolved, cancelled, unknown = MarketFactory(question="Will it rain?"), MarketFactory(), MarketFactory()
+    bet(agent, resolved, amount="500.00")
     bet(agent, cancelled, amount="100.00")
     resolve(unknown, "YES", at=WEEK + timedelta(days=3))
-    resolve(played, "YES", at=WEEK + timedelta(days=1))
+    resolve(resolved, "YES", at=WEEK + timedelta(days=1))
     resolve(cancelled, None, at=WEEK + timedelta(days=2))
     found = entries(client, "resolutions")
     assert [each["title"] for each in found] == [f"Cancelled: {cancelled.question}", "YES: Will it rain?"]
     assert found[1]["summary"] == f"{agent.family.display_name}, cohort 1, YES: +$750.00"
-    assert found[1]["link"] == f"http://testserver/markets/{played.pk}/"
+    assert found[1]["link"] == f"http://testserver/markets/{resolved.pk}/"
 
 
 def test_what_xml_and_html_would_take_for_their_own_is_text_in_a_feed(client: Client) -> None:

@@ -10,19 +10,19 @@ pytestmark = pytest.mark.django_db
 
 
 def test_about_says_what_the_results_can_not_say(client):
-    shown = client.get("/about/").content.decode()
+    markup = client.get("/about/").content.decode()
 
-    assert "not a proper score" in shown
-    assert "Paper trades have no depth" in shown
+    assert "not a proper score" in markup
+    assert "Paper trades have no depth" in markup
 
 
 def test_an_unknown_address_is_named_and_leads_home(client):
     answer = client.get("/nowhere/<b>/")
 
     assert answer.status_code == 404
-    shown = answer.content.decode()
-    assert "/nowhere/%3Cb%3E/" in shown
-    assert 'href="/"' in shown
+    markup = answer.content.decode()
+    assert "/nowhere/%3Cb%3E/" in markup
+    assert 'href="/"' in markup
 
 
 def test_a_broken_page_needs_nothing_that_may_be_broken():
