@@ -4,11 +4,9 @@ Django's operations are judged by what PostgreSQL does for them while others rea
 known to be quick is called slow: a new kind of operation is to be looked at by a person first.
 """
 
-import ast
 import inspect
 import re
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -43,6 +41,8 @@ BRIEF_SQL = re.compile(
     r"|ALTER\s+TABLE\s+\S+\s+ADD\s+CONSTRAINT\b.*\bNOT\s+VALID\s*$)",
     re.IGNORECASE | re.DOTALL,
 )
+COMPUTED_MODEL = re.compile(r"""get_model\((?!(["'][\w.]+["'](, )?)+\))""")
+"""A call of get_model whose arguments are not plain text."""
 TEXT = re.compile(r"varchar(?:\((\d+)\))?|text")
 POSTGRES: Any = ConnectionHandler({"default": {"ENGINE": "django.db.backends.postgresql", "NAME": "any"}})["default"]
 """Never connected: it knows PostgreSQL's name for each type."""
@@ -145,52 +145,24 @@ def _is_wider(old: str, new: str) -> bool:
     return bool(was and becomes) and (not becomes[1] or bool(was[1] and int(was[1]) <= int(becomes[1])))
 
 
-def _of_code(code: Callable[..., Any], migration: migrations.Migration) -> Iterator[str]:
-    """A function that uses a big model, or hides which one it uses, must go in batches outside a transaction."""
-    nodes = [node for function in _reached(code) for node in ast.walk(_tree(function))]
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    named = {_text(call) for call in calls if _is_called(call, "get_model")}
-    imported = {_label(_known(code, node)) for node in nodes if isinstance(node, ast.Name)}
-    big = sorted((named | imported) & BIG)
-    if "" in named or any(_is_called(call, "execute") for call in calls):
+def _of_code(code: FunctionType, migration: migrations.Migration) -> Iterator[str]:
+    """A function that names a big model, or hides which one it uses, must go in batches outside a transaction."""
+    source = _source(code)
+    big = sorted(label for label in BIG if re.search(rf"\b{label.partition('.')[2]}\b", source, re.IGNORECASE))
+    if "execute(" in source or COMPUTED_MODEL.search(source):
         yield f"{code.__name__} does not say which tables it changes"
-    elif big and not any(_is_called(call, "in_batches") for call in calls):
+    elif big and "in_batches(" not in source:
         yield f"{', '.join(big)} is changed by {code.__name__} in one go: in_batches walks it in steps"
     elif big and migration.atomic:
         yield f"{', '.join(big)} stays locked by {code.__name__} until its last batch is done: atomic = False"
 
 
-def _reached(code: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """The function and those of its own module that it names."""
-    found: list[Callable[..., Any]] = [code]
-    for function in found:
-        names = (node for node in ast.walk(_tree(function)) if isinstance(node, ast.Name))
-        named = (_known(code, node) for node in names)
-        own = (one for one in named if isinstance(one, FunctionType) and one.__module__ == code.__module__)
-        found += [one for one in own if one not in found]
-    return found
-
-
-def _tree(function: Callable[..., Any]) -> ast.Module:
-    return ast.parse(textwrap.dedent(inspect.getsource(function)))
-
-
-def _known(code: Callable[..., Any], node: ast.Name) -> Any:
-    return getattr(code, "__globals__", {}).get(node.id)
-
-
-def _label(thing: Any) -> str:
-    return thing._meta.label_lower if isinstance(thing, type) and issubclass(thing, models.Model) else ""
-
-
-def _is_called(call: ast.Call, name: str) -> bool:
-    return name == getattr(call.func, "attr", getattr(call.func, "id", None))
-
-
-def _text(call: ast.Call) -> str:
-    """A call's arguments, joined by dots; empty where one of them is no plain text."""
-    plain = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-    return ".".join(map(str, plain)).lower() if len(plain) == len(call.args) else ""
+def _source(code: FunctionType) -> str:
+    """The source of a function and of those of its module that it calls."""
+    source = inspect.getsource(code)
+    called = {code.__globals__.get(name) for name in re.findall(r"\b(\w+)\(", source)} - {code}
+    own = (helper for helper in called if isinstance(helper, FunctionType) and helper.__module__ == code.__module__)
+    return source + "".join(map(_source, own))
 
 
 def _of_sql(sql: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The judge of migrations: what is quick on a full table, what keeps others waiting, and that it can tell."""
+"""The check of migrations: operations that are quick on a full table, and those that keep others waiting."""
 
 from collections.abc import Callable
 from typing import Any
