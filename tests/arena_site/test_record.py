@@ -1,49 +1,21 @@
-"""What is on record can not be harmed: not by code, not by SQL, on either database; and what is still open can move."""
+"""Guards of the record: triggers refuse changes and deletions by any client, and permit what is still open."""
 
 from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model
 from django.utils import timezone
 
-from agents.models import (
-    Agent,
-    Chain,
-    ChainLink,
-    Decision,
-    Elicitation,
-    Forecast,
-    Instruction,
-    JournalEntry,
-    LineUp,
-    LineUpEntry,
-    ModelCall,
-    Position,
-    RefusedForecast,
-    Release,
-    Reversal,
-    Settlement,
-    Submission,
-    Trade,
-)
+from agents.models import Chain, Decision, ModelCall, Release
 from arena_site.models import AuditEntry
-from cohorts.models import Cohort, Methodology
+from cohorts.models import Methodology
 from markets.foundation import guards
-from markets.models import (
-    PriceObservation,
-    Question,
-    QuestionBatch,
-    QuestionEntry,
-    QuestionOption,
-    QuestionSet,
-    Universe,
-    UniverseEntry,
-)
 from scoring.models import Snapshot
 from tests.factories import (
     WEEK,
@@ -58,18 +30,24 @@ from tests.factories import (
 
 pytestmark = pytest.mark.django_db
 
-PROTECTED: dict[type[Model], str] = {
-    JournalEntry: "amount", Trade: "amount", Settlement: "payout", Instruction: "reason", ChainLink: "sha256",
-    Decision: "reasoning", Elicitation: "error", ModelCall: "raw_response", Forecast: "rationale",
-    RefusedForecast: "reason", Submission: "response", Chain: "head", Agent: "model_id", Position: "opened_at",
-    Reversal: "reason", LineUp: "findings", LineUpEntry: "position", Release: "price_prompt",
-    Cohort: "week_start", Methodology: "minimum_bet", Universe: "market_block",
-    UniverseEntry: "prices", QuestionSet: "sha256", QuestionBatch: "block", QuestionEntry: "prices",
-    Question: "text", QuestionOption: "name", PriceObservation: "price", Snapshot: "total_value", AuditEntry: "reason",
+PROTECTED = {
+    apps.get_model(label): field
+    for label, field in (
+        ("agents.Agent", "model_id"), ("agents.Chain", "head"), ("agents.ChainLink", "sha256"),
+        ("agents.Decision", "reasoning"), ("agents.Elicitation", "error"), ("agents.Forecast", "rationale"),
+        ("agents.Instruction", "reason"), ("agents.JournalEntry", "amount"), ("agents.LineUp", "findings"),
+        ("agents.LineUpEntry", "position"), ("agents.ModelCall", "raw_response"), ("agents.Position", "opened_at"),
+        ("agents.RefusedForecast", "reason"), ("agents.Release", "price_prompt"), ("agents.Reversal", "reason"),
+        ("agents.Settlement", "payout"), ("agents.Submission", "response"), ("agents.Trade", "amount"),
+        ("arena_site.AuditEntry", "reason"), ("cohorts.Cohort", "week_start"), ("cohorts.Methodology", "minimum_bet"),
+        ("markets.PriceObservation", "price"), ("markets.Question", "text"), ("markets.QuestionBatch", "block"),
+        ("markets.QuestionEntry", "prices"), ("markets.QuestionOption", "name"), ("markets.QuestionSet", "sha256"),
+        ("markets.Universe", "market_block"), ("markets.UniverseEntry", "prices"), ("scoring.Snapshot", "total_value"),
+    )
 }  # fmt: skip
-"""Each table of the record, and something of it that nobody may change."""
+"""The protected tables, each with a column that can not be changed."""
 DELETABLE = {Release}
-"""What a foreign key alone keeps."""
+"""Protected from deletion by a foreign key alone."""
 
 
 def refused(sql: str, parameters: list[Any] | None = None) -> bool:
@@ -130,7 +108,7 @@ def test_protected_tables_refuse_truncate() -> None:
         assert refused(f"TRUNCATE {model._meta.db_table} CASCADE"), model
 
 
-# ── what is still open ────────────────────────────────────────────────────────────────────────────
+# ── permitted changes ────────────────────────────────────────────────────────────────────────────
 
 
 def test_model_call_accepts_one_answer_and_then_only_a_refusal() -> None:
@@ -183,7 +161,7 @@ def test_only_prunable_snapshots_and_prices_can_be_deleted() -> None:
             row.delete()
 
 
-# ── that they are there ───────────────────────────────────────────────────────────────────────────
+# ── missing triggers ───────────────────────────────────────────────────────────────────────────
 
 
 def drop(name: str, table: str) -> None:
