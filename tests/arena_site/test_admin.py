@@ -1,4 +1,4 @@
-"""What holds for every admin page: it opens, it is searched, its queries are counted, records are only read."""
+"""Every admin page: search, filters, counted queries, read-only records, downloads."""
 
 import csv
 import io

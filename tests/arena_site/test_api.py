@@ -193,18 +193,18 @@ def test_one_row_takes_no_parameter_but_its_fields(client: Client) -> None:
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "*/*"])
-def test_the_answer_is_json_whatever_is_asked_for(client: Client, accept: str) -> None:
+def test_response_is_json_for_any_accept_header(client: Client, accept: str) -> None:
     response = client.get("/api/v1/families/", headers={"accept": accept})
     assert (response.status_code, response["Content-Type"]) == (200, "application/json")
 
 
-def test_a_fault_without_a_field_becomes_a_detail() -> None:
+def test_error_without_a_field_becomes_a_detail() -> None:
     response = problem(ValidationError(["This is wrong.", "That too."]), {})
     assert response is not None
     assert response.data == {"detail": "This is wrong. That too."}
 
 
-def test_a_server_error_tells_nothing_of_its_cause() -> None:
+def test_server_error_reveals_no_cause() -> None:
     response = server_error(RequestFactory().get("/api/v1/agents/"))
     assert (response.status_code, response.content) == (500, b'{"detail": "the server failed; it is logged"}')
 

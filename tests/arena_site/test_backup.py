@@ -1,4 +1,4 @@
-"""A copy of the database, played back into an empty one, is the same arena: its books, and the proof of its ledger."""
+"""Backup and restore: a restored database holds the same arena, verified ledger included."""
 
 import os
 import shutil
@@ -158,7 +158,7 @@ def manage(database: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=60)
 
 
-def test_restore_refuses_a_file_that_is_open_elsewhere(file: Path, tmp_path: Path) -> None:
+def test_restore_refuses_a_database_in_use(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "copy.sqlite3"
     assert manage(file, "backup", "--out", str(out)).returncode == 0
     command = [sys.executable, "-c", HOLDER, str(file)]

@@ -71,7 +71,7 @@ def test_client_with_the_same_version_gets_a_304_from_the_cache(season: Agent, c
     assert (unchanged.status_code, unchanged.content, unchanged["Access-Control-Allow-Origin"]) == (304, b"", "*")
 
 
-def test_response_first_requested_with_an_etag_is_cached_whole(season: Agent, client: Client) -> None:
+def test_response_first_requested_with_an_etag_is_cached_completely(season: Agent, client: Client) -> None:
     assert client.get(LEADERBOARD, headers={"if-none-match": '"another"'}).status_code == 200
     etag = client.get(LEADERBOARD)["ETag"]
     refresh_boards(at=WEEK + STEP)
@@ -146,7 +146,7 @@ def test_responses_are_cached_by_redis_too(redis: None, season: Agent, client: C
     assert queries(client, LEADERBOARD) > 1
 
 
-def test_without_its_redis_every_response_is_made(season: Agent, client: Client, settings: Any) -> None:
+def test_without_its_redis_server_every_response_is_computed(season: Agent, client: Client, settings: Any) -> None:
     settings.CACHES = {"default": conf.cache("redis://127.0.0.1:1/0")}
     for _ in range(2):
         assert client.get(LEADERBOARD).json()["count"] == 1
@@ -164,7 +164,7 @@ def test_a_rolled_back_write_is_not_shown(season: Agent, client: Client) -> None
     assert worth(client)[-2:] == ["10100.00", "10100.00"]
 
 
-def test_a_snapshot_of_an_instant_to_come_shows_once_it_has_come(season: Agent, client: Client) -> None:
+def test_snapshot_of_a_later_instant_appears_at_that_instant(season: Agent, client: Client) -> None:
     SnapshotFactory(agent=season, taken_at=WEEK + timedelta(days=3), cash=Decimal("12345.00"))
     with time_machine.travel(WEEK + timedelta(days=2), tick=False):
         assert worth(client)[-1] == "10000.00"

@@ -1,4 +1,4 @@
-"""Who a request comes from, whatever is written on it."""
+"""Addresses of clients, as seen through trusted proxies."""
 
 import logging
 from typing import Any
@@ -54,7 +54,7 @@ def test_without_proxies_only_the_peer_counts(settings: Any, peer: str) -> None:
     assert seen("", LIAR) == "unknown"
 
 
-def test_a_proxy_that_nobody_named_is_reported_once(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_unnamed_proxy_is_reported_once(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.ARENA_TRUSTED_PROXIES = ()
     with caplog.at_level(logging.WARNING, logger="arena_site.clients"):
         for visitor in (VISITOR, LIAR, VISITOR):

@@ -1,4 +1,4 @@
-"""A extend_season season: the fixture as it is, then editions with a life of their own, always enough of them open."""
+"""Extended seasons: the fixture unchanged, then editions of their own with enough open markets."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ def test_events_hold_their_own_markets_and_groups_one_race(year: Season) -> None
         assert not event.exclusive or len({market.race for market in event.markets}) == 1
 
 
-def test_what_goes_wrong_comes_again_in_each_edition(fixture: Season, year: Season) -> None:
+def test_special_resolutions_recur_in_each_edition(fixture: Season, year: Season) -> None:
     size = len(fixture.markets)
     for number in range(len(year.markets) // size):
         edition = year.markets[number * size : (number + 1) * size]

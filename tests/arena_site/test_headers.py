@@ -1,4 +1,4 @@
-"""What every answer forbids a browser, on pages, data, errors and files alike."""
+"""Security headers of pages, data, errors and files."""
 
 import re
 
@@ -34,7 +34,7 @@ def test_the_content_policy_is_self_alone(client: Client, address: str) -> None:
     assert not re.search(r"unsafe|\*|https?:|data:|blob:", policy)
 
 
-def test_data_and_feeds_may_be_shown_elsewhere_and_pages_not(client: Client) -> None:
+def test_only_data_and_feeds_can_be_embedded_by_other_sites(client: Client) -> None:
     assert client.get("/api/v1/cohorts/")["Cross-Origin-Resource-Policy"] == "cross-origin"
     assert client.get("/feeds/decisions.atom")["Cross-Origin-Resource-Policy"] == "cross-origin"
     assert client.get("/about/")["Cross-Origin-Resource-Policy"] == "same-origin"

@@ -99,7 +99,7 @@ def test_metrics_answer_without_a_database():
     assert "hunter2" not in body
 
 
-def test_metrics_count_what_is_in_the_database(client):
+def test_metrics_count_the_rows_of_the_database(client):
     agent = AgentFactory()
     decision = DecisionFactory(agent=agent)
     ModelCallFactory(decision=decision, result="malformed")

@@ -180,7 +180,7 @@ def test_failure_18_nothing_hostile_survives_on_any_page(client: Client, hostile
 
 
 @pytest.mark.parametrize("name", ["decisions", "resolutions"])
-def test_hostile_text_leaves_a_feed_whole(client: Client, hostile: None, name: str) -> None:
+def test_hostile_text_leaves_a_feed_well_formed(client: Client, hostile: None, name: str) -> None:
     answer = client.get(f"/feeds/{name}.atom")
     assert answer.status_code == 200
     feed = ElementTree.fromstring(answer.content)

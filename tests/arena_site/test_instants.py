@@ -1,4 +1,4 @@
-"""Instants come back from the database as they went in, in UTC, by whichever way they are read."""
+"""Instants are read back from the database unchanged and in UTC."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -45,7 +45,7 @@ def in_portions() -> Any:
     ids=["a model", "a sum", "in portions", "by hand"],
 )
 @pytest.mark.parametrize("at", INSTANTS, ids=str)
-def test_an_instant_comes_back_as_it_went_in(read: Callable[[], Any], at: datetime) -> None:
+def test_instant_is_read_back_unchanged(read: Callable[[], Any], at: datetime) -> None:
     RunFactory(started_at=at, finished_at=at)
     assert read() == at
     assert read().tzinfo is UTC

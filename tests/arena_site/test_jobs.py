@@ -1,4 +1,4 @@
-"""The schedules: installed by code, validated, each a doorbell to a command that may ring twice."""
+"""Scheduled jobs: installed by code, validated, each safe to run twice."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -85,7 +85,7 @@ def test_a_failed_run_is_reported_as_a_failed_job_and_mended_by_the_next_ring(ve
     assert Decision.objects.filter(status="completed").count() == 7
 
 
-def test_a_cohort_is_made_up_within_a_day_and_never_later() -> None:
+def test_late_cohort_starts_within_a_day_and_never_later() -> None:
     with at(SUNDAY + timedelta(hours=23)):
         jobs.cohort()
     assert Cohort.objects.get().week_start == SUNDAY
@@ -111,7 +111,7 @@ def test_weeks_slept_through_are_recorded_and_never_back_dated() -> None:
     }
 
 
-def test_decisions_are_not_begun_on_a_monday_and_what_failed_is_missed_then(venue: Venue) -> None:
+def test_failed_decisions_become_missed_on_monday(venue: Venue) -> None:
     venue.market("Will it rain?")
     venue.says("openai/gpt-5.2", Failure(503))
     with at(SUNDAY):
@@ -126,6 +126,6 @@ def test_decisions_are_not_begun_on_a_monday_and_what_failed_is_missed_then(venu
     assert len(venue.asked) == 7
 
 
-def test_utc_is_what_counts() -> None:
+def test_weeks_begin_in_utc() -> None:
     zone = datetime(2026, 3, 8, 1, 0, tzinfo=UTC).astimezone()
     assert jobs.current_tick(zone) == datetime(2026, 3, 8, 1, 0, tzinfo=UTC)

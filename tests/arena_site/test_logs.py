@@ -1,4 +1,4 @@
-"""Logs for machines: each step of a decision on a line of its own, with whose it is."""
+"""JSON logs: each step of a decision on a line of its own, with its agent."""
 
 import json
 import logging
@@ -52,7 +52,7 @@ def test_each_step_of_a_decision_names_its_cohort_agent_and_decision(
     assert "503" in next(line["reason"] for line in lines if line["message"] == "failed")
 
 
-def test_only_the_json_format_tells_each_step() -> None:
+def test_only_the_json_format_logs_each_step() -> None:
     assert "agents" not in logs.configuration("line")["loggers"]
     assert logs.configuration("json")["loggers"]["agents"] == {"level": "INFO"}
     with pytest.raises(ValueError, match="line, json"):

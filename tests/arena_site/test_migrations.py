@@ -112,7 +112,7 @@ def test_every_migration_can_be_taken_back() -> None:
     assert [(str(m), type(o).__name__) for m in ours for o in m.operations if not o.reversible] == []
 
 
-def test_what_a_test_puts_back_is_all_that_the_migrations_put_there() -> None:
+def test_restored_rows_are_those_of_all_data_migrations() -> None:
     filling = {
         f"{migration.app_label}.migrations.{migration.name}"
         for migration in LOADER.disk_migrations.values()

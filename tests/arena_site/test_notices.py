@@ -1,4 +1,4 @@
-"""Alerts by mail and webhook: once each, tried until they are out, and never at anybody else's expense."""
+"""Delivery of alerts by mail and webhook: once each, retried, and without revealing secrets."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,26 +20,26 @@ MINUTE = timedelta(minutes=1)
 
 
 class Hook:
-    """Somebody's webhook: keeps what it was sent, and answers with the statuses it is told, then 200."""
+    """A webhook that stores requests and responds with the given statuses, then with 200."""
 
     def __init__(self, server: HTTPServer) -> None:
-        self.heard: list[Any] = []
+        self.payloads: list[Any] = []
         self.keys: list[str | None] = []
         self.statuses: list[int] = []
         server.expect_request("/hook/T0KEN", method="POST").respond_with_handler(self._answer)
         self.url = server.url_for("/hook/T0KEN")
 
     def _answer(self, request: Request) -> Response:
-        self.heard.append(request.json)
+        self.payloads.append(request.json)
         self.keys.append(request.headers.get("Idempotency-Key"))
         return Response(status=self.statuses.pop(0) if self.statuses else 200)
 
 
 @pytest.fixture
 def hook(httpserver: HTTPServer, settings: Any) -> Hook:
-    made = Hook(httpserver)
-    settings.ARENA_ALERT_WEBHOOK = made.url
-    return made
+    webhook = Hook(httpserver)
+    settings.ARENA_ALERT_WEBHOOK = webhook.url
+    return webhook
 
 
 @pytest.fixture
@@ -60,34 +60,31 @@ def enqueue(after: timedelta = timedelta(0)) -> str:
             return str(failed)
 
 
-def test_an_alert_goes_out_once_by_each_way(hook: Hook, inbox: list[Any]) -> None:
+def test_alert_is_sent_once_by_each_channel(hook: Hook, inbox: list[Any]) -> None:
     raised = alert()
     enqueue()
     assert enqueue(5 * MINUTE) == "nothing to send"
-    assert hook.heard == [
-        {
-            "text": "Closed for over 72 hours.",
-            "kind": "closed-unresolved",
-            "subject": "1",
-            "raised_at": WEEK.isoformat(),
-        }
-    ]
+    (payload,) = hook.payloads
+    assert payload == {
+        "text": "Closed for over 72 hours.",
+        "kind": "closed-unresolved",
+        "subject": "1",
+        "raised_at": WEEK.isoformat(),
+    }
     assert hook.keys == [f"alert-{raised.pk}"]
     (sent,) = inbox
     assert sent.to == ["night@example.org", "day@example.org"]
     assert sent.subject == "[arena] Closed for over 72 hours."
 
 
-def test_nothing_goes_out_where_no_way_is_set() -> None:
+def test_nothing_is_sent_without_a_channel() -> None:
     alert()
     assert enqueue() == "nothing to send"
     assert not Notice.objects.exists()
     assert not Run.objects.exists()
 
 
-def test_what_could_not_be_sent_is_tried_again_later_and_the_other_way_is_not_doubled(
-    hook: Hook, inbox: list[Any]
-) -> None:
+def test_failed_delivery_is_retried_and_the_other_channel_is_not_repeated(hook: Hook, inbox: list[Any]) -> None:
     alert()
     hook.statuses = [500, 503]
     assert "HTTP 500" in enqueue()
@@ -95,12 +92,12 @@ def test_what_could_not_be_sent_is_tried_again_later_and_the_other_way_is_not_do
     assert "HTTP 503" in enqueue(6 * MINUTE)
     assert enqueue(10 * MINUTE) == "nothing to send"
     enqueue(30 * MINUTE)
-    assert (len(hook.heard), len(inbox)) == (3, 1)
+    assert (len(hook.payloads), len(inbox)) == (3, 1)
     assert Notice.objects.filter(sent_at=None).count() == 0
     assert Run.objects.filter(status="failed").count() == 2
 
 
-def test_a_webhook_s_address_is_told_to_nobody(hook: Hook, settings: Any) -> None:
+def test_address_of_a_webhook_stays_secret(hook: Hook, settings: Any) -> None:
     settings.ARENA_ALERT_WEBHOOK = "http://127.0.0.1:9/T0KEN"
     alert()
     result = enqueue()
@@ -108,7 +105,7 @@ def test_a_webhook_s_address_is_told_to_nobody(hook: Hook, settings: Any) -> Non
     assert "T0KEN" not in f"{result}{Notice.objects.get().error}{Run.objects.get().error}{Run.objects.get().log}"
 
 
-def test_what_was_acknowledged_before_it_went_out_stays_in(hook: Hook) -> None:
+def test_acknowledged_alert_is_not_sent(hook: Hook) -> None:
     hook.statuses = [500]
     raised = alert()
     enqueue()
@@ -116,14 +113,14 @@ def test_what_was_acknowledged_before_it_went_out_stays_in(hook: Hook) -> None:
     assert enqueue(10 * MINUTE) == "nothing to send"
 
 
-def test_a_message_with_line_breaks_makes_no_header(inbox: list[Any]) -> None:
+def test_line_breaks_in_a_message_add_no_mail_header(inbox: list[Any]) -> None:
     alert(message="Gone:\nBcc: all@example.org")
     enqueue()
     assert inbox[0].subject == "[arena] Gone: Bcc: all@example.org"
     assert inbox[0].bcc == []
 
 
-def test_a_failed_run_of_decisions_calls_a_person_until_it_is_mended(venue: Venue) -> None:
+def test_failed_decision_run_raises_one_alert(venue: Venue) -> None:
     venue.market("Will it rain?")
     venue.says("openai/gpt-5.2", Failure(402))
     with time_machine.travel(WEEK, tick=False):
@@ -139,7 +136,7 @@ def test_a_failed_run_of_decisions_calls_a_person_until_it_is_mended(venue: Venu
     assert "402" in raised.message
 
 
-def test_a_job_that_succeeds_clears_its_alert() -> None:
+def test_successful_job_clears_its_alert() -> None:
     Alert.objects.create(kind="job-failed", subject="start_cohort", message="start_cohort failed", raised_at=WEEK)
     with time_machine.travel(WEEK + MINUTE, tick=False):
         jobs.cohort()

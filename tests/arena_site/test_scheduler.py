@@ -1,4 +1,4 @@
-"""Schedules left in the future by a clock that was ahead, and those that only look so."""
+"""The scheduler: schedules that a clock set back has left in the future, and database outages."""
 
 from datetime import timedelta
 
@@ -37,21 +37,21 @@ def test_a_schedule_left_in_the_future_rings_at_its_next_minute_again() -> None:
     assert jobs.reset_late_schedules(SUNDAY + timedelta(minutes=2)) == []
 
 
-def test_machines_whose_clocks_differ_by_seconds_do_not_ring_twice() -> None:
+def test_clocks_that_differ_by_seconds_do_not_enqueue_twice() -> None:
     install_at(SUNDAY + timedelta(seconds=20))
     before = next_runs()
     assert jobs.reset_late_schedules(SUNDAY - timedelta(seconds=20)) == []
     assert next_runs() == before
 
 
-def test_one_schedule_whose_line_is_spoilt_does_not_silence_the_others() -> None:
+def test_invalid_schedule_does_not_stop_the_others() -> None:
     install_at(SUNDAY + HOUR)
     Schedule.objects.filter(name="sync").update(cron="now and then")
     Schedule.objects.filter(name="prune").update(cron=None)
     assert "snapshots" in jobs.reset_late_schedules(SUNDAY)
 
 
-def test_whoever_waits_at_it_outlives_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broker_survives_a_database_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: object) -> None:
         raise OperationalError("the server closed the connection")
 

@@ -1,4 +1,4 @@
-"""Settings and start-up, as an operator meets them: one clear line, the contract's exit code, nothing half-done."""
+"""Settings and start-up: errors in one line with their exit code, and without side effects."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Static files on their way: compressed to who takes them so, whole to others, and small enough."""
+"""Static files: compressed where the client accepts it, unchanged otherwise, and small."""
 
 import gzip
 from pathlib import Path
@@ -27,7 +27,7 @@ def of(client: Client, address: str, **headers: str) -> tuple[dict[str, str], by
 
 
 @pytest.mark.parametrize("address", [*CHARTS, "/static/arena/arena.css"])
-def test_a_script_is_the_same_compressed_and_whole(client: Client, address: str) -> None:
+def test_compressed_script_equals_the_original(client: Client, address: str) -> None:
     path = finders.find(address.removeprefix("/static/"))
     assert isinstance(path, str)
     content = Path(path).read_bytes()
@@ -53,5 +53,5 @@ def test_a_part_of_a_file_is_a_part_of_the_file(client: Client) -> None:
     assert answer["Content-Length"] == "5000"
 
 
-def test_what_charts_load_is_small(client: Client) -> None:
+def test_scripts_of_charts_are_small(client: Client) -> None:
     assert sum(len(of(client, address, accept_encoding="gzip")[1]) for address in CHARTS) <= MOST

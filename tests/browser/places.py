@@ -1,4 +1,4 @@
-"""The pages of the played season, one or more of each kind, by a name that says what is to be seen there."""
+"""Pages of the played season, at least one of each kind, by name."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from tests.season.running_site import Site
 MARKETS = {
     "market resolved": "market.status = 'resolved' AND question LIKE '%rain%'",
     "market cancelled": "market.status = 'cancelled'",
-    "market waiting for its end": "market.status = 'closed'",
+    "market awaiting resolution": "market.status = 'closed'",
     "market held": "market.status = 'active' AND question LIKE '%sun%'",
     "market with a hostile question": "question LIKE '%<script>%'",
     "market with an endless word": "question LIKE '%honorific%'",
@@ -20,7 +20,7 @@ DECISIONS = {
     "decision by fallback": "fallback AND error LIKE '%malformed%'",
     "decision missed": "decision.status = 'missed' AND error LIKE '%503%'",
     "decision failed": "decision.status = 'failed'",
-    "decision with hostile reasons": "reasoning LIKE '%<script>%'",
+    "decision with hostile reasoning": "reasoning LIKE '%<script>%'",
     "decision of an external agent": "EXISTS (SELECT 1 FROM agents_submission s JOIN agents_modelcall c"
     " ON c.id = s.call_id WHERE c.decision_id = decision.id)",
 }
@@ -38,15 +38,15 @@ FIXED = {
     "leaderboard of a range": "/?range=1W",
     "cohorts": "/cohorts/",
     "cohort": "/cohorts/1/",
-    "cohort just begun": "/cohorts/3/",
+    "cohort just started": "/cohorts/3/",
     "cohort complete": "/cohorts/4/",
     "agent": "/cohorts/1/gpt-5.1/",
     "trades": "/cohorts/1/gpt-5.1/trades/",
-    "agent that was down": "/cohorts/1/qwen-3-next/",
-    "agent of an outsider": "/cohorts/1/guest/",
+    "agent of a failing model": "/cohorts/1/qwen-3-next/",
+    "external agent": "/cohorts/1/guest/",
     "families": "/models/",
     "family": "/models/gpt-5.1/",
-    "family of an outsider": "/models/guest/",
+    "external family": "/models/guest/",
     "markets": "/markets/",
     "universe": "/universes/1/",
     "universe’s entry": "/universes/1/1/",
@@ -63,14 +63,14 @@ FIXED = {
     "imports": "/imports/",
     "import": "/imports/others/",
     "API documentation": "/api/docs/",
-    "nothing": "/no/such/page/",
+    "not found": "/no/such/page/",
 }
 FORECASTS = {
     "forecast scored": "question_id IN (SELECT id FROM markets_question WHERE status = 'resolved')",
-    "forecast of an outsider": "release_id IN (SELECT id FROM agents_release WHERE model_id = 'external/guest')",
+    "external forecast": "release_id IN (SELECT id FROM agents_release WHERE model_id = 'external/guest')",
 }
 NAMES = [*FIXED, *MARKETS, *DECISIONS, *QUESTIONS, *FORECASTS]
-STATUS = {"nothing": 404}
+STATUS = {"not found": 404}
 FOREIGN = {"API documentation"}
 """Drawn by a library: it must obey the policy, but neither its words nor its looks are ours."""
 

@@ -1,4 +1,4 @@
-"""What axe finds on every page: nothing serious, in light and dark, wide and narrow."""
+"""No serious violation that axe finds on any page, in both themes, wide and narrow."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,12 +21,12 @@ FIND = """async options => (await axe.run(options)).violations.map(
     ({target, failureSummary}) => ({target, failureSummary})
   )})
 )"""
-ELSEWHERE = {"leaderboard of a version", "leaderboard of a day", "cohort just begun", "forecasts without prices"}
+ELSEWHERE = {"leaderboard of a version", "leaderboard of a day", "cohort just started", "forecasts without prices"}
 """Made of the very pieces of another page that is looked at."""
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in FOREIGN | ELSEWHERE])
-def test_nothing_serious_bars_anybody(name: str, visitors: Callable[..., Visitor], places: Places) -> None:
+def test_no_serious_accessibility_violation(name: str, visitors: Callable[..., Visitor], places: Places) -> None:
     reader = visitors(bypass_csp=True)  # what axe injects is not the page's
     if not reader.page.evaluate("typeof axe === 'object'"):
         reader.context.add_init_script(AXE_SCRIPT)

@@ -1,4 +1,4 @@
-"""The operator's rooms in a browser, under the same strict policy as every page."""
+"""The admin in a browser, under the content policy of every page."""
 
 from collections.abc import Callable
 from urllib.parse import urljoin

@@ -1,4 +1,4 @@
-"""Charts and times with JavaScript: what a reader can do with them, and that the numbers stay the same."""
+"""Charts and times with JavaScript: interactions, and unchanged numbers."""
 
 import re
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def hover(chart: Locator, share: float = 0.5) -> Locator:
     return readout
 
 
-def test_hovering_reads_out_what_the_api_says_of_that_moment(visitor: Visitor, chart: Locator) -> None:
+def test_hovering_shows_the_apis_values_of_that_instant(visitor: Visitor, chart: Locator) -> None:
     names = {family["slug"]: family["display_name"] for family in visitor.json("/api/v1/families/")["results"]}
     series = visitor.json("/api/v1/performance/", cohort=1)["series"]
     for share in (0.2, 0.8):
@@ -75,7 +75,7 @@ def test_values_are_shown_as_returns_and_back(visitor: Visitor, chart: Locator) 
     assert visitor.faults == []
 
 
-def test_dragging_zooms_and_a_button_brings_the_whole_back(visitor: Visitor, chart: Locator) -> None:
+def test_dragging_zooms_and_a_button_resets(visitor: Visitor, chart: Locator) -> None:
     reset = chart.get_by_role("button", name="Reset zoom")
     expect(reset).to_be_disabled()
     axis = chart.locator(".axis").inner_html()
@@ -107,7 +107,7 @@ def test_a_chart_is_read_by_the_keyboard(visitor: Visitor, chart: Locator) -> No
     assert visitor.faults == []
 
 
-def test_another_range_comes_without_leaving_the_page(visitor: Visitor, places: Places) -> None:
+def test_another_range_loads_without_leaving_the_page(visitor: Visitor, places: Places) -> None:
     visitor.go(places["leaderboard"])
     before = visitor.page.locator(CHART).locator("tbody tr").count()
     visitor.page.evaluate("window.same = true")
@@ -130,7 +130,7 @@ def test_without_javascript_a_range_is_a_plain_link(visitors: Callable[..., Visi
     assert plain.page.locator("figure.chart table tbody tr").count() > 0
 
 
-def test_a_time_says_the_readers_own_on_hover(visitor: Visitor, places: Places) -> None:
+def test_time_shows_the_readers_zone_on_hover(visitor: Visitor, places: Places) -> None:
     visitor.go(places["decision with refusals"])
     moment = visitor.page.locator("time[datetime='2026-03-08T00:05:00Z']").first
     expect(moment).to_have_text("8 Mar 2026, 00:05 UTC")
@@ -154,7 +154,7 @@ def test_the_times_that_another_range_brings_say_the_readers_own_too(visitor: Vi
     assert visitor.faults == []
 
 
-def test_every_chart_of_the_arena_comes_alive(visitor: Visitor, places: Places) -> None:
+def test_every_chart_becomes_interactive(visitor: Visitor, places: Places) -> None:
     alive = 0
     for name in ("leaderboard", "agent", "family", "market held", "question resolved", "forecasts", "comparison"):
         visitor.go(places[name])

@@ -1,4 +1,4 @@
-"""The site without a mouse: everything is reached, in order, seen to be reached, and left again."""
+"""The site by keyboard: every control is reached in order, visibly, and can be left."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def test_the_first_stop_skips_to_the_content(visitor: Visitor, places: Places) -
     assert visitor.page.evaluate("document.activeElement.closest('main') !== null")
 
 
-def test_enter_follows_links_and_opens_what_is_folded(visitor: Visitor, places: Places) -> None:
+def test_enter_follows_links_and_opens_details(visitor: Visitor, places: Places) -> None:
     visitor.go(places["leaderboard"])
     visitor.page.get_by_role("link", name="Cohorts", exact=True).focus()
     visitor.page.keyboard.press("Enter")

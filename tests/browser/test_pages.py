@@ -49,7 +49,7 @@ def test_a_page_keeps_the_rules_at_each_width_and_in_both_themes(name: str, visi
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in FOREIGN])
-def test_a_page_is_whole_without_javascript(
+def test_page_is_complete_without_javascript(
     name: str, visitors: Callable[..., Visitor], places: Places, visitor: Visitor
 ) -> None:
     plain = visitors(java_script_enabled=False)
@@ -104,7 +104,7 @@ def test_no_kind_of_page_is_left_out(places: Places) -> None:
         ("/og/leaderboard.png", "image/png", "PNG"),
     ],
 )
-def test_machines_get_what_they_ask_for(visitor: Visitor, path: str, kind: str, holds: str) -> None:
+def test_files_for_machines_have_their_content_type(visitor: Visitor, path: str, kind: str, holds: str) -> None:
     answer = visitor.context.request.get(path)
     assert answer.status == 200
     assert answer.headers["content-type"].startswith(kind)

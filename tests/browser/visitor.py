@@ -1,4 +1,4 @@
-"""A reader with a browser, who notes all that a page should never do."""
+"""A reader with a browser, who records faults that no page should have."""
 
 import json
 from dataclasses import dataclass, field

@@ -210,7 +210,7 @@ def test_families_differ_by_shape_as_well():
         (timedelta(days=21), ["8 Mar", "15 Mar", "22 Mar", "29 Mar"]),
     ],
 )
-def test_ticks_stand_at_round_instants_whatever_the_range(length, written):
+def test_ticks_stand_at_round_instants_for_any_range(length, written):
     chart = chart_over_time([WEEK, WEEK + length], [Curve("one", "#000000", [Decimal(1), Decimal(2)])])
     assert [arena.tick_label(tick.value, chart) for tick in chart.x_ticks] == written
 
@@ -248,7 +248,7 @@ def test_events_stand_at_their_instant_and_value_and_those_outside_are_left_out(
     assert f"L{x}" in chart.lines[0].path.replace(f" {y}", "")
 
 
-def test_the_script_is_given_the_very_values_of_the_curves():
+def test_script_receives_the_values_of_the_curves():
     chart = chart_over_time(HOURS, [Curve("one", "#000000", [None, Decimal("0.12345"), Decimal(3)])], unit="score")
     assert chart.data["curves"][0]["values"] == [None, 0.1235, 3.0]
     chart = chart_over_time(HOURS, [Curve("one", "#000000", [None, Decimal("9999.99"), Decimal(10_000)])])

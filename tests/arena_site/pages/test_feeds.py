@@ -1,4 +1,4 @@
-"""Feeds, the list of pages, and what search engines are told."""
+"""Feeds, sitemaps and robots.txt."""
 
 from datetime import timedelta
 from xml.etree import ElementTree
@@ -44,7 +44,7 @@ def test_a_fresh_arena_has_empty_feeds(client: Client) -> None:
     assert entries(client, "decisions") == entries(client, "resolutions") == []
 
 
-def test_the_feed_of_decisions_says_what_was_traded_and_why(client: Client) -> None:
+def test_feed_of_decisions_has_trades_and_reasoning(client: Client) -> None:
     agent = AgentFactory()
     first = bet(agent, MarketFactory(question="Will it rain in Orsa?"), amount="500.00").decision
     DecisionFactory(agent=agent, week=2, missed=True)
@@ -58,7 +58,7 @@ def test_the_feed_of_decisions_says_what_was_traded_and_why(client: Client) -> N
     assert found[1]["updated"] == "2026-03-08T00:05:00+00:00"
 
 
-def test_the_feed_of_resolutions_says_who_won_what(client: Client) -> None:
+def test_feed_of_resolutions_has_winners_and_results(client: Client) -> None:
     agent = AgentFactory()
     resolved, cancelled, unknown = MarketFactory(question="Will it rain?"), MarketFactory(), MarketFactory()
     bet(agent, resolved, amount="500.00")
@@ -72,7 +72,7 @@ def test_the_feed_of_resolutions_says_who_won_what(client: Client) -> None:
     assert found[1]["link"] == f"http://testserver/markets/{resolved.pk}/"
 
 
-def test_what_xml_and_html_would_take_for_their_own_is_text_in_a_feed(client: Client) -> None:
+def test_markup_in_a_question_is_text_in_a_feed(client: Client) -> None:
     said = "Is 1 < 2 & \"3\" > '2'?\n\x07"
     market = MarketFactory(question=said, category='"R&D\'s"')
     trade = bet(AgentFactory(), market, amount="500.00")
@@ -86,19 +86,19 @@ def test_what_xml_and_html_would_take_for_their_own_is_text_in_a_feed(client: Cl
     assert [each.attrib["term"] for each in feed.iter(f"{ATOM}category")] == ['"R&D\'s"']
 
 
-def test_a_decision_of_no_trades_and_no_words_has_an_empty_summary(client: Client) -> None:
+def test_decision_without_trades_and_reasoning_has_an_empty_summary(client: Client) -> None:
     DecisionFactory(reasoning="")
     (found,) = entries(client, "decisions")
     assert found["summary"] == ""
 
 
-def test_who_has_the_feed_is_told_that_nothing_is_new(client: Client) -> None:
+def test_unchanged_feed_gets_a_304(client: Client) -> None:
     DecisionFactory()
     tag = client.get("/feeds/decisions.atom")["ETag"]
     assert client.get("/feeds/decisions.atom", headers={"If-None-Match": tag}).status_code == 304
 
 
-def test_feeds_cost_the_same_queries_whatever_they_hold(client: Client) -> None:
+def test_feeds_need_the_same_queries_for_any_number_of_entries(client: Client) -> None:
     def queries(name: str) -> int:
         competition_index()  # who plays is read once for a change, not for a feed
         with CaptureQueriesContext(connection) as captured:
@@ -134,7 +134,7 @@ def test_the_sitemap_lists_every_page_once_and_each_is_there(client: Client) -> 
     assert {page: client.get(page).status_code for page in pages} == dict.fromkeys(pages, 200)
 
 
-def test_robots_are_told_where_the_sitemap_is(client: Client) -> None:
+def test_robots_file_names_the_sitemap(client: Client) -> None:
     answer = client.get("/robots.txt")
     assert answer["Content-Type"].startswith("text/plain")
     lines = answer.content.decode().splitlines()

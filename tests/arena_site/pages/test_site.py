@@ -1,4 +1,4 @@
-"""Pages of no app: about, what is not there, and the way around."""
+"""The about page, errors and the frame of every page."""
 
 import re
 
@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 pytestmark = pytest.mark.django_db
 
 
-def test_about_says_what_the_results_can_not_say(client):
+def test_about_page_states_the_limits_of_the_results(client):
     markup = client.get("/about/").content.decode()
 
     assert "not a proper score" in markup
@@ -41,7 +41,7 @@ def test_the_page_being_read_is_marked_in_the_navigation(client):
     assert '<a href="/about/" aria-current="true">' in client.get("/about/").content.decode()
 
 
-def test_what_the_frame_loads_is_shipped(client):
+def test_files_that_every_page_loads_exist(client):
     frame = client.get("/about/").content.decode()
     files = set(re.findall(r'"/static/([^"#]+)', frame))
 

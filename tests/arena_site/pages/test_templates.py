@@ -31,7 +31,7 @@ def test_a_template_can_be_read_and_calls_the_methods_it_names(name: str) -> Non
     assert [f"line {node.lineno}: {node.attr}" for node in named if id(node) not in called] == []
 
 
-def test_text_is_escaped_and_what_is_missing_is_written_as_nothing() -> None:
+def test_text_is_escaped_and_missing_values_are_empty() -> None:
     env = engines["jinja2"].env  # type: ignore[attr-defined]
     template = env.from_string("{{ text }}|{{ no.part }}|{{ no|money }}|{% if no is none %}none{% endif %}")
     assert template.render(text="<b>") == "&lt;b&gt;||–|none"
