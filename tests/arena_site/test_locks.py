@@ -168,9 +168,9 @@ def in_sql(apps: Any, schema_editor: Any) -> None:
         (of_a_small_table, True, None),
         (by_another_function, False, None),
         (by_another_function, True, "scoring.snapshot stays locked by by_another_function until its last batch"),
-        (without_batches, False, "scoring.snapshot is changed by in_one_go in one go"),
+        (without_batches, False, "scoring.snapshot is changed by without_batches in one go"),
         (of_an_imported_model, False, "markets.run is changed by of_an_imported_model in one go"),
-        (computed_names, False, "of_who_knows does not say which tables it changes"),
+        (computed_names, False, "computed_names does not say which tables it changes"),
         (in_sql, False, "in_sql does not say which tables it changes"),
     ],
 )
