@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 from agents.records import sha256
+from cohorts.models import HASHED_NAMES
 from scoring.exports.verification.archive_reader import Archive, Row
 
 
@@ -16,7 +17,7 @@ def check_prompts(archive: Archive) -> Iterator[str]:
             yield f"prompts: the text {row['sha256']} ({row['first_use']}) has another hash"
     for version, rules in archive.methodologies.items():
         frozen = {
-            name: value if isinstance(value, dict | list) else str(value)
+            HASHED_NAMES.get(name, name): value if isinstance(value, dict | list) else str(value)
             for name, value in rules.items()
             if name not in ("title", "published_at", "sha256") and (name != "forecast" or value)
         }
