@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
 from django.core.cache import cache
 from hypothesis import HealthCheck, settings
 from pytest_django.plugin import blocking_manager_key
@@ -15,14 +16,7 @@ from pytest_httpserver import HTTPServer
 
 from scoring import competition
 from tests import selection
-from tests.databases import (
-    ON_POSTGRES,
-    PROJECT,
-    copy_test_database,
-    database_copies,
-    restore_initial_rows,
-    table_names,
-)
+from tests.databases import ON_POSTGRES, PROJECT, copy_test_database, database_copies, restore_initial_rows, table_names
 from tests.faults.processes import NO_SANDBOX, CommandRunner
 from tests.guards import remove_guards
 from tests.season.running_site import own_site, season_database, site  # noqa: F401 - fixtures
@@ -40,6 +34,13 @@ def _empty_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     """No cached row or response is left to the next test, whose rows differ under the same versions."""
     cache.clear()
     monkeypatch.setattr(competition, "_cached", None)
+
+
+@pytest.fixture
+def retries_without_waits() -> Iterator[None]:
+    """Failed requests are sent again at once."""
+    with stamina.set_testing(True, attempts=99, cap=True):
+        yield
 
 
 @pytest.fixture(scope="session")

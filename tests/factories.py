@@ -561,11 +561,7 @@ def bet(
 
 
 def sale(
-    position: Position,
-    percentage: str | Decimal = "100",
-    *,
-    price: str | Decimal | None = None,
-    week: int = 2,
+    position: Position, percentage: str | Decimal = "100", *, price: str | Decimal | None = None, week: int = 2
 ) -> Trade:
     """A sale out of `position` in its agent's decision of `week`."""
     decision = _decision(position.agent, week, Decision.Action.SELL)

@@ -1,7 +1,7 @@
 """A scripted venue for tests: Gamma, the CLOB and the model gateway on one real local HTTP server.
 
-Tests say what the world looks like (`market`, `move`, `close`, `resolve`) and what models answer (`says`); the
-arena reaches it only over HTTP, through the same settings as the real services.
+Tests set its markets (`market`, `move`, `close`, `resolve`) and the answers of models (`says`); the arena reaches it
+only over HTTP, through the same settings as the real services.
 """
 
 import json
@@ -12,6 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import takewhile
 from typing import Any
 
 from pytest_httpserver import HTTPServer
@@ -66,13 +67,8 @@ class Prompt:
 
     def block(self, heading: str) -> list[Any]:
         lines = self.user.split("\n")
-        start = lines.index(heading) + 1
-        rows = []
-        for line in lines[start:]:
-            if not line.startswith(("{", "[")):
-                break
-            rows.append(json.loads(line))
-        return rows
+        rows = takewhile(lambda line: line.startswith(("{", "[")), lines[lines.index(heading) + 1 :])
+        return [json.loads(row) for row in rows]
 
     @property
     def portfolio(self) -> dict[str, Any]:
@@ -80,17 +76,18 @@ class Prompt:
 
     @property
     def positions(self) -> list[dict[str, Any]]:
-        header, *rows = self.block("POSITIONS")
-        return [dict(zip(header, row, strict=True)) for row in rows]
+        return self._table("POSITIONS")
 
     @property
     def markets(self) -> list[dict[str, Any]]:
-        header, *rows = self.block("MARKETS")
-        return [dict(zip(header, row, strict=True)) for row in rows]
+        return self._table("MARKETS")
 
     @property
     def questions(self) -> list[dict[str, Any]]:
-        header, *rows = self.block("QUESTIONS")
+        return self._table("QUESTIONS")
+
+    def _table(self, heading: str) -> list[dict[str, Any]]:
+        header, *rows = self.block(heading)
         return [dict(zip(header, row, strict=True)) for row in rows]
 
     def market_id(self, question: str) -> str:
@@ -139,7 +136,7 @@ def sell(question: str, percentage: Any) -> Callable[[Prompt], Any]:
 
 
 class Venue:
-    """The world outside. Everything is public and may be bent by a test."""
+    """The state behind the server: markets, prices and scripted answers. Tests may change every attribute."""
 
     def __init__(self, server: HTTPServer) -> None:
         self.server = server
@@ -166,12 +163,12 @@ class Venue:
             server.expect_request(re.compile(pattern)).respond_with_handler(self._logged(handler))
 
     def as_left(self, other: "Venue") -> "Venue":
-        """Lists, quotes and says what the other one did at last, and has been asked what that one was."""
+        """Takes over the other one's markets, prices, scripts and recorded requests."""
         state = {name: value for name, value in vars(other).items() if name != "server"}
         vars(self).update(deepcopy(state))
         return self
 
-    # what the world looks like
+    # markets and prices
 
     def market(self, question: str, prices: Mapping[str, str] | None = None, **raw: Any) -> dict[str, Any]:
         """Lists a market (Yes 0.40, No 0.60 unless told) and returns its raw row."""
@@ -241,7 +238,7 @@ class Venue:
         names = json.loads(self.row(question)["outcomes"])
         self.close(question, *([str(Decimal(1) / len(names))] * len(names)), status="resolved")
 
-    # what models answer
+    # answers of models
 
     def says(self, model: str, *scripts: Script) -> None:
         """Queues answers of a model; once they are used up it holds."""
@@ -250,7 +247,7 @@ class Venue:
     def everyone_holds(self) -> None:
         self.scripts.clear()
 
-    # the doors
+    # entry points
 
     def _logged(self, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:

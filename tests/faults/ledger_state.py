@@ -31,19 +31,8 @@ def ledger_state() -> dict[str, Any]:
     return {
         "journal": _rows(JournalEntry, *who, "sequence", "kind", "amount", "balance", "occurred_at"),
         "trades": _rows(
-            Trade,
-            *who,
-            "decision__week",
-            "sequence",
-            *what,
-            "kind",
-            "shares",
-            "price",
-            "amount",
-            "cost_basis",
-            "realized_pnl",
-            "implied_confidence",
-            "executed_at",
+            Trade, *who, "decision__week", "sequence", *what, "kind", "shares", "price", "amount", "cost_basis",
+            "realized_pnl", "implied_confidence", "executed_at",
         ),
         "positions": _rows(
             Position, *who, *what, "status", "shares", "cost_basis", "realized_pnl", "opened_at", "closed_at"
@@ -63,24 +52,13 @@ def ledger_state() -> dict[str, Any]:
         "forecasts": [
             (*row[:-1], sorted(row[-1].items()))
             for row in _rows(
-                Forecast,
-                *(f"elicitation__{name}" for name in asked),
-                "release__model_id",
-                "arm",
-                "question__options_sha256",
-                "made_at",
-                "rationale",
-                "probabilities",
+                Forecast, *(f"elicitation__{name}" for name in asked), "release__model_id", "arm",
+                "question__options_sha256", "made_at", "rationale", "probabilities",
             )
         ],
         "forecast scores": _rows(
-            ForecastScore,
-            "forecast__question__options_sha256",
-            "forecast__family__slug",
-            "forecast__arm",
-            "forecast__made_at",
-            "brier",
-            "log",
+            ForecastScore, "forecast__question__options_sha256", "forecast__family__slug", "forecast__arm",
+            "forecast__made_at", "brier", "log",
         ),
         # Not the hashes: which link comes first, and the ids in prompts, may depend on who died.
         "chain": _rows(
@@ -96,7 +74,7 @@ def ledger_state() -> dict[str, Any]:
             for key in judged.values_list("decision_id", "elicitation_id", "attempt").distinct()
             if judged.filter(decision_id=key[0], elicitation_id=key[1], attempt=key[2]).count() > 1
         ],
-    }
+    }  # fmt: skip
 
 
 def _rows(model: Any, *fields: str) -> list[tuple[Any, ...]]:

@@ -35,10 +35,7 @@ NO_SANDBOX = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.
 COMPLETED = (0, 1)
 """Exit codes of a command that ran to its end; 1 reports failures, such as a model that is down."""
 
-LINE_UP = (
-    *("openai/gpt-5.2", "deepseek/deepseek-v3.2"),
-    *("moonshotai/kimi-k2-thinking", "qwen/qwen3-235b-a22b-2507"),
-)
+LINE_UP = (*("openai/gpt-5.2", "deepseek/deepseek-v3.2"), *("moonshotai/kimi-k2-thinking", "qwen/qwen3-235b-a22b-2507"))
 """Four personas of the sandbox: one bets much, one answers in prose, one is slow, one is down."""
 
 Step = tuple[datetime, str]

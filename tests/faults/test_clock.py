@@ -1,11 +1,10 @@
-"""A clock that jumps while a cluster runs: nothing is done twice, nothing is back-dated, and the schedules ring on.
+"""A clock that jumps while a cluster runs: nothing is done twice or back-dated, and the schedules go on.
 
 The jumps are those of a machine that was asleep (ahead) and of one whose clock was wrong (ahead, then set back).
 """
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from arena_site import jobs, processes
 from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
-from tests.faults.processes import SUNDAY, CommandRunner, command_runner
+from tests.faults.processes import SUNDAY, CommandRunner
 
 AT_0005 = {job.function for job in jobs.JOBS}
 """Every schedule is made due at the start."""
@@ -29,7 +28,7 @@ SOON = timedelta(seconds=4)
 
 @dataclass(frozen=True)
 class Jump:
-    """What the arena had come to some seconds after a jump, and which jobs had been enqueued since, how often."""
+    """The jobs enqueued since a jump, how often, and the state of the arena after them."""
 
     enqueued: Counter[str]
     state: dict[str, Any]
@@ -57,20 +56,6 @@ class Jumping:
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
-    with command_runner(tmp_path_factory.mktemp("clock"), django_db_blocker.unblock, migrated) as arena:
-        yield arena
-
-
-@pytest.fixture(scope="module")
-def prepared(arena: CommandRunner) -> str:
-    name = arena.prepare()
-    for command in ("sync_markets", "start_cohort"):
-        arena.run(name, (SUNDAY, command))
-    return name
-
-
-@pytest.fixture(scope="module")
 def jumps(arena: CommandRunner, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Jump]:
     """What came of each jump of a clock in the life of one cluster."""
     with queue_of(arena, prepared, tmp_path_factory.mktemp("jumps")) as queue:
@@ -89,7 +74,7 @@ def jumps(arena: CommandRunner, prepared: str, tmp_path_factory: pytest.TempPath
     return came
 
 
-def test_after_a_jump_ahead_each_schedule_that_was_passed_rings_once_and_for_now(jumps: dict[str, Jump]) -> None:
+def test_after_a_jump_ahead_each_schedule_passed_is_enqueued_once_for_the_present(jumps: dict[str, Jump]) -> None:
     assert jumps["start"].enqueued == Counter(AT_0005)
     assert jumps["ahead"].enqueued == Counter(AT_0306)
     assert jumps["ahead"].state["instants"] == jumps["start"].state["instants"] | {
@@ -108,10 +93,10 @@ def test_a_clock_set_back_does_not_silence_the_schedules(jumps: dict[str, Jump])
     assert jumps["back a week"].state["next"]["decisions"] == SUNDAY + timedelta(minutes=5)
 
 
-def test_what_is_done_again_at_an_earlier_hour_changes_no_book(jumps: dict[str, Jump]) -> None:
+def test_jobs_repeated_at_an_earlier_hour_change_no_record(jumps: dict[str, Jump]) -> None:
     before, after = jumps["ahead"].state, jumps["back a week"].state
-    for books in ("decisions", "calls", "trades", "journal", "settled", "cohorts", "prices"):
-        assert after[books] == before[books], books
+    for table in ("decisions", "calls", "trades", "journal", "settled", "cohorts", "prices"):
+        assert after[table] == before[table], table
     assert after["violations"] == []
 
 
@@ -141,8 +126,8 @@ def test_a_call_that_the_clock_outran_executes_once(arena: CommandRunner, prepar
         after = queue.ask(_state)
     assert before["decisions"][SUNDAY] == {"completed": 12, "failed": 2}  # one model is down
     assert after["late"] == 1
-    for books in ("decisions", "trades", "journal"):
-        assert after[books] == before[books], books
+    for table in ("decisions", "trades", "journal"):
+        assert after[table] == before[table], table
     assert after["violations"] == []
 
 

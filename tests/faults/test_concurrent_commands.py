@@ -1,7 +1,6 @@
 """The same command started by eight processes at the same instant leaves the same ledger as a single run."""
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -9,16 +8,10 @@ import pytest
 
 from tests.commands import CommandOutput
 from tests.faults.ledger_state import differences
-from tests.faults.processes import FIRST_WEEK, SECOND_SUNDAY, CommandRunner, Step, command_runner
+from tests.faults.processes import FIRST_WEEK, SECOND_SUNDAY, CommandRunner, Step
 
 PROCESSES = 8
 SEASON: list[Step] = [*FIRST_WEEK, *SECOND_SUNDAY]
-
-
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
-    with command_runner(tmp_path_factory.mktemp("together"), django_db_blocker.unblock, migrated) as arena:
-        yield arena
 
 
 class Season:

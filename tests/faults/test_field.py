@@ -34,7 +34,7 @@ from markets.sources.polymarket.clob import TokenValues
 from scoring.models import BrierScore
 from tests.commands import run
 from tests.databases import PROJECT
-from tests.factories import bet as made
+from tests.factories import bet as record_bet
 from tests.scoring.exports.archives import csv_cells, table_rows
 from tests.season.test_same_number import facts
 from tests.venue import CLAUDE, DECISION, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Venue, bet
@@ -168,7 +168,7 @@ def test_failure_05_a_payout_that_breaks_off_halfway_is_paid_whole_by_the_next_p
 def test_failure_05_a_bet_that_is_paid_late_pays_nobody_else_again(holding: Venue) -> None:
     holding.resolve(RAIN, "Yes")
     assert run("check_resolutions", SUNDAY + DAY)["positions_settled"] == 1
-    made(Agent.objects.get(model_id=GROK), Market.objects.get(), "YES", "800.00")
+    record_bet(Agent.objects.get(model_id=GROK), Market.objects.get(), "YES", "800.00")
     ran = run("check_resolutions", SUNDAY + 2 * DAY)
     assert (ran.code, ran["positions_settled"]) == (0, 1)
     cash = Agent.objects.filter(model_id__in=(GPT, GROK)).values_list("model_id", "cash")

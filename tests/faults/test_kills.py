@@ -1,20 +1,12 @@
 """A command killed at any step boundary and run again leaves the same ledger as one that was not killed."""
 
 import random
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from markets.foundation.failpoints import POINTS
 from tests.faults.ledger_state import differences
-from tests.faults.processes import LINE_UP, CommandRunner, Kill, UndisturbedRun, command_runner, random_kills
-
-
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
-    with command_runner(tmp_path_factory.mktemp("kills"), django_db_blocker.unblock, migrated) as arena:
-        yield arena
+from tests.faults.processes import LINE_UP, CommandRunner, Kill, UndisturbedRun, random_kills
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-"""The queue is a doorbell: messages doubled, lost, or dropped by a killed worker change no book.
+"""The queue only says when: messages doubled, lost, or dropped by a killed worker change no record.
 
-A real cluster on a real database rings real jobs against the sandbox. Its clock is moved to a Sunday, since that is
-when things happen.
+A real cluster on a real database runs real jobs against the sandbox. Its clock is moved to a Sunday, on which most of
+them have something to do.
 """
 
 import time
@@ -18,27 +18,13 @@ import pytest
 from arena_site import jobs, processes
 from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
 from tests.faults.ledger_state import differences
-from tests.faults.processes import SUNDAY, CommandRunner, command_runner
+from tests.faults.processes import SUNDAY, CommandRunner
 
-RINGS = 4
+ATTEMPTS = 4
 FORECASTS = {
     *("question sets", "questions", "elicitations", "forecasts", "forecast scores"),
     *("chain", "chain lengths"),
 }
-
-
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
-    with command_runner(tmp_path_factory.mktemp("queue"), django_db_blocker.unblock, migrated) as arena:
-        yield arena
-
-
-@pytest.fixture(scope="module")
-def prepared(arena: CommandRunner) -> str:
-    name = arena.prepare()
-    for command in ("sync_markets", "start_cohort"):
-        arena.run(name, (SUNDAY, command))
-    return name
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +47,7 @@ def rough(
         yield queue, ended, queue.ask(_state)
 
 
-def test_after_weeks_of_downtime_each_schedule_rings_once_and_for_now(rough: tuple) -> None:
+def test_after_weeks_of_downtime_each_schedule_is_enqueued_once_for_the_present(rough: tuple) -> None:
     _, ended, state = rough
     doubled = Counter(decisions=2, snapshots=1, cohort=1, resolutions=1)
     assert Counter(job for job, _ in ended.elements()) == Counter(job.function for job in jobs.JOBS) + doubled
@@ -97,7 +83,9 @@ def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_enqueue(
             queue.gateway.hold.set()
             queue.enqueue("decisions")
             assert queue.gateway.held.wait(PATIENCE_S)
-            (worker,) = [child for child in cluster.children(recursive=True) if _talks_to(child, queue.gateway.port)]
+            (worker,) = [
+                child for child in cluster.children(recursive=True) if _is_connected(child, queue.gateway.port)
+            ]
             worker.kill()
             eventually(lambda: queue.ask(_claims_of_the_dead))
             assert "completed" not in queue.ask(_state)["decisions"], "the killed job went on"
@@ -115,19 +103,19 @@ def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_enqueue(
 
 @pytest.fixture(scope="module")
 def undisturbed(arena: CommandRunner, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The books after each job has run once, with no queue between."""
+    """The ledger after each job has run once, with no queue between."""
     with queue_of(arena, prepared, tmp_path_factory.mktemp("undisturbed")) as queue:
-        queue.ask(lambda: _by_hand("sync", "resolutions", *(job.function for job in jobs.JOBS)))
-        books = _books_of_the_morning(queue)
-    assert books["violations"] == []
-    return books
+        queue.ask(lambda: _run_jobs("sync", "resolutions", *(job.function for job in jobs.JOBS)))
+        ledger = _ledger_of_the_morning(queue)
+    assert ledger["violations"] == []
+    return ledger
 
 
 def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_enqueue(
     arena: CommandRunner, prepared: str, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
     with queue_of(arena, prepared, tmp_path) as queue:
-        queue.ask(lambda: _by_hand("sync", "resolutions"))  # so that those that ring later find nothing new
+        queue.ask(lambda: _run_jobs("sync", "resolutions"))  # so that later ones find nothing new
         with queue.cluster() as cluster:
             queue.gateway.hold.set()
             queue.enqueue("decisions")
@@ -136,32 +124,32 @@ def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_enqueue(
             with queue.outage():
                 queue.gateway.over.set()  # the answer comes while nothing can be written down
                 time.sleep(OUTAGE_S)
-            _ring_until_made_up(queue)
+            _enqueue_until_made_up(queue)
             assert len(cluster.children(recursive=True)) == PROCESSES
-        state, books = queue.ask(_state), _books_of_the_morning(queue)
-    # Five minutes on, which further rings may take, the clock rings for the next snapshots.
+        state, ledger = queue.ask(_state), _ledger_of_the_morning(queue)
+    # Further attempts may take five minutes, after which the next snapshots are due.
     instants = {taken_at for _, _, taken_at, *_ in undisturbed["snapshots"]}
-    books["snapshots"] = [row for row in books["snapshots"] if row[2] in instants]
+    ledger["snapshots"] = [row for row in ledger["snapshots"] if row[2] in instants]
     assert (queue.stopped.code, queue.stopped.left) == (0, [])
     assert queue.stopped.seconds < processes.PATIENCE_S
     assert set(state["judged"].values()) == {1}
     # Which markets are asked besides depends on what had been bet on when the questions were frozen, and who is
     # chained first on who was quicker.
-    assert set(differences(undisturbed, books)) <= FORECASTS
-    assert books["violations"] == books["answers bought twice"] == []
+    assert set(differences(undisturbed, ledger)) <= FORECASTS
+    assert ledger["violations"] == ledger["answers bought twice"] == []
 
 
-def _ring_until_made_up(queue: Queue) -> None:
-    """Has every schedule ring as it next would; once more where a ring came too early.
+def _enqueue_until_made_up(queue: Queue) -> None:
+    """Makes every schedule due, again where a job came too early.
 
-    A ring into the last moments of the outage is swallowed, one into the lease of a claim finds nothing to do: then it
-    is for the next one, an hour or a day later, which nobody waits for here.
+    A job in the last moments of the outage fails, one within the lease of a claim finds nothing to do: then the next
+    one does it, an hour or a day later, for which nobody waits here.
     """
-    for _ in range(RINGS):
+    for _ in range(ATTEMPTS):
         queue.ask(_install_long_ago)
         with suppress(AssertionError):
-            return eventually(lambda: _made_up(queue), PATIENCE_S / RINGS)
-    raise AssertionError(f"after {RINGS} rings: {queue.ask(ended)}, {queue.ask(_state)}")
+            return eventually(lambda: _made_up(queue), PATIENCE_S / ATTEMPTS)
+    raise AssertionError(f"after {ATTEMPTS} attempts: {queue.ask(ended)}, {queue.ask(_state)}")
 
 
 def _made_up(queue: Queue) -> bool:
@@ -170,7 +158,7 @@ def _made_up(queue: Queue) -> bool:
     return ended_jobs == {job.function for job in jobs.JOBS} and decisions == {"completed": 12, "failed": 2}
 
 
-def _talks_to(process: psutil.Process, port: int) -> bool:
+def _is_connected(process: psutil.Process, port: int) -> bool:
     return any(c.raddr and c.raddr.port == port for c in process.net_connections("tcp"))
 
 
@@ -202,13 +190,13 @@ def _enqueue_what_is_due() -> None:
     get_broker().enqueue_due_jobs()
 
 
-def _books_of_the_morning(queue: Queue) -> dict[str, Any]:
+def _ledger_of_the_morning(queue: Queue) -> dict[str, Any]:
     queue.set_clock(SUNDAY + timedelta(hours=6))
-    queue.ask(lambda: _by_hand("snapshots", "resolutions"))
+    queue.ask(lambda: _run_jobs("snapshots", "resolutions"))
     return queue.arena.ledger(queue.name)
 
 
-def _by_hand(*names: str) -> None:
+def _run_jobs(*names: str) -> None:
     for name in names:
         with suppress(jobs.JobFailed):
             getattr(jobs, name)()

@@ -1,7 +1,7 @@
 """The fault matrix: what each command makes of each thing that an upstream may do wrong, at each of its requests.
 
-A cell says what comes of it, and how often the upstream is asked. `tests.faults.doors` spells the words out: beyond
-them nothing on record may change, and the same command succeeds an hour later, when the fault is gone.
+A cell says what comes of it, and how often the upstream is asked. `tests.faults.entry_points` spells the words out:
+beyond them nothing on record may change, and the same command succeeds an hour later, when the fault is gone.
 """
 
 import re
@@ -16,7 +16,7 @@ from pytest_httpserver import HTTPServer
 
 from agents.services import model_calls
 from tests.commands import run
-from tests.faults.doors import DOORS, HOUR, Door, facts
+from tests.faults.entry_points import ENTRY_POINTS, HOUR, EntryPoint, facts
 from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
 from tests.markets.test_http import Act
 from tests.venue import Venue
@@ -62,7 +62,7 @@ TIMEOUTS = dict.fromkeys(ADDRESSES, "ARENA_VENUE_TIMEOUT_S") | {"OPENROUTER_BASE
 
 
 def _cells() -> dict[tuple[str, str], tuple[str, int | None]]:
-    """The matrix: what (door, fault) comes to, and in how many requests where any arrives."""
+    """The matrix: what (entry point, fault) comes to, and in how many requests where any arrives."""
     heading, *lines = MATRIX.strip("\n").splitlines()
     starts = [match.start() for match in re.finditer(r"(?<=  )\S", heading)]
     columns = [slice(start, end) for start, end in zip(starts, [*starts[1:], None], strict=True)]
@@ -89,45 +89,47 @@ def patience(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def entered(
     request: pytest.FixtureRequest, venue_server: HTTPServer, django_db_setup: None, django_db_blocker: Any
-) -> Iterator[tuple[Door, list[Act]]]:
-    """A door, its world built once: what a test does to it is undone with the test's own transaction."""
-    door: Door = request.param
+) -> Iterator[tuple[EntryPoint, list[Act]]]:
+    """An entry point, its state built once: what a test does to it is undone with the test's own transaction."""
+    entry_point: EntryPoint = request.param
     venue_server.clear()
     addresses = {name: venue_server.url_for(path) for name, path in ADDRESSES.items()}
     with django_db_blocker.unblock(), override_settings(**addresses), transaction.atomic():
         venue = Venue(venue_server)
-        door.world(venue)
-        yield door, [door.before(venue)] if door.before else []
+        entry_point.prepare(venue)
+        yield entry_point, [entry_point.before(venue)] if entry_point.before else []
         transaction.set_rollback(True)
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("entered", DOORS, indirect=True, ids=lambda door: door.name)
-def test_fault_of_an_upstream(entered: tuple[Door, list[Act]], fault: str, settings: Any) -> None:
-    door, before = entered
-    what, (word, requests) = FAULTS[fault], CELLS[door.name, fault]
+@pytest.mark.parametrize("entered", ENTRY_POINTS, indirect=True, ids=lambda point: point.name)
+def test_fault_of_an_upstream(entered: tuple[EntryPoint, list[Act]], fault: str, settings: Any) -> None:
+    entry_point, before = entered
+    what, (word, requests) = FAULTS[fault], CELLS[entry_point.name, fault]
     with faulty(what, *before) as upstream:
-        setattr(settings, door.setting, upstream.url)
-        setattr(settings, TIMEOUTS[door.setting], TINY_TIMEOUT_S if what.hangs else TIMEOUT_S)
-        assert facts(door, door.at, door.means[word]) == door.means[word]
+        setattr(settings, entry_point.setting, upstream.url)
+        setattr(settings, TIMEOUTS[entry_point.setting], TINY_TIMEOUT_S if what.hangs else TIMEOUT_S)
+        assert facts(entry_point, entry_point.at, entry_point.results[word]) == entry_point.results[word]
     assert requests is None or upstream.requests == len(before) + requests
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("fault", ["resets the connection", "401", "404", "429", "503", "other JSON with 200"])
-@pytest.mark.parametrize("entered", DOORS, indirect=True, ids=lambda door: door.name)
-def test_command_succeeds_once_the_fault_is_gone(entered: tuple[Door, list[Act]], fault: str, settings: Any) -> None:
-    door, before = entered
-    address = getattr(settings, door.setting)
+@pytest.mark.parametrize("entered", ENTRY_POINTS, indirect=True, ids=lambda point: point.name)
+def test_command_succeeds_once_the_fault_is_gone(
+    entered: tuple[EntryPoint, list[Act]], fault: str, settings: Any
+) -> None:
+    entry_point, before = entered
+    address = getattr(settings, entry_point.setting)
     with faulty(FAULTS[fault], *before) as upstream:
-        setattr(settings, door.setting, upstream.url)
-        run(door.command, door.at, **door.options)
-    setattr(settings, door.setting, address)
-    assert facts(door, door.at + HOUR, door.then) == door.then
+        setattr(settings, entry_point.setting, upstream.url)
+        run(entry_point.command, entry_point.at, **entry_point.options)
+    setattr(settings, entry_point.setting, address)
+    assert facts(entry_point, entry_point.at + HOUR, entry_point.an_hour_later) == entry_point.an_hour_later
 
 
 def test_matrix_holds_every_fault_and_every_word_of_every_door() -> None:
-    assert CELLS.keys() == {(door.name, fault) for door in DOORS for fault in FAULTS}
-    stated = {(door, word) for (door, _), (word, _) in CELLS.items()}
-    assert stated == {(door.name, word) for door in DOORS for word in door.means}
+    assert CELLS.keys() == {(entry_point.name, fault) for entry_point in ENTRY_POINTS for fault in FAULTS}
+    stated = {(entry_point, word) for (entry_point, _), (word, _) in CELLS.items()}
+    assert stated == {(entry_point.name, word) for entry_point in ENTRY_POINTS for word in entry_point.results}

@@ -7,32 +7,26 @@ a model of its own, so that it shows too that the others lose nothing by it.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-import stamina
 from werkzeug import Request, Response
 
 from agents.models import Decision, Position
 from markets.models import Market, Outcome, Run
 from tests.commands import run
+from tests.faults.entry_points import bought_all
 from tests.faults.upstream import Fault, answering, faulty
-from tests.venue import DECISION, GPT, HOLD, SUNDAY, Prompt, Venue, bet
+from tests.venue import DECISION, HOLD, SUNDAY, Prompt, Venue
+
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
 
 ABSENT = "absent"
 WRONG = [ABSENT, "null", "7", "true", '"x"', "[]", "{}", '""']
 EVERY = " ".join(WRONG)
 LATER = SUNDAY + timedelta(hours=6)
-
-
-@pytest.fixture(autouse=True)
-def unhurried() -> Iterator[None]:
-    """Retries happen, the waits between them do not."""
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
 
 
 def spoiled(row: dict[str, Any], path: str, value: str) -> dict[str, Any]:
@@ -167,7 +161,7 @@ FINAL = {
 
 @pytest.mark.parametrize("name", FINAL)
 def test_field_of_a_final_row_settles_nothing_wrong(venue: Venue, name: str) -> None:
-    held(venue, WRONG)
+    bought_all(venue, *WRONG)
     for value in WRONG:
         venue.resolve(value, "Yes")
     for value, row in zip(WRONG, list(venue.rows.values()), strict=True):
@@ -179,16 +173,6 @@ def test_field_of_a_final_row_settles_nothing_wrong(venue: Venue, name: str) -> 
     assert set(paid.values_list("settlement__payout", flat=True)) <= {Decimal("125.00")}
     assert Position.objects.open().count() == len(WRONG) - len(settles)
     assert run("verify_ledger", LATER).code == 0
-
-
-def held(venue: Venue, questions: list[str]) -> None:
-    """Markets that one agent holds, each for 50 dollars at 0.40."""
-    for question in questions:
-        venue.market(question)
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
-    venue.says(GPT, bet(questions[0], "YES", 50, *((question, "YES", 50) for question in questions[1:])))
-    assert run("run_decisions", DECISION, family="gpt-5.1")["trades"] == len(questions)
 
 
 # ── the CLOB's midpoints, books and winners ───────────────────────────────────────────────────────
@@ -204,7 +188,7 @@ MIDPOINTS = {
 
 
 def test_midpoint_of_a_token(venue: Venue, settings: Any) -> None:
-    held(venue, list(MIDPOINTS))
+    bought_all(venue, *MIDPOINTS)
     answer = ", ".join(f'"{venue.tokens(value)[0]}": {value}' for value in MIDPOINTS)
     with faulty(Fault(answering(200, f"{{{answer}}}".encode()))) as upstream:
         settings.CLOB_BASE_URL = upstream.url
@@ -233,7 +217,7 @@ BOOKS = {
 
 
 def test_book_behind_a_doubtful_midpoint(venue: Venue, settings: Any) -> None:
-    held(venue, list(BOOKS))
+    bought_all(venue, *BOOKS)
     tokens = {book: venue.tokens(book)[0] for book in BOOKS}
     books = ", ".join(f'{{"asset_id": "{token}", {book}}}' for book, token in tokens.items())
     midpoints = answering(200, dict.fromkeys(tokens.values(), "0.70"))
@@ -263,7 +247,7 @@ WINNERS = {
 
 
 def test_winner_that_the_clob_flags(venue: Venue, settings: Any) -> None:
-    held(venue, list(WINNERS))
+    bought_all(venue, *WINNERS)
     tokens = {}
     for shown in WINNERS:
         venue.close(shown, "1", "0")

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-import stamina
 from werkzeug import Request, Response
 
 from agents.models import Position
@@ -17,29 +16,15 @@ from cohorts.models import Methodology
 from markets.models import Alert, Market, Outcome, PriceObservation, Run
 from markets.services.prices import update_prices
 from tests.commands import run
+from tests.faults.entry_points import bought_all
 from tests.faults.upstream import Fault, answering, faulty
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
+from tests.venue import SUNDAY, Venue
+
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
 
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 HOUR = timedelta(hours=1)
 LATER = SUNDAY + 6 * HOUR
-
-
-@pytest.fixture(autouse=True)
-def unhurried() -> Iterator[None]:
-    """Retries happen, the waits between them do not."""
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
-
-
-def held(venue: Venue, *questions: str) -> None:
-    """Markets on which one agent holds YES, 50 dollars each at 0.40."""
-    for question in questions:
-        venue.market(question)
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
-    venue.says(GPT, bet(questions[0], "YES", 50, *((question, "YES", 50) for question in questions[1:])))
-    assert run("run_decisions", DECISION, family="gpt-5.1")["trades"] == len(questions)
 
 
 def sync_of(pages: list[Any], settings: Any) -> Any:
@@ -101,7 +86,7 @@ def test_token_that_comes_twice_in_a_row_costs_the_row(venue: Venue) -> None:
 
 
 def test_token_that_two_markets_claim_is_believed_of_the_one_whose_catalogue_price_it_fits(venue: Venue) -> None:
-    held(venue, RAIN, CUP)
+    bought_all(venue, RAIN, CUP)
     Outcome.objects.filter(market__question=CUP, side="YES").update(token_id=venue.tokens(RAIN)[0], quote="0.80")
     venue.midpoints[venue.tokens(RAIN)[0]] = "0.42"
     venue.books.clear()
@@ -112,7 +97,7 @@ def test_token_that_two_markets_claim_is_believed_of_the_one_whose_catalogue_pri
 
 
 def test_book_or_midpoint_given_twice_is_one(venue: Venue, settings: Any) -> None:
-    held(venue, RAIN)
+    bought_all(venue, RAIN)
     token = venue.tokens(RAIN)[0]
     book = {"asset_id": token, "bids": [{"price": "0.695"}], "asks": [{"price": "0.705"}]}
     midpoints = answering(200, f'{{"{token}": "0.10", "{token}": "0.70"}}'.encode())
@@ -211,7 +196,7 @@ def test_old_list_that_repeats_its_first_page_for_ever_is_given_up(venue: Venue)
 def test_markets_whose_look_ups_fail_keep_no_other_from_being_settled(venue: Venue, settings: Any) -> None:
     """Four broken ones in a row look like a venue that is down; the last of all tells that it is not."""
     questions = [f"Question {number}?" for number in range(8)]
-    held(venue, *questions)
+    bought_all(venue, *questions)
     for question in questions:
         venue.resolve(question, "Yes")
     broken = {venue.row(questions[number])["id"] for number in (0, 1, 2, 3, 5)}
@@ -228,7 +213,7 @@ def test_markets_whose_look_ups_fail_keep_no_other_from_being_settled(venue: Ven
 
 
 def test_venue_that_fails_for_all_is_asked_about_four_and_named_in_four_lines(venue: Venue) -> None:
-    held(venue, *(f"Question {number}?" for number in range(20)))
+    bought_all(venue, *(f"Question {number}?" for number in range(20)))
     venue.down.add("gamma")
     venue.requests.clear()
     ran = run("check_resolutions", LATER)
@@ -246,7 +231,7 @@ PRICELESS = {"absent": ..., "null": None, "no list": "n/a", "empty": "[]", "unre
 
 @pytest.mark.parametrize("prices", PRICELESS.values(), ids=PRICELESS)
 def test_closed_row_without_prices_closes_its_market_at_the_last_price(venue: Venue, prices: Any) -> None:
-    held(venue, RAIN)
+    bought_all(venue, RAIN)
     venue.close(RAIN, status="resolved")
     row = venue.row(RAIN)
     if prices is ...:
@@ -286,7 +271,7 @@ def test_priceless_row_that_was_never_seen_open_is_left_alone(venue: Venue, sett
 def test_without_tokens_a_row_whose_names_changed_places_settles_nothing(
     venue: Venue, names: list[str], prices: list[str], resolved: int
 ) -> None:
-    held(venue, RAIN)
+    bought_all(venue, RAIN)
     venue.close(RAIN, *prices, status="resolved")
     venue.row(RAIN).update(outcomes=json.dumps(names), clobTokenIds=None)
     ran = run("check_resolutions", LATER)

@@ -11,7 +11,7 @@ Row = dict[str, Any]
 DAY = 86_400.0
 
 
-def said(
+def rows_of(
     forecaster: str,
     question: str,
     probabilities: Sequence[float],
@@ -38,7 +38,7 @@ def said(
 
 
 def panel(rows: Iterable[Row]) -> Panel:
-    """The panel of long rows (see `said`); forecasters, questions, options and events in order of first appearance.
+    """The panel of long rows (see `rows_of`); forecasters, questions, options and events in order of first appearance.
 
     The rows of a question give its options in the same order for every forecaster.
     """

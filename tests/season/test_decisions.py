@@ -47,6 +47,12 @@ def decision(model: str, week: int = 1) -> Decision:
     return Decision.objects.get(agent__model_id=model, week=week)
 
 
+def decide_weeks(count: int) -> None:
+    for week in range(count):
+        run("sync_markets", SUNDAY + week * WEEK)
+        run("run_decisions", DECISION + week * WEEK)
+
+
 def test_all_seven_are_asked_once_and_hold(opened: Venue) -> None:
     ran = run("run_decisions", DECISION)
     assert ran.code == 0
@@ -256,9 +262,7 @@ def test_everybody_failing_leaves_the_cohort_active_and_a_later_run_succeeds(ope
 
 def test_selling_half_then_all_leaves_no_dust(opened: Venue) -> None:
     opened.says(GPT, bet(RAIN, "YES", "333.33"), sell(RAIN, 33.3), sell(RAIN, 100))
-    for week in range(3):
-        run("sync_markets", SUNDAY + week * WEEK)
-        run("run_decisions", DECISION + week * WEEK)
+    decide_weeks(3)
     position = Position.objects.get()
     assert (position.status, position.shares, position.cost_basis) == ("closed", 0, 0)
     assert sum(t.cost_basis for t in Trade.objects.filter(kind="SELL")) == Decimal("333.33")
@@ -267,9 +271,7 @@ def test_selling_half_then_all_leaves_no_dust(opened: Venue) -> None:
 
 def test_a_bet_after_a_full_close_opens_a_new_position(opened: Venue) -> None:
     opened.says(GPT, bet(RAIN, "YES", 500), sell(RAIN, 100), bet(RAIN, "YES", 700))
-    for week in range(3):
-        run("sync_markets", SUNDAY + week * WEEK)
-        run("run_decisions", DECISION + week * WEEK)
+    decide_weeks(3)
     assert list(Position.objects.order_by("pk").values_list("status", flat=True)) == ["closed", "open"]
 
 
@@ -334,9 +336,7 @@ def test_without_markets_a_run_fails_in_one_line(venue: Venue) -> None:
 
 
 def test_cohort_is_asked_in_five_weeks_only(opened: Venue) -> None:
-    for week in range(7):
-        run("sync_markets", SUNDAY + week * WEEK)
-        run("run_decisions", DECISION + week * WEEK)
+    decide_weeks(7)
     assert len(opened.asked) == 35
 
 

@@ -6,15 +6,7 @@ import pytest
 
 from tests.season import formats
 from tests.season.page_figures import Page, by
-from tests.season.season_api import (
-    DATA,
-    FAMILY,
-    SeasonApi,
-    calibration_squares,
-    check_curves,
-    expected_square,
-    ranks,
-)
+from tests.season.season_api import DATA, FAMILY, SeasonApi, calibration_squares, check_curves, expected_square, ranks
 
 
 def rank(entry: Any) -> tuple[str, str]:

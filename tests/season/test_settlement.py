@@ -1,12 +1,10 @@
 """Settlement through its command: what ends a market, what it pays, and when a cohort is over."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-import stamina
 from django.test import Client
 
 from agents.models import Agent, Decision, JournalEntry, Position, Settlement
@@ -20,19 +18,14 @@ from markets.services.universes import freeze_universe
 from markets.sources import registry as clients
 from scoring.models import BrierScore, Leaderboard, Snapshot
 from tests.commands import run
-from tests.factories import bet as made
+from tests.factories import bet as record_bet
 from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, bet, sell
+
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
 
 WEEK, DAY, TEN = timedelta(weeks=1), timedelta(days=1), timedelta(minutes=10)
 RAIN, CUP, RACE = "Will it rain?", "Lakers or Celtics?", "Who wins the race?"
 ENDS = SUNDAY + 5 * WEEK
-
-
-@pytest.fixture(autouse=True)
-def unhurried() -> Iterator[None]:
-    """Retries happen, the waits between them do not."""
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
 
 
 @pytest.fixture
@@ -49,6 +42,14 @@ def decided(venue: Venue, week: int = 1) -> None:
     at = (week - 1) * WEEK
     run("sync_markets", SUNDAY + at)
     assert run("run_decisions", DECISION + at).code == 0
+
+
+@pytest.fixture
+def holding(opened: Venue) -> Venue:
+    """GPT holds 1,250 YES shares of RAIN, bought for 500."""
+    opened.says(GPT, bet(RAIN, "YES", 500))
+    decided(opened)
+    return opened
 
 
 def market(question: str = RAIN) -> Market:
@@ -95,33 +96,26 @@ def test_named_outcome_wins_and_all_others_lose(opened: Venue) -> None:
     assert agent().cash == Decimal("10100.00")
 
 
-def test_sales_before_the_end_keep_what_they_realized(opened: Venue) -> None:
+@pytest.mark.parametrize(
+    ("cancelled", "status", "payout", "profit", "scores", "cash"),
+    [(False, "settled", "937.50", "562.50", 1, "10625.00"), (True, "cancelled", "375.00", "0", 0, "10062.50")],
+)
+def test_sale_before_the_end_keeps_its_profit_and_the_rest_is_paid_or_refunded(
+    opened: Venue, cancelled: bool, status: str, payout: str, profit: str, scores: int, cash: str
+) -> None:
     """1,250 shares for 500; a quarter sold at 0.60 for 187.50 (cost 125); 937.5 shares are left."""
     opened.says(GPT, bet(RAIN, "YES", 500), sell(RAIN, 25))
     decided(opened)
     opened.move(RAIN, Yes="0.60", No="0.40")
     decided(opened, 2)
-    opened.resolve(RAIN, "Yes")
-    run("check_resolutions", SUNDAY + 8 * DAY)
+    opened.cancel(RAIN) if cancelled else opened.resolve(RAIN, "Yes")
+    ran = run("check_resolutions", SUNDAY + 8 * DAY)
+    assert (ran["cancelled"], ran["resolved"], ran["brier_rows"]) == (int(cancelled), int(not cancelled), scores)
     settlement = Settlement.objects.get()
     assert (settlement.shares, settlement.cost_basis) == (Decimal("937.5"), Decimal("375.00"))
-    assert (settlement.payout, settlement.realized_pnl) == (Decimal("937.50"), Decimal("562.50"))
-    assert position("YES").realized_pnl == Decimal("625.00")
-    assert agent().cash == Decimal("10625.00")
-
-
-def test_cancelled_market_refunds_the_cost_that_is_left_and_keeps_earlier_profit(opened: Venue) -> None:
-    opened.says(GPT, bet(RAIN, "YES", 500), sell(RAIN, 25))
-    decided(opened)
-    opened.move(RAIN, Yes="0.60", No="0.40")
-    decided(opened, 2)
-    opened.cancel(RAIN)
-    ran = run("check_resolutions", SUNDAY + 8 * DAY)
-    assert (ran["cancelled"], ran["resolved"], ran["brier_rows"]) == (1, 0, 0)
-    assert (position("YES").status, position("YES").realized_pnl) == ("cancelled", Decimal("62.50"))
-    assert (Settlement.objects.get().payout, Settlement.objects.get().realized_pnl) == (Decimal("375.00"), 0)
-    assert agent().cash == Decimal("10062.50")
-    assert not BrierScore.objects.exists()
+    assert (settlement.payout, settlement.realized_pnl) == (Decimal(payout), Decimal(profit))
+    assert (position("YES").status, position("YES").realized_pnl) == (status, Decimal("62.50") + Decimal(profit))
+    assert (agent().cash, BrierScore.objects.count()) == (Decimal(cash), scores)
 
 
 def test_bet_that_was_sold_is_scored_like_any_other(opened: Venue) -> None:
@@ -136,20 +130,16 @@ def test_bet_that_was_sold_is_scored_like_any_other(opened: Venue) -> None:
     assert row.market_score == pytest.approx(0.16)
 
 
-def test_failure_05_settling_again_pays_nobody_twice(opened: Venue) -> None:
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    opened.resolve(RAIN, "Yes")
+def test_failure_05_settling_again_pays_nobody_twice(holding: Venue) -> None:
+    holding.resolve(RAIN, "Yes")
     for _ in range(3):
         ran = run("check_resolutions", SUNDAY + DAY)
     assert (ran["resolved"], ran["positions_settled"], ran["brier_rows"]) == (0, 0, 0)
     assert JournalEntry.objects.filter(kind="payout").count() == Settlement.objects.count() == 1
 
 
-def test_failure_05_settlement_that_comes_second_with_what_it_read_before_pays_nothing(opened: Venue) -> None:
+def test_failure_05_settlement_that_comes_second_with_what_it_read_before_pays_nothing(holding: Venue) -> None:
     """Both processes read the market as unsettled; the row's own status decides."""
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
     both = [market(), market()]
     won = Resolution(both[0].outcomes.get(side="YES"))
     assert settle_market(both[0], won, at=SUNDAY + DAY) == 1
@@ -165,18 +155,16 @@ def test_failure_05_bet_that_commits_beside_the_settlement_of_its_market_is_paid
     opened.resolve(RAIN, "No")
     run("sync_markets", SUNDAY + DAY)
     assert run("check_resolutions", SUNDAY + DAY)["resolved"] == 1
-    made(agent(), market(), "YES", "500.00")
-    made(agent(GROK), market(), "NO", "600.00")
+    record_bet(agent(), market(), "YES", "500.00")
+    record_bet(agent(GROK), market(), "NO", "600.00")
     assert [run("check_resolutions", SUNDAY + 2 * DAY)["positions_settled"] for _ in range(2)] == [2, 0]
     assert (agent().cash, agent(GROK).cash) == (Decimal("9500.00"), Decimal("10400.00"))
     assert verify_ledger().violations == []
 
 
-def test_failure_05_crash_between_payout_and_score_loses_no_score(opened: Venue) -> None:
+def test_failure_05_crash_between_payout_and_score_loses_no_score(holding: Venue) -> None:
     """The payout's process dies before it scores; any later pass finds what is missing."""
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    opened.resolve(RAIN, "Yes")
+    holding.resolve(RAIN, "Yes")
     with clients.gamma() as gamma:
         check_resolutions(catalogues=[gamma], at=SUNDAY + DAY)
     assert not BrierScore.objects.exists()
@@ -206,39 +194,33 @@ def test_failure_05_crash_between_payout_and_score_loses_no_score(opened: Venue)
     ],
 )
 def test_failure_09_anything_but_the_documented_end_waits(
-    opened: Venue, prices: tuple[str, str], status: str | None
+    holding: Venue, prices: tuple[str, str], status: str | None
 ) -> None:
     """Nothing looks decisive by price alone."""
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    opened.close(RAIN, *prices, status=status)
+    holding.close(RAIN, *prices, status=status)
     ran = run("check_resolutions", SUNDAY + DAY)
     assert (ran.code, ran["resolved"], ran["cancelled"], ran["waiting"]) == (0, 0, 0, 1)
     assert (market().status, position("YES").status) == ("closed", "open")
     assert any("waits" in line for line in Run.objects.latest("pk").log)
 
 
-def test_failure_09_price_near_one_on_an_open_market_is_no_end(opened: Venue) -> None:
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    opened.move(RAIN, Yes="1", No="0")
-    opened.row(RAIN)["umaResolutionStatus"] = "resolved"
-    opened.winners[RAIN] = "Yes"
+def test_failure_09_price_near_one_on_an_open_market_is_no_end(holding: Venue) -> None:
+    holding.move(RAIN, Yes="1", No="0")
+    holding.row(RAIN)["umaResolutionStatus"] = "resolved"
+    holding.winners[RAIN] = "Yes"
     ran = run("check_resolutions", SUNDAY + DAY)
     assert (ran["resolved"], market().status) == (0, "active")
 
 
 @pytest.mark.parametrize(("flag", "settled"), [("Yes", 1), ("No", 0), (None, 0)])
 def test_failure_08_silent_oracle_is_replaced_by_the_clobs_winner_flag_where_it_agrees(
-    opened: Venue, flag: str | None, settled: int
+    holding: Venue, flag: str | None, settled: int
 ) -> None:
     """Upstream fields go null."""
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    opened.close(RAIN, "1", "0")
-    opened.row(RAIN)["umaResolutionStatus"] = None
+    holding.close(RAIN, "1", "0")
+    holding.row(RAIN)["umaResolutionStatus"] = None
     if flag:
-        opened.winners[RAIN] = flag
+        holding.winners[RAIN] = flag
     assert run("check_resolutions", SUNDAY + DAY)["resolved"] == settled
 
 
@@ -265,15 +247,13 @@ def test_venue_that_is_down_settles_nothing_and_fails_in_few_lines(opened: Venue
     assert run("check_resolutions", SUNDAY + DAY)["resolved"] == 1
 
 
-def test_market_gone_from_its_venue_is_called_out_and_its_positions_stay(opened: Venue) -> None:
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    opened.gone.add(opened.row(RAIN)["id"])
+def test_market_gone_from_its_venue_is_called_out_and_its_positions_stay(holding: Venue) -> None:
+    holding.gone.add(holding.row(RAIN)["id"])
     for hour in (1, 2):
         assert run("check_resolutions", SUNDAY + hour * DAY).code == 0
     assert Alert.objects.get().kind == "market-gone"
     assert position("YES").status == "open"
-    opened.gone.clear()
+    holding.gone.clear()
     run("check_resolutions", SUNDAY + 3 * DAY)
     assert Alert.objects.get().cleared_at == SUNDAY + 3 * DAY
 
@@ -309,10 +289,8 @@ def test_failure_08_closed_position_keeps_its_value_is_shown_as_awaiting_and_can
     assert position("YES").status == "open"
 
 
-def test_failure_08_72_hours_closed_raise_one_alarm_that_settling_clears(opened: Venue) -> None:
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    opened.close(RAIN, "0.99", "0.01", status="disputed")
+def test_failure_08_72_hours_closed_raise_one_alarm_that_settling_clears(holding: Venue) -> None:
+    holding.close(RAIN, "0.99", "0.01", status="disputed")
     run("check_resolutions", SUNDAY + DAY)
     alarms = Alert.objects.filter(kind="closed-unresolved")
     run("check_resolutions", SUNDAY + 4 * DAY - timedelta(seconds=1))
@@ -322,19 +300,17 @@ def test_failure_08_72_hours_closed_raise_one_alarm_that_settling_clears(opened:
     alarm = alarms.get()
     assert (alarm.raised_at, alarm.cleared_at) == (SUNDAY + 4 * DAY, None)
     assert RAIN in alarm.message
-    opened.resolve(RAIN, "Yes")
+    holding.resolve(RAIN, "Yes")
     run("check_resolutions", SUNDAY + 5 * DAY)
     alarm.refresh_from_db()
     assert alarm.cleared_at == SUNDAY + 5 * DAY
 
 
-def test_alarm_that_somebody_acknowledged_is_not_raised_anew(opened: Venue) -> None:
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    opened.close(RAIN, "0.99", "0.01", status="disputed")
+def test_alarm_that_somebody_acknowledged_is_not_raised_anew(holding: Venue) -> None:
+    holding.close(RAIN, "0.99", "0.01", status="disputed")
     run("check_resolutions", SUNDAY + DAY)
     run("check_resolutions", SUNDAY + 4 * DAY)
-    Alert.objects.clear("closed-unresolved", opened.row(RAIN)["id"], SUNDAY + 4 * DAY)
+    Alert.objects.clear("closed-unresolved", holding.row(RAIN)["id"], SUNDAY + 4 * DAY)
     run("check_resolutions", SUNDAY + 4 * DAY + timedelta(hours=1))
     assert Alert.objects.count() == 1
 
@@ -375,11 +351,9 @@ def test_failure_02_model_still_answering_at_the_end_of_the_last_week_keeps_the_
     assert run("check_resolutions", ENDS + timedelta(hours=1))["cohorts_completed"] == 1
 
 
-def test_open_position_keeps_the_cohort_open_beyond_its_weeks(opened: Venue) -> None:
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
+def test_open_position_keeps_the_cohort_open_beyond_its_weeks(holding: Venue) -> None:
     assert run("check_resolutions", ENDS + 30 * DAY)["cohorts_completed"] == 0
-    opened.resolve(RAIN, "No")
+    holding.resolve(RAIN, "No")
     assert run("check_resolutions", ENDS + 31 * DAY)["cohorts_completed"] == 1
 
 

@@ -1,12 +1,10 @@
 """Snapshots through their command: on the grid, once, at prices known by then, and the same when replayed."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-import stamina
 
 from agents.models import Agent, Position
 from cohorts.models import Cohort
@@ -17,15 +15,10 @@ from tests.guards import guards_removed
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, sell
 
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
+
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 TEN = timedelta(minutes=10)
-
-
-@pytest.fixture(autouse=True)
-def unhurried() -> Iterator[None]:
-    """Retries happen, the waits between them do not."""
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
 
 
 def hold(venue: Venue) -> None:

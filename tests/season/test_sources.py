@@ -2,7 +2,6 @@
 are its own.
 """
 
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,15 +17,10 @@ from tests.kalshi import Kalshi
 from tests.markets.test_http import misbehaving, silent
 from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
+
 RAIN, PREMIER = "Will it rain?", "Who will be the next premier?"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def unhurried() -> Iterator[None]:
-    """Retries happen, the waits between them do not."""
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
 
 
 @pytest.fixture

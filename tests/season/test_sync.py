@@ -2,13 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-import stamina
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from werkzeug import Request, Response
@@ -19,15 +17,10 @@ from markets.models import Market, Outcome, PriceObservation, Run
 from tests.commands import run
 from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
+
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 LATER = SUNDAY + timedelta(hours=6)
-
-
-@pytest.fixture(autouse=True)
-def unhurried() -> Iterator[None]:
-    """Retries happen, the waits between them do not."""
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
 
 
 def market(question: str = RAIN) -> Market:

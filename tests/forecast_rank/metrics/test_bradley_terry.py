@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from tests.forecast_rank.panels import EMPTY, panel, relabelled, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, relabelled, rows_of, synthetic
 
 
 def given_to_what_happened(forecasts: Panel) -> Floats:
@@ -53,8 +53,8 @@ def sweeps(forecasts: Panel, rounds: int) -> Floats:
 
 def test_two_forecasters_share_by_the_root_of_the_likelihoods_slope() -> None:
     """x of ann, 1 - x of bob, who says 0.5: 3 wins at 0.8 and 1 at 0.2 mean that 0.5 + 0.3 x = 0.75."""
-    rows = [row for k in range(4) for row in said("ann", f"q{k}", [0.8, 0.2], int(k == 0))]
-    rows += [row for k in range(4) for row in said("bob", f"q{k}", [0.5, 0.5], int(k == 0))]
+    rows = [row for k in range(4) for row in rows_of("ann", f"q{k}", [0.8, 0.2], int(k == 0))]
+    rows += [row for k in range(4) for row in rows_of("bob", f"q{k}", [0.5, 0.5], int(k == 0))]
     pool = pool_weights(panel(rows), pseudo_count=0.0)
     assert pool.weight == pytest.approx([5 / 6, 1 / 6], abs=1e-7)
     assert pool.converged
@@ -102,9 +102,9 @@ def test_a_clone_halves_the_weight_and_a_ranking_by_it_would_drop_the_best() -> 
     for i in range(len(forecasts)):
         cells = slice(forecasts.offsets[i], forecasts.offsets[i + 1])
         name, outcome = f"f{forecasts.forecaster[i]}", forecasts.outcome[cells]
-        rows += said(name, f"q{forecasts.question[i]}", said_by[cells], outcome)
+        rows += rows_of(name, f"q{forecasts.question[i]}", said_by[cells], outcome)
         if forecasts.forecaster[i] == 0:
-            rows += said("clone", f"q{forecasts.question[i]}", said_by[cells], outcome)
+            rows += rows_of("clone", f"q{forecasts.question[i]}", said_by[cells], outcome)
     doubled = pool_weights(panel(rows))
     weight = dict(zip(panel(rows).forecasters, doubled.weight, strict=True))
     assert weight["f0"] == pytest.approx(weight["clone"], abs=1e-9)
@@ -129,15 +129,15 @@ def test_options_that_do_not_exclude_each_other_are_contests_of_their_own() -> N
     )
     assert pool_weights(joint).weight == pytest.approx(pool_weights(apart).weight, abs=1e-8)
     assert exponential_form(joint).value == pytest.approx(exponential_form(apart).value)
-    part = panel(said("ann", "q", [0.7, 0.3], [0.25, 0.75]) + said("bob", "q", [0.4, 0.6], [0.25, 0.75]))
+    part = panel(rows_of("ann", "q", [0.7, 0.3], [0.25, 0.75]) + rows_of("bob", "q", [0.4, 0.6], [0.25, 0.75]))
     split = [("ann", [0.7, 0.3]), ("bob", [0.4, 0.6])]
-    whole = [row for name, p in split for k in (0, 1) for row in said(name, f"q{k}", p, k, weight=(0.25, 0.75)[k])]
+    whole = [row for name, p in split for k in (0, 1) for row in rows_of(name, f"q{k}", p, k, weight=(0.25, 0.75)[k])]
     assert pool_weights(part).weight == pytest.approx(pool_weights(panel(whole)).weight, abs=1e-8)
 
 
 def test_what_all_called_impossible_is_left_out_and_counted() -> None:
-    rows = said("ann", "q", [0.0, 1.0], 0) + said("bob", "q", [0.0, 1.0], 0)
-    rows += said("ann", "r", [0.9, 0.1], 0) + said("bob", "r", [0.0, 1.0], 0)
+    rows = rows_of("ann", "q", [0.0, 1.0], 0) + rows_of("bob", "q", [0.0, 1.0], 0)
+    rows += rows_of("ann", "r", [0.9, 0.1], 0) + rows_of("bob", "r", [0.0, 1.0], 0)
     pool = pool_weights(panel(rows), pseudo_count=0.0)
     assert pool.impossible == 1
     assert pool.weight == pytest.approx([1.0, 0.0], abs=1e-7)
@@ -148,8 +148,8 @@ def test_what_all_called_impossible_is_left_out_and_counted() -> None:
 
 
 def test_weights_sum_to_one_within_each_linked_part() -> None:
-    rows = said("ann", "p", [0.5, 0.5], 0) + said("bob", "p", [0.6, 0.4], 0)
-    rows += said("cyd", "q", [0.5, 0.5], 0) + said("dan", "q", [0.7, 0.3], 0) + said("cyd", "r", [0.5, 0.5], 0)
+    rows = rows_of("ann", "p", [0.5, 0.5], 0) + rows_of("bob", "p", [0.6, 0.4], 0)
+    rows += rows_of("cyd", "q", [0.5, 0.5], 0) + rows_of("dan", "q", [0.7, 0.3], 0) + rows_of("cyd", "r", [0.5, 0.5], 0)
     pool = pool_weights(panel(rows))
     assert pool.component.tolist() == [1, 1, 0, 0]
     assert pool.weight[:2].sum() == pytest.approx(1)
@@ -226,9 +226,13 @@ def test_pairwise_ability_is_bradley_and_terrys_maximum() -> None:
 
 def test_equal_scores_are_half_a_win_each_however_they_were_rounded() -> None:
     """0.1 + 0.2 is not 0.3 in binary: the scores differ in the last bit and still tie."""
-    rows = said("ann", "q", [0.3, 0.7], 0) + said("bob", "q", [0.1 + 0.2, 0.7], 0) + said("cyd", "q", [0.3, 0.7], 0)
-    rows += said("ann", "r", [0.3, 0.7], 0) + said("bob", "r", [0.4, 0.6], 0) + said("cyd", "r", [0.2, 0.8], 0)
-    rows += said("ann", "s", [0.3, 0.7], 0) + said("bob", "s", [0.2, 0.8], 0) + said("cyd", "s", [0.4, 0.6], 0)
+    rows = (
+        rows_of("ann", "q", [0.3, 0.7], 0)
+        + rows_of("bob", "q", [0.1 + 0.2, 0.7], 0)
+        + rows_of("cyd", "q", [0.3, 0.7], 0)
+    )
+    rows += rows_of("ann", "r", [0.3, 0.7], 0) + rows_of("bob", "r", [0.4, 0.6], 0) + rows_of("cyd", "r", [0.2, 0.8], 0)
+    rows += rows_of("ann", "s", [0.3, 0.7], 0) + rows_of("bob", "s", [0.2, 0.8], 0) + rows_of("cyd", "s", [0.4, 0.6], 0)
     ability = pairwise_ability(panel(rows))
     assert ability.value == pytest.approx([0, 0, 0], abs=1e-9)
     assert not ability.separable
@@ -262,8 +266,8 @@ def test_pairwise_ability_finds_the_order_of_skill() -> None:
 def test_who_never_loses_is_said_to_be_separable() -> None:
     rows = []
     for k in range(6):
-        rows += said("ann", f"q{k}", [0.9, 0.1], 0)
-        rows += said("bob", f"q{k}", [0.5 + 0.1 * (k % 2), 0.4], 0) + said("cyd", f"q{k}", [0.55, 0.45], 0)
+        rows += rows_of("ann", f"q{k}", [0.9, 0.1], 0)
+        rows += rows_of("bob", f"q{k}", [0.5 + 0.1 * (k % 2), 0.4], 0) + rows_of("cyd", f"q{k}", [0.55, 0.45], 0)
     ability = pairwise_ability(panel(rows))
     assert ability.separable
     assert len(set(ability.groups[1:])) == 1
@@ -271,14 +275,14 @@ def test_who_never_loses_is_said_to_be_separable() -> None:
     assert np.isnan(ability.se).all()
     assert ability.value[0] > 1 > ability.value[1:].max()
     # One tie with each is enough to bound the distance.
-    tied = pairwise_ability(panel(rows + [r for n in ("ann", "bob", "cyd") for r in said(n, "tie", [0.5, 0.5], 0)]))
+    tied = pairwise_ability(panel(rows + [r for n in ("ann", "bob", "cyd") for r in rows_of(n, "tie", [0.5, 0.5], 0)]))
     assert not tied.separable
     assert (tied.se > 0).all()
 
 
 def test_only_the_largest_linked_part_is_compared() -> None:
-    rows = [row for q in "pqr" for n, x in (("ann", ord(q) % 3), ("bob", 1)) for row in said(n, q, [x / 4, 0.5], 0)]
-    rows += said("cyd", "s", [0.5, 0.5], 0) + said("dan", "s", [0.4, 0.6], 0) + said("eve", "t", [0.4, 0.6], 0)
+    rows = [row for q in "pqr" for n, x in (("ann", ord(q) % 3), ("bob", 1)) for row in rows_of(n, q, [x / 4, 0.5], 0)]
+    rows += rows_of("cyd", "s", [0.5, 0.5], 0) + rows_of("dan", "s", [0.4, 0.6], 0) + rows_of("eve", "t", [0.4, 0.6], 0)
     ability = pairwise_ability(panel(rows))
     assert ability.components.tolist() == [0, 0, 1, 1, -1]
     assert np.isnan(ability.value).tolist() == [False, False, True, True, True]
@@ -286,10 +290,10 @@ def test_only_the_largest_linked_part_is_compared() -> None:
 
 def test_a_question_of_many_counts_by_its_forecasts_not_by_its_pairs() -> None:
     """Two against each other on five questions, and both among twenty equals on one: the latter is one game each."""
-    rows = [row for k in range(5) for row in said("ann", f"q{k}", [0.6 + 0.2 * (k > 0), 0.2], 0)]
-    rows += [row for k in range(5) for row in said("bob", f"q{k}", [0.7, 0.3], 0)]
-    crowd = [row for i in range(18) for row in said(f"f{i}", "crowd", [0.5, 0.5], 0)]
-    crowd += said("ann", "crowd", [0.5, 0.5], 0) + said("bob", "crowd", [0.5, 0.5], 0)
+    rows = [row for k in range(5) for row in rows_of("ann", f"q{k}", [0.6 + 0.2 * (k > 0), 0.2], 0)]
+    rows += [row for k in range(5) for row in rows_of("bob", f"q{k}", [0.7, 0.3], 0)]
+    crowd = [row for i in range(18) for row in rows_of(f"f{i}", "crowd", [0.5, 0.5], 0)]
+    crowd += rows_of("ann", "crowd", [0.5, 0.5], 0) + rows_of("bob", "crowd", [0.5, 0.5], 0)
     ability = pairwise_ability(panel(rows + crowd), ridge=1e-7)
     # 4 of 5 won, 1/19 of a game drawn between them, 18/19 drawn with equals whose ability lies between.
     theta = minimize(
@@ -332,10 +336,10 @@ def test_nobody_one_forecaster_and_one_question() -> None:
     assert pool_weights(EMPTY).weight.tolist() == []
     assert exponential_form(EMPTY).value.tolist() == []
     assert pairwise_ability(EMPTY).value.tolist() == []
-    alone = panel(said("ann", "q", [0.3, 0.7], 0) + said("ann", "r", [0.6, 0.4], 0))
+    alone = panel(rows_of("ann", "q", [0.3, 0.7], 0) + rows_of("ann", "r", [0.6, 0.4], 0))
     assert pool_weights(alone).weight.tolist() == [1.0]
     assert np.isnan(pairwise_ability(alone).value).all()
-    single = panel(said("ann", "q", [0.3, 0.7], 0) + said("bob", "q", [0.6, 0.4], 0))
+    single = panel(rows_of("ann", "q", [0.3, 0.7], 0) + rows_of("bob", "q", [0.6, 0.4], 0))
     assert pool_weights(single, 0.0).weight == pytest.approx([0, 1], abs=1e-7)
     found = pairwise_ability(single)
     assert found.separable

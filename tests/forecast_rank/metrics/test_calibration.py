@@ -23,7 +23,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.linear_model import LogisticRegression
 from statsmodels.stats.proportion import proportion_confint
 
-from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 KINDS: tuple[Kind, Kind] = ("width", "count")
 
@@ -45,9 +45,9 @@ def test_a_decimal_falls_in_the_bin_that_begins_there(bins: int) -> None:
 def test_curve_by_hand() -> None:
     """Weight 3 on 0.3, 1 on 0.35; three options at 1/3 each of their question's weight of 1."""
     forecasts = panel(
-        said("ann", "q", [0.3], [1], exclusive=False, weight=3.0)
-        + said("ann", "r", [0.35], [0], exclusive=False)
-        + said("ann", "s", [0.34, 0.36, 0.3], 1)
+        rows_of("ann", "q", [0.3], [1], exclusive=False, weight=3.0)
+        + rows_of("ann", "r", [0.35], [0], exclusive=False)
+        + rows_of("ann", "s", [0.34, 0.36, 0.3], 1)
     )
     curve = reliability_curve(forecasts)
     assert curve.pairs[0].tolist() == [0, 0, 0, 5, 0, 0, 0, 0, 0, 0]
@@ -111,7 +111,7 @@ def test_equal_weights_of_any_size_leave_an_interval_as_it_is_and_unequal_ones_w
         rows = [
             row
             for j, weight in enumerate(weights)
-            for row in said("ann", str(j), [0.5], [j % 2], exclusive=False, weight=weight)
+            for row in rows_of("ann", str(j), [0.5], [j % 2], exclusive=False, weight=weight)
         ]
         curve = reliability_curve(panel(rows))
         return float(curve.high[0, 5] - curve.low[0, 5])
@@ -268,9 +268,9 @@ def test_recalibration_takes_fractions_and_certainties() -> None:
 def test_recalibration_is_not_defined_without_overlap(probabilities: list[float], outcomes: list[float]) -> None:
     both = panel(
         [row for j, (p, o) in enumerate(zip(probabilities, outcomes, strict=True))
-         for row in said("ann", f"a{j}", [p], [o], exclusive=False)]
+         for row in rows_of("ann", f"a{j}", [p], [o], exclusive=False)]
         + [row for j, (p, o) in enumerate([(0.2, 1), (0.8, 0), (0.2, 0), (0.8, 1), (0.8, 1)])
-           for row in said("bob", f"b{j}", [p], [o], exclusive=False)]
+           for row in rows_of("bob", f"b{j}", [p], [o], exclusive=False)]
     )  # fmt: skip
     fitted = recalibration_line(both)
     assert np.isnan(fitted[0]).all()
@@ -279,10 +279,10 @@ def test_recalibration_is_not_defined_without_overlap(probabilities: list[float]
 
 def test_sharpness_by_hand() -> None:
     forecasts = panel(
-        said("ann", "q", [1.0, 0.0], 0)
-        + said("ann", "r", [0.6, 0.2, 0.2], 0, weight=3.0)
-        + said("bob", "q", [0.5, 0.5], 0)
-        + said("cy", "s", [0.9, 0.5, 0.4], [1, 1, 0], exclusive=False)
+        rows_of("ann", "q", [1.0, 0.0], 0)
+        + rows_of("ann", "r", [0.6, 0.2, 0.2], 0, weight=3.0)
+        + rows_of("bob", "q", [0.5, 0.5], 0)
+        + rows_of("cy", "s", [0.9, 0.5, 0.4], [1, 1, 0], exclusive=False)
     )
     first = (3 * ((0.6 - 1 / 3) ** 2 + 2 * (0.2 - 1 / 3) ** 2) / 3 + 0.25) / 4
     assert sharpness(forecasts) == pytest.approx([first, 0, (0.16 + 0.01) / 3])
@@ -290,17 +290,17 @@ def test_sharpness_by_hand() -> None:
 
 def test_names_and_order_do_not_matter_nor_how_a_weight_is_split() -> None:
     first = panel(
-        said("ann", "q", [0.7, 0.3], 0, weight=2.0)
-        + said("bob", "q", [0.4, 0.6], 0)
-        + said("ann", "r", [0.2, 0.8], 0)
-        + said("bob", "r", [0.6, 0.4], 0)
+        rows_of("ann", "q", [0.7, 0.3], 0, weight=2.0)
+        + rows_of("bob", "q", [0.4, 0.6], 0)
+        + rows_of("ann", "r", [0.2, 0.8], 0)
+        + rows_of("bob", "r", [0.6, 0.4], 0)
     )
     second = panel(
-        said("bob", "x", [0.4, 0.6], 1)
-        + said("ann", "x", [0.8, 0.2], 1)
-        + said("ann", "y", [0.3, 0.7], 1, weight=0.5)
-        + said("ann", "z", [0.7, 0.3], 0, weight=1.5)
-        + said("bob", "z", [0.4, 0.6], 0)
+        rows_of("bob", "x", [0.4, 0.6], 1)
+        + rows_of("ann", "x", [0.8, 0.2], 1)
+        + rows_of("ann", "y", [0.3, 0.7], 1, weight=0.5)
+        + rows_of("ann", "z", [0.7, 0.3], 0, weight=1.5)
+        + rows_of("bob", "z", [0.4, 0.6], 0)
     )
     assert ece(first)[0] == pytest.approx(ece(second)[1])
     for part, other in zip(murphy_decomposition(first), murphy_decomposition(second), strict=True):

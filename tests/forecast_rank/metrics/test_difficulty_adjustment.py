@@ -14,7 +14,7 @@ from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.forecast_rank.panels import EMPTY, panel, relabelled, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, relabelled, rows_of, synthetic
 
 
 def adjusted(forecasts: Panel) -> AdjustedScores:
@@ -118,8 +118,8 @@ def test_the_adjusted_score_finds_skill_that_the_raw_mean_hides() -> None:
 
 
 def test_what_no_question_links_to_the_largest_part_is_not_compared() -> None:
-    rows = [row for q in "pqr" for name in ("ann", "bob") for row in said(name, q, [0.6, 0.4], 0)]
-    rows += [row for q in "st" for name in ("cyd", "dan") for row in said(name, q, [0.9, 0.1], 0)]
+    rows = [row for q in "pqr" for name in ("ann", "bob") for row in rows_of(name, q, [0.6, 0.4], 0)]
+    rows += [row for q in "st" for name in ("cyd", "dan") for row in rows_of(name, q, [0.9, 0.1], 0)]
     found = adjusted(panel(rows))
     assert found.component.tolist() == [0, 0, 1, 1]
     assert found.value == pytest.approx([0.16, 0.16, np.nan, np.nan], nan_ok=True)
@@ -137,24 +137,24 @@ def test_values_that_are_not_there_are_left_out_with_their_links() -> None:
 
 def test_nobody_one_forecaster_and_one_question() -> None:
     assert [len(column) for column in adjusted(EMPTY)] == [0] * 6
-    alone = adjusted(panel(said("ann", "q", [0.5, 0.5], 0) + said("ann", "r", [1.0, 0.0], 0)))
+    alone = adjusted(panel(rows_of("ann", "q", [0.5, 0.5], 0) + rows_of("ann", "r", [1.0, 0.0], 0)))
     assert alone.value.tolist() == [0.125]
     assert alone.effect.tolist() == [0.0]
-    single = adjusted(panel(said("ann", "q", [0.5, 0.5], 0) + said("bob", "q", [1.0, 0.0], 0)))
+    single = adjusted(panel(rows_of("ann", "q", [0.5, 0.5], 0) + rows_of("bob", "q", [1.0, 0.0], 0)))
     assert single.value == pytest.approx([0.25, 0.0])
     assert np.isnan(single.se).all()
     assert np.isnan(single.effect_se).all()
-    silent = panel(said("ann", "q", [0.5, 0.5], 0)).take(np.array([False]))
+    silent = panel(rows_of("ann", "q", [0.5, 0.5], 0)).take(np.array([False]))
     assert np.isnan(adjusted(silent).value).all()
     assert np.isnan(adjusted(silent).coverage).all()
 
 
 def test_a_forecaster_of_one_event_has_no_standard_error() -> None:
-    rows = [row for q in "pqrs" for name in ("ann", "bob") for row in said(name, q, [0.6 + ord(q) % 3 / 10, 0.3], 0)]
-    found = adjusted(panel(rows + said("cyd", "p", [0.8, 0.2], 0)))
+    rows = [row for q in "pqrs" for name in ("ann", "bob") for row in rows_of(name, q, [0.6 + ord(q) % 3 / 10, 0.3], 0)]
+    found = adjusted(panel(rows + rows_of("cyd", "p", [0.8, 0.2], 0)))
     assert np.isnan(found.se).tolist() == [False, False, True]
     # Another that nobody else answered tells nothing about how they compare.
-    apart = adjusted(panel(rows + said("cyd", "p", [0.8, 0.2], 0) + said("cyd", "z", [0.4, 0.6], 0)))
+    apart = adjusted(panel(rows + rows_of("cyd", "p", [0.8, 0.2], 0) + rows_of("cyd", "z", [0.4, 0.6], 0)))
     assert np.isnan(apart.se).tolist() == [False, False, True]
 
 
@@ -175,8 +175,8 @@ def test_names_order_and_scale_of_weights_do_not_matter(seed: int, scale: float)
 
 
 def test_parts_are_numbered_from_the_largest() -> None:
-    rows = said("ann", "p", [0.5, 0.5], 0) + said("bob", "p", [0.5, 0.5], 0) + said("cyd", "q", [0.5, 0.5], 0)
-    rows += said("dan", "q", [0.5, 0.5], 0) + said("cyd", "r", [0.5, 0.5], 0)
+    rows = rows_of("ann", "p", [0.5, 0.5], 0) + rows_of("bob", "p", [0.5, 0.5], 0) + rows_of("cyd", "q", [0.5, 0.5], 0)
+    rows += rows_of("dan", "q", [0.5, 0.5], 0) + rows_of("cyd", "r", [0.5, 0.5], 0)
     found = connected_components(panel(rows))
     assert found.forecaster.tolist() == [1, 1, 0, 0]
     assert found.question.tolist() == [1, 0, 0]

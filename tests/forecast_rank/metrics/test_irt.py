@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm, spearmanr
 
 from tests.captured import CAPTURED
-from tests.forecast_rank.panels import EMPTY, panel, relabelled, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, relabelled, rows_of, synthetic
 
 SHAPE = np.array([0, -1, -1.4, -1, -0.3, 0])
 
@@ -49,7 +49,7 @@ def responses_of(forecasts: Panel) -> IrtResponses:
     return IrtResponses(people, len(asked), forecasts.forecaster, question, response(forecasts), weight, event)
 
 
-def held(value: Floats, truth: Floats, error: Floats) -> Floats:
+def covers(value: Floats, truth: Floats, error: Floats) -> Floats:
     """Where an interval of 95 % holds the truth, of those that are there."""
     known = ~np.isnan(error)
     return np.abs(value - truth)[known] < 1.96 * error[known]
@@ -59,8 +59,10 @@ def held(value: Floats, truth: Floats, error: Floats) -> Floats:
 
 
 def test_responses_mean_the_same_whatever_the_number_of_options() -> None:
-    rows = said("ann", "q", [1.0, 0.0], 1) + said("ann", "r", [1.0, 0, 0, 0], 1) + said("ann", "s", [0.8, 0.2], 0)
-    rows += said("ann", "t", [0.8], [1], exclusive=False) + said("ann", "u", [0.8, 0.5], [1, 1], exclusive=False)
+    rows = (
+        rows_of("ann", "q", [1.0, 0.0], 1) + rows_of("ann", "r", [1.0, 0, 0, 0], 1) + rows_of("ann", "s", [0.8, 0.2], 0)
+    )
+    rows += rows_of("ann", "t", [0.8], [1], exclusive=False) + rows_of("ann", "u", [0.8, 0.5], [1, 1], exclusive=False)
     assert response(panel(rows)) == pytest.approx([0, 0, 0.96, 0.96, 1 - (0.04 + 0.25) / 2])
 
 
@@ -158,7 +160,7 @@ def test_abilities_difficulties_and_discriminations_are_recovered_at_the_nominal
         assert found.converged
         assert found.integrated == "questions"
         for name, rows in hits.items():
-            rows.append(held(getattr(found, name), getattr(made, name), getattr(found, f"{name}_se")))
+            rows.append(covers(getattr(found, name), getattr(made, name), getattr(found, f"{name}_se")))
     # 200 other fits: 0.944, 0.936 and 0.940, with standard errors for 25 of 0.014, 0.006 and 0.011.
     assert 0.91 < np.concatenate(hits["ability"]).mean() < 0.98
     assert 0.92 < np.concatenate(hits["difficulty"]).mean() < 0.96
@@ -180,9 +182,9 @@ def test_with_more_forecasters_than_questions_the_roles_are_swapped_and_hold_too
         found = fit_irt(made.panel)
         assert found.converged
         assert found.integrated == "forecasters"
-        abilities.append(held(found.ability, made.ability, found.ability_se))
-        difficulties.append(held(found.difficulty, made.difficulty, found.difficulty_se))
-        discriminations.append(held(found.discrimination, made.discrimination, found.discrimination_se))
+        abilities.append(covers(found.ability, made.ability, found.ability_se))
+        difficulties.append(covers(found.difficulty, made.difficulty, found.difficulty_se))
+        discriminations.append(covers(found.discrimination, made.discrimination, found.discrimination_se))
     assert 0.93 < np.concatenate(abilities).mean() < 0.97
     assert 0.88 < np.concatenate(difficulties).mean() <= 1
     assert 0.88 < np.concatenate(discriminations).mean() <= 1
@@ -204,7 +206,7 @@ def test_errors_hold_for_forecasters_who_do_not_follow_the_model() -> None:
     whole, hits = fit_irt(forecasts), []
     for part in range(30):
         found = fit_irt(forecasts.take(forecasts.question // 400 == part), "questions")
-        hits.append(held(found.ability, whole.ability, found.ability_se))
+        hits.append(covers(found.ability, whole.ability, found.ability_se))
     # Other panels: 0.935 to 0.957, with a standard error for 30 parts of 0.015.
     assert 0.90 < np.concatenate(hits).mean() < 0.99
 

@@ -6,7 +6,7 @@ from forecast_rank.metrics.panel import from_arrays, ragged_max, references
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 
 @given(st.lists(st.lists(st.floats(-9, 9) | st.just(-np.inf), min_size=1, max_size=6), max_size=8))
@@ -23,7 +23,9 @@ def test_one_missing_value_is_the_largest_of_its_group_alone() -> None:
 
 def test_cells_of_a_forecast() -> None:
     forecasts = panel(
-        said("ann", "q", [0.7, 0.2, 0.1], 1) + said("bob", "r", [0.4, 0.6], 0) + said("ann", "r", [0.1, 0.9], 0)
+        rows_of("ann", "q", [0.7, 0.2, 0.1], 1)
+        + rows_of("bob", "r", [0.4, 0.6], 0)
+        + rows_of("ann", "r", [0.1, 0.9], 0)
     )
     assert forecasts.sizes.tolist() == [3, 2, 2]
     assert forecasts.cell_option.tolist() == [0, 1, 2, 3, 4, 3, 4]
@@ -45,9 +47,9 @@ def test_a_part_keeps_the_cells_of_its_forecasts() -> None:
 
 def test_references_are_market_uniform_and_ensemble() -> None:
     forecasts = panel(
-        said("ann", "q", [0.7, 0.3], 0, odds=[0.6, 0.5], no_odds=[0.5, 0.6], weight=3.0)
-        + said("bob", "q", [0.5, 0.5], 0, odds=[0.7, 0.5], no_odds=[0.4, 0.6])
-        + said("ann", "r", [0.8, 0.8, 0.3], [1, 1, 0], exclusive=False)
+        rows_of("ann", "q", [0.7, 0.3], 0, odds=[0.6, 0.5], no_odds=[0.5, 0.6], weight=3.0)
+        + rows_of("bob", "q", [0.5, 0.5], 0, odds=[0.7, 0.5], no_odds=[0.4, 0.6])
+        + rows_of("ann", "r", [0.8, 0.8, 0.3], [1, 1, 0], exclusive=False)
     )
     others = references(forecasts)
     assert others.forecasters == ["market", "uniform", "ensemble"]

@@ -12,7 +12,7 @@ from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.returns import average_return
 
 from tests.captured import CAPTURED
-from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 ORACLE = CAPTURED / "pm_rank"
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -109,11 +109,7 @@ def test_sharpe_ratio(forecasts: Panel, given: dict[str, Any]) -> None:
 @pytest.mark.captured
 def test_calibration(forecasts: Panel, given: dict[str, Any]) -> None:
     near(pm_rank.calibration(forecasts, defects=True), forecasts, given["calibration_uniform_10"]["scores"])
-    near(
-        pm_rank.calibration(forecasts, kind="quantile"),
-        forecasts,
-        given["calibration_quantile_10"]["scores"],
-    )
+    near(pm_rank.calibration(forecasts, kind="quantile"), forecasts, given["calibration_quantile_10"]["scores"])
 
 
 @pytest.mark.captured
@@ -133,7 +129,7 @@ def test_the_suites_own_return_is_its_yes_only_form_and_splits_what_ties_at_0(
     for gamma in GAMMAS[1:]:
         own = forecasts.forecaster_means(average_return(forecasts, gamma))
         near(own, forecasts, given[f"aver_seed_yes_only_g{gamma}"]["scores"])
-    tied = panel(said("ann", "q", [0.5, 0.5], 1, odds=[0.5, 0.5]))
+    tied = panel(rows_of("ann", "q", [0.5, 0.5], 1, odds=[0.5, 0.5]))
     assert pm_rank.average_return(tied, 0, "yes_only").tolist() == [0.0]
     assert average_return(tied, 0).tolist() == [1.0]
 
@@ -150,10 +146,12 @@ def test_the_suites_own_return_where_options_are_not_exclusive_is_the_market_lev
 
 
 def test_weights_are_normalised_unless_the_defect_is_asked_for() -> None:
-    forecasts = panel(said("ann", "q", [0.9, 0.1], 0, weight=1.0) + said("ann", "r", [0.5, 0.5], 0, weight=3.0))
+    forecasts = panel(rows_of("ann", "q", [0.9, 0.1], 0, weight=1.0) + rows_of("ann", "r", [0.5, 0.5], 0, weight=3.0))
     assert pm_rank.brier(forecasts) == pytest.approx([(0.99 + 3 * 0.75) / 4])
     assert pm_rank.brier(forecasts, defects=True) == pytest.approx([(0.99 + 3 * 0.75) / 2])
-    single = panel(said("ann", "q", [0.9, 0.1], 0) + said("ann", "r", [0.5, 0.5], 0) + said("bob", "r", [0.5, 0.5], 0))
+    single = panel(
+        rows_of("ann", "q", [0.9, 0.1], 0) + rows_of("ann", "r", [0.5, 0.5], 0) + rows_of("bob", "r", [0.5, 0.5], 0)
+    )
     discrimination = np.array([1.0, 3.0])  # clipped to quartiles 1.5 and 2.5
     assert pm_rank.weighted_brier(single, discrimination) == pytest.approx([(1.5 * 0.99 + 2.5 * 0.75) / 4, 0.75])
     assert pm_rank.weighted_brier(single, discrimination, defects=True)[1] == pytest.approx(0.75 * 1.25)
@@ -161,14 +159,14 @@ def test_weights_are_normalised_unless_the_defect_is_asked_for() -> None:
 
 def test_edges_of_bins_are_where_decimals_are_unless_the_defect_is_asked_for() -> None:
     """0.3 and 0.35, of which one came, make one bin; a rounding error moves 0.3 to the bin before."""
-    forecasts = panel(said("ann", "q", [0.3, 0.35], [1, 0], exclusive=False))
+    forecasts = panel(rows_of("ann", "q", [0.3, 0.35], [1, 0], exclusive=False))
     assert pm_rank.calibration(forecasts) == pytest.approx([0.175])
     assert pm_rank.calibration(forecasts, defects=True) == pytest.approx([(0.7 + 0.35) / 2])
 
 
 @pytest.mark.parametrize("mode", ["default", "approximate", "yes_only", "market_level"])
 def test_without_both_prices_there_is_no_return(mode: pm_rank.Mode) -> None:
-    forecasts = panel(said("ann", "q", [0.9, 0.1], 0) + said("ann", "r", [0.6, 0.4], 0, odds=[0.5, 0.55]))
+    forecasts = panel(rows_of("ann", "q", [0.9, 0.1], 0) + rows_of("ann", "r", [0.6, 0.4], 0, odds=[0.5, 0.55]))
     for gamma in (0.0, 0.001, 0.5, 1.0):
         values = pm_rank.average_return(forecasts, gamma, mode)
         assert np.isnan(values).tolist() == [True, False]
@@ -176,13 +174,13 @@ def test_without_both_prices_there_is_no_return(mode: pm_rank.Mode) -> None:
 
 
 def test_prices_are_clipped() -> None:
-    forecasts = panel(said("ann", "q", [0.9, 0.1], 1, odds=[0.9995, 0.0005], no_odds=[0.002, 0.9999]))
+    forecasts = panel(rows_of("ann", "q", [0.9, 0.1], 1, odds=[0.9995, 0.0005], no_odds=[0.002, 0.9999]))
     assert pm_rank.average_return(forecasts, 0, "yes_only") == pytest.approx([200])
 
 
 def test_pool_weights_survive_what_makes_all_of_pm_ranks_undefined() -> None:
     forecasts = panel(
-        said("ann", "q", [0.0, 1.0], 0) + said("ann", "r", [0.9, 0.1], 0) + said("bob", "r", [0.6, 0.4], 0)
+        rows_of("ann", "q", [0.0, 1.0], 0) + rows_of("ann", "r", [0.9, 0.1], 0) + rows_of("bob", "r", [0.6, 0.4], 0)
     )
     weights = pm_rank.pool_weights(forecasts, sweeps=1)
     assert weights == pytest.approx([1.2, 0.8])
@@ -200,7 +198,7 @@ def test_everything_by_name() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    forecasts = panel(said("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5]))
+    forecasts = panel(rows_of("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5]))
     for call, name in (
         (lambda: pm_rank.average_return(forecasts, 2), "gamma"),
         (lambda: pm_rank.average_return(forecasts, 0, "other"), "mode"),

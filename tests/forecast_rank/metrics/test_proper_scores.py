@@ -21,7 +21,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
 
-from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 Score = Callable[[Panel], Floats]
 LN = np.log
@@ -30,7 +30,7 @@ HIGHER: list[Score] = [log_score, spherical]
 
 
 def one(score: Score, probabilities: list[float], outcome: int | list[float], exclusive: bool = True) -> float:
-    return float(score(panel(said("ann", "q", probabilities, outcome, exclusive=exclusive)))[0])
+    return float(score(panel(rows_of("ann", "q", probabilities, outcome, exclusive=exclusive)))[0])
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,8 @@ def test_scores_of_a_panel_are_those_of_its_forecasts_one_by_one(exclusive: floa
 
 
 def test_order_of_options_and_forecasters_does_not_matter() -> None:
-    rows = [
-        *said("ann", "q", [0.5, 0.3, 0.2], 1),
-        *said("bob", "q", [0.1, 0.8, 0.1], 1),
-    ]
-    turned = [
-        *said("bob", "q", [0.1, 0.1, 0.8], 2),
-        *said("ann", "q", [0.2, 0.5, 0.3], 2),
-    ]
+    rows = [*rows_of("ann", "q", [0.5, 0.3, 0.2], 1), *rows_of("bob", "q", [0.1, 0.8, 0.1], 1)]
+    turned = [*rows_of("bob", "q", [0.1, 0.1, 0.8], 2), *rows_of("ann", "q", [0.2, 0.5, 0.3], 2)]
     for score in SCORES:
         first, second = panel(rows), panel(turned)
         assert dict(zip(first.forecasters, score(first), strict=True)) == pytest.approx(
@@ -154,9 +148,11 @@ def test_order_of_options_and_forecasters_does_not_matter() -> None:
 
 
 def test_splitting_a_weight_over_two_equal_questions_moves_no_mean() -> None:
-    rest = said("ann", "r", [0.6, 0.4], 1, weight=1.5)
-    whole = panel(said("ann", "q", [0.9, 0.1], 0, weight=3.0) + rest)
-    halves = panel(said("ann", "q", [0.9, 0.1], 0, weight=1.0) + said("ann", "again", [0.9, 0.1], 0, weight=2.0) + rest)
+    rest = rows_of("ann", "r", [0.6, 0.4], 1, weight=1.5)
+    whole = panel(rows_of("ann", "q", [0.9, 0.1], 0, weight=3.0) + rest)
+    halves = panel(
+        rows_of("ann", "q", [0.9, 0.1], 0, weight=1.0) + rows_of("ann", "again", [0.9, 0.1], 0, weight=2.0) + rest
+    )
     for score in SCORES:
         assert whole.forecaster_means(score(whole)) == pytest.approx(halves.forecaster_means(score(halves)))
     assert whole.forecaster_means(brier(whole)) == pytest.approx([(3 * 0.01 + 1.5 * 0.36) / 4.5])
@@ -164,10 +160,10 @@ def test_splitting_a_weight_over_two_equal_questions_moves_no_mean() -> None:
 
 def test_certain_and_wrong_is_clipped_counted_and_infinite_without_clip() -> None:
     forecasts = panel(
-        said("ann", "q", [1.0, 0.0], 1)
-        + said("ann", "r", [0.0, 1.0], 1)
-        + said("bob", "q", [0.5, 0.5], 1)
-        + said("bob", "s", [0.0, 1.0, 0.2], [1, 0, 0], exclusive=False)
+        rows_of("ann", "q", [1.0, 0.0], 1)
+        + rows_of("ann", "r", [0.0, 1.0], 1)
+        + rows_of("bob", "q", [0.5, 0.5], 1)
+        + rows_of("bob", "s", [0.0, 1.0, 0.2], [1, 0, 0], exclusive=False)
     )
     assert log_score(forecasts)[:2] == pytest.approx([LN(1e-6), LN(0.5)])
     assert log_score(forecasts, clip=0.01)[0] == pytest.approx(LN(0.01))
@@ -184,7 +180,7 @@ def test_a_vector_of_zeros_scores_the_least_there_is() -> None:
 
 @pytest.mark.parametrize("outcome", [[0.0, 0.0], [1.0, 1.0]])
 def test_where_none_or_several_exclusive_options_happened_only_brier_is_defined(outcome: list[float]) -> None:
-    assert not settled(panel(said("ann", "q", [0.7, 0.3], outcome)))[0]
+    assert not settled(panel(rows_of("ann", "q", [0.7, 0.3], outcome)))[0]
     assert np.isnan([one(score, [0.7, 0.3], outcome) for score in (log_score, spherical, accuracy)]).all()
     assert one(brier, [0.7, 0.3], outcome) == pytest.approx(0.29)
     assert one(accuracy, [0.7, 0.3], outcome, exclusive=False) == 0.5
@@ -198,10 +194,10 @@ def test_probabilities_that_differ_by_rounding_share_the_top() -> None:
 
 def test_categories() -> None:
     forecasts = panel(
-        said("ann", "q", [0.9, 0.1], 0, category="Sports", weight=3.0)
-        + said("ann", "r", [0.6, 0.4], 0, category="Sports")
-        + said("ann", "s", [0.5, 0.5], 0, category="Politics")
-        + said("bob", "s", [0.8, 0.2], 0, category="Politics")
+        rows_of("ann", "q", [0.9, 0.1], 0, category="Sports", weight=3.0)
+        + rows_of("ann", "r", [0.6, 0.4], 0, category="Sports")
+        + rows_of("ann", "s", [0.5, 0.5], 0, category="Politics")
+        + rows_of("bob", "s", [0.8, 0.2], 0, category="Politics")
     )
     table = by_category(forecasts, brier(forecasts))
     assert forecasts.questions.category_names == ["Sports", "Politics"]
@@ -226,7 +222,7 @@ def test_nobody_and_nothing_give_empty_arrays() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    forecasts = panel(said("ann", "q", [0.5, 0.5], 0))
+    forecasts = panel(rows_of("ann", "q", [0.5, 0.5], 0))
     for clip in (-0.1, 1.0, float("nan")):
         with pytest.raises(ValueError, match="clip"):
             log_score(forecasts, clip)

@@ -20,13 +20,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 GAMMAS = (0.001, 0.05, 0.3, 0.5, 0.75, 0.999, 1.0)
 
 
 def single(probabilities: list[float], odds: list[float], outcome: int = 0) -> Panel:
-    return panel(said("ann", "q", probabilities, outcome, odds=odds))
+    return panel(rows_of("ann", "q", probabilities, outcome, odds=odds))
 
 
 def utility(wealth: Floats, gamma: float) -> Floats:
@@ -118,7 +118,9 @@ def test_what_is_worth_a_bet_is_found_in_any_order_of_options(data: st.DataObjec
 
 def test_options_that_are_not_exclusive_are_markets_of_their_own() -> None:
     """Half a dollar each: YES at 0.4 believed 0.6, NO at 0.5 believed 0.7; 1/gamma = 2 by hand."""
-    forecasts = panel(said("ann", "q", [0.6, 0.3], [1.0, 0.0], odds=[0.4, 0.55], no_odds=[0.65, 0.5], exclusive=False))
+    forecasts = panel(
+        rows_of("ann", "q", [0.6, 0.3], [1.0, 0.0], odds=[0.4, 0.55], no_odds=[0.65, 0.5], exclusive=False)
+    )
     yes, no, cash = stakes(forecasts, 0.5)
     first = np.array([0.6**2 / 0.4, 0.4**2 / 0.65])
     second = np.array([0.3**2 / 0.55, 0.7**2 / 0.5])
@@ -137,8 +139,8 @@ def test_options_that_are_not_exclusive_are_markets_of_their_own() -> None:
 
 @pytest.mark.parametrize("gamma", [0.0, *GAMMAS])
 def test_a_binary_market_pays_the_same_as_one_option_or_as_two(gamma: float) -> None:
-    lone = panel(said("ann", "q", [0.6], [1.0], odds=[0.4], no_odds=[0.65], exclusive=False))
-    both = panel(said("ann", "q", [0.6, 0.4], 0, odds=[0.4, 0.65]))
+    lone = panel(rows_of("ann", "q", [0.6], [1.0], odds=[0.4], no_odds=[0.65], exclusive=False))
+    both = panel(rows_of("ann", "q", [0.6, 0.4], 0, odds=[0.4, 0.65]))
     for function in (average_return, log_wealth, certainty_equivalent):
         assert function(lone, gamma) == pytest.approx(function(both, gamma))
 
@@ -180,7 +182,7 @@ def bets(draw: st.DrawFn) -> Panel:
     outcome = draw(st.integers(0, count - 1))
     chances = [weight / sum(weights) for weight in weights]
     no_price = [min(0.99, 1.03 - ask) for ask in price]
-    return panel(said("ann", "q", chances, outcome, odds=price, no_odds=no_price, exclusive=exclusive))
+    return panel(rows_of("ann", "q", chances, outcome, odds=price, no_odds=no_price, exclusive=exclusive))
 
 
 @given(bets(), st.sampled_from([0.0, *GAMMAS]))
@@ -283,9 +285,9 @@ def test_where_asks_sum_to_a_dollar_cash_is_worth_as_much_as_the_last_option() -
 
 def test_ruin_is_infinite_counted_and_survived_by_certainty_equivalents_below_1() -> None:
     forecasts = panel(
-        said("ann", "q", [1.0, 0.0], 1, odds=[0.5, 0.55])
-        + said("ann", "r", [0.6, 0.4], 0, odds=[0.5, 0.55])
-        + said("bob", "q", [0.6, 0.4], 1, odds=[0.5, 0.55])
+        rows_of("ann", "q", [1.0, 0.0], 1, odds=[0.5, 0.55])
+        + rows_of("ann", "r", [0.6, 0.4], 0, odds=[0.5, 0.55])
+        + rows_of("bob", "q", [0.6, 0.4], 1, odds=[0.5, 0.55])
     )
     assert log_wealth(forecasts, 1).tolist() == [-np.inf, pytest.approx(np.log(0.8)), pytest.approx(np.log(1.2))]
     assert ruins(forecasts, 1).tolist() == [1, 0]
@@ -319,7 +321,7 @@ def test_a_vector_of_zeros_has_no_stakes_and_keeps_its_cash() -> None:
 
 @pytest.mark.parametrize("outcome", [[0.0, 0.0], [1.0, 1.0]])
 def test_where_none_or_several_exclusive_options_happened_nothing_is_paid(outcome: list[float]) -> None:
-    forecasts = panel(said("ann", "q", [0.6, 0.4], outcome, odds=[0.5, 0.55]))
+    forecasts = panel(rows_of("ann", "q", [0.6, 0.4], outcome, odds=[0.5, 0.55]))
     for function in (average_return, log_wealth, certainty_equivalent):
         assert np.isnan(function(forecasts, 0.5)).all()
 
@@ -327,11 +329,11 @@ def test_where_none_or_several_exclusive_options_happened_nothing_is_paid(outcom
 def test_forecasts_without_prices_are_left_out() -> None:
     nan = float("nan")
     forecasts = panel(
-        said("ann", "none", [0.6, 0.4], 0)
-        + said("ann", "whole", [0.6, 0.4], 0, odds=[0.5, 0.5])
-        + said("ann", "half", [0.6, 0.4], 0, odds=[0.5, nan])
-        + said("ann", "yes only", [0.6], [1], odds=[0.5], exclusive=False)
-        + said("bob", "half", [0.5, 0.5], 0)
+        rows_of("ann", "none", [0.6, 0.4], 0)
+        + rows_of("ann", "whole", [0.6, 0.4], 0, odds=[0.5, 0.5])
+        + rows_of("ann", "half", [0.6, 0.4], 0, odds=[0.5, nan])
+        + rows_of("ann", "yes only", [0.6], [1], odds=[0.5], exclusive=False)
+        + rows_of("bob", "half", [0.5, 0.5], 0)
     )
     forecasts = replace(forecasts, no_odds=np.where(np.arange(9) == 8, nan, forecasts.no_odds))
     assert forecasts.questions.names[forecasts.question[-1]] == "yes only"
@@ -365,11 +367,11 @@ def test_a_panel_of_all_kinds_pays_what_its_forecasts_pay_alone() -> None:
 
 def test_running_means_are_in_order_of_closing() -> None:
     forecasts = panel(
-        said("ann", "q", [0.5, 0.5], 0, closed_at=30.0, weight=3.0)
-        + said("ann", "r", [0.5, 0.5], 0, closed_at=10.0)
-        + said("bob", "s", [0.5, 0.5], 0, closed_at=20.0)
-        + said("bob", "t", [0.5, 0.5], 0)
-        + said("ann", "u", [0.5, 0.5], 0, closed_at=15.0)
+        rows_of("ann", "q", [0.5, 0.5], 0, closed_at=30.0, weight=3.0)
+        + rows_of("ann", "r", [0.5, 0.5], 0, closed_at=10.0)
+        + rows_of("bob", "s", [0.5, 0.5], 0, closed_at=20.0)
+        + rows_of("bob", "t", [0.5, 0.5], 0)
+        + rows_of("ann", "u", [0.5, 0.5], 0, closed_at=15.0)
     )
     values = np.array([4.0, 2.0, 5.0, 7.0, np.nan])  # q, r, s, t, u: nobody has a value on u
     stream = return_stream(forecasts, values, 1)
@@ -392,12 +394,12 @@ def test_the_end_of_the_stream_is_the_mean() -> None:
 def test_sharpe_ratio_by_hand() -> None:
     """bob has one forecast; cy's returns are equal, their weighted mean 1.3 but for rounding."""
     forecasts = panel(
-        said("ann", "q", [0.5, 0.5], 0, weight=3.0)
-        + said("bob", "q", [0.5, 0.5], 0)
-        + said("cy", "q", [0.5, 0.5], 0, weight=0.1)
-        + said("ann", "r", [0.5, 0.5], 0)
-        + said("cy", "r", [0.5, 0.5], 0, weight=0.2)
-        + said("cy", "s", [0.5, 0.5], 0, weight=0.3)
+        rows_of("ann", "q", [0.5, 0.5], 0, weight=3.0)
+        + rows_of("bob", "q", [0.5, 0.5], 0)
+        + rows_of("cy", "q", [0.5, 0.5], 0, weight=0.1)
+        + rows_of("ann", "r", [0.5, 0.5], 0)
+        + rows_of("cy", "r", [0.5, 0.5], 0, weight=0.2)
+        + rows_of("cy", "s", [0.5, 0.5], 0, weight=0.3)
     )
     ratio = sharpe(forecasts, np.array([2.0, 2.0, 1.3, 0.0, 1.3, 1.3]))
     assert ratio[0] == pytest.approx((1.5 - 1) / np.sqrt(2 * (3 * 0.25 + 2.25) / 4))

@@ -16,7 +16,7 @@ from forecast_rank.metrics.skill import (
     uniform_brier,
 )
 
-from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 
 @pytest.mark.parametrize(("own", "reference", "skill"), [(0.125, 0.25, 0.5), (0.25, 0.25, 0.0), (0.5, 0.25, -1.0)])
@@ -30,9 +30,9 @@ def test_skill_against_a_perfect_or_absent_reference_is_not_defined() -> None:
 
 def test_uniform_is_one_in_n_and_a_half_where_options_are_not_exclusive() -> None:
     forecasts = panel(
-        said("ann", "q", [0.9, 0.1], 0)
-        + said("ann", "r", [0.7, 0.2, 0.1], 0)
-        + said("ann", "s", [0.7, 0.2, 0.1], [1, 1, 0], exclusive=False)
+        rows_of("ann", "q", [0.9, 0.1], 0)
+        + rows_of("ann", "r", [0.7, 0.2, 0.1], 0)
+        + rows_of("ann", "s", [0.7, 0.2, 0.1], [1, 1, 0], exclusive=False)
     )
     assert uniform_brier(forecasts) == pytest.approx([0.25, (4 + 1 + 1) / 27, 0.25])
 
@@ -41,7 +41,8 @@ def test_market_is_the_mid_price_over_the_sum_of_mids_where_options_are_exclusiv
     """Mids 0.7 and 0.35 of exclusive options; the same prices raw where they are not."""
     prices = {"odds": [0.71, 0.37], "no_odds": [0.31, 0.67]}
     forecasts = panel(
-        said("ann", "q", [0.5, 0.5], 0, **prices) + said("ann", "r", [0.5, 0.5], [1, 1], exclusive=False, **prices)
+        rows_of("ann", "q", [0.5, 0.5], 0, **prices)
+        + rows_of("ann", "r", [0.5, 0.5], [1, 1], exclusive=False, **prices)
     )
     assert market_probability(forecasts) == pytest.approx([0.7 / 1.05, 0.35 / 1.05, 0.7, 0.35])
     assert market_brier(forecasts) == pytest.approx([(0.35 / 1.05) ** 2, (0.3**2 + 0.65**2) / 2])
@@ -50,15 +51,15 @@ def test_market_is_the_mid_price_over_the_sum_of_mids_where_options_are_exclusiv
 
 
 def test_a_binary_market_is_the_same_as_one_option_or_as_two() -> None:
-    single = panel(said("ann", "q", [0.6], [1], odds=[0.72], no_odds=[0.31], exclusive=False))
-    double = panel(said("ann", "q", [0.6, 0.4], 0, odds=[0.72, 0.31], no_odds=[0.31, 0.72]))
+    single = panel(rows_of("ann", "q", [0.6], [1], odds=[0.72], no_odds=[0.31], exclusive=False))
+    double = panel(rows_of("ann", "q", [0.6, 0.4], 0, odds=[0.72, 0.31], no_odds=[0.31, 0.72]))
     assert alpha(single) == pytest.approx(alpha(double))
     assert overround(single) == pytest.approx(overround(double))
 
 
 def test_each_forecast_is_judged_at_the_prices_it_saw() -> None:
     forecasts = panel(
-        said("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5]) + said("bob", "q", [0.9, 0.1], 0, odds=[0.8, 0.2])
+        rows_of("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5]) + rows_of("bob", "q", [0.9, 0.1], 0, odds=[0.8, 0.2])
     )
     assert alpha(forecasts) == pytest.approx([0.24, 0.03])
 
@@ -74,10 +75,10 @@ def test_who_repeats_the_market_has_no_alpha_and_no_skill_against_it() -> None:
 
 def test_skill_counts_only_questions_that_have_a_reference() -> None:
     forecasts = panel(
-        said("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5], weight=3.0)
-        + said("ann", "r", [0.8, 0.2], 0, odds=[0.7, 0.3])
-        + said("ann", "s", [0.0, 1.0], 0)
-        + said("bob", "s", [0.5, 0.5], 0)
+        rows_of("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5], weight=3.0)
+        + rows_of("ann", "r", [0.8, 0.2], 0, odds=[0.7, 0.3])
+        + rows_of("ann", "s", [0.0, 1.0], 0)
+        + rows_of("bob", "s", [0.5, 0.5], 0)
     )
     skill = brier_skill_against(forecasts, market_brier(forecasts))
     assert skill[0] == pytest.approx(1 - (3 * 0.01 + 0.04) / (3 * 0.25 + 0.09))
@@ -100,9 +101,9 @@ def test_error_of_alpha_is_that_of_a_regression_clustered_by_event() -> None:
 
 def test_without_prices_alpha_is_not_defined_and_one_event_has_no_error() -> None:
     forecasts = panel(
-        said("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5], event="e")
-        + said("ann", "r", [0.9, 0.1], 0, odds=[0.5, 0.5], event="e")
-        + said("bob", "s", [0.9, 0.1], 0)
+        rows_of("ann", "q", [0.9, 0.1], 0, odds=[0.5, 0.5], event="e")
+        + rows_of("ann", "r", [0.9, 0.1], 0, odds=[0.5, 0.5], event="e")
+        + rows_of("bob", "s", [0.9, 0.1], 0)
     )
     mean, error = alpha_mean(forecasts)
     assert mean[0] == pytest.approx(0.24)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.stats._resampling import BootstrapResult
 
-from tests.forecast_rank.panels import EMPTY, panel, said, scored, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, rows_of, scored, synthetic
 
 nan = np.nan
 
@@ -369,7 +369,7 @@ class TestNothing:
             assert np.isnan(found).all()
 
     def test_one_forecaster_on_one_question(self) -> None:
-        sums = event_sums(panel(said("ann", "q", [0.7, 0.3], 0)), np.array([0.09]))
+        sums = event_sums(panel(rows_of("ann", "q", [0.7, 0.3], 0)), np.array([0.09]))
         draws = draws_of(sums, 10)
         assert sums.means.tolist() == [0.09]
         assert np.isnan(percentile_interval(draws)).all()

@@ -19,17 +19,12 @@ from tests.captured import CAPTURED
 
 HEADER = "forecaster,question,option,probability,outcome"
 FORMATS = ("csv", "parquet", "jsonl")
+JSON = '{"forecaster": "ann", "question": "%s", "option": "YES", "probability": %s, "outcome": 1}'
 
 
 def row(forecaster: str, question: str, option: str, probability: object, outcome: object, **rest: object) -> dict:
-    return {
-        "forecaster": forecaster,
-        "question": question,
-        "option": option,
-        "probability": probability,
-        "outcome": outcome,
-        **rest,
-    }
+    names = HEADER.split(",")
+    return dict(zip(names, (forecaster, question, option, probability, outcome), strict=True)) | rest
 
 
 def pair(forecaster: str, question: str, p: float = 0.7, won: str = "a", **rest: object) -> list[dict]:
@@ -62,16 +57,15 @@ def text(path: Path, content: str | bytes, suffix: str = "csv") -> Path:
     return file
 
 
-def said(reading: LoadedForecasts) -> dict[tuple[str, str], dict[str, float]]:
-    """What each forecaster said of each question's options, by name."""
+def forecasts_of(reading: LoadedForecasts) -> dict[tuple[str, str], dict[str, float]]:
+    """The probability of each option, by forecaster and question."""
     panel = reading.panel
-    names = panel.questions.option_names
-    out = {}
+    names, forecasts = panel.questions.option_names, {}
     for i in range(len(panel)):
         cells = range(panel.offsets[i], panel.offsets[i + 1])
         vector = {names[panel.cell_option[c]]: float(panel.probability[c]) for c in cells}
-        out[panel.forecasters[panel.forecaster[i]], panel.questions.names[panel.question[i]]] = vector
-    return out
+        forecasts[panel.forecasters[panel.forecaster[i]], panel.questions.names[panel.question[i]]] = vector
+    return forecasts
 
 
 def rejected(reading: LoadedForecasts) -> dict[int, str]:
@@ -99,7 +93,7 @@ class TestGoodRows:
             reading = read_forecasts(write(tmp_path, rows, format))
             panel, questions = reading.panel, reading.panel.questions
             assert reading.rejected == []
-            assert said(reading) == {
+            assert forecasts_of(reading) == {
                 ("ann", "q2"): {"a": 0.25, "b": 0.75},
                 ("bob", "q2"): {"a": 0.5, "b": 0.5},
                 ("bob", "q1"): {"YES": 0.125},
@@ -122,7 +116,7 @@ class TestGoodRows:
         shuffled = read_forecasts(
             write(tmp_path, [rows[k] for k in np.random.default_rng(1).permutation(len(rows))], format)
         )
-        assert said(shuffled) == said(straight)
+        assert forecasts_of(shuffled) == forecasts_of(straight)
         assert brier(shuffled.panel).tolist() == pytest.approx(brier(straight.panel).tolist())
 
     def test_one_row_is_the_yes_of_a_two_way_question(self, tmp_path: Path) -> None:
@@ -172,14 +166,19 @@ class TestSeveralForecasts:
         ]
         return read_forecasts(write(tmp_path, rows, "csv"))
 
-    def test_the_latest_counts(self, tmp_path: Path) -> None:
-        reading = self.times(tmp_path, "2026-01-03T00:00:00Z", "2026-01-05T00:00:00Z", "2026-01-04T00:00:00Z")
-        assert said(reading) == {("ann", "q"): {"YES": 0.2}}
-        assert (reading.rejected, reading.superseded, reading.rows) == ([], 2, 3)
-
-    def test_zones_are_compared_as_instants(self, tmp_path: Path) -> None:
-        reading = self.times(tmp_path, "2026-01-03T12:00:00+02:00", "2026-01-03 11:00", "2026-01-03T08:00:00-01:00")
-        assert said(reading) == {("ann", "q"): {"YES": 0.2}}
+    @pytest.mark.parametrize(
+        ("made_at", "latest", "superseded"),
+        [
+            (["2026-01-03T00:00:00Z", "2026-01-05T00:00:00Z", "2026-01-04T00:00:00Z"], 0.2, 2),
+            (["2026-01-03T12:00:00+02:00", "2026-01-03 11:00", "2026-01-03T08:00:00-01:00"], 0.2, 2),
+            (["2026-01-09T23:59:59Z", "2026-01-10T00:00:00Z"], 0.1, 1),
+        ],
+        ids=["in any order", "as instants of any zone", "made before closing"],
+    )
+    def test_the_latest_counts(self, tmp_path: Path, made_at: list[str], latest: float, superseded: int) -> None:
+        reading = self.times(tmp_path, *made_at)
+        assert forecasts_of(reading) == {("ann", "q"): {"YES": latest}}
+        assert (reading.rejected, reading.superseded, reading.rows) == ([], superseded, len(made_at))
 
     def test_times_without_a_zone_are_utc_wherever_it_is_read(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -193,11 +192,6 @@ class TestSeveralForecasts:
             time.tzset()
         assert made_at.tolist() == [datetime(2026, 1, 3, 12, tzinfo=UTC).timestamp()]
 
-    def test_what_was_made_at_or_after_closing_does_not_count(self, tmp_path: Path) -> None:
-        reading = self.times(tmp_path, "2026-01-09T23:59:59Z", "2026-01-10T00:00:00Z")
-        assert said(reading) == {("ann", "q"): {"YES": 0.1}}
-        assert reading.rejected == []
-
     def test_nothing_before_closing_is_rejected(self, tmp_path: Path) -> None:
         reading = self.times(tmp_path, "2026-01-10T00:00:00Z", "2026-01-11T00:00:00Z")
         assert rejected(reading) == dict.fromkeys((2, 3), "made_at is not before closed_at")
@@ -209,17 +203,14 @@ class TestSeveralForecasts:
             row("bob", "q", "YES", 0.2, 1, made_at="2026-01-01T00:00:00Z", closed_at=None),
             row("bob", "q", "YES", 0.9, 1, made_at="2026-01-03T00:00:00Z", closed_at=None),
         ]
-        assert said(read_forecasts(write(tmp_path, rows, "csv"))) == {
+        assert forecasts_of(read_forecasts(write(tmp_path, rows, "csv"))) == {
             ("ann", "q"): {"YES": 0.1},
             ("bob", "q"): {"YES": 0.2},
         }
 
     def test_a_forecast_with_a_time_is_later_than_one_without(self, tmp_path: Path) -> None:
-        rows = [
-            *pair("ann", "q", 0.9, made_at="2026-01-01T00:00:00Z"),
-            *pair("ann", "q", 0.1, made_at=None),
-        ]
-        assert said(read_forecasts(write(tmp_path, rows, "csv"))) == {("ann", "q"): {"a": 0.9, "b": 0.1}}
+        rows = [*pair("ann", "q", 0.9, made_at="2026-01-01T00:00:00Z"), *pair("ann", "q", 0.1, made_at=None)]
+        assert forecasts_of(read_forecasts(write(tmp_path, rows, "csv"))) == {("ann", "q"): {"a": 0.9, "b": 0.1}}
 
     def test_a_bad_early_forecast_takes_the_later_ones_with_it(self, tmp_path: Path) -> None:
         reading = self.times(tmp_path, "2026-01-01T00:00:00Z")
@@ -300,32 +291,39 @@ class TestBadRows:
         why = rejected(read_forecasts(write(tmp_path, rows, format)))
         fault = "probability 1.25 is outside [0, 1]"
         assert why == {line: fault, line + 1: f"rejected with row {line}: {fault}"}
-        assert set(said(reading)) == {("ann", "q"), ("cy", "q")}
+        assert set(forecasts_of(reading)) == {("ann", "q"), ("cy", "q")}
 
-    def test_exclusive_options_must_sum_to_one_within_a_millionth(self, tmp_path: Path) -> None:
-        rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("cy", "q")]
-        rows[1]["probability"] = 0.3000009
-        rows[3]["probability"] = 0.3000011
-        rows[5]["probability"] = 0.299999
-        reading = read_forecasts(write(tmp_path, rows, "csv"))
-        why = "the probabilities of exclusive options sum to 1.0000011, not 1"
-        assert rejected(reading) == dict.fromkeys((4, 5), why)
-
-    def test_exactly_one_exclusive_option_happens(self, tmp_path: Path) -> None:
-        rows = [*pair("ann", "none", won="-"), *pair("ann", "good"), *pair("ann", "both")]
-        rows[5]["outcome"] = 1
-        assert rejected(read_forecasts(write(tmp_path, rows, "csv"))) == {
-            2: "none of the exclusive options happened",
-            3: "none of the exclusive options happened",
-            6: "2 of the exclusive options happened",
-            7: "2 of the exclusive options happened",
-        }
+    @pytest.mark.parametrize(
+        ("columns", "lines", "why", "rejected_lines"),
+        [
+            (
+                "", "ann,q,a,.7,1 ann,q,b,.3000009,0 bob,q,a,.7,1 bob,q,b,.3000011,0 cy,q,a,.7,1 cy,q,b,.299999,0",
+                "the probabilities of exclusive options sum to 1.0000011, not 1", (4, 5),
+            ),
+            ("", "ann,q,a,0.7,0 ann,q,b,0.3,0", "none of the exclusive options happened", (2, 3)),
+            ("", "ann,q,a,0.7,1 ann,q,b,0.3,1", "2 of the exclusive options happened", (2, 3)),
+            (",weight", "ann,q,a,0.7,1,1 ann,q,b,0.3,0,2", "weight differs between the options", (2, 3)),
+            (",exclusive", "ann,q,a,0.7,1,1 ann,q,b,0.3,0,0", "exclusive differs between the options", (2, 3)),
+            (
+                "", "ann,q,a,0.7,1 ann,q,b,0.3,0 bob,q,a,0.7,1 bob,q,b,0.3,0 cy,q,a,0.7,1",
+                "options contradict the question's other forecasts (see row 2)", (6,),
+            ),
+            (
+                ",exclusive", "ann,q,a,.7,1, ann,q,b,.3,0, bob,q,a,.7,1, bob,q,b,.3,0, cy,q,a,.7,1,0 cy,q,b,.3,0,0",
+                "exclusive contradict the question's other forecasts (see row 2)", (6, 7),
+            ),
+        ],
+    )  # fmt: skip
+    def test_forecasts_that_contradict_themselves_or_the_others_are_rejected(
+        self, tmp_path: Path, columns: str, lines: str, why: str, rejected_lines: tuple[int, ...]
+    ) -> None:
+        reading = read_forecasts(text(tmp_path, "\n".join([HEADER + columns, *lines.split()])))
+        assert rejected(reading) == dict.fromkeys(rejected_lines, why)
 
     def test_fractions_of_exclusive_options_sum_to_one(self, tmp_path: Path) -> None:
-        rows = pair("ann", "q")
-        rows[0]["outcome"], rows[1]["outcome"] = 0.5, 0.4
-        reading = read_forecasts(write(tmp_path, rows, "csv"), fractional_outcomes=True)
-        assert rejected(reading) == dict.fromkeys((2, 3), "the outcomes of exclusive options sum to 0.9, not 1")
+        file = text(tmp_path, f"{HEADER}\nann,q,a,0.7,0.5\nann,q,b,0.3,0.4\n")
+        why = rejected(read_forecasts(file, fractional_outcomes=True))
+        assert why == dict.fromkeys((2, 3), "the outcomes of exclusive options sum to 0.9, not 1")
 
     def test_a_repeated_row_is_named_with_the_one_it_repeats(self, tmp_path: Path, format: str) -> None:
         rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("ann", "q")[:1]]
@@ -336,39 +334,24 @@ class TestBadRows:
             line + 4: f"repeats row {line}",
         }
 
-    @pytest.mark.parametrize("name", ["weight", "exclusive"])
-    def test_what_holds_for_a_forecast_is_one_for_all_its_options(self, tmp_path: Path, name: str) -> None:
-        rows = pair("ann", "q", **{name: 1})
-        rows[1][name] = 0 if name == "exclusive" else 2
-        why = f"{name} differs between the options"
-        assert rejected(read_forecasts(write(tmp_path, rows, "csv"))) == {2: why, 3: why}
-
-    def test_other_options_than_the_questions_others_are_rejected(self, tmp_path: Path) -> None:
-        rows = [*pair("ann", "q"), *pair("bob", "q"), row("cy", "q", "a", 0.7, 1)]
-        assert rejected(read_forecasts(write(tmp_path, rows, "csv"))) == {
-            6: "options contradict the question's other forecasts (see row 2)"
-        }
-
-    def test_other_outcomes_than_most_forecasters_have_are_rejected_wherever_they_stand(self, tmp_path: Path) -> None:
-        rows = [*pair("ann", "q", won="b"), *pair("bob", "q"), *pair("cy", "q"), *pair("ann", "r")]
-        why = "outcomes contradict the question's other forecasts (see row 4)"
+    @pytest.mark.parametrize(
+        ("rows", "counted"),
+        [
+            ([*pair("ann", "q", won="b"), *pair("bob", "q"), *pair("cy", "q"), *pair("ann", "r")],
+             {("bob", "q"), ("cy", "q"), ("ann", "r")}),
+            ([*pair("bob", "q", won="b"), *pair("ann", "q")], {("bob", "q")}),
+            ([*(row("ann", "q", "YES", 0.5, 0, made_at=f"2026-01-0{day}") for day in range(1, 6)),
+              *(row(name, "q", "YES", 0.5, 1, made_at="2026-01-01") for name in ("bob", "cy"))],
+             {("bob", "q"), ("cy", "q")}),
+        ],
+        ids=["of most forecasters", "of the first in the file at a tie", "each forecaster counts once"],
+    )  # fmt: skip
+    def test_outcomes_on_which_forecasters_differ_are_those(
+        self, tmp_path: Path, rows: list[dict], counted: set[tuple[str, str]]
+    ) -> None:
         reading = read_forecasts(write(tmp_path, rows, "csv"))
-        assert rejected(reading) == {2: why, 3: why}
-        assert set(said(reading)) == {("bob", "q"), ("cy", "q"), ("ann", "r")}
-
-    def test_where_as_many_say_either_the_first_in_the_file_stands(self, tmp_path: Path) -> None:
-        reading = read_forecasts(write(tmp_path, [*pair("bob", "q", won="b"), *pair("ann", "q")], "csv"))
-        assert set(said(reading)) == {("bob", "q")}
-
-    def test_a_forecaster_who_speaks_often_is_one_voice(self, tmp_path: Path) -> None:
-        often = [row("ann", "q", "YES", 0.5, 0, made_at=f"2026-01-0{day}") for day in range(1, 6)]
-        others = [row(who, "q", "YES", 0.5, 1, made_at="2026-01-01") for who in ("bob", "cy")]
-        assert {who for who, _ in said(read_forecasts(write(tmp_path, [*often, *others], "csv")))} == {"bob", "cy"}
-
-    def test_a_question_can_not_be_exclusive_for_one_forecaster_only(self, tmp_path: Path) -> None:
-        rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("cy", "q", exclusive=0)]
-        why = "exclusive contradict the question's other forecasts (see row 2)"
-        assert rejected(read_forecasts(write(tmp_path, rows, "csv"))) == {6: why, 7: why}
+        assert set(forecasts_of(reading)) == counted
+        assert all(why.startswith("outcomes contradict the question's other") for why in rejected(reading).values())
 
     def test_strict_ends_at_the_first_bad_row(self, tmp_path: Path, format: str) -> None:
         rows = [row("ann", "q0", "YES", 0.5, 1), row("ann", "q1", "YES", 1.5, 1), row("ann", "q2", "YES", 2.5, 1)]
@@ -377,18 +360,18 @@ class TestBadRows:
 
 
 class TestPlacesInTheFile:
-    def test_line_breaks_in_quotes_are_counted(self, tmp_path: Path) -> None:
-        content = f'{HEADER}\n"an\nn",q1,YES,0.5,1\n"a\r\nb\nc",q1,YES,1.5,1\nbob,q1,YES,7,1\n'
-        assert set(rejected(read_forecasts(text(tmp_path, content)))) == {4, 7}
-
-    def test_blank_lines_are_counted_and_passed_over(self, tmp_path: Path) -> None:
-        content = f"{HEADER}\n\nann,q1,YES,0.5,1\n\n\nann,q2,YES,1.5,1\n\n"
-        reading = read_forecasts(text(tmp_path, content))
-        assert (set(rejected(reading)), reading.rows) == ({6}, 2)
-
-    def test_blank_lines_of_json_are_counted(self, tmp_path: Path) -> None:
-        lines = [json.dumps(row("ann", f"q{k}", "YES", p, 1)) for k, p in enumerate((0.5, 1.5))]
-        assert set(rejected(read_forecasts(text(tmp_path, f"\n{lines[0]}\n \n\n{lines[1]}\n\n", "jsonl")))) == {5}
+    @pytest.mark.parametrize(
+        ("content", "suffix", "rejected_lines"),
+        [
+            (f'{HEADER}\n"an\nn",q1,YES,0.5,1\n"a\r\nb\nc",q1,YES,1.5,1\nbob,q1,YES,7,1\n', "csv", {4, 7}),
+            (f"{HEADER}\n\nann,q1,YES,0.5,1\n\n\nann,q2,YES,1.5,1\n\n", "csv", {6}),
+            (f"\n{JSON % ('q1', 0.5)}\n \n\n{JSON % ('q2', 1.5)}\n\n", "jsonl", {5}),
+        ],
+        ids=["line breaks in quotes", "blank lines of CSV", "blank lines of JSON"],
+    )
+    def test_every_line_is_counted(self, tmp_path: Path, content: str, suffix: str, rejected_lines: set[int]) -> None:
+        reading = read_forecasts(text(tmp_path, content, suffix))
+        assert (set(rejected(reading)), reading.rows) == (rejected_lines, content.count("YES"))
 
     def test_a_line_with_a_field_too_many_is_rejected_alone(self, tmp_path: Path) -> None:
         good = 'ann,q1,YES,0.5,1\nann,q2,YES,0.5,1,surplus\nann,q"3,YES,0.5,1\n'
@@ -411,7 +394,7 @@ class TestPlacesInTheFile:
 
     def test_names_that_look_like_numbers_stay_names(self, tmp_path: Path, format: str) -> None:
         reading = read_forecasts(write(tmp_path, [row("7", "007", "1", 0.5, 1)], format))
-        assert said(reading) == {("7", "007"): {"1": 0.5}}
+        assert forecasts_of(reading) == {("7", "007"): {"1": 0.5}}
 
 
 class TestForms:
@@ -421,13 +404,13 @@ class TestForms:
     def test_csv_as_spreadsheets_write_it(self, tmp_path: Path, prefix: bytes, end: bytes, last: bool) -> None:
         lines = [HEADER.encode(), b'"Lovelace, Ann",q1,"a ""quoted"" YES", 0.5 ,TRUE', b"ann,q1,NO,2,0"]
         reading = read_forecasts(text(tmp_path, prefix + end.join(lines) + (end if last else b"")))
-        assert said(reading) == {("Lovelace, Ann", "q1"): {'a "quoted" YES': 0.5}}
+        assert forecasts_of(reading) == {("Lovelace, Ann", "q1"): {'a "quoted" YES': 0.5}}
         assert set(rejected(reading)) == {3}
 
     def test_json_with_a_byte_order_mark_and_text_numbers(self, tmp_path: Path) -> None:
         lines = json.dumps(row("ann", "q1", "YES", "0.5", True, exclusive=False, note=[1]))
         reading = read_forecasts(text(tmp_path, b"\xef\xbb\xbf" + lines.encode(), "ndjson"))
-        assert said(reading) == {("ann", "q1"): {"YES": 0.5}}
+        assert forecasts_of(reading) == {("ann", "q1"): {"YES": 0.5}}
         assert reading.ignored == ["note"]
 
     def test_parquet_columns_of_other_kinds_that_mean_the_same(self, tmp_path: Path) -> None:
@@ -451,7 +434,7 @@ class TestForms:
         reading = read_forecasts(tmp_path / "f.parquet")
         panel = reading.panel
         assert reading.rejected == []
-        assert said(reading) == {("ann", "88"): {"x": 0.25, "y": 0.75}}
+        assert forecasts_of(reading) == {("ann", "88"): {"x": 0.25, "y": 0.75}}
         assert panel.weight.tolist() == [3]
         assert panel.questions.category_names == ["Sports"]
         assert panel.made_at.tolist() == [datetime(2026, 1, 1, tzinfo=UTC).timestamp()]

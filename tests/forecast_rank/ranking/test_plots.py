@@ -12,7 +12,7 @@ from forecast_rank.ranking.plots import COLOURS, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 
-from tests.forecast_rank.panels import panel, said, synthetic
+from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))
 ALL = ["reliability", "average_return_0", "average_return_1", "ranks", "agreement", "ability"]
@@ -70,7 +70,7 @@ def test_only_what_has_figures_is_drawn(tmp_path: Path) -> None:
 
 
 def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
-    report = drawable(panel(said("ann", "q", [0.5, 0.5], 0)), replace(QUICK, metrics=("log",), bootstrap=0))
+    report = drawable(panel(rows_of("ann", "q", [0.5, 0.5], 0)), replace(QUICK, metrics=("log",), bootstrap=0))
     assert draw(report, tmp_path) == []
 
 
@@ -89,7 +89,7 @@ def test_the_command_draws(tmp_path: Path) -> None:
         json.dumps(row)
         for k in range(20)
         for name, p in (("ann", 0.8), ("bob", 0.6))
-        for row in said(name, f"q{k}", [p, round(1 - p, 1)], k % 3 == 0, [0.55, 0.5])
+        for row in rows_of(name, f"q{k}", [p, round(1 - p, 1)], k % 3 == 0, [0.55, 0.5])
     ]
     (tmp_path / "f.jsonl").write_text("\n".join(rows))
     folder = tmp_path / "new" / "pictures"

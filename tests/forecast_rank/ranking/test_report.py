@@ -16,35 +16,14 @@ from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, Settings
 
-from tests.forecast_rank.panels import EMPTY, panel, said, synthetic
+from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 QUICK = Settings(bootstrap=200, stream=10)
 CHEAP = tuple(name for name in METRICS if name not in ("irt", "weighted_brier", "bradley_terry", "adjusted_brier"))
 KEYS = {
-    *(
-        "n",
-        "coverage",
-        "brier",
-        "brier_ci",
-        "rank_range",
-        "log",
-        "spherical",
-        "accuracy",
-        "average_return",
-        "log_wealth",
-    ),
-    *(
-        "alpha",
-        "ece",
-        "weighted_brier",
-        "pool_weight",
-        "bt_ability",
-        "bt_se",
-        "irt_ability",
-        "irt_se",
-        "adjusted_brier",
-    ),
-}
+    "n", "coverage", "brier", "brier_ci", "rank_range", "log", "spherical", "accuracy", "average_return", "log_wealth",
+    "alpha", "ece", "weighted_brier", "pool_weight", "bt_ability", "bt_se", "irt_ability", "irt_se", "adjusted_brier",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -173,16 +152,16 @@ class TestFigures:
         assert again["rankings"]["brier"] == [f"other {name}" for name in report["rankings"]["brier"]]
 
     def test_a_forecaster_may_be_called_market(self) -> None:
-        rows = [*said("market", "q", [0.9, 0.1], 0, [0.6, 0.5]), *said("ann", "q", [0.5, 0.5], 0, [0.6, 0.5])]
+        rows = [*rows_of("market", "q", [0.9, 0.1], 0, [0.6, 0.5]), *rows_of("ann", "q", [0.5, 0.5], 0, [0.6, 0.5])]
         report = rank_panel(panel(rows), replace(QUICK, metrics=CHEAP))
         assert report["forecasters"]["market"]["brier"] == pytest.approx(0.01)
         assert report["references"]["market"]["brier"] != pytest.approx(0.01)
 
     def test_categories_have_their_own_scores(self) -> None:
         rows = [
-            *said("ann", "q1", [0.9, 0.1], 0, category="Sports"),
-            *said("ann", "q2", [0.8, 0.2], 0, category="Politics"),
-            *said("ann", "q3", [0.6, 0.4], 0, category="Politics"),
+            *rows_of("ann", "q1", [0.9, 0.1], 0, category="Sports"),
+            *rows_of("ann", "q2", [0.8, 0.2], 0, category="Politics"),
+            *rows_of("ann", "q3", [0.6, 0.4], 0, category="Politics"),
         ]
         found = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["forecasters"]["ann"]["brier_by_category"]
         assert found == pytest.approx({"Sports": 0.01, "Politics": 0.1})
@@ -259,7 +238,7 @@ class TestFits:
             item
             for k in range(12)
             for name, p in (("ann", 0.5), ("bob", 0.9 - 0.05 * k), ("cy", 0.3 + 0.04 * k))
-            for item in said(name, f"q{k}", [p, 1 - p], 0)
+            for item in rows_of(name, f"q{k}", [p, 1 - p], 0)
         ]
         entry = rank_panel(panel(rows), replace(QUICK, metrics=("weighted_brier", "brier")))["forecasters"]
         assert entry["ann"]["weighted_brier"] == pytest.approx(0.25)
@@ -277,9 +256,9 @@ class TestFits:
                 item
                 for k in range(6)
                 for name in ("ann", "bob")
-                for item in said(name, f"q{k}", [0.5 + 0.05 * k, 0.5 - 0.05 * k], 0)
+                for item in rows_of(name, f"q{k}", [0.5 + 0.05 * k, 0.5 - 0.05 * k], 0)
             ),
-            *said("zoe", "other", [0.9, 0.1], 0),
+            *rows_of("zoe", "other", [0.9, 0.1], 0),
         ]
         report = rank_panel(panel(rows), replace(QUICK, metrics=("adjusted_brier", "bradley_terry")))
         assert report["forecasters"]["zoe"]["adjusted_brier"] is None
@@ -291,7 +270,7 @@ class TestFits:
             item
             for k in range(6)
             for name, p in (("ann", 0.9), ("bob", 0.6), ("cy", 0.5))
-            for item in said(name, f"q{k}", [p, 1 - p], 0)
+            for item in rows_of(name, f"q{k}", [p, 1 - p], 0)
         ]
         report = rank_panel(panel(rows), replace(QUICK, metrics=("bradley_terry",)))
         assert report["models"]["bt_ability"]["separable"] is True
@@ -310,8 +289,8 @@ class TestFits:
 class TestPairsAgreementAndCurves:
     def test_pairs_are_compared_on_common_questions(self) -> None:
         rows = [
-            *(item for k in range(4) for item in said("ann", f"q{k}", [0.9, 0.1], 0)),
-            *(item for k in range(3) for item in said("bob", f"q{k}", [0.8 - 0.1 * k, 0.2 + 0.1 * k], 0)),
+            *(item for k in range(4) for item in rows_of("ann", f"q{k}", [0.9, 0.1], 0)),
+            *(item for k in range(3) for item in rows_of("bob", f"q{k}", [0.8 - 0.1 * k, 0.2 + 0.1 * k], 0)),
         ]
         (pair,) = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["pairs"]
         assert (pair["first"], pair["second"], pair["n"]) == ("ann", "bob", 3)
@@ -364,9 +343,9 @@ class TestNothingToSay:
 
     def test_who_has_no_figure_is_last(self) -> None:
         rows = [
-            *said("zoe", "q1", [0.9, 0.1], 0, [0.6, 0.5]),
-            *said("zoe", "q2", [0.9, 0.1], 1, [0.6, 0.5]),
-            *said("ann", "q1", [0.9, 0.1], 0),
+            *rows_of("zoe", "q1", [0.9, 0.1], 0, [0.6, 0.5]),
+            *rows_of("zoe", "q2", [0.9, 0.1], 1, [0.6, 0.5]),
+            *rows_of("ann", "q1", [0.9, 0.1], 0),
         ]
         report = rank_panel(panel(rows), replace(QUICK, metrics=("alpha", "brier")))
         assert report["rankings"]["alpha"] == ["zoe", "ann"]
@@ -374,9 +353,9 @@ class TestNothingToSay:
 
     def test_ruin_is_null_and_counted(self) -> None:
         rows = [
-            *said("ann", "q1", [1.0, 0.0], 1, [0.6, 0.45]),
-            *said("ann", "q2", [0.9, 0.1], 0, [0.6, 0.45]),
-            *said("bob", "q1", [0.8, 0.2], 1, [0.6, 0.45]),
+            *rows_of("ann", "q1", [1.0, 0.0], 1, [0.6, 0.45]),
+            *rows_of("ann", "q2", [0.9, 0.1], 0, [0.6, 0.45]),
+            *rows_of("bob", "q1", [0.8, 0.2], 1, [0.6, 0.45]),
         ]
         report = rank_panel(panel(rows), replace(QUICK, metrics=("average_return", "log"), gammas=("0", "1")))
         assert report["forecasters"]["bob"]["log_wealth"]["1"] < 0
@@ -387,13 +366,13 @@ class TestNothingToSay:
         assert report["forecasters"]["ann"]["log"] < -6
 
     def test_impossible_that_happened_costs_what_the_clip_says(self) -> None:
-        rows = said("ann", "q1", [1.0, 0.0], 1)
+        rows = rows_of("ann", "q1", [1.0, 0.0], 1)
         for clip in (1e-6, 0.01):
             entry = rank_panel(panel(rows), replace(QUICK, metrics=("log",), log_clip=clip))["forecasters"]["ann"]
             assert entry["log"] == pytest.approx(np.log(clip))
 
     def test_one_forecaster_on_one_question(self) -> None:
-        report = rank_panel(panel(said("ann", "q", [0.75, 0.25], 0, [0.7, 0.35])), QUICK)
+        report = rank_panel(panel(rows_of("ann", "q", [0.75, 0.25], 0, [0.7, 0.35])), QUICK)
         entry = report["forecasters"]["ann"]
         assert entry["brier"] == pytest.approx(0.0625)
         assert entry["brier_ci"] is None

@@ -181,10 +181,7 @@ class TestForecastBench:
             ("Panel (median)", "fred:x by 2026-02-01", "YES", 0.4, 1.0),
             ("Panel (median)", "fred:x by 2026-03-01", "YES", 0.6, None),
         ]
-        assert rejections() == [
-            (4, "forecast is null: nothing was stated"),
-            (5, "a has answered this question before"),
-        ]
+        assert rejections() == [(4, "forecast is null: nothing was stated"), (5, "a has answered this question before")]
 
     def test_market_is_scored_once_against_its_price_while_it_is_open(self, tmp_path: Path) -> None:
         forecast = {"id": "m", "source": "manifold", "forecast": 0.5, "resolution_date": None}

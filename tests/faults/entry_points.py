@@ -1,4 +1,4 @@
-"""Where an upstream's fault can be met: each request of each command, its world, and what may come of it there."""
+"""The requests of each command to an upstream: the state before them, and the possible results of a fault there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ ONE = {"family": "gpt-5.1"}
 SUM = Decimal("10000.00")
 
 
-# ── the worlds in which a command meets the fault ─────────────────────────────────────────────────
+# ── states of the arena and the venue ─────────────────────────────────────────────────────────────
 
 
 def synced(venue: Venue) -> None:
@@ -43,6 +43,16 @@ def held_alone(venue: Venue) -> None:
     synced(venue)
     venue.says(GPT, bet(RAIN, "YES", 500))
     assert run("run_decisions", DECISION, **ONE)["trades"] == 1
+
+
+def bought_all(venue: Venue, *questions: str) -> None:
+    """Markets on which one agent holds YES, 50 dollars each at 0.40."""
+    for question in questions:
+        venue.market(question)
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    venue.says(GPT, bet(questions[0], "YES", 50, *((question, "YES", 50) for question in questions[1:])))
+    assert run("run_decisions", DECISION, **ONE)["trades"] == len(questions)
 
 
 def listing_more(venue: Venue) -> None:
@@ -79,26 +89,26 @@ def midpoints(venue: Venue) -> Act:
     return answering(200, venue.midpoints)
 
 
-# ── the doors, and what each word means there ─────────────────────────────────────────────────────
+# ── entry points ──────────────────────────────────────────────────────────────────────────────────
 
 Facts = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Door:
-    """A request that a command makes in a world: of which upstream, and what may come of a fault there.
+class EntryPoint:
+    """A request of a command to an upstream, the state before it, and the possible results of a fault there.
 
-    `means` spells the words of the matrix out in facts; `then` is what the same command comes to an hour later. An
-    upstream that gets as far as answering gives the answer `before` first.
+    `results` has the figures for each word of the matrix, `an_hour_later` those of the same command without the fault.
+    An upstream that gets as far as answering gives the answer `before` first.
     """
 
     name: str
     setting: str
     command: str
     at: datetime
-    world: Callable[[Venue], None]
-    means: dict[str, Facts]
-    then: Facts
+    prepare: Callable[[Venue], None]
+    results: dict[str, Facts]
+    an_hour_later: Facts
     before: Callable[[Venue], Act] | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -111,19 +121,19 @@ NO_ANSWER = {"code": 1, "errors": 1, "asked": 1, "failed": 1, "fallback_holds": 
 }
 AT_LAST_PRICES = {"snapshots": 7, "values": {SUM}}
 
-DOORS = (
-    Door(
+ENTRY_POINTS = (
+    EntryPoint(
         "catalogue", "GAMMA_BASE_URL", "sync_markets", LATER, synced,
         {"fails": LOST | {"seen": 0, "updated": 0, "skipped": 0}},
         {"code": 0, "updated": 2},
     ),
-    Door(
+    EntryPoint(
         "page two", "GAMMA_BASE_URL", "sync_markets", LATER, listing_more,
         {"part": LOST | {"created": 1}, "fails": LOST | {"created": 0}},
         {"code": 0, "seen": 3},
         before=first_page,
     ),
-    Door(
+    EntryPoint(
         "look-up", "GAMMA_BASE_URL", "check_resolutions", LATER, won,
         {
             "fails": LOST | NOT_SETTLED | {"checked": 0},
@@ -132,7 +142,7 @@ DOORS = (
         },
         {"code": 0, "resolved": 1, "positions_settled": 1, "alerts": []},
     ),
-    Door(
+    EntryPoint(
         "winner", "CLOB_BASE_URL", "check_resolutions", LATER, won_but_unconfirmed,
         {
             "fails": NOT_SETTLED | {"code": 1, "errors": 1, "changed": ["markets", "quotes"]},
@@ -140,7 +150,7 @@ DOORS = (
         },
         {"code": 0, "resolved": 1, "positions_settled": 1},
     ),
-    Door(
+    EntryPoint(
         "jump", "CLOB_BASE_URL", "sync_markets", LATER, jumped,
         {
             "stale": {"code": 1, "errors": 1, "updated": 2, "changed": ["flags", "quotes"]},
@@ -148,12 +158,12 @@ DOORS = (
         },
         {"code": 0, "updated": 2, "stale": 0},
     ),
-    Door(
+    EntryPoint(
         "midpoints", "CLOB_BASE_URL", "take_snapshots", LATER, held,
         {"stale": LOST | AT_LAST_PRICES | {"priced": 0, "fallback_prices": 2, "changed": ["flags"]}},
         {"code": 0, "priced": 2, "fallback_prices": 0},
     ),
-    Door(
+    EntryPoint(
         "books", "CLOB_BASE_URL", "take_snapshots", LATER, doubtful,
         {
             "stale": AT_LAST_PRICES | {"code": 0, "errors": 0, "log": 1, "priced": 1, "changed": ["flags"]},
@@ -163,13 +173,13 @@ DOORS = (
         {"code": 0, "priced": 2, "fallback_prices": 0},
         before=midpoints,
     ),
-    Door(
+    EntryPoint(
         "freeze", "CLOB_BASE_URL", "run_decisions", DECISION, synced,
         {"stale": {"code": 1, "errors": 1, "completed": 1, "changed": ["flags"], "frozen stale": {True}}},
         {"code": 0, "asked": 0, "skipped": 1},
         options=ONE,
     ),
-    Door(
+    EntryPoint(
         "model", "OPENROUTER_BASE_URL", "run_decisions", DECISION, synced,
         {
             "fails": NO_ANSWER | {"cost_usd": "0.000000", "booked": False},
@@ -199,10 +209,10 @@ def on_record() -> dict[str, dict[int, Any]]:
     }
 
 
-def facts(door: Door, at: datetime, names: Facts) -> Facts:
-    """What a run of the door's command came to, as far as `names` asks. `changed` looks at what was there before."""
+def facts(entry_point: EntryPoint, at: datetime, names: Facts) -> Facts:
+    """The figures `names` of a run of the command. `changed` compares the rows that were there before."""
     before = on_record()
-    ran = run(door.command, at, **door.options)
+    ran = run(entry_point.command, at, **entry_point.options)
     after = on_record()
     row = Run.objects.latest("pk")
     assert (row.status, row.summary) == (("failed", "succeeded")[ran.code == 0], ran.summary)
