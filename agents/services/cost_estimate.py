@@ -71,13 +71,14 @@ def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | No
         agents = agents.filter(family__slug=family)
     final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
     due = [agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final]
-    sizes = {m.pk: _prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in due}.values()}
+    sizes = {m.pk: prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in due}.values()}
     answers = _answers_on_record(agent.model_id for agent in due)
     calls = tuple(ExpectedCall(agent, sizes[agent.cohort.methodology_id], *answers[agent.model_id]) for agent in due)
     return DecisionEstimate(calls, len(agents) - len(due), spent_in_week(Decision.PROTOCOL, week_start(at)))
 
 
-def _prompt_tokens(methodology: Methodology, at: datetime) -> int:
+def prompt_tokens(methodology: Methodology, at: datetime) -> int:
+    """The tokens of the week's prompt at `at`. Raises NoMarkets as a freeze would."""
     universe = Universe.objects.filter(week_start=week_start(at), methodology=methodology.version).first()
     if universe is not None:
         block = universe.market_block

@@ -63,10 +63,10 @@ def approval_lines(unusable: Iterable[UnusableRelease], *, automatic: bool) -> l
 
 
 def unusable_releases(
-    releases: Iterable[Release], catalogue: ModelCatalogue, *, week: datetime
+    releases: Iterable[Release], catalogue: ModelCatalogue, *, week: datetime, weeks: int | None = None
 ) -> list[UnusableRelease]:
-    """The releases that a cohort of this week can not use."""
-    end = week + Methodology.objects.current().decision_weeks * WEEK
+    """The releases that a cohort of this week can not use; `weeks` of decisions, if not the methodology's."""
+    end = week + (weeks or Methodology.objects.current().decision_weeks) * WEEK
     unusable = []
     for release in releases:
         listed = catalogue.models.get(release.model_id)

@@ -1,0 +1,31 @@
+"""`doctor`: what keeps the arena from running, with one remedy each."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from arena_site.diagnosis import Diagnosis
+from markets.foundation.commands import ArenaCommand, CommandResult, table_text
+
+
+class Command(ArenaCommand):
+    help = "Checks settings, database, clock, venues, gateway and line-up; buys nothing and changes nothing."
+
+    def records_run(self, options: dict[str, Any]) -> bool:
+        return False
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        items = list(Diagnosis(at).items())
+        failed = sum(not item.ok for item in items)
+        summary = {"checks": len(items), "failed": failed, "items": [asdict(item) for item in items]}
+        return CommandResult(summary, failed=failed > 0)
+
+    def _report(self, result: CommandResult, *, as_json: bool) -> None:
+        if not as_json:
+            from rich.table import Table
+
+            table = Table("", "check", "found", "remedy", box=None, pad_edge=False)
+            for item in result.summary.pop("items"):
+                table.add_row("✓" if item["ok"] else "✗", item["name"], item["detail"], item["remedy"])
+            self.stdout.write(table_text(table))
+        super()._report(result, as_json=as_json)

@@ -1,0 +1,142 @@
+"""`doctor`: every fault of settings, services and line-up is one item with one remedy; nothing is bought."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from email.utils import format_datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from pytest_httpserver import HTTPServer
+
+from agents.models import ModelCall
+from arena_site.sandbox.personas import catalogue
+from arena_site.sandbox.server import Addresses, running
+from markets.models import Run
+from tests.commands import CommandOutput, run
+from tests.venue import GEMINI, GPT, SUNDAY
+
+pytestmark = pytest.mark.django_db
+KEY = "sk-or-v1-0123456789abcdef"
+RELEASE = f"release {GPT}"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Addresses]:
+    with running() as addresses:
+        yield addresses
+
+
+@pytest.fixture
+def healthy(sandbox: Addresses, settings: Any) -> Any:
+    settings.OPENROUTER_BASE_URL, settings.OPENROUTER_API_KEY = sandbox.openrouter, KEY
+    settings.GAMMA_BASE_URL, settings.CLOB_BASE_URL = sandbox.gamma, sandbox.clob
+    settings.KALSHI_BASE_URL, settings.ARENA_SOURCES = sandbox.kalshi, ("polymarket", "kalshi")
+    settings.ARENA_LINEUP, settings.ARENA_VENUE_TIMEOUT_S = "approve", 2
+    return settings
+
+
+def failed(ran: CommandOutput) -> dict[str, tuple[str, str]]:
+    """Detail and remedy of each ✗ by name."""
+    return {item["name"]: (item["detail"], item["remedy"]) for item in ran["items"] if not item["ok"]}
+
+
+def test_healthy_arena_passes_every_check_and_nothing_is_stored(healthy: Any) -> None:
+    ran = run("doctor", SUNDAY)
+    assert (ran.code, ran["failed"], ran["checks"]) == (0, 0, 17)
+    assert [item["name"] for item in ran["items"]][:7] == [
+        "settings", "database", "polymarket", "clob", "kalshi", "gateway key", "catalogue",
+    ]  # fmt: skip
+    assert not any(item["remedy"] for item in ran["items"])
+    assert not ModelCall.objects.exists()
+    assert not Run.objects.exists()
+    out = StringIO()
+    call_command("doctor", at=SUNDAY, stdout=out)
+    assert f"✓ {RELEASE}" in " ".join(out.getvalue().split())
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "name", "detail", "remedy"),
+    [
+        ("SECRET_KEY_IS_SET", False, "settings", "SECRET_KEY is not set", "Put SECRET_KEY="),
+        ("GAMMA_BASE_URL", "http://127.0.0.1:9", "polymarket", "gamma: GET", "GAMMA_BASE_URL"),
+        ("CLOB_BASE_URL", "http://127.0.0.1:9", "clob", "", "CLOB_BASE_URL"),
+        ("KALSHI_BASE_URL", "http://127.0.0.1:9", "kalshi", "kalshi: GET", "KALSHI_BASE_URL"),
+        ("OPENROUTER_API_KEY", "", "gateway key", "not set", "OPENROUTER_API_KEY"),
+        ("OPENROUTER_BASE_URL", "http://127.0.0.1:9", "catalogue", "gateway: GET /", "ARENA_LINEUP=unchecked"),
+        ("ARENA_SPEND_LIMIT_USD", Decimal("0.01"), "a week's cost", "limit $0.01", "Raise ARENA_SPEND_LIMIT_USD"),
+    ],
+)
+def test_each_fault_is_named_with_its_remedy(
+    healthy: Any, setting: str, value: Any, name: str, detail: str, remedy: str
+) -> None:
+    setattr(healthy, setting, value)
+    ran = run("doctor", SUNDAY)
+    assert ran.code == 1
+    found = failed(ran)[name]
+    assert detail in found[0]
+    assert remedy in found[1]
+    assert KEY not in json.dumps(ran.summary)
+
+
+def gateway(server: HTTPServer, settings: Any, *, key: Any = None, status: int = 200, **changed: Any) -> None:
+    """A gateway whose GPT differs in these fields; Gemini is not listed."""
+    rows = [row | (changed if row["id"] == GPT else {}) for row in catalogue()["data"] if row["id"] != GEMINI]
+    server.expect_request("/models").respond_with_json({"data": rows})
+    server.expect_request("/key").respond_with_json({"data": key or {}}, status=status)
+    server.expect_request("/credits").respond_with_json({"data": {"total_credits": 10.5, "total_usage": 10.25}})
+    settings.OPENROUTER_BASE_URL = server.url_for("")
+
+
+def test_faults_that_the_gateway_tells(healthy: Any, httpserver: HTTPServer) -> None:
+    gateway(httpserver, healthy, key={"limit_remaining": 3}, context_length=20_000)
+    ran = run("doctor", SUNDAY)
+    found = failed(ran)
+    assert sorted(found) == ["gateway credits", f"release {GEMINI}", RELEASE]
+    assert found["gateway credits"][0].startswith("$0.25 left")
+    assert "is no longer listed" in found[f"release {GEMINI}"][0]
+    assert "approve_lineup gemini-2.5-flash=MODEL" in found[f"release {GEMINI}"][1]
+    assert found[RELEASE][0].startswith("20,000 tokens do not hold")
+
+
+def test_refused_key_is_a_fault(healthy: Any, httpserver: HTTPServer) -> None:
+    gateway(httpserver, healthy, status=401)
+    assert failed(run("doctor", SUNDAY))["gateway key"] == ("refused with 401", "Make a new key at the gateway.")
+
+
+@pytest.mark.parametrize(("ahead", "fault"), [(30, False), (-90, True), (90, True)])
+def test_clock_more_than_a_minute_off_is_a_fault(healthy: Any, httpserver: HTTPServer, ahead: int, fault: bool) -> None:
+    date = format_datetime(datetime.now(UTC) - timedelta(seconds=ahead), usegmt=True)
+    httpserver.expect_request("/credits").respond_with_data("{}", headers={"Date": date})
+    gateway(httpserver, healthy)
+    found = failed(run("doctor", SUNDAY))
+    assert ("clock" in found) == fault
+    if fault:
+        assert f"{'ahead of' if ahead > 0 else 'behind'} gateway's" in found["clock"][0]
+
+
+def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandbox: Addresses, tmp_path: Path) -> None:
+    env = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "arena_site.settings", "DATABASE_URL": f"sqlite:///{tmp_path}/new.sqlite3",
+        "OPENROUTER_BASE_URL": sandbox.openrouter, "OPENROUTER_API_KEY": KEY, "ARENA_LINEUP": "approve",
+        "GAMMA_BASE_URL": sandbox.gamma, "CLOB_BASE_URL": sandbox.clob,
+    }  # fmt: skip
+
+    def diagnose() -> tuple[int, dict[str, Any]]:
+        command = [sys.executable, "manage.py", "doctor", "--json", "--at", "2026-03-08T00:00:00Z"]
+        ran = subprocess.run(command, env=env, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+        return ran.returncode, {item["name"]: item for item in json.loads(ran.stdout)["items"]}
+
+    code, items = diagnose()
+    assert (code, items["database"]["ok"], items[RELEASE]["ok"]) == (0, True, True)
+    migrate = [sys.executable, "manage.py", "migrate", "-v0", "markets"]
+    subprocess.run(migrate, env=env, check=True, cwd=Path(__file__).parents[2])
+    code, items = diagnose()
+    assert (code, items["database"]["remedy"]) == (1, "uv run manage.py migrate")
