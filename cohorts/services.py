@@ -14,7 +14,7 @@ CATALOGUE_MARGIN = 1.5
 """Markets synced for each place in the universe."""
 HOUR = timedelta(hours=1)
 MAX_START_DELAY = 24 * HOUR
-"""How late in its week a cohort may start."""
+"""The longest delay into its week with which a cohort may start."""
 
 
 def sync_markets_in_play(

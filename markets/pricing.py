@@ -1,9 +1,11 @@
 """The price rule: which of a venue's prices the arena accepts. Pure functions, no database."""
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 
 MIDPOINT, GAMMA, TRADE, RETAINED = "midpoint", "gamma", "trade", "retained"
+PRICE_STEP = Decimal("0.0000000001")
+"""The last place of a stored price."""
 CERTAIN = "refused: a certain price of an open market"
 NOT_NEW = "refused: not read again since the last accepted price"
 
@@ -65,15 +67,7 @@ def decide_price(
         reason = f"midpoint {midpoint:f} refused: far from Gamma, no tight two-sided book"
     if gamma is None:
         return _retain(last, f"{reason}; no Gamma price")
-    if _is_certain(gamma, last):
-        return _retain(last, f"{reason}; Gamma's {gamma:f} {CERTAIN}")
-    if last is None:
-        return PriceDecision(gamma, GAMMA, False, f"{reason}; Gamma's, the first price")
-    if not gamma_is_new:
-        return _retain(last, f"{reason}; Gamma's {gamma:f} {NOT_NEW}")
-    if abs(gamma - last) <= rule.jump_tolerance:
-        return PriceDecision(gamma, GAMMA, False, f"{reason}; Gamma's is near the last accepted price")
-    return _retain(last, f"{reason}; Gamma's {gamma:f} refused: far from the last accepted price")
+    return _accept_near(rule, gamma, GAMMA, f"{reason}; Gamma's", last=last, is_new=gamma_is_new)
 
 
 def decide_quoted_price(
@@ -90,20 +84,29 @@ def decide_quoted_price(
     The midpoint of a tight book, else the last trade, which is refused if it is far from the last price.
     """
     tight = has_tight_book(rule, bid, ask)
-    if not is_new and (tight or trade is not None):
-        return _retain(last, f"book and last trade {NOT_NEW}")
+    if tight and not is_new:
+        return _retain(last, f"two-sided book {NOT_NEW}")
     if tight and bid is not None and ask is not None:
-        return PriceDecision((bid + ask) / 2, MIDPOINT, False, f"midpoint of a two-sided book, spread {ask - bid:f}")
+        midpoint = ((bid + ask) / 2).quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
+        return PriceDecision(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, spread {ask - bid:f}")
     if trade is None:
         return _retain(last, "no trade, no tight two-sided book")
-    if _is_certain(trade, last):
-        return _retain(last, f"last trade {trade:f} {CERTAIN}")
+    return _accept_near(rule, trade, TRADE, "no tight two-sided book; last trade", last=last, is_new=is_new)
+
+
+def _accept_near(
+    rule: PriceRule, price: Decimal, source: str, named: str, *, last: Decimal | None, is_new: bool
+) -> PriceDecision:
+    """A price that no book confirms: accepted as the first one, or near the last accepted one."""
+    if _is_certain(price, last):
+        return _retain(last, f"{named} {price:f} {CERTAIN}")
     if last is None:
-        return PriceDecision(trade, TRADE, False, "last trade, no tight two-sided book; the first price")
-    if abs(trade - last) <= rule.jump_tolerance:
-        return PriceDecision(trade, TRADE, False, "last trade, no tight two-sided book; near the last accepted price")
-    why = f"last trade {trade:f} refused: no tight two-sided book, and far from the last accepted price"
-    return _retain(last, why)
+        return PriceDecision(price, source, False, f"{named}, the first price")
+    if not is_new:
+        return _retain(last, f"{named} {price:f} {NOT_NEW}")
+    if abs(price - last) <= rule.jump_tolerance:
+        return PriceDecision(price, source, False, f"{named}, near the last accepted price")
+    return _retain(last, f"{named} {price:f} refused: far from the last accepted price")
 
 
 def has_tight_book(rule: PriceRule, bid: Decimal | None, ask: Decimal | None) -> bool:

@@ -17,9 +17,14 @@ class Kalshi:
         self.events: dict[str, dict[str, Any]] = {}
         self.markets: dict[str, dict[str, Any]] = {}
         self.gone: set[str] = set()
-        self.down = self.dies_midway = False
+        self.down = self.dies_midway = self.unfiltered = False
         self.page = 2
         self.requests: list[str] = []
+        self.sent = 0
+        """Bytes of all pages."""
+        self.historical: dict[str, dict[str, Any]] = {}
+        server.expect_request("/kalshi/markets").respond_with_handler(self._known)
+        server.expect_request(re.compile(r"^/kalshi/historical/markets/[^/]+$")).respond_with_handler(self._settled)
         server.expect_request("/kalshi/events").respond_with_handler(self._catalogue)
         server.expect_request(re.compile(r"^/kalshi/markets/[^/]+$")).respond_with_handler(self._market)
 
@@ -65,14 +70,35 @@ class Kalshi:
         self.requests.append(request.path)
         if self.down or (self.dies_midway and "cursor" in request.args):
             return Response('{"error":"too many requests"}', 503)
-        nested = [
-            event | {"markets": [row for row in self.markets.values() if row["event_ticker"] == ticker]}
+        by_event: dict[str, list[dict[str, Any]]] = {ticker: [] for ticker in self.events}
+        for row in self.markets.values():
+            by_event[row["event_ticker"]].append(row)
+        since = int(request.args.get("min_updated_ts", "0"))
+        listed = [
+            event | {"markets": by_event[ticker]}
             for ticker, event in self.events.items()
+            if event.get("updated", since) >= since and any(row["status"] == "active" for row in by_event[ticker])
         ]
-        listed = [event for event in nested if any(row["status"] == "active" for row in event["markets"])]
-        start = int(request.args.get("cursor", "0"))
-        cursor = str(start + self.page) if start + self.page < len(listed) else ""
-        return Response(json.dumps({"events": listed[start : start + self.page], "cursor": cursor}))
+        start, size = int(request.args.get("cursor", "0")), min(self.page, int(request.args["limit"]))
+        cursor = str(start + size) if start + size < len(listed) else ""
+        return self._sent({"events": listed[start : start + size], "cursor": cursor})
+
+    def _sent(self, answer: dict[str, Any]) -> Response:
+        body = json.dumps(answer)
+        self.sent += len(body)
+        return Response(body)
+
+    def _known(self, request: Request) -> Response:
+        self.requests.append(request.path)
+        if self.down or self.unfiltered:
+            return Response('{"error":{"code":"bad_request"}}', 503 if self.down else 400)
+        rows = [self.markets[ticker] for ticker in request.args["tickers"].split(",") if ticker in self.markets]
+        return self._sent({"markets": rows, "cursor": ""})
+
+    def _settled(self, request: Request) -> Response:
+        self.requests.append(request.path)
+        row = self.historical.get(request.path.rsplit("/", 1)[1])
+        return Response(json.dumps({"market": row} if row else {"error": "not found"}), 200 if row else 404)
 
     def _market(self, request: Request) -> Response:
         self.requests.append(request.path)

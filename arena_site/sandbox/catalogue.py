@@ -1,4 +1,4 @@
-"""What the exchange lists: the events, markets and races described by `fixtures/season.json`."""
+"""The exchange's listing: the events, markets and races described by `fixtures/season.json`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ Window = tuple[Days, Days | None]
 
 
 class ResolutionKind(StrEnum):
-    """How a market resolves; all but PLAIN are special cases seen on the real exchange."""
+    """The ways in which a market resolves; all but PLAIN are special cases seen on the real exchange."""
 
     PLAIN = "plain"
     EVEN = "even"

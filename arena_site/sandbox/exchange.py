@@ -120,7 +120,7 @@ class Exchange:
         return {market.id: self._market_traits(market) for market in self.season.markets}
 
     def is_listed(self, market: Market, at: datetime) -> bool:
-        """Whether the market is listed then and not absent."""
+        """True if the market is listed then and not absent."""
         return at >= market.lists and not _within(market.absent, at)
 
     def truth(self, market: Market, at: datetime) -> tuple[float, ...]:

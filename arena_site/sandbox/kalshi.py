@@ -7,7 +7,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from arena_site.sandbox.seeded_random import seeded_random
 LISTING = SEASON.with_name("kalshi.json")
 EDITION = re.compile(r" \(edition (\d+)\)$")
 PAGE_CAP, DEFAULT_LIMIT = 200, 100
+LIVE_TIER = timedelta(days=90)
+"""The time after its settlement for which a market is in the live tier."""
 STATUSES = {
     Stage.OPEN: "active",
     Stage.CLOSED: "closed",
@@ -89,7 +91,9 @@ class Kalshi:
         if status is not None and status not in FILTERS:
             raise refused(400, "bad_request", f"status {status} is invalid")
         nested = request.one("with_nested_markets") == "true"
-        rows = [row for event in self._by_id.values() if (row := self._event(event, request.at, status))]
+        since = datetime.fromtimestamp(_count(request, "min_updated_ts", 1), UTC)
+        events = [event for event in self._by_id.values() if self._updated(event, request.at) >= since]
+        rows = [row for event in events if (row := self._event(event, request.at, status))]
         page = rows[start : start + min(limit, PAGE_CAP)]
         following = start + len(page) if start + len(page) < len(rows) else None
         if not nested:
@@ -103,11 +107,34 @@ class Kalshi:
             raise refused(404, "not_found", "not found")
         return Reply(200, {"event": row})
 
+    def markets(self, request: Request) -> Reply:
+        """The markets with these tickers that the live tier has."""
+        tickers = (request.one("tickers") or "").split(",")[: _count(request, "limit", DEFAULT_LIMIT)]
+        found = [self.exchange.by_id[ticker] for ticker in tickers if ticker in self.exchange.by_id]
+        live = [market for market in found if self._is_live(market, request.at)]
+        return Reply(200, {"markets": [self._market(market, request.at) for market in live], "cursor": ""})
+
     def market(self, request: Request, ticker: str) -> Reply:
+        return self._single(ticker, request.at, live=True)
+
+    def historical_market(self, request: Request, ticker: str) -> Reply:
+        return self._single(ticker, request.at, live=False)
+
+    def _single(self, ticker: str, at: datetime, *, live: bool) -> Reply:
         market = self.exchange.by_id.get(ticker)
-        if market is None or not self.exchange.is_listed(market, request.at):
+        if market is None or not self.exchange.is_listed(market, at) or self._is_live(market, at) is not live:
             raise refused(404, "not_found", "not found")
-        return Reply(200, {"market": self._market(market, request.at)})
+        return Reply(200, {"market": self._market(market, at)})
+
+    def _is_live(self, market: Market, at: datetime) -> bool:
+        """True until its settlement has passed into the historical tier."""
+        return self.exchange.is_listed(market, at) and at < self.exchange.traits[market.id].resolved + LIVE_TIER
+
+    def _updated(self, event: Event, at: datetime) -> datetime:
+        """When one of its markets last changed, in other ways than by trading."""
+        traits = self.exchange.traits
+        changes = ((m.lists, m.closes, traits[m.id].proposed, traits[m.id].resolved) for m in event.markets)
+        return max((change for times in changes for change in times if change <= at), default=event.markets[0].lists)
 
     def _event(self, event: Event, at: datetime, status: str | None) -> Row | None:
         """An event with all of its markets, if it has any in that status."""

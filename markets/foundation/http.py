@@ -99,6 +99,7 @@ class HttpService:
         self.retries = retries
         self.max_bytes = max_bytes
         self.max_wait_s = max_wait_s
+        self.bytes_received = 0
         self._deadline = Deadline()
         self._client = httpx.Client(
             base_url=url,
@@ -170,6 +171,7 @@ class HttpService:
             with self._client.stream(method, path, params=params, json=json, headers=dict(headers or {})) as response:
                 for chunk in response.iter_bytes():
                     body += chunk
+                    self.bytes_received += len(chunk)
                     if len(body) > self.max_bytes:
                         raise error(f"answered more than {self.max_bytes} bytes", retryable=False)
         except httpx.TimeoutException as cause:

@@ -11,12 +11,19 @@ from django.db import transaction
 from markets.foundation.bulk import FieldValues, update_changed
 from markets.models import Market, Outcome, PriceObservation
 from markets.models.market import NO, YES
-from markets.pricing import RETAINED, PriceDecision, PriceRule, decide_price, decide_quoted_price, needs_book
+from markets.pricing import (
+    PRICE_STEP,
+    RETAINED,
+    PriceDecision,
+    PriceRule,
+    decide_price,
+    decide_quoted_price,
+    needs_book,
+)
 from markets.sources.base import TopOfBook
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
 
-PRICE_STEP = Decimal("0.0000000001")
 ACCEPTED_FIELDS = ("price", "price_source", "price_stale", "price_at", "bid", "ask")
 
 

@@ -23,21 +23,28 @@ def resolve_questions(*, at: datetime) -> int:
 
 
 def _resolve(question: Question, at: datetime) -> bool:
-    options = list(question.options.all())
-    markets = [option.outcome.market for option in options if option.outcome]
-    happened = happened_options(question, options)
-    if happened is not None:
-        return _finalize(question, Question.Status.RESOLVED, happened, at)
-    if all(market.is_final for market in markets):
-        return _finalize(question, Question.Status.CANCELLED, {}, at)
-    if all(market.status != Market.Status.ACTIVE for market in markets):
+    status, happened = _decided_status(question, list(question.options.all()))
+    if status in FINAL:
+        return _finalize(question, status, happened, at)
+    if status == Question.Status.CLOSED:
         open_question = Question.objects.filter(pk=question.pk, status=Question.Status.OPEN)
-        open_question.update(status=Question.Status.CLOSED, closed_at=at)
+        open_question.update(status=status, closed_at=at)
     return False
 
 
+def _decided_status(question: Question, options: list[QuestionOption]) -> tuple[Question.Status, HappenedByOption]:
+    """The status that its markets give a question and, if it is resolved, whether each option happened."""
+    markets = [option.outcome.market for option in options if option.outcome]
+    if (happened := happened_options(question, options)) is not None:
+        return Question.Status.RESOLVED, happened
+    if all(market.is_final for market in markets):
+        return Question.Status.CANCELLED, {}
+    any_open = any(market.status == Market.Status.ACTIVE for market in markets)
+    return (Question.Status.OPEN if any_open else Question.Status.CLOSED), {}
+
+
 def happened_options(question: Question, options: list[QuestionOption]) -> HappenedByOption | None:
-    """Whether each option happened; None while the markets leave it undecided, or if they contradict each other.
+    """Each option with True if it happened; None while the markets leave it undecided or contradict each other.
 
     One winner decides an exclusive question, even while its other markets are open. If all markets resolved without a
     winner, the option "None of these" happened, where there is one.
@@ -99,17 +106,9 @@ def correct_question_outcomes(market: Market, *, at: datetime) -> list[int]:
 
 def _correct(question: Question, at: datetime) -> bool:
     options = list(question.options.all())
-    markets = [option.outcome.market for option in options if option.outcome]
-    happened = happened_options(question, options)
-    resolved_at: datetime | None = at
-    if happened is not None:
-        status = Question.Status.RESOLVED
-    elif all(market.is_final for market in markets):
-        status = Question.Status.CANCELLED
-    else:
-        any_open = any(market.status == Market.Status.ACTIVE for market in markets)
-        status, resolved_at = (Question.Status.OPEN if any_open else Question.Status.CLOSED), None
-    new_values = {option.pk: (happened or {}).get(option.pk) for option in options}
+    status, happened = _decided_status(question, options)
+    resolved_at = at if status in FINAL else None
+    new_values = {option.pk: happened.get(option.pk) for option in options}
     if status == question.status and all(option.happened == new_values[option.pk] for option in options):
         return False
     with transaction.atomic():

@@ -1,30 +1,35 @@
 """Syncing markets: walks each source's catalogue, looks up tracked markets, upserts them and accepts prices."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max, Sum
 
 from markets.foundation.bulk import FieldValues, field_values, update_changed
 from markets.foundation.failpoints import failpoint
 from markets.foundation.http import UpstreamError
 from markets.models import Alert, Market, Outcome
-from markets.models.market import NO, YES
+from markets.models.market import NO, YES, MarketQuerySet
 from markets.pricing import PriceRule, has_tight_book
 from markets.services.prices import as_price, is_replay, update_prices
-from markets.sources.base import UNPRICED, Catalogue, SkippedMarket, VenueMarket, VenueOutcome
+from markets.sources.base import UNPRICED, Catalogue, CataloguePage, SkippedMarket, VenueMarket, VenueOutcome
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
 
 MAX_CLOSED_AGE = timedelta(days=30)
-"""How long a closed market that nothing depends on is looked up."""
+"""The time after its close for which a market that nothing depends on is looked up."""
 MAX_FAILURES = 3
 """Consecutive failed lookups, after which one more market decides whether the venue is down."""
 MAX_VANISHED = 200
 """Markets looked up in one sync because the catalogue no longer lists them."""
+CHANGES_OVERLAP = timedelta(minutes=15)
+"""The time before the last reading from which changes are asked for: a source's clock may differ from ours."""
+MAX_KNOWN = 1000
+"""Markets of a source that are read again between two walks."""
 MAX_LOGGED_SKIPS = 200
 """Skipped markets that the log names for each reason; of more it gives the number."""
 
@@ -33,6 +38,8 @@ DESCRIPTION_FIELDS = (
     "option", "volume", "liquidity", "closes_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
 )  # fmt: skip
 QUOTE_FIELDS = ("quote", "quote_at", "bid", "ask", "token_id")
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
@@ -66,13 +73,16 @@ class SyncReport:
 
 @dataclass(slots=True)
 class _FetchedMarkets:
-    """What one source returned: markets by external id, ids that its catalogue listed, and ids of unusable ones."""
+    """One source's answer: markets by external id, ids that its catalogue listed, and ids of unusable ones."""
 
     source: str
     by_id: dict[str, VenueMarket] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     unusable: set[str] = field(default_factory=set)
-    walk_complete: bool = True
+    listed_at: datetime | None = None
+    """The walk that the listed markets count as shown by."""
+    whole: bool = False
+    """True if the whole catalogue was walked to its end."""
 
 
 def sync_markets(
@@ -82,7 +92,7 @@ def sync_markets(
     at: datetime,
     target: int,
     rule: PriceRule,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Progress = lambda done, of: None,
 ) -> SyncReport:
     """Syncs each source's `target` largest open markets and all of its tracked markets.
 
@@ -93,7 +103,7 @@ def sync_markets(
         report.log.append("a replay: newer instants are recorded, so no service is asked")
         return report
     for catalogue in catalogues:
-        fetched = _walk(catalogue, target, rule, report, progress)
+        fetched = _walk(catalogue, target, rule, at, report, progress)
         _refresh(catalogue, fetched, at, report)
         failpoint("sync.walked")
         if fetched.by_id:
@@ -121,51 +131,85 @@ def refresh_markets(
 
 
 def _walk(
-    catalogue: Catalogue, target: int, rule: PriceRule, report: SyncReport, progress: Callable[[int, int], None]
+    catalogue: Catalogue, target: int, rule: PriceRule, at: datetime, report: SyncReport, progress: Progress
 ) -> _FetchedMarkets:
-    fetched = _FetchedMarkets(catalogue.source)
+    """A source's changes if it states them and was walked on this day already, else its catalogue."""
+    fetched = _FetchedMarkets(catalogue.source, listed_at=at)
+    markets = Market.objects.filter(source=catalogue.source)
+    newest = markets.aggregate(walked=Max("listed_at"), read=Max("refreshed_at"))
+    stored = set(markets.unsettled().values_list("external_id", flat=True))
+    walked, smallest = newest["walked"], Decimal(-1)
     try:
-        for page in catalogue.catalogue():
-            for skipped in page.skipped:
-                report.skip(skipped)
-                fetched.unusable.add(skipped.ref)
-            for row in page.rows:
-                if not row.closed and not _is_priced(row, rule):
-                    report.skip(SkippedMarket(row.external_id, f"{UNPRICED} within {rule.maximum_spread:f}"))
-                    fetched.unusable.add(row.external_id)
-                    continue
-                fetched.by_id.setdefault(row.external_id, row)
-                fetched.listed.add(row.external_id)
-            report.seen += len(page.rows) + len(page.skipped)
+        changes = None
+        if not catalogue.by_volume and walked is not None and walked.date() == at.date():
+            changes = catalogue.changes(newest["read"] - CHANGES_OVERLAP, _known(markets, walked))
+        if changes is not None:
+            fetched.listed_at, smallest = walked, _smallest_event(markets, walked, target)
+        for page in catalogue.catalogue() if changes is None else changes:
+            _add(page, fetched, rule, report)
             progress(min(len(fetched.by_id), target), target)
-            if catalogue.by_volume and len(fetched.by_id) >= target:
+            if not catalogue.by_volume:
+                _keep_largest(fetched, target, stored, above=smallest)
+            elif len(fetched.by_id) >= target:
                 break
+        fetched.whole = changes is None
     except UpstreamError as error:
-        fetched.walk_complete = False
         report.failures.append(str(error))
-    if not catalogue.by_volume:
-        _keep_largest(fetched, target)
+        if not catalogue.by_volume:
+            # As of an earlier day, so that the next sync walks the catalogue again.
+            fetched.listed_at = walked or at - timedelta(days=1)
     return fetched
+
+
+def _known(markets: MarketQuerySet, walked: datetime) -> list[str]:
+    """The ids of the markets to read again between two walks: those that something depends on, then the largest."""
+    wanted = markets.tracked() | markets.unsettled().filter(status=Market.Status.ACTIVE, listed_at=walked)
+    ordered = wanted.order_by("-has_questions", "-traded", "-volume", "pk")
+    return list(ordered.values_list("external_id", flat=True)[:MAX_KNOWN])
+
+
+def _smallest_event(markets: MarketQuerySet, walked: datetime, target: int) -> Decimal:
+    """The volume of the smallest event that the walk selected, which a new one must exceed; -1 if there is room."""
+    selected = markets.filter(listed_at=walked)
+    if selected.count() < target:
+        return Decimal(-1)
+    volumes = selected.order_by().values("event_id").annotate(total=Sum("volume")).values_list("total", flat=True)
+    return min(volumes)
+
+
+def _add(page: CataloguePage, fetched: _FetchedMarkets, rule: PriceRule, report: SyncReport) -> None:
+    for skipped in page.skipped:
+        report.skip(skipped)
+        fetched.unusable.add(skipped.ref)
+    for row in page.rows:
+        if not row.closed and not _is_priced(row, rule):
+            report.skip(SkippedMarket(row.external_id, f"{UNPRICED} within {rule.maximum_spread:f}"))
+            fetched.unusable.add(row.external_id)
+            continue
+        fetched.by_id.setdefault(row.external_id, row)
+        if not row.closed:
+            fetched.listed.add(row.external_id)
+    report.seen += len(page.rows) + len(page.skipped)
 
 
 def _is_priced(row: VenueMarket, rule: PriceRule) -> bool:
     return any(o.price is not None or has_tight_book(rule, o.bid, o.ask) for o in row.outcomes)
 
 
-def _keep_largest(fetched: _FetchedMarkets, target: int) -> None:
-    """Drops all but stored markets and the largest events, taken whole until they have `target` markets."""
-    stored = Market.objects.filter(source=fetched.source).unsettled().values_list("external_id", flat=True)
-    selected = set(stored) & fetched.by_id.keys()
+def _keep_largest(fetched: _FetchedMarkets, target: int, stored: Set[str], *, above: Decimal) -> None:
+    """Drops all but stored markets and the largest events of more volume than `above`, whole until `target` markets."""
+    selected = stored & fetched.by_id.keys()
     events: defaultdict[str, list[VenueMarket]] = defaultdict(list)
     for row in fetched.by_id.values():
         if not row.closed:
             events[row.event_id or row.external_id].append(row)
+    ranked = sorted((-sum(row.volume for row in event), key) for key, event in events.items())
     room = target
-    for _, event in sorted(events.items(), key=lambda item: (-sum(row.volume for row in item[1]), item[0])):
-        if room <= 0:
+    for volume, key in ranked:
+        if room <= 0 or -volume <= above:
             break
-        selected |= {row.external_id for row in event}
-        room -= len(event)
+        selected |= {row.external_id for row in events[key]}
+        room -= len(events[key])
     fetched.by_id = {external_id: row for external_id, row in fetched.by_id.items() if external_id in selected}
 
 
@@ -173,7 +217,7 @@ def _refresh(catalogue: Catalogue, fetched: _FetchedMarkets, at: datetime, repor
     """Looks up markets that the walk did not show: tracked, recently closed, and no longer listed ones."""
     unsettled = Market.objects.filter(source=fetched.source).unsettled()
     wanted = list(unsettled.tracked())
-    if fetched.walk_complete:
+    if fetched.whole:
         others = unsettled.filter(traded=False, has_questions=False)
         wanted += others.filter(status=Market.Status.CLOSED, closed_at__gt=at - MAX_CLOSED_AGE)
         newest = unsettled.order_by("-listed_at").exclude(listed_at=None).values_list("listed_at", flat=True).first()
@@ -269,7 +313,9 @@ def _upsert(fetched: _FetchedMarkets, at: datetime, report: SyncReport) -> None:
                 closing.append(market.pk)
         for outcome, quote in pairs:
             _set_quote(outcome, quote, at)
-        _set_description(market, row, listed=external_id in fetched.listed, at=at)
+        _set_description(market, row, at=at)
+        if external_id in fetched.listed:
+            market.listed_at = fetched.listed_at
     # In one order whatever the venue's, so that two syncs wait for each other instead of deadlocking.
     created.sort(key=lambda market: market.external_id)
     Market.objects.bulk_create(created, batch_size=200)
@@ -332,10 +378,9 @@ def _set_quote(outcome: Outcome, row: VenueOutcome, at: datetime) -> None:
     outcome.token_id = outcome.token_id or row.token_id or ""
 
 
-def _set_description(market: Market, row: VenueMarket, *, listed: bool, at: datetime) -> None:
+def _set_description(market: Market, row: VenueMarket, *, at: datetime) -> None:
     """Copies the venue's description to the market; missing values stay as they were."""
-    market.question = row.question
-    for name in ("condition_id", "slug", "description", "category", "event_id", "event_title", "option"):
+    for name in ("question", "condition_id", "slug", "description", "category", "event_id", "event_title", "option"):
         setattr(market, name, getattr(row, name) or getattr(market, name))
     if row.event_exclusive is not None:
         market.event_exclusive = row.event_exclusive
@@ -348,8 +393,6 @@ def _set_description(market: Market, row: VenueMarket, *, listed: bool, at: date
     market.accepts_orders = row.accepts_orders
     market.oracle_status = row.oracle_status or ""
     market.refreshed_at = at
-    if listed:
-        market.listed_at = at
 
 
 def _accept_quotes(fetched: _FetchedMarkets, *, clob: Clob, rule: PriceRule, at: datetime, report: SyncReport) -> None:

@@ -123,6 +123,13 @@ class Catalogue(Protocol):
     def catalogue(self) -> Iterator[CataloguePage]:
         """The pages of all open markets. Raises UpstreamError if a request fails or the pages do not end."""
 
+    def changes(self, since: datetime, known: Sequence[str]) -> Sequence[CataloguePage] | None:
+        """Pages of the markets listed or changed since an instant, and of the `known` ids as they are now.
+
+        None if the venue can not say, so that its whole catalogue is read each time. The rows of known markets may
+        lack a question and whatever else belongs to their event.
+        """
+
     def market(self, external_id: str) -> VenueMarket | SkippedMarket | None:
         """A market of any status; None if the venue has none with this id."""
 
@@ -173,6 +180,9 @@ class CatalogueClient(HttpService):
             seen.add(page.cursor)
             page = page_after(page.cursor)
         raise UpstreamError(self.service, f"the catalogue did not end within {max_pages} pages")
+
+    def changes(self, since: datetime, known: Sequence[str]) -> Sequence[CataloguePage] | None:
+        return None
 
     @staticmethod
     def with_id(external_id: str, row: VenueMarket | SkippedMarket) -> VenueMarket | SkippedMarket:

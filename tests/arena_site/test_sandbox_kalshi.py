@@ -125,6 +125,20 @@ def test_arenas_client_parses_every_traded_market(venue: Venue) -> None:
     assert {row.option for row in rows} >= {"Fuel", "Mara Ellison", "Glass Harbour"}
 
 
+def test_changed_events_known_tickers_and_the_historical_tier_are_answered(venue: Venue) -> None:
+    venue.set_clock(2)
+    ticker = venue.events()[0]["markets"][0]["ticker"]
+    assert [row["ticker"] for row in venue.get("/markets", tickers=f"{ticker},KXNONE").json()["markets"]] == [ticker]
+    later = int((STARTS + 2 * DAY).timestamp())
+    assert venue.get("/events", min_updated_ts=later).json()["events"] == []
+    venue.set_clock(12)
+    assert 0 < len(venue.events(min_updated_ts=later)) < len(venue.events())
+    assert venue.get(f"/historical/markets/{ticker}").status_code == 404
+    venue.set_clock(300)
+    assert venue.get(f"/markets/{ticker}").status_code == 404
+    assert venue.get(f"/historical/markets/{ticker}").json()["market"]["status"] == "finalized"
+
+
 def test_markets_pass_through_every_status(venue: Venue) -> None:
     venue.set_clock(2)
     tickers = [row["ticker"] for event in venue.events() for row in event["markets"]]

@@ -297,11 +297,16 @@ def test_rate_limit_without_retry_after_is_waited_out(httpserver: HTTPServer, ka
 def test_single_market_is_looked_up_by_its_ticker(httpserver: HTTPServer, kalshi: Kalshi) -> None:
     httpserver.expect_request("/markets/KXRAIN-26MAR20-T1").respond_with_json({"market": raw(status="closed")})
     httpserver.expect_request("/markets/OTHER").respond_with_json({"market": raw()})
-    httpserver.expect_request("/markets/GONE").respond_with_json({"error": {"code": "not_found"}}, status=404)
+    httpserver.expect_request("/markets/OLD").respond_with_data("{}", status=404)
+    httpserver.expect_request("/historical/markets/OLD").respond_with_json({"market": raw(ticker="OLD")})
+    for tier in ("", "/historical"):
+        httpserver.expect_request(f"{tier}/markets/GONE").respond_with_json({"error": "not found"}, status=404)
     found = kalshi.market("KXRAIN-26MAR20-T1")
     assert isinstance(found, VenueMarket)
     assert found.closed
     assert kalshi.market("OTHER") == SkippedMarket("OTHER", "answered with another market, KXRAIN-26MAR20-T1")
+    old = kalshi.market("OLD")
+    assert isinstance(old, VenueMarket)
     assert kalshi.market("GONE") is None
 
 

@@ -106,6 +106,7 @@ QUOTED = [
     # last trade, bid, ask, last accepted: price, source, stale
     (("0.43", "0.42", "0.44", None), ("0.43", "midpoint", False)),
     (("0.94", "0.93", "0.95", "0.40"), ("0.94", "midpoint", False)),
+    ((None, "0.1000000000", "0.1000000003", None), ("0.1000000002", "midpoint", False)),
     (("0.45", "0.40", "0.50", "0.40"), ("0.45", "midpoint", False)),
     (("0.455", "0.40", "0.51", "0.40"), ("0.455", "trade", False)),
     (("0.39", "0.10", "0.60", None), ("0.39", "trade", False)),

@@ -106,6 +106,90 @@ def test_market_that_is_no_longer_among_the_largest_is_kept_up_to_date(venue: Ve
     assert yes("Ann").price == Decimal("0.70")
 
 
+# ── what changed ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_catalogue_is_walked_once_a_day_and_what_changed_is_read_in_between(venue: Venue, kalshi: Kalshi) -> None:
+    kalshi.event(PREMIER, "Ann", "Bo")
+    kalshi.event("Who wins the cup?", "Foxes")
+    run("sync_markets", SUNDAY)
+    for event in kalshi.events.values():
+        event["updated"] = int((SUNDAY - DAY).timestamp())
+    kalshi.quote(kalshi.markets["KX1-0"], "0.6900", "0.7100")
+    kalshi.end([kalshi.markets["KX1-1"]], "closed")
+    kalshi.event("Will the bridge open?", volume=50)
+    kalshi.requests.clear()
+    ran = run("sync_markets", SUNDAY + HOUR)
+    assert (ran.code, ran["seen"], ran["created"], ran["updated"], ran["closed"]) == (0, 4, 1, 3, 1)
+    assert kalshi.requests == ["/kalshi/events", "/kalshi/markets"]
+    assert (yes("Ann").price, at_kalshi("Ann").question) == (Decimal("0.70"), f"{PREMIER} – Ann")
+    assert at_kalshi("Bo").status == "closed"
+    assert set(Market.objects.listed("kalshi").values_list("event_id", flat=True)) == {"KX1", "KX2", "KX3"}
+
+    kalshi.requests.clear()
+    run("sync_markets", SUNDAY + DAY)
+    assert "/kalshi/markets" not in kalshi.requests
+    assert set(Market.objects.listed("kalshi").values_list("listed_at", flat=True)) == {SUNDAY + DAY}
+
+
+def test_new_event_smaller_than_those_selected_waits_for_the_next_walk(venue: Venue, kalshi: Kalshi) -> None:
+    Methodology.objects.update(universe_size=1)
+    kalshi.event(PREMIER, "Ann", volume=500)
+    run("sync_markets", SUNDAY)
+    kalshi.event("Will the bridge open?", "Open", volume=400)
+    kalshi.event("Who wins the cup?", "Foxes", volume=600)
+    run("sync_markets", SUNDAY + HOUR)
+    assert {market.option for market in Market.objects.all()} == {"Ann", "Foxes"}
+
+
+def test_venue_that_refuses_such_requests_is_walked_each_time(venue: Venue, kalshi: Kalshi) -> None:
+    (row,) = kalshi.event(PREMIER, "Ann")
+    kalshi.unfiltered = True
+    run("sync_markets", SUNDAY)
+    kalshi.quote(row, "0.5900", "0.6100")
+    ran = run("sync_markets", SUNDAY + HOUR)
+    assert (ran.code, ran["updated"], yes("Ann").price) == (0, 1, Decimal("0.60"))
+    assert at_kalshi("Ann").listed_at == SUNDAY + HOUR
+
+
+def test_walk_that_failed_is_repeated_by_the_next_sync(venue: Venue, kalshi: Kalshi) -> None:
+    for number in range(5):
+        kalshi.event(f"Contest {number}?", "One")
+    kalshi.dies_midway = True
+    assert run("sync_markets", SUNDAY)["created"] == 2
+    kalshi.dies_midway = False
+    assert run("sync_markets", SUNDAY + HOUR)["created"] == 3
+    assert Market.objects.listed("kalshi").count() == 5
+
+
+def test_market_that_left_the_live_tier_is_settled_from_the_historical_one(venue: Venue, kalshi: Kalshi) -> None:
+    rows = kalshi.event(PREMIER, "Ann")
+    run("sync_markets", SUNDAY)
+    ask_about("Ann")
+    kalshi.end(rows, "finalized", "yes", "1.0000")
+    kalshi.historical["KX1-0"] = kalshi.markets.pop("KX1-0")
+    ran = run("check_resolutions", SUNDAY + 100 * DAY)
+    assert (ran.code, ran["resolved"], at_kalshi("Ann").winning_side) == (0, 1, "YES")
+
+
+def test_sync_between_walks_reads_little_however_much_is_listed_or_changed(venue: Venue, kalshi: Kalshi) -> None:
+    for number in range(800):
+        event = kalshi.event(f"Contest {number}?", *(f"Option {option}" for option in range(10)), volume=number)
+        for row in event:
+            row["rules_primary"] = "It resolves to Yes if so. " * 40
+        kalshi.events[event[0]["event_ticker"]]["updated"] = int((SUNDAY - DAY).timestamp())
+    kalshi.page = 200
+    run("sync_markets", SUNDAY)
+    assert Market.objects.filter(source="kalshi").count() == 750
+    assert kalshi.sent > 9_000_000
+    for events in (0, 800):
+        for ticker in list(kalshi.events)[:events]:
+            kalshi.events[ticker]["updated"] = int(SUNDAY.timestamp())
+        kalshi.sent = 0
+        assert run("sync_markets", SUNDAY + timedelta(minutes=5))["updated"] == 750
+        assert 0 < kalshi.sent < 5_000_000
+
+
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────
 
 

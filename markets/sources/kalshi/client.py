@@ -1,11 +1,14 @@
 """Kalshi's client: the catalogue event by event, and single markets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from markets.foundation.http import UpstreamError
+from markets.foundation.http import MIB, UpstreamError
 from markets.sources.base import (
     CatalogueClient,
     CataloguePage,
@@ -19,6 +22,16 @@ from markets.sources.kalshi.parsing import FINAL, NOBODY_WON, parse_event, parse
 
 LARGEST_PAGE = 200
 """Events, each with its markets."""
+CHANGED_EVENTS, CHANGED_BYTES = 50, 2 * MIB
+"""The events on a page of changes, and the bytes after which no further page is read: the next walk shows the rest.
+
+Of a made catalogue of 80,000 markets a walk reads 115 MB in 40 requests and 12.7 s of processor time, a sync in between
+1.1 MB and 0.5 s, or 3.2 MB and 0.8 s where 300 events have changed (23 November 2026).
+"""
+LARGEST_BATCH = 100
+"""Tickers in one request; more would make a long address."""
+REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
+"""Statuses with which a service answers parameters or paths that it does not know."""
 
 
 class Kalshi(CatalogueClient):
@@ -39,10 +52,49 @@ class Kalshi(CatalogueClient):
         query = {"status": "open", "with_nested_markets": "true", "limit": min(page_limit, LARGEST_PAGE)}
         return self.follow_cursors(partial(self._page, query), max_pages)
 
+    def changes(self, since: datetime, known: Sequence[str]) -> Sequence[CataloguePage] | None:
+        """The events that Kalshi says have changed, as far as the budget of bytes goes, and the known tickers.
+
+        None if it refuses such requests.
+        """
+        query = {"status": "open", "with_nested_markets": "true", "limit": CHANGED_EVENTS}
+        query["min_updated_ts"] = int(since.timestamp())
+        pages: list[CataloguePage] = []
+        before = self.bytes_received
+        try:
+            for page in self.follow_cursors(partial(self._page, query), max_pages=LARGEST_PAGE):
+                pages.append(page)
+                if self.bytes_received - before > CHANGED_BYTES:
+                    break
+            shown = {row.external_id for page in pages for row in page.rows}
+            shown |= {row.ref for page in pages for row in page.skipped}
+            tickers = (ticker for ticker in known if ticker not in shown)
+            while batch := list(islice(tickers, LARGEST_BATCH)):
+                pages.append(self._known_markets(batch))
+        except UpstreamError as error:
+            if error.status in REFUSALS:
+                return None
+            raise
+        return pages
+
+    def _known_markets(self, tickers: Sequence[str]) -> CataloguePage:
+        answer = self.get_json("/markets", {"tickers": ",".join(tickers), "limit": len(tickers)})
+        markets = answer.get("markets") if isinstance(answer, dict) else None
+        if not isinstance(markets, list):
+            raise UpstreamError(self.service, "GET /markets answered no list of markets", status=200)
+        parsed = [parse_market(raw, f"known market {place}") for place, raw in enumerate(markets, start=1)]
+        page = CataloguePage.of(parsed, None)
+        # Without its event a market's question may lack words; the stored one is complete.
+        rows = (replace(row, question="") for row in page.rows if row.external_id in tickers)
+        return CataloguePage(tuple(rows), tuple(row for row in page.skipped if row.ref in tickers), None)
+
     def market(self, external_id: str) -> VenueMarket | SkippedMarket | None:
         """A market of any status; None if Kalshi has none with this ticker."""
         path = f"/markets/{quote(external_id, safe='')}"
         answer = self.find_json(path)
+        if answer is None:
+            # Markets that settled months ago are answered from another tier alone.
+            answer = self.find_json(f"/historical{path}")
         if answer is None:
             return None
         if not isinstance(answer, dict) or "market" not in answer:
