@@ -37,17 +37,15 @@ MAX_KEY_LENGTH = 255
 MAX_BODY_BYTES = 1_000_000
 
 
-class Conflict(APIException):
-    status_code = HTTPStatus.CONFLICT
+TOO_LARGE = f"the answer is longer than {MAX_BODY_BYTES:,} bytes"
 
 
-class Gone(APIException):
-    status_code = HTTPStatus.GONE
+class Refused(APIException):
+    """A refusal with a status of its own."""
 
-
-class TooLarge(APIException):
-    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    default_detail = f"the answer is longer than {MAX_BODY_BYTES:,} bytes"
+    def __init__(self, status: HTTPStatus, detail: str) -> None:
+        super().__init__(detail)
+        self.status_code = status
 
 
 # --- rows ------------------------------------------------------------------------------------------------
@@ -127,15 +125,6 @@ FORECAST = {
         {"question_id": "88", "probabilities": {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}, "rationale": "Polls."}
     ]
 }
-ACCEPTED = {
-    "submission": 7,
-    "protocol": "trading",
-    "decision": 311,
-    "action": "BET",
-    "instructions": [{"call": 1, "sequence": 1, "kind": "BET", "payload": BET["bets"][0], "executed": True,  # type: ignore[index]
-                      "reason": None}],
-    "trades": [902],
-}  # fmt: skip
 
 
 def _problem(description: str, detail: str) -> OpenApiResponse:
@@ -231,7 +220,6 @@ class Submissions(ExternalAgentView):
         examples=[
             OpenApiExample("A decision", value=BET, request_only=True),
             OpenApiExample("Forecasts", value=FORECAST, request_only=True),
-            OpenApiExample("An executed bet", value=ACCEPTED, response_only=True, status_codes=["201"]),
         ],
         responses={
             201: SubmissionResultSerializer,
@@ -242,7 +230,7 @@ class Submissions(ExternalAgentView):
                 "week 2 of cohort 3 is completed already",
             ),
             410: _problem("The deadline has passed.", "batch 5 was to be answered before 2026-03-08T02:15:00Z"),
-            413: _problem("The answer is too long.", str(TooLarge.default_detail)),
+            413: _problem("The answer is too long.", TOO_LARGE),
             422: _problem(
                 "The answer is malformed, or none of it can be executed.",
                 'bets must not be empty when action is "BET" (2 more tries)',
@@ -257,13 +245,10 @@ class Submissions(ExternalAgentView):
         try:
             submission = record_submission(target, registration=registration, key=key, body=body, at=now())
         except (KeyReused, SubmissionRefused) as error:
-            raise (Gone if isinstance(error, DeadlinePassed) else Conflict)(str(error)) from error
-        data = (
-            submission.response
-            if submission.status != HTTPStatus.CREATED
-            else {"submission": submission.pk, **submission.response}
-        )
-        return Response(data, status=submission.status)
+            status = HTTPStatus.GONE if isinstance(error, DeadlinePassed) else HTTPStatus.CONFLICT
+            raise Refused(status, str(error)) from error
+        accepted = {"submission": submission.pk} if submission.status == HTTPStatus.CREATED else {}
+        return Response(accepted | submission.response, status=submission.status)
 
 
 def _parse_target(request: Request, registration: Registration) -> SubmissionTarget[Any]:
@@ -317,7 +302,7 @@ def _key(request: Request) -> str:
 def _body(request: Request) -> str:
     """The body as text; its content is parsed later, like a model's answer."""
     if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES:
-        raise TooLarge
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
     try:
         body = bytes(request.body).decode()
     except UnicodeDecodeError:
