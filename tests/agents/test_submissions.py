@@ -348,7 +348,7 @@ REFUSALS = {
     "at the deadline": (410, "detail", "was to be answered before 2026-03-08T00:20:00Z", {"clock": DEADLINE}),
     "late by the real clock": (410, "detail", "week 1 of cohort 1 was to be answered", {"clock": None}),
     "no key": (400, "Idempotency-Key", "is required", {"key": ""}),
-    "no token": (401, "detail", "a token is required", {"token": None}),
+    "no token": (401, "detail", "credentials were not provided", {"token": None}),
     "an empty token": (401, "detail", "token", {"token": ""}),
     "an unknown token": (401, "detail", "the token is unknown or revoked", {"token": "arena_wrong"}),
     "another's task": (400, "agent", "no agent of yours has the id", {"target": {"agent": "other", "universe": 1}}),

