@@ -82,7 +82,7 @@ def test_failed_run_shows_its_error_and_the_last_success(viewer: Client) -> None
     assert (job.failed, job.duration, job.last_success.started_at) == (True, "20 s", NOW - timedelta(days=7))
 
 
-def test_failure_followed_by_a_success_is_no_concern(viewer: Client) -> None:
+def test_failed_run_followed_by_a_success_is_no_concern(viewer: Client) -> None:
     create_healthy_state()
     RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=30), status="failed", error="HTTP 503")
     RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=10))
