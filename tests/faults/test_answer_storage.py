@@ -52,6 +52,7 @@ class Arena:
             "OPENROUTER_BASE_URL": self.venue.server.url_for("/gateway"),
             "ARENA_LLM_TRANSPORT_RETRIES": "0",
             "ARENA_LLM_STALL_S": str(PATIENCE_S),
+            "ARENA_LINEUP": "unchecked",
         }
         line = [sys.executable, "manage.py", *arguments]
         return subprocess.Popen(line, cwd=PROJECT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
