@@ -80,6 +80,29 @@ class Answer:
         )
 
 
+def object_schema(**properties: Any) -> dict[str, Any]:
+    """A JSON schema with every property required, as strict modes demand."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+TEXT, NUMBER = {"type": "string"}, {"type": "number"}
+DECISION_SCHEMA: dict[str, Any] = {
+    "strict": True,
+    "schema": object_schema(
+        action={"type": "string", "enum": ["BET", "SELL", "HOLD"]},
+        bets={"type": "array", "items": object_schema(market_id=TEXT, side=TEXT, amount=NUMBER)},
+        sells={"type": "array", "items": object_schema(position_id=TEXT, percentage=NUMBER)},
+        reasoning=TEXT,
+    ),
+}
+"""An unused list stays empty."""
+
+
 def parse_answer(text: str) -> Answer:
     """The one decision that a text states. Raises Malformed with its first fault."""
     data = extract_object(text)

@@ -15,11 +15,14 @@ from typing import Any
 
 from agents.answers import (
     BLANKS,
+    NUMBER,
     PLAIN,
+    TEXT,
     Malformed,
     abbreviate,
     extract_object,
     get_field,
+    object_schema,
     parse_id,
     parse_list,
     parse_number,
@@ -28,12 +31,30 @@ from agents.answers import (
 )
 
 MAX_FORECASTS = 1_000
+MAX_ENDS = 20
+"""How many closing braces before a cut may end the last whole forecast; others are part of the one after it."""
 SUM_TOLERANCE = 0.02
 """How far from 1 the probabilities of exclusive options may sum; within it they are normalised."""
 EXACT_TOLERANCE = 1e-6
 """How far from 1 a sum may be without normalisation."""
 
 _PROBABILITY = re.compile(rf"(-?{PLAIN})\s*(%?)")
+
+
+FORECAST_SCHEMA: dict[str, Any] = {
+    # Strict modes can not describe probabilities by the names of options.
+    "strict": False,
+    "schema": object_schema(
+        forecasts={
+            "type": "array",
+            "items": object_schema(
+                question_id=TEXT,
+                probabilities={"type": "object", "additionalProperties": NUMBER},
+                rationale=TEXT,
+            ),
+        }
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +109,17 @@ def parse_forecasts(text: str) -> tuple[StatedForecast, ...]:
     if not forecasts:
         raise Malformed(f"forecasts {'must not be empty' if 'forecasts' in data else 'is missing: it must be a list'}")
     return tuple(_parse_forecast(forecast, f"forecasts[{i}]") for i, forecast in enumerate(forecasts))
+
+
+def parse_cut_forecasts(text: str) -> tuple[StatedForecast, ...]:
+    """The forecasts that a text states whole before it breaks off; the one in which it does is left out."""
+    ends = [match.end() for match in re.finditer("}", text)]
+    for end in reversed(ends[-MAX_ENDS:]):
+        try:
+            return parse_forecasts(text[:end] + "]}")
+        except Malformed:
+            continue
+    return ()
 
 
 def _parse_forecast(value: Any, path: str) -> StatedForecast:

@@ -28,7 +28,7 @@ from markets.foundation.guards import CHANGED, Trigger, all_but, append_only, di
 Result = ModelCall.Result
 SENT_WITH = (
     "decision", "elicitation", "sequence", "attempt", "idempotency_key", "model", "portfolio_block", "positions_block",
-    "awaiting", "retry_note", "prompt_sha256", "booked_usd", "sent_at",
+    "awaiting", "retry_note", "questions_block", "parameters", "prompt_sha256", "booked_usd", "sent_at",
 )  # fmt: skip
 """The fields of a call that are stored before the request leaves."""
 RECONCILED = ("tokens_input", "tokens_output", "cost_usd", "cost_source", "reconciled_at")

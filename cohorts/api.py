@@ -27,8 +27,9 @@ class MethodologySerializer(ReadSerializer):
             "version", "title", "published_at", "sha256", "starting_balance", "minimum_bet",
             "maximum_bet_fraction", "universe_size", "universe_rule", "actions", "decision_weeks",
             "retry_window_hours", "malformed_retries", "refused_retries", "temperature", "max_tokens",
-            "reasoning", "provider_routing", "system_prompt", "user_prompt", "malformed_note", "refused_note",
-            "midpoint_tolerance", "maximum_spread", "jump_tolerance", "rulings", "scoring", "forecast",
+            "reasoning", "provider_routing", "provider_pins", "free_form_answers", "system_prompt", "user_prompt",
+            "malformed_note", "refused_note", "midpoint_tolerance", "maximum_spread", "jump_tolerance", "rulings",
+            "scoring", "forecast",
         )  # fmt: skip
 
     def get_retry_window_hours(self, methodology: Methodology) -> float:

@@ -10,6 +10,16 @@ Share = Annotated[Decimal, Field(gt=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
 
 
+class ProviderPin(BaseModel):
+    """The providers and quantizations that may serve a model; without fallbacks, so that no other does."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    order: list[Text] = Field(default=[], min_length=1)
+    quantizations: list[Text] = Field(default=[], min_length=1)
+    allow_fallbacks: Literal[False] = False
+
+
 class MethodologySpecification(BaseModel):
     """Constraints on the fields of a methodology version."""
 
@@ -28,6 +38,7 @@ class MethodologySpecification(BaseModel):
     max_tokens: int = Field(ge=1, le=1_000_000)
     reasoning: dict[str, Any]
     provider_routing: dict[str, Any]
+    provider_pins: dict[str, ProviderPin] = {}
     midpoint_tolerance: Share
     maximum_spread: Share
     jump_tolerance: Share

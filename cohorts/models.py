@@ -21,6 +21,9 @@ HASHED_NAMES = {"jump_tolerance": "gamma_tolerance"}
 """Fields that the fingerprints of published versions know by an earlier name."""
 
 
+LATER_FIELDS = frozenset({"forecast", "provider_pins", "free_form_answers"})
+
+
 class MethodologyQuerySet(models.QuerySet["Methodology"]):
     def current(self) -> Methodology:
         """The newest published version, which new cohorts use."""
@@ -57,6 +60,13 @@ class Methodology(models.Model):
     max_tokens = models.PositiveIntegerField()
     reasoning = models.JSONField(help_text="The gateway's parameter, such as {'effort': 'medium'}.")
     provider_routing = models.JSONField()
+    provider_pins = models.JSONField(
+        default=dict, blank=True,
+        help_text="Model id to more routing for it, such as {'order': ['deepseek'], 'quantizations': ['fp8']}.",
+    )  # fmt: skip
+    free_form_answers = models.BooleanField(
+        default=False, help_text="Models that could be held to the answer's JSON schema are not."
+    )
     system_prompt = models.TextField()
     user_prompt = models.TextField(help_text="A template with {portfolio}, {positions}, {awaiting} and {markets}.")
     malformed_note = models.TextField(help_text="Added when an answer was malformed, with {reason}.")
@@ -121,12 +131,12 @@ class Methodology(models.Model):
 
     @property
     def sha256(self) -> str:
-        """Hash of all that a result depends on; an empty forecast protocol is left out of it."""
+        """Hash of all that a result depends on; rules that came later are left out where a version has none."""
         frozen = {
             HASHED_NAMES.get(field.name, field.name): value if isinstance(field, models.JSONField) else str(value)
             for field in self.frozen_fields()
             for value in [getattr(self, field.name)]
-            if field.name != "forecast" or value
+            if value or field.name not in LATER_FIELDS
         }
         return hashlib.sha256(json.dumps(frozen, sort_keys=True).encode()).hexdigest()
 

@@ -86,7 +86,7 @@ class ModelCallInline(VerbatimCallFields, ReadOnlyStackedInline):
     model = ModelCall
     fields = (
         ("result", "late", "http_status", "finish_reason"),
-        ("model", "returned_model", "provider"),
+        ("model", "returned_model", "provider", "quantization"), "parameters",
         ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at"),
         ("sent_at", "latency_ms", "attempt"),
         "prompt_sha256", "error", "retry_note_text", "answer", "raw_response_text",
@@ -230,7 +230,7 @@ class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
     list_filter = (
         preset_filter(
             FilterPreset("failed", "failed this week", lambda rows, now: _calls_of_week(rows, now).filter(
-                result__in=("failed", "malformed", "declined", "refused", "lost"))),
+                result__in=("failed", "malformed", "cut", "declined", "refused", "lost"))),
             FilterPreset("late", "answered after the claim was lost", lambda rows, now: rows.filter(late=True)),
             FilterPreset("expensive", "cost above this week's median", lambda rows, now: rows_above_median(
                 _calls_of_week(rows, now), "cost_usd")),
@@ -242,15 +242,15 @@ class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
     )  # fmt: skip
     list_select_related = ("decision__agent", "elicitation__release", "elicitation__batch__question_set")
     list_defer = (
-        "raw_response", "content", "parsed", "portfolio_block", "positions_block", "decision__reasoning",
-        "elicitation__batch__block",
+        "raw_response", "content", "parsed", "portfolio_block", "positions_block", "questions_block",
+        "decision__reasoning", "elicitation__batch__block",
     )  # fmt: skip
     search_fields = ("=decision__id", "=elicitation__id", "=generation_id", "=idempotency_key", "=prompt_sha256")
     search_help_text = "The id of a decision, an elicitation or a generation, an idempotency key or a prompt's hash."
     ordering = ("-pk",)
     fields = (
         "task", ("sequence", "attempt", "idempotency_key"), ("result", "late", "http_status", "finish_reason"),
-        ("model", "returned_model", "provider", "generation_id"),
+        ("model", "returned_model", "provider", "quantization", "generation_id"), "parameters",
         ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at"),
         ("sent_at", "latency_ms"), "prompt_sha256", "error", "answer", "raw_response_text", "retry_note_text", "prompt",
     )  # fmt: skip

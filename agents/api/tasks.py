@@ -33,13 +33,14 @@ class TaskCostSerializer(ReadSerializer):
 class ModelCallSerializer(ReadSerializer):
     portfolio = serializers.CharField(source="portfolio_block", read_only=True)
     positions = serializers.CharField(source="positions_block", read_only=True)
+    questions = serializers.CharField(source="questions_block", read_only=True)
 
     class Meta:
         model = ModelCall
         fields = (
-            "sequence", "attempt", "model", "returned_model", "provider", "generation_id", "idempotency_key",
-            "prompt_sha256", "portfolio", "positions", "awaiting", "retry_note", "result", "late", "raw_response",
-            "content", "refusal", "parsed", "finish_reason", "http_status", "error", "tokens_input",
-            "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at", "latency_ms",
-            "sent_at",
+            "sequence", "attempt", "model", "returned_model", "provider", "quantization", "generation_id",
+            "idempotency_key", "prompt_sha256", "portfolio", "positions", "awaiting", "retry_note", "questions",
+            "parameters", "result", "late", "raw_response", "content", "refusal", "parsed", "finish_reason",
+            "http_status", "error", "tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source",
+            "booked_usd", "reconciled_at", "latency_ms", "sent_at",
         )  # fmt: skip

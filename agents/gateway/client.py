@@ -66,24 +66,21 @@ class Gateway:
         model: str,
         system: str,
         user: str,
-        temperature: float,
-        max_tokens: int,
-        reasoning: Mapping[str, Any] | None = None,
-        provider: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any],
         idempotency_key: str,
     ) -> Completion:
-        """The model's answer to one system and one user message. Raises GatewayFailure."""
+        """The model's answer to one system and one user message. Raises GatewayFailure.
+
+        `parameters` should hold `max_tokens`: without it the gateway reserves the price of the model's maximum, and
+        refuses a small balance.
+        """
         body = {
             "model": model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
-            "temperature": temperature,
-            # Without it the gateway reserves the price of the model's maximum, and refuses a small balance.
-            "max_tokens": max_tokens,
+            **parameters,
             "stream": True,
             "usage": {"include": True},
         }
-        body |= {"reasoning": dict(reasoning)} if reasoning is not None else {}
-        body |= {"provider": dict(provider)} if provider is not None else {}
         started = time.monotonic()
         try:
             response = self._http.exchange(

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from agents.gateway.streams import parse_stream
 from markets.foundation.http import MIB, RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
 
-MAX_REASON, MAX_NAME, MAX_FINISH_REASON = 300, 200, 60
+MAX_REASON, MAX_NAME, MAX_FINISH_REASON, MAX_QUANTIZATION = 300, 200, 60, 40
 """Characters, as the columns of `ModelCall` hold them."""
 MAX_BODY = 8 * MIB
 MAX_TOKENS = 10**9
@@ -44,6 +44,7 @@ class Accounting:
 
     returned_model: str | None = None
     provider: str | None = None
+    quantization: str | None = None
     generation_id: str | None = None
     tokens_input: int | None = None
     tokens_output: int | None = None
@@ -95,6 +96,7 @@ class GatewayFailure(Exception):
         accounting = accounting or Accounting()
         self.returned_model = accounting.returned_model
         self.provider = accounting.provider
+        self.quantization = accounting.quantization
         self.generation_id = accounting.generation_id
         self.tokens_input = accounting.tokens_input
         self.tokens_output = accounting.tokens_output
@@ -139,6 +141,7 @@ class _CompletionParser:
             latency_ms=self.http.latency_ms,
             returned_model=self.accounting.returned_model,
             provider=self.accounting.provider,
+            quantization=self.accounting.quantization,
             generation_id=self.accounting.generation_id,
             tokens_input=self.accounting.tokens_input,
             tokens_output=self.accounting.tokens_output,
@@ -231,6 +234,7 @@ def parse_accounting(body: dict[str, Any], headers: Mapping[str, str]) -> Accoun
     return Accounting(
         returned_model=_short_text(body.get("model")),
         provider=_short_text(body.get("provider")),
+        quantization=_short_text(body.get("quantization"), MAX_QUANTIZATION),
         generation_id=_short_text(body.get("id")) or _short_text(headers.get("X-Generation-Id")),
         tokens_input=_tokens(usage.get("prompt_tokens")),
         tokens_output=_tokens(usage.get("completion_tokens")),

@@ -23,10 +23,14 @@ class ModelCall(models.Model):
         SENT = "sent", "no answer yet"
         ANSWERED = "answered"
         MALFORMED = "malformed"
+        CUT = "cut", "the tokens ran out before the answer was complete"
         DECLINED = "declined", "the model refused or answered nothing"
         REFUSED = "refused", "nothing in it could be executed"
         FAILED = "failed", "the gateway failed"
         LOST = "lost", "the worker died before the answer"
+
+    READ = (Result.ANSWERED, Result.CUT)
+    """Results of answers that were read, of a cut one as far as it goes."""
 
     class CostSource(models.TextChoices):
         STATED = "stated", "stated by the gateway"
@@ -41,11 +45,18 @@ class ModelCall(models.Model):
     model = models.CharField(max_length=120)
     returned_model = models.CharField(max_length=200, blank=True)
     provider = models.CharField(max_length=200, blank=True)
+    quantization = models.CharField(max_length=40, blank=True, help_text="Of the model's weights, if stated.")
     generation_id = models.CharField(max_length=200, blank=True)
     portfolio_block = models.TextField(blank=True)
     positions_block = models.TextField(blank=True)
     awaiting = models.TextField(blank=True)
     retry_note = models.TextField(blank=True)
+    questions_block = models.TextField(
+        blank=True, help_text="The questions that were asked, if not all of the batch: those that lacked an answer."
+    )
+    parameters: Any = models.JSONField(
+        default=dict, blank=True, help_text="The request's parameters as sent: a model is not sent what it ignores."
+    )
     prompt_sha256 = models.CharField(max_length=64, help_text="Of the system and the user message.")
     result = models.CharField(max_length=10, choices=Result.choices, default=Result.SENT)
     late = models.BooleanField(default=False, help_text="Answered after its claim was lost; not executed.")
@@ -111,7 +122,9 @@ class ModelCall(models.Model):
     def user_prompt(self) -> str:
         """The user message as it was sent, byte for byte."""
         return self.task.user_prompt(
-            PromptParts(self.portfolio_block, self.positions_block, self.awaiting, self.retry_note)
+            PromptParts(
+                self.portfolio_block, self.positions_block, self.awaiting, self.retry_note, self.questions_block
+            )
         )
 
     @staticmethod

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from agents.answers import parse_answer
+from agents.answers import DECISION_SCHEMA, parse_answer
 from agents.models.agent import Agent
 from agents.models.family import Release
 from agents.models.task import PromptParts, RetryPolicy, Task
@@ -21,6 +21,7 @@ class Decision(Task):
     """One agent's decision of one week: BET, SELL or HOLD."""
 
     PROTOCOL = "trading"
+    ANSWER_SCHEMA = DECISION_SCHEMA
 
     class Action(models.TextChoices):
         BET = "BET"

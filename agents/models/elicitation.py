@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 
-from agents.forecast_answers import parse_forecasts
+from agents.forecast_answers import FORECAST_SCHEMA, parse_cut_forecasts, parse_forecasts
 from agents.models.family import Family, Release
 from agents.models.task import PromptParts, RetryPolicy, Task
 from cohorts.models import Methodology
@@ -24,6 +24,7 @@ class Elicitation(Task):
     """One release's answer to one batch of questions."""
 
     PROTOCOL = "forecast"
+    ANSWER_SCHEMA = FORECAST_SCHEMA
 
     batch = models.ForeignKey(QuestionBatch, on_delete=models.PROTECT, related_name="elicitations")
     methodology = models.ForeignKey(Methodology, on_delete=models.PROTECT, related_name="elicitations")  # type: ignore[assignment]
@@ -103,7 +104,12 @@ class Elicitation(Task):
 
     def user_prompt(self, parts: PromptParts) -> str:
         date = self.batch.question_set.day.date().isoformat()
-        return self.rules.user_prompt.format(date=date, questions=self.batch.block) + parts.retry_note
+        return (
+            self.rules.user_prompt.format(date=date, questions=parts.questions or self.batch.block) + parts.retry_note
+        )
 
     def parse(self, content: str) -> Any:
         return [forecast.as_json() for forecast in parse_forecasts(content)]
+
+    def parse_cut(self, content: str) -> Any:
+        return [forecast.as_json() for forecast in parse_cut_forecasts(content)] or None

@@ -16,6 +16,16 @@ from markets.foundation.fields import CostField
 EXTERNAL_WINDOW = timedelta(minutes=15)
 """How long after a freeze external agents may answer: unlike models, they could wait for news."""
 
+ANSWER_PARAMETERS = ("temperature", "reasoning", "seed", "response_format")
+
+
+def parameter_support(supported: list[str] | None) -> tuple[list[str], list[str]] | None:
+    """The parameters on which answers depend: those that a release honours and those that it does not, if known."""
+    if supported is None:
+        return None
+    honoured = [name for name in ANSWER_PARAMETERS if name in supported]
+    return honoured, [name for name in ANSWER_PARAMETERS if name not in honoured]
+
 
 def name_slug(name: str) -> str:
     """A name as it stands in an address; empty if it holds no letter or digit."""

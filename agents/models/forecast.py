@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import models
 
-from agents.forecast_answers import PromptQuestion
+from agents.forecast_answers import CheckedForecast, PromptQuestion, StatedForecast, check_forecasts
 from agents.models.call import ModelCall
 from agents.models.elicitation import Elicitation
 from agents.models.family import Family, Release
@@ -66,6 +67,24 @@ class RefusedForecast(models.Model):
 
     def __str__(self) -> str:
         return self.reason
+
+
+def read_forecasts(
+    calls: Iterable[ModelCall], entries: Sequence[QuestionEntry]
+) -> list[tuple[ModelCall, CheckedForecast]]:
+    """For each entry the first valid forecast of these calls' answers; without one, the last call's refusal.
+
+    Expects the options of the entries' questions prefetched, and at least one call that was read.
+    """
+    questions = [prompt_question(entry) for entry in entries]
+    read: list[tuple[ModelCall, CheckedForecast]] = []
+    for call in calls:
+        stated = [StatedForecast.from_json(forecast) for forecast in call.parsed or ()]
+        checked = [(call, forecast) for forecast in check_forecasts(stated, questions)]
+        read = [
+            old if old[1].probabilities is not None else new for old, new in zip(read or checked, checked, strict=True)
+        ]
+    return read
 
 
 def prompt_question(entry: QuestionEntry) -> PromptQuestion:

@@ -8,13 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery, Sum
 
 from agents.models.family import Release
 from cohorts.models import Methodology
+
+if TYPE_CHECKING:
+    from agents.models.family import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class PromptParts:
     positions: str = ""
     awaiting: str = ""
     retry_note: str = ""
+    questions: str = ""
 
 
 class Status(models.TextChoices):
@@ -74,6 +78,8 @@ class Task(models.Model):
 
     Status = Status
     PROTOCOL: ClassVar[str]
+    ANSWER_SCHEMA: ClassVar[dict[str, Any]]
+    """The JSON schema of an answer, for models that can be held to one; the parser decides all the same."""
 
     status = models.CharField(max_length=10, choices=Status.choices)
     lease_id = models.UUIDField(null=True, blank=True)
@@ -146,3 +152,7 @@ class Task(models.Model):
     def parse(self, content: str) -> Any:
         """An answer as JSON that can be stored and executed. Raises Malformed."""
         raise NotImplementedError
+
+    def parse_cut(self, content: str) -> Any:
+        """What an answer states whole before it breaks off, as `parse` returns it; None if there is nothing."""
+        return None

@@ -25,6 +25,7 @@ from django.utils import timezone
 
 from agents.models import ModelCall, Task
 from agents.services.claims import Claim, ClaimLost
+from agents.services.served_by import check_served_by
 from agents.services.universe_costs import add_call_cost
 
 RETRY_S = 1
@@ -129,6 +130,7 @@ def _write_call(call: ModelCall) -> bool:
         for name in COST_FIELDS:
             setattr(call, name, getattr(stored, name))
     call.save()
+    check_served_by(call, at=timezone.now())
     add_call_cost(call, call.cost_usd - stored.cost_usd)
     return True
 

@@ -18,7 +18,7 @@ from agents.records import (
 )
 from markets.foundation.json_lines import json_number
 
-ENDED_IN = (ModelCall.Result.ANSWERED, ModelCall.Result.MALFORMED, ModelCall.Result.DECLINED)
+ENDED_IN = (*ModelCall.READ, ModelCall.Result.MALFORMED, ModelCall.Result.DECLINED)
 """What the last call of a completed task came to."""
 CHUNK = 200
 

@@ -9,6 +9,7 @@ from agents.models.task import RetryPolicy
 from agents.prompts import Prompt
 from agents.services.claims import Claim
 from agents.services.model_calls import CallSettings, NoAnswer, request_answer
+from agents.services.request_parameters import token_budget
 
 T = TypeVar("T", bound=Task)
 
@@ -18,21 +19,26 @@ class Conversation(Generic[T]):
     """The steps that a protocol defines.
 
     `prompt` takes a retry note, `execute_answer` a call whose answer was parsed, `give_up` the reason why there is no
-    usable answer; the latter two end the task.
+    usable answer; the latter two end the task. `is_answered` says of cut answers whether they leave nothing to ask.
     """
 
     prompt: Callable[[str], Prompt]
     execute_answer: Callable[[ModelCall], T]
     give_up: Callable[[str], T]
+    is_answered: Callable[[], bool] = lambda: False
 
 
 def converse(claim: Claim[T], conversation: Conversation[T], *, settings: CallSettings) -> T:
     """The task, completed or failed for now. Continues after the calls on record. Raises ClaimLost."""
-    calls = valid_calls(claim.task)
+    calls, call = valid_calls(claim.task), None
     try:
         while (task := end_task(calls, claim, conversation)) is None:
+            max_tokens = token_budget(claim.task, calls)
+            if call is not None and call.result == call.Result.CUT and call.parameters["max_tokens"] == max_tokens:
+                raise NoAnswer(call.error)
             prompt, attempt = next_prompt(calls, claim.task, conversation.prompt)
-            calls.append(request_answer(settings, claim, prompt, attempt))
+            call = request_answer(settings, claim, prompt, attempt, max_tokens=max_tokens)
+            calls.append(call)
     except NoAnswer as reason:
         return claim.finish(status=Task.Status.FAILED, error=str(reason))
     return task
@@ -42,6 +48,8 @@ def end_task(calls: list[ModelCall], claim: Claim[T], conversation: Conversation
     """Ends the task if its last call allows that; None if the model has to be asked (again)."""
     last = calls[-1] if calls else None
     if last is not None and last.result == ModelCall.Result.ANSWERED:
+        return conversation.execute_answer(last)
+    if last is not None and last.result == ModelCall.Result.CUT and conversation.is_answered():
         return conversation.execute_answer(last)
     if last is not None and last.result == ModelCall.Result.DECLINED:
         return conversation.give_up(last.error)
@@ -55,7 +63,8 @@ def end_task(calls: list[ModelCall], claim: Claim[T], conversation: Conversation
 def next_prompt(calls: list[ModelCall], task: Task, prompt: Callable[[str], Prompt]) -> tuple[Prompt, int]:
     """The prompt for the next answer, with a note on the fault of the last one, and the number of the attempt."""
     faulty = [call for call in calls if call.result in (ModelCall.Result.MALFORMED, ModelCall.Result.REFUSED)]
-    return prompt(_retry_note(faulty[-1], task.retry_policy) if faulty else ""), len(faulty) + 1
+    attempt = len(faulty) + sum(call.result == ModelCall.Result.CUT for call in calls) + 1
+    return prompt(_retry_note(faulty[-1], task.retry_policy) if faulty else ""), attempt
 
 
 def malformed_tries_left(task: Task) -> int:

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from agents.forecast_answers import CheckedForecast, StatedForecast, check_forecasts
+from agents.forecast_answers import CheckedForecast
 from agents.models import Elicitation, Forecast, ModelCall
-from agents.models.forecast import prompt_question
+from agents.models.forecast import read_forecasts
 from markets.models import Question, QuestionEntry, QuestionSet
 from markets.prompt_conditions import BLIND
 from markets.services.question_resolution import happened_options
@@ -53,15 +53,13 @@ def _elicitation(task: Elicitation, made: dict[int, Forecast]) -> Iterator[str]:
         if made:
             yield f"is {'declined' if task.declined else task.status} but has {len(made)} forecasts"
         return
-    answered = [c for c in task.calls.all() if c.result == ModelCall.Result.ANSWERED and not c.late]
-    if len(answered) != 1 or answered[0].parsed is None:
+    read = [c for c in task.calls.all() if c.result in ModelCall.READ and not c.late and c.parsed is not None]
+    answered = [c for c in read if c.result == ModelCall.Result.ANSWERED]
+    if not read or len(answered) > 1:
         yield f"rests on {len(answered)} answers that were read, not one"
         return
     entries = list(task.batch.entries.prefetch_related("question__options"))
-    verdicts = check_forecasts(
-        [StatedForecast.from_json(said) for said in answered[0].parsed], [prompt_question(entry) for entry in entries]
-    )
-    for entry, verdict in zip(entries, verdicts, strict=True):
+    for entry, (_, verdict) in zip(entries, read_forecasts(read, entries), strict=True):
         forecast = made.pop(entry.pk, None)
         if (forecast is None) != (verdict.probabilities is None):
             yield f"question {entry.question_id} has {'no' if forecast is None else 'a'} forecast, its answer otherwise"

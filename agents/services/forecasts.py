@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,8 @@ from django.db import transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from agents.forecast_answers import StatedForecast, check_forecasts
 from agents.models import Agent, Elicitation, Forecast, ModelCall, Position, RefusedForecast, Release, Trade
-from agents.models.forecast import prompt_question
+from agents.models.forecast import read_forecasts
 from agents.models.task import PromptParts
 from agents.prompts import Prompt, build_prompt
 from agents.services.claims import Claim, claim_task
@@ -71,6 +71,8 @@ def run_forecasts(
         report.failures.append("no published methodology has a forecast protocol")
         return report
     rules = methodology.forecast_rules
+    completed = record_cut_elicitations(at=at, lease=settings.lease)
+    report.log += [f"elicitation {pk}: recorded what its cut answers state" for pk in completed]
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
     sets = _freeze_question_sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
     report.questions = sum(question_set.entries.count() for question_set in sets)
@@ -81,7 +83,6 @@ def run_forecasts(
     batches = {s.pk: list(s.batches.select_related("question_set")) for s in open_sets}
     work = [(batch, release) for s in open_sets for release in releases for batch in batches[s.pk]]
     load_entries = cache(batch_entries)
-    completed: list[int] = []
     for done, (batch, release) in enumerate(work):
         progress(done, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
         task = _elicit(
@@ -96,7 +97,7 @@ def run_forecasts(
         )
         completed += [task.pk] if task else []
     report.recorded = Forecast.objects.filter(elicitation__in=completed).count()
-    refused = RefusedForecast.objects.filter(call__elicitation__in=completed, call__result=ModelCall.Result.ANSWERED)
+    refused = RefusedForecast.objects.filter(call__elicitation__in=completed, call__result__in=ModelCall.READ)
     report.refused = refused.count()
     progress(len(work), len(work), "")
     return report
@@ -208,38 +209,80 @@ def elicitation_conversation(
     claim: Claim[Elicitation], at: datetime, load_entries: EntryLoader = batch_entries
 ) -> Conversation[Elicitation]:
     """The conversation about a batch of questions, whose answer is recorded at `at`."""
+    task = claim.task
+
+    def give_up(reason: str) -> Elicitation:
+        if _states_forecasts(task, entries := load_entries(task.batch)):
+            return _record_forecasts(claim, entries, at=at)
+        return claim.finish(status=Elicitation.Status.COMPLETED, declined=True, error=reason, made_at=at)
+
     return Conversation(
-        prompt=lambda retry_note: elicitation_prompt(claim.task, retry_note),
-        execute_answer=lambda call: _record_forecasts(claim, call, load_entries(claim.task.batch), at=at),
-        give_up=lambda reason: claim.finish(
-            status=Elicitation.Status.COMPLETED, declined=True, error=reason, made_at=at
-        ),
+        prompt=lambda retry_note: elicitation_prompt(task, retry_note),
+        execute_answer=lambda call: _record_forecasts(claim, load_entries(task.batch), at=at),
+        give_up=give_up,
+        is_answered=lambda: not _missing_questions(task, load_entries(task.batch)),
     )
 
 
 def elicitation_prompt(task: Elicitation, retry_note: str = "") -> Prompt:
-    return build_prompt(task, PromptParts(retry_note=retry_note))
+    """The batch's prompt; after a cut answer, of the questions that lack a forecast alone."""
+    block = ""
+    if task.pk and task.calls.filter(late=False, result=ModelCall.Result.CUT).exists():
+        missing = _missing_questions(task, batch_entries(task.batch))
+        heading, *lines = task.batch.block.split("\n")
+        if 0 < len(missing) < len(lines):
+            block = "\n".join([heading, *(line for line in lines if json.loads(line)[0] in missing)])
+    return build_prompt(task, PromptParts(retry_note=retry_note, questions=block))
 
 
-def _record_forecasts(
-    claim: Claim[Elicitation], call: ModelCall, entries: list[QuestionEntry], *, at: datetime
-) -> Elicitation:
-    """Records the valid forecasts of an answer and completes the elicitation in one transaction.
+def record_cut_elicitations(*, at: datetime, lease: timedelta) -> list[int]:
+    """Completes elicitations whose window has ended by `at` with the forecasts of their cut answers; their ids."""
+    cut = ModelCall.objects.filter(late=False, result=ModelCall.Result.CUT, parsed__isnull=False)
+    tasks = Elicitation.objects.claimable(timezone.now()).filter(pk__in=cut.values("elicitation"))
+    recorded = []
+    for task in tasks.select_related("batch__question_set", "methodology", "family"):
+        if at < task.window_ends_at or not _states_forecasts(task, entries := batch_entries(task.batch)):
+            continue
+        identity = {"batch": task.batch, "release": task.release}
+        claim = claim_task(Elicitation, identity=identity, refused_retries=task.refusals, lease=lease)
+        if claim is not None:
+            recorded.append(_record_forecasts(claim, entries, at=at).pk)
+    return recorded
+
+
+def _read_calls(task: Elicitation) -> list[ModelCall]:
+    """The calls whose answers state forecasts, oldest first."""
+    return list(task.calls.filter(late=False, result__in=ModelCall.READ, parsed__isnull=False).order_by("sequence"))
+
+
+def _missing_questions(task: Elicitation, entries: list[QuestionEntry]) -> set[str]:
+    """The ids of the questions for which no answer states a valid forecast."""
+    read = read_forecasts(_read_calls(task), entries)
+    with_forecast = {checked.question_id for _, checked in read if checked.probabilities is not None}
+    return {str(entry.question_id) for entry in entries} - with_forecast
+
+
+def _states_forecasts(task: Elicitation, entries: list[QuestionEntry]) -> bool:
+    return len(_missing_questions(task, entries)) < len(entries)
+
+
+def _record_forecasts(claim: Claim[Elicitation], entries: list[QuestionEntry], *, at: datetime) -> Elicitation:
+    """Records the valid forecasts of the answers and completes the elicitation in one transaction.
 
     If every forecast is invalid, the elicitation fails and the model may answer again.
     """
     task = claim.task
-    stated = [StatedForecast.from_json(forecast) for forecast in call.parsed]
-    checked = check_forecasts(stated, [prompt_question(entry) for entry in entries])
+    read = read_forecasts(calls := _read_calls(task), entries)
     with transaction.atomic():
         claim.renew()
-        reasons = [forecast.reason for forecast in checked if forecast.probabilities is None]
+        refused = [forecast for _, forecast in read if forecast.probabilities is None]
         RefusedForecast.objects.bulk_create(
             RefusedForecast(call=call, entry=entry, stated=forecast.stated, reason=forecast.reason)
-            for entry, forecast in zip(entries, checked, strict=True)
+            for entry, (call, forecast) in zip(entries, read, strict=True)
             if forecast.probabilities is None
         )
-        if len(reasons) == len(checked):
+        if len(refused) == len(read):
+            reasons, call = [forecast.reason for forecast in refused], calls[-1]
             call.result, call.error = ModelCall.Result.REFUSED, "\n".join(reasons)
             call.save(update_fields=["result", "error"])
             return claim.finish(
@@ -263,7 +306,7 @@ def _record_forecasts(
                 rationale=forecast.rationale,
                 made_at=at,
             )
-            for entry, forecast in zip(entries, checked, strict=True)
+            for entry, (call, forecast) in zip(entries, read, strict=True)
             if forecast.probabilities is not None
         )
         mark_if_resolved({entry.question_id for entry in entries})

@@ -20,12 +20,16 @@ from agents.prompts import Prompt
 from agents.services.answer_storage import store_answer
 from agents.services.call_costs import response_cost, worst_case
 from agents.services.claims import Claim
+from agents.services.request_parameters import request_parameters
 from agents.services.universe_costs import add_call_cost
 from markets.foundation.failpoints import failpoint
 
 MAX_PAUSE_S = 30
 """If a gateway asks for a longer pause, a later run tries again."""
 FIRST_PAUSE_S = 0.5
+CUT_REASONS = ("length", "max_tokens")
+FORMAT_REFUSED = (400, 404, 422)
+"""Statuses after which a request is sent again without the answer's schema, which some endpoints refuse."""
 
 TASK_MODELS: dict[str, type[Task]] = {task.PROTOCOL: task for task in (Decision, Elicitation)}
 """The task of each protocol."""
@@ -55,25 +59,41 @@ def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
     return tasks.aggregate(spent=Sum("calls__cost_usd"))["spent"] or Decimal(0)
 
 
-def request_answer(settings: CallSettings, claim: Claim[Any], prompt: Prompt, attempt: int) -> ModelCall:
+def request_answer(
+    settings: CallSettings, claim: Claim[Any], prompt: Prompt, attempt: int, *, max_tokens: int
+) -> ModelCall:
     """Asks the model and returns the stored call, its answer classified.
 
     Raises NoAnswer if the transport failed or the spend limit is reached, and ClaimLost if another worker holds the
     task by now; the answer is stored in any case.
     """
+    formatted = True
     for transport_try in range(settings.transport_retries + 1):
         _check_spend_limit(settings, claim)
         claim.renew()
-        booked = worst_case(prompt.system, prompt.user, claim.task.methodology.max_tokens, claim.task.token_prices)
-        call = _create_call(claim, prompt, attempt, booked=booked)
+        parameters = request_parameters(claim.task, max_tokens, formatted=formatted)
+        booked = worst_case(prompt.system, prompt.user, max_tokens, claim.task.token_prices)
+        call = _create_call(claim, prompt, attempt, parameters=parameters, booked=booked)
         log.info("asked", extra=claim.task.log_context | {"model": call.model, "attempt": attempt})
         failpoint("call.sent")
         try:
-            completion = _complete(settings.gateway, call, prompt)
+            completion = settings.gateway.complete(
+                model=call.model,
+                system=prompt.system,
+                user=prompt.user,
+                parameters=parameters,
+                idempotency_key=call.idempotency_key,
+            )
         except GatewayFailure as failure:
             _store_response(call, claim, failure, result=ModelCall.Result.FAILED, error=failure.reason)
             pause = _pause_s(failure, transport_try)
-            if not failure.retryable or transport_try == settings.transport_retries or pause > MAX_PAUSE_S:
+            unsupported = failure.status in FORMAT_REFUSED and "response_format" in parameters
+            formatted = formatted and not unsupported
+            if (
+                not (failure.retryable or unsupported)
+                or transport_try == settings.transport_retries
+                or pause > MAX_PAUSE_S
+            ):
                 raise NoAnswer(failure.reason) from failure
             settings.pause(pause)
             continue
@@ -88,7 +108,7 @@ def request_answer(settings: CallSettings, claim: Claim[Any], prompt: Prompt, at
 
 def store_submitted_answer(claim: Claim[Any], prompt: Prompt, attempt: int, content: str) -> ModelCall:
     """The stored call of an answer that an external agent submitted, classified like any other. It costs nothing."""
-    call = _create_call(claim, prompt, attempt, booked=None)
+    call = _create_call(claim, prompt, attempt, parameters={}, booked=None)
     completion = Completion(
         returned_model=call.model,
         cost_usd=Decimal(0),
@@ -109,7 +129,9 @@ def _check_spend_limit(settings: CallSettings, claim: Claim[Any]) -> None:
         raise NoAnswer(f"spend cap reached: ${spent:.2f} of ${settings.spend_limit:.2f} for the week")
 
 
-def _create_call(claim: Claim[Any], prompt: Prompt, attempt: int, *, booked: Decimal | None) -> ModelCall:
+def _create_call(
+    claim: Claim[Any], prompt: Prompt, attempt: int, *, parameters: dict[str, Any], booked: Decimal | None
+) -> ModelCall:
     """The call's row, written before the request leaves; the worst case counts as its cost until more is known."""
     task = claim.task
     fingerprint = ModelCall.fingerprint(prompt.system, prompt.user)
@@ -124,6 +146,8 @@ def _create_call(claim: Claim[Any], prompt: Prompt, attempt: int, *, booked: Dec
         positions_block=prompt.parts.positions,
         awaiting=prompt.parts.awaiting,
         retry_note=prompt.parts.retry_note,
+        questions_block=prompt.parts.questions,
+        parameters=parameters,
         prompt_sha256=fingerprint,
         cost_usd=booked or Decimal(0),
         cost_source=ModelCall.CostSource.COMPUTED if booked is None else ModelCall.CostSource.BOOKED,
@@ -136,22 +160,8 @@ def _create_call(claim: Claim[Any], prompt: Prompt, attempt: int, *, booked: Dec
     return call
 
 
-def _complete(gateway: Gateway, call: ModelCall, prompt: Prompt) -> Completion:
-    methodology = call.task.methodology
-    return gateway.complete(
-        model=call.model,
-        system=prompt.system,
-        user=prompt.user,
-        temperature=methodology.temperature,
-        max_tokens=methodology.max_tokens,
-        reasoning=methodology.reasoning or None,
-        provider=methodology.provider_routing or None,
-        idempotency_key=call.idempotency_key,
-    )
-
-
 def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion) -> None:
-    """Stores an answer with its result: answered, malformed, declined, or failed if another model gave it."""
+    """Stores an answer with its result: answered, malformed, cut, declined, or failed if another model gave it."""
     result, error, parsed = ModelCall.Result.ANSWERED, "", None
     if not same_model(call.model, completion.returned_model, call.task.release.canonical_slug):
         result = ModelCall.Result.FAILED
@@ -159,6 +169,12 @@ def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion) ->
     elif completion.refusal or completion.finish_reason == "content_filter":
         result = ModelCall.Result.DECLINED
         error = f"the model refused: {completion.refusal or 'content filter'}"
+    elif completion.finish_reason in CUT_REASONS:
+        try:
+            parsed = claim.task.parse(completion.content)
+        except Malformed:
+            result, error = ModelCall.Result.CUT, f"out of tokens before the answer was complete: {_spent(completion)}"
+            parsed = claim.task.parse_cut(completion.content)
     elif not completion.content.strip():
         result = ModelCall.Result.DECLINED
         error = f"the answer was empty (finish reason {completion.finish_reason or 'unknown'})"
@@ -179,6 +195,12 @@ def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion) ->
     )
 
 
+def _spent(completion: Completion) -> str:
+    if completion.tokens_output is None:
+        return "it does not say how many it took"
+    return f"{completion.tokens_output} taken, {completion.tokens_reasoning or 0} of them to reason"
+
+
 def _store_response(
     call: ModelCall, claim: Claim[Any], response: Completion | GatewayFailure, **judgement: Any
 ) -> None:
@@ -190,6 +212,7 @@ def _store_response(
         setattr(call, name, value)
     call.returned_model = response.returned_model or ""
     call.provider = response.provider or ""
+    call.quantization = response.quantization or ""
     call.generation_id = response.generation_id or ""
     call.finish_reason = getattr(response, "finish_reason", None) or ""
     call.raw_response = response.raw

@@ -92,8 +92,13 @@ def is_batch(text: str) -> bool:
     return HEADING in text.split("\n")
 
 
-def forecast(exchanges: Sequence[Exchange], persona: Persona, text: str, at: datetime) -> FormattedAnswer:
-    """A persona's answer to a batch: the same for the same batch, another on a retry with a complaint."""
+def forecast(
+    exchanges: Sequence[Exchange], persona: Persona, text: str, at: datetime, *, patient: bool
+) -> FormattedAnswer:
+    """A persona's answer to a batch: the same for the same batch, another on a retry with a complaint.
+
+    A `patient` one is never cut short.
+    """
     batch, style = Batch.read(text), STYLES[persona.id]
     rng = seeded_random(exchanges[0].seed, persona.id, HEADING, at.date(), batch.trailing_text)
     forecasts = [
@@ -101,7 +106,8 @@ def forecast(exchanges: Sequence[Exchange], persona: Persona, text: str, at: dat
     ]
     answer: dict[str, Any] = {"forecasts": forecasts}
     if persona.answer_format is answer_formats.garbled:
-        return (answer_formats.truncated if rng.random() < 0.15 else answer_formats.terse)(answer, rng)
+        cut = rng.random() < 0.15 and not patient
+        return (answer_formats.truncated if cut else answer_formats.terse)(answer, rng)
     if persona.answer_format is answer_formats.chatty:
         return f"My forecasts:\n\n```json\n{json.dumps(answer, indent=2)}\n```", "stop"
     return persona.answer_format(answer, rng)

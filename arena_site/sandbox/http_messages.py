@@ -43,7 +43,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        return json.dumps(self.body, ensure_ascii=False, default=_number).encode()
+        return encode_json(self.body)
 
 
 class Refusal(Exception):
@@ -52,6 +52,10 @@ class Refusal(Exception):
     def __init__(self, reply: Reply):
         super().__init__(reply.body)
         self.reply = reply
+
+
+def encode_json(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False, default=_number).encode()
 
 
 def plain(number: Decimal) -> str:

@@ -1,6 +1,6 @@
 """OpenRouter's API in front of the personas: completions with their cost, outages and refusals."""
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict, deque
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -8,15 +8,19 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any
 
+from arena_site.sandbox.answer_formats import terse
 from arena_site.sandbox.exchange import Exchange
 from arena_site.sandbox.forecasting import forecast, is_batch
 from arena_site.sandbox.http_messages import Refusal, Reply, Request
 from arena_site.sandbox.personas import PERSONAS, DecisionContext, Persona
 from arena_site.sandbox.prompt import Prompt
 from arena_site.sandbox.seeded_random import seeded_random
+from arena_site.sandbox.streaming import FAULTS, EventStream
 
 MAX_STORED_ANSWERS = 10_000  # by idempotency key
 CHARACTERS_PER_TOKEN = 4
+SHORT_ANSWER = 16_000
+"""Tokens that a garbled model may use up; with more it comes to the end of its answer."""
 OUTAGE = timedelta(hours=3)
 FORESIGHT = timedelta(hours=18)  # lead of a well-informed forecaster over the crowd
 OUTAGE_MESSAGES = {
@@ -32,6 +36,7 @@ class OpenRouter:
         self.exchange = exchange
         self._exchanges = (exchange, *others)
         self._answers: OrderedDict[str, Reply] = OrderedDict()
+        self._faults: defaultdict[str, deque[str]] = defaultdict(deque)
         self._lock = Lock()
         self._endings: dict[str, tuple[date, str | None]] = {}
 
@@ -65,6 +70,14 @@ class OpenRouter:
                 listed[successor] = (replace(persona, id=successor, follows=persona.id), None)
         return listed
 
+    def set_faults(self, request: Request) -> Reply:
+        """Sets what is wrong with the next answers of a model, in their order: {"model": …, "faults": ["stall"]}."""
+        body = request.json()
+        if not set(body["faults"]) <= set(FAULTS):
+            raise _refused(400, f"faults: expected some of {', '.join(FAULTS)}")
+        self._faults[body["model"]].extend(body["faults"])
+        return Reply(200, {name: list(faults) for name, faults in self._faults.items()})
+
     def complete(self, request: Request) -> Reply:
         """A chat completion; a repeated idempotency key gets the stored one, unless the model is down."""
         body = _body(request)
@@ -82,18 +95,32 @@ class OpenRouter:
                 return self._answers[key]
         reply = self._complete(request, persona, body)
         with self._lock:
+            if getattr(reply, "fault", ""):
+                return reply
             reply = self._answers.setdefault(key, reply)
             if len(self._answers) > MAX_STORED_ANSWERS:
                 self._answers.popitem(last=False)
         return reply
 
     def _complete(self, request: Request, persona: Persona, body: dict[str, Any]) -> Reply:
-        text, finish = self._answer(persona, _message_text(body, "user"), request.at)
         allowance = body.get("max_tokens")
+        text, finish = self._answer(persona, _message_text(body, "user"), request.at, allowance)
         if allowance is not None and _tokens(text) > allowance:
             text, finish = text[: allowance * CHARACTERS_PER_TOKEN], "length"
         prompt_tokens = sum(_tokens(_text(message)) for message in body["messages"])
-        return Reply(200, _completion(persona, request, text, finish, prompt_tokens))
+        completion = _completion(persona, request, text, finish, prompt_tokens)
+        faults = self._faults[persona.id]
+        fault = faults.popleft() if faults else ""
+        if fault == "provider":
+            completion["provider"] = f"{persona.provider} elsewhere"
+        elif fault == "length":
+            completion["choices"][0] |= {"finish_reason": "length", "native_finish_reason": "max_tokens"}
+            completion["choices"][0]["message"] |= {"content": None, "reasoning": "Let me think."}
+            spent = {"completion_tokens": allowance, "completion_tokens_details": {"reasoning_tokens": allowance}}
+            completion["usage"] |= spent
+        elif fault or body.get("stream"):
+            return EventStream(200, completion, fault=fault)
+        return EventStream(200, completion) if body.get("stream") else Reply(200, completion)
 
     def _outage(self, persona: Persona, at: datetime) -> int | None:
         """The status of a persona's responses while it is down."""
@@ -101,10 +128,11 @@ class OpenRouter:
         week, into = since // timedelta(weeks=1) + 1, since % timedelta(weeks=1)
         return persona.outages.get(week) if into < OUTAGE else None
 
-    def _answer(self, persona: Persona, user: str, at: datetime) -> tuple[str, str]:
+    def _answer(self, persona: Persona, user: str, at: datetime, allowance: int | None) -> tuple[str, str]:
+        patient = (allowance or 0) > SHORT_ANSWER
         try:
             if is_batch(user):
-                return forecast(self._exchanges, persona, user, at)
+                return forecast(self._exchanges, persona, user, at, patient=patient)
             prompt = Prompt.read(user)
         except ValueError as why:
             return f"I can not answer this message: {why}.", "stop"
@@ -113,7 +141,9 @@ class OpenRouter:
         def estimate(question: str, side: str) -> float | None:
             return self._estimate(question, side, at + FORESIGHT)
 
-        return persona.answer_format(persona.decide(DecisionContext(prompt, rng, estimate)), rng)
+        decision = persona.decide(DecisionContext(prompt, rng, estimate))
+        text, finish = persona.answer_format(decision, rng)
+        return terse(decision, rng) if finish == "length" and patient else (text, finish)
 
     def _estimate(self, question: str, side: str, at: datetime) -> float | None:
         market = self.exchange.by_question.get(question)

@@ -22,6 +22,7 @@ from arena_site.sandbox.gamma import Gamma
 from arena_site.sandbox.http_messages import Refusal, Reply, Request, zulu
 from arena_site.sandbox.kalshi import Kalshi
 from arena_site.sandbox.openrouter import OpenRouter
+from arena_site.sandbox.streaming import EventStream
 
 HOST = "127.0.0.1"
 
@@ -99,6 +100,7 @@ class Sandbox:
             ("POST", "/openrouter/api/v1/chat/completions", openrouter.complete),
             ("GET", "/openrouter/api/v1/models", openrouter.models),
             ("POST", "/sandbox/models", openrouter.end_model),
+            ("POST", "/sandbox/faults", openrouter.set_faults),
             ("GET", "/sandbox/clock", self.clock.read),
             ("POST", "/sandbox/clock", self.clock.set),
         ]
@@ -140,6 +142,14 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception:
             log.exception("%s %s", self.command, self.path)
             reply = Reply(500, {"type": "internal error", "error": "the sandbox failed; its log says why"})
+        if isinstance(reply, EventStream):
+            self._stream(reply)
+        else:
+            self._send(reply)
+
+    do_POST = do_GET
+
+    def _send(self, reply: Reply) -> None:
         content = reply.encode()
         self.send_response(reply.status)
         headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **reply.headers}
@@ -148,7 +158,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_POST = do_GET
+    def _stream(self, stream: EventStream) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("X-Generation-Id", stream.body["id"])
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in stream.events():
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+        if stream.fault in ("cut", "stall"):
+            self.close_connection = True
+            self.wfile.flush()
+            if stream.fault == "stall":
+                self.connection.recv(1)  # until the client hangs up
+        else:
+            self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, format: str, *args: object) -> None:
         log.debug(format, *args)

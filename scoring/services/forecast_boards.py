@@ -339,7 +339,7 @@ def _participation(selection: Selection) -> dict[str, dict[str, Any]]:
 def _refused(selection: Selection, by: str = "call__elicitation__batch__arm") -> Counter[tuple[str, str]]:
     """The number of refused forecasts by family and another column."""
     refused = RefusedForecast.objects.filter(
-        call__elicitation__batch__arm=selection.arm, call__result=ModelCall.Result.ANSWERED
+        call__elicitation__batch__arm=selection.arm, call__result__in=ModelCall.READ
     )
     if selection.methodology:
         refused = refused.filter(call__elicitation__methodology__version=selection.methodology)

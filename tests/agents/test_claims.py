@@ -77,7 +77,7 @@ def request_under(claim: Claim) -> ModelCall:
     universe = Universe.objects.get()
     prompt = Prompt("", f"MARKETS\n{universe.market_block}", PromptParts())
     with clients.gateway() as gateway:
-        return request_answer(CallSettings(gateway, Decimal(25), 0, LEASE), claim, prompt, attempt=1)
+        return request_answer(CallSettings(gateway, Decimal(25), 0, LEASE), claim, prompt, attempt=1, max_tokens=16_000)
 
 
 def decision() -> Decision:

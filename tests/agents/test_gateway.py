@@ -45,10 +45,7 @@ def ask(gateway: Gateway, **changes: Any) -> Completion:
         "model": "openai/gpt-5.2",
         "system": "You trade.",
         "user": "MARKETS",
-        "temperature": 0,
-        "max_tokens": 1000,
-        "reasoning": {"effort": "medium"},
-        "provider": {"allow_fallbacks": False},
+        "parameters": {"temperature": 0, "max_tokens": 1000, "provider": {"allow_fallbacks": False}},
         "idempotency_key": "decision-7-try-1",
     }
     return gateway.complete(**(question | changes))
@@ -105,20 +102,18 @@ def test_request_is_one_post_with_the_settings_of_the_methodology(httpserver: HT
         "max_tokens": 1000,
         "stream": True,
         "usage": {"include": True},
-        "reasoning": {"effort": "medium"},
         "provider": {"allow_fallbacks": False},
     }
     assert request.headers["Idempotency-Key"] == "decision-7-try-1"
     assert request.headers["Authorization"] == f"Bearer {KEY}"
 
 
-def test_missing_key_and_options_are_not_sent(httpserver: HTTPServer) -> None:
+def test_missing_key_is_not_sent(httpserver: HTTPServer) -> None:
     answer(httpserver, completed())
     with Gateway(httpserver.url_for("/api/v1"), None) as gateway:
-        ask(gateway, reasoning=None, provider=None)
+        ask(gateway)
     ((request, _),) = httpserver.log
     assert "Authorization" not in request.headers
-    assert not {"reasoning", "provider"} & request.json.keys()
 
 
 def test_key_invalid_in_a_header_is_refused_and_not_shown() -> None:

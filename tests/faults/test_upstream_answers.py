@@ -31,6 +31,7 @@ def said(content: Any, *, choice: Any = None, message: Any = None, **body: Any) 
 
 HELD = json.dumps(HOLD)
 GOOD, MALFORMED = said(HELD), said("{")
+LENGTH = {"finish_reason": "length"}
 PARTS = [{"type": "reasoning", "text": ""}, {"type": "text", "text": HELD[:20]}, {"type": "text", "text": HELD[20:]}]
 TWO = [{"message": {"content": HELD}}, {"message": {"content": "x"}}]
 RATE_LIMITED = answering(429, {"error": {"code": 429, "message": "slow down"}}, "Retry-After: 0")
@@ -63,11 +64,21 @@ CASES = {
     "a call of a tool": ("declined", 1, HOLDS, said(None, message=TOOL)),
     "a refusal": ("declined", 1, HOLDS, said(None, message={"refusal": "I can not help with that"})),
     "filtered": ("declined", 1, HOLDS, said("", choice={"finish_reason": "content_filter"})),
-    "nothing but thinking": ("declined", 1, HOLDS, said("", choice={"finish_reason": "length"})),
+    "nothing but thinking": ("cut cut", 2, FAILS, said("", choice=LENGTH)),
+    "nothing but thinking, then good": ("cut answered", 2, COMPLETES, said(None, choice=LENGTH), GOOD),
+    "whole, then cut in the prose": ("answered", 1, COMPLETES, said(f"{HELD} I say", choice=LENGTH)),
+    "malformed, then cut, then good": (
+        "malformed cut answered",
+        3,
+        COMPLETES,
+        MALFORMED,
+        said("", choice=LENGTH),
+        GOOD,
+    ),
     "malformed for ever": ("malformed malformed malformed", 3, HOLDS, said("I would rather wait.")),
     "malformed twice, then null": ("malformed malformed declined", 3, HOLDS, MALFORMED, MALFORMED, said(None)),
     "malformed, then good": ("malformed answered", 2, COMPLETES, MALFORMED, GOOD),
-    "broken off": ("malformed answered", 2, COMPLETES, said(HELD[:-5], choice={"finish_reason": "length"}), GOOD),
+    "broken off": ("cut answered", 2, COMPLETES, said(HELD[:-5], choice=LENGTH), GOOD),
     "a megabyte of prose": ("malformed answered", 2, COMPLETES, said("wait " * 220_000), GOOD),
     "malformed, then a rate limit": ("malformed failed answered", 2, COMPLETES, MALFORMED, RATE_LIMITED, GOOD),
     "a rate limit, then good": ("failed answered", 1, COMPLETES, RATE_LIMITED, GOOD),

@@ -176,7 +176,7 @@ def test_malformed_three_times_is_a_flagged_hold(opened: Venue) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        ModelAnswer("", finish_reason="length"),
+        ModelAnswer(""),
         ModelAnswer(None),
         ModelAnswer("I can not", refusal="I can not help with that"),
         ModelAnswer("", finish_reason="content_filter"),

@@ -1,6 +1,9 @@
 """A forecast run through its command: what is asked, of whom, at which prices, and what is kept of the answers."""
 
+import json
+import re
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -221,6 +224,63 @@ def test_malformed_answers_are_asked_again_and_end_as_declined(opened: Venue) ->
     task = Elicitation.objects.get(declined=True)
     assert (task.status, task.forecasts.count(), task.calls.count()) == ("completed", 0, 3)
     assert "malformed 3 times" in task.error
+
+
+def cut_after(whole: int) -> Callable[[Prompt], ModelAnswer]:
+    """An answer whose tokens run out in the forecast after so many whole ones."""
+
+    def answer(prompt: Prompt) -> ModelAnswer:
+        text = json.dumps(forecast()(prompt))
+        starts = [match.start() for match in re.finditer('{"question_id"', text)]
+        return ModelAnswer(text[: starts[whole] + 40], finish_reason="length")
+
+    return answer
+
+
+NOTHING = ModelAnswer(None, finish_reason="length")
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "cents"),
+    [
+        ((cut_after(1),), (3, 2), 2),
+        ((NOTHING,), (3, 3), 2),
+        ((cut_after(2), "what?"), (3, 1, 1), 3),
+        ((lambda prompt: ModelAnswer(json.dumps(forecast()(prompt))[:-2], finish_reason="length"),), (3,), 1),
+    ],
+)
+def test_questions_behind_a_cut_are_asked_again_alone_with_more_tokens(
+    opened: Venue, answers: tuple[Any, ...], asked: tuple[int, ...], cents: int
+) -> None:
+    opened.says(GPT, *answers)
+    ran = run("run_forecasts", MONDAY)
+    assert (ran.code, ran["recorded"], ran["refused"], ran["declined"]) == (0, 42, 0, 0)
+    task = ModelCall.objects.filter(result="cut").get().elicitation
+    sent = [prompt for prompt in opened.asked if prompt.model == GPT][: len(asked)]
+    assert [len(prompt.questions) for prompt in sent] == list(asked)
+    assert [prompt.body["max_tokens"] for prompt in sent] == [16_000, *[32_000] * (len(asked) - 1)]
+    assert len({prompt.headers["Idempotency-Key"] for prompt in sent}) == len(asked)
+    assert [call.user_prompt for call in task.calls.all()] == [prompt.user for prompt in sent]
+    assert task.forecasts.count() == 3
+    assert run("verify_ledger", MONDAY).code == 0
+
+
+def test_answer_cut_twice_is_a_failure_and_counts_as_far_as_it_goes(opened: Venue) -> None:
+    opened.says(GPT, cut_after(1), cut_after(1), Failure(503))
+    ran = run("run_forecasts", MONDAY)
+    assert (ran.code, ran["failed"], ran["recorded"]) == (1, 2, 36)
+    assert "out of tokens before the answer was complete: 100 taken, 0 of them to reason" in ran.stderr
+    assert [call.result for call in ModelCall.objects.filter(model=GPT).order_by("pk")] == ["cut", "cut", "failed"]
+    opened.says(GPT, NOTHING, Failure(503))
+    again = run("run_forecasts", MONDAY + timedelta(hours=6))
+    assert (again["asked"], again["failed"]) == (2, 2)
+    assert [len(prompt.questions) for prompt in opened.asked if prompt.model == GPT] == [3, 2, 3, 1, 3]
+    late = run("run_forecasts", MONDAY + DAY)
+    assert late["missed"] == 1
+    task = Elicitation.objects.get(release__model_id=GPT, status="completed", batch__question_set__day__lt=MONDAY)
+    assert (task.forecasts.count(), task.declined) == (2, False)
+    assert RefusedForecast.objects.get(call__elicitation=task).reason.endswith(": no forecast")
+    assert run("verify_ledger", MONDAY + DAY).code == 0
 
 
 def test_a_refusal_of_the_model_is_recorded_and_nothing_forecast_for_it(opened: Venue) -> None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Elicitation, Family, Forecast
+from agents.models.family import parameter_support
 from arena_site.pages.charts import reliability_diagram
 from arena_site.pages.views.agent_ranking import rank_agents
 from arena_site.pages.views.curves import family_curves
@@ -169,11 +170,15 @@ def _releases(family: Family, agents: Iterable[Agent]) -> list[dict[str, Any]]:
     for agent in sorted(agents, key=lambda agent: agent.cohort.number):
         cohorts.setdefault(agent.release_id, []).append(agent.cohort.number)
     million = 1_000_000
-    columns = ("pk", "model_id", "display_name", "effective_from", "price_prompt", "price_completion")
+    columns = (
+        *("pk", "model_id", "display_name", "effective_from", "price_prompt", "price_completion"),
+        "supported_parameters",
+    )
     return [
         {
             "release": release,
             "cohorts": cohorts.get(release.pk, []),
+            "support": parameter_support(release.supported_parameters),
             "prompt": release.price_prompt * million,
             "completion": release.price_completion * million,
         }

@@ -45,6 +45,8 @@ LIMITS = (
     "Cohorts overlap and bet on the same markets, so intervals over cohorts are too narrow. They use Student’s t where "
     "the sources write 1.96.",
     "Hosted models change behind stable names. The model and the provider that answered are kept with every call.",
+    "Parameters are not equal: a release that ignores temperature or reasoning is not sent it, so not all answer "
+    "at temperature 0.",
     f"External agents could wait for news: their deadline is {EXTERNAL_WINDOW // timedelta(minutes=1)} minutes after "
     "the freeze, and they are ranked apart.",
     "Questions of many options score lower in the mean form: it is at most 2/n for n options that exclude each other.",

@@ -35,5 +35,6 @@ def with_prompts(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, str | None
 
 def _repeats(call: ModelCall, first: ModelCall) -> bool:
     return call is not first and all(
-        getattr(call, part) == getattr(first, part) for part in ("portfolio_block", "positions_block", "awaiting")
+        getattr(call, part) == getattr(first, part)
+        for part in ("portfolio_block", "positions_block", "awaiting", "questions_block")
     )

@@ -19,6 +19,7 @@ COMPETITION_TABLES = (
         price_prompt decimal usd - Price of a prompt token.
         price_completion decimal usd - Price of a completion token.
         effective_from time - Time from which it is the family's release.
+        supported_parameters json - The request parameters that it honours by the gateway's catalogue; null if unknown.
     """), "agents.Release"),
     ArchiveTable("cohorts", "Weekly competitions.", columns("""
         number integer - Its number.

@@ -27,10 +27,13 @@ TRADING_TABLES = (
         model text - The requested model.
         returned_model text - The model that answered.
         provider text - The provider that served it.
+        quantization text - Of the model's weights, if stated.
         portfolio_block text - The PORTFOLIO block.
         positions_block text - The POSITIONS block.
         awaiting text - The block of positions awaiting resolution.
         retry_note text - The note added after an unusable answer.
+        questions_block text - The QUESTIONS block, if only questions without an answer were asked again.
+        parameters json - The request's parameters as sent; what the release ignores is not sent.
         prompt_sha256 text sha - Hash of the system message, a NUL and the user message.
         result text - The outcome of the call.
         late boolean - Answered after its claim had expired?

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from agents.records import sha256
-from cohorts.models import HASHED_NAMES
+from cohorts.models import HASHED_NAMES, LATER_FIELDS
 from scoring.exports.verification.archive_reader import Archive, Row
 
 
@@ -19,7 +19,7 @@ def check_prompts(archive: Archive) -> Iterator[str]:
         frozen = {
             HASHED_NAMES.get(name, name): value if isinstance(value, dict | list) else str(value)
             for name, value in rules.items()
-            if name not in ("title", "published_at", "sha256") and (name != "forecast" or value)
+            if name not in ("title", "published_at", "sha256") and (value or name not in LATER_FIELDS)
         }
         if sha256(json.dumps(frozen, sort_keys=True)) != rules["sha256"]:
             yield f"methodologies: {version} differs from its hash"
@@ -58,5 +58,6 @@ class _PromptRenderer:
         rules = self.archive.methodologies[elicitation["methodology"]]["forecast"]
         batch = self.batches[elicitation["batch"]]
         day = self.sets[batch["question_set"]]["day"][:10]
-        user = rules["user_prompt"].format(date=day, questions=self.blocks.get(("questions", batch["id"]), ""))
+        questions = call["questions_block"] or self.blocks.get(("questions", batch["id"]), "")
+        user = rules["user_prompt"].format(date=day, questions=questions)
         return rules["system_prompt"], user + call["retry_note"]
