@@ -6,7 +6,6 @@ from http import HTTPStatus
 
 from django.contrib.admin.models import LogEntry
 from django.db import DatabaseError
-from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
@@ -16,6 +15,7 @@ from django.utils.cache import set_response_etag
 from django.utils.http import http_date
 
 from cohorts.weeks import week_start
+from markets.foundation.raw_sql import parse_timestamp, raw_rows
 from markets.models import Run
 
 API = "/api/"
@@ -84,15 +84,17 @@ def last_change(now: datetime) -> datetime | None:
     Rows change by runs, by the admin, and with the week, whose number is shown. In whole seconds, rounded up, and
     only once that second has begun: two changes within one second must not look like one.
     """
-    running = Q(status=Run.Status.RUNNING, started_at__gt=now - Run.LONGEST)
-    newest = Run.objects.order_by("-pk")[:NEWEST_RUNS]
+    newest = Run.objects.order_by("-pk").values_list("status", "started_at", "finished_at")[:NEWEST_RUNS]
     try:
-        runs = newest.aggregate(running=Count("pk", filter=running), finished=Max("finished_at"))
+        # Raw, and no aggregate: every response of the API asks.
+        runs = raw_rows(newest)
         last_action = LogEntry.objects.order_by("-pk").values_list("action_time", flat=True).first()
     except DatabaseError:
         return None
-    if runs["running"]:
+    running = [parse_timestamp(started) for status, started, _ in runs if status == Run.Status.RUNNING]
+    if any(started and started > now - Run.LONGEST for started in running):
         return None
-    latest = max(filter(None, [runs["finished"], last_action, STARTED, week_start(now)]))
+    finished = max((finished for _, _, finished in runs if finished), default=None)
+    latest = max(filter(None, [parse_timestamp(finished), last_action, STARTED, week_start(now)]))
     rounded = latest.replace(microsecond=0) + SECOND
     return rounded if rounded <= now else None

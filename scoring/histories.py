@@ -12,12 +12,11 @@ from operator import sub
 from typing import Any
 
 from django.db import connection
-from django.db.models import OuterRef, Subquery
 
 from agents.models import Agent, Family
 from agents.models.ledger import to_cents
 from cohorts.models import Cohort
-from markets.foundation.raw_sql import parse_timestamp, raw_rows, stored_unit
+from markets.foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary
 from scoring.models import FamilyTotal, Snapshot
 
@@ -32,18 +31,25 @@ NOT_TOTALLED: Any = object()
 
 
 def snapshot_ranges(families: Iterable[int], until: datetime) -> dict[int, dict[int, SnapshotRange]]:
-    """By family, the snapshot range up to an instant of each agent that has a snapshot by then."""
-    snapshots = Snapshot.objects.filter(agent=OuterRef("pk"), taken_at__lte=until).values("taken_at")
-    first, last = (Subquery(snapshots.order_by(order)[:1]) for order in ("taken_at", "-taken_at"))
-    rows = raw_rows(
-        Agent.objects.filter(family__in=set(families)).order_by("pk").values_list("family", "pk", first, last)
-    )
+    """By family, the snapshot range up to an instant of each agent that has a snapshot by then.
+
+    SQL, as `_totals`: of the front page the two take 3.1 ms, by the ORM 7.0, most of it to write the statements.
+    """
+    ranges: dict[int, dict[int, SnapshotRange]] = defaultdict(dict)
+    if not (listed := ", ".join(map(str, set(families)))):
+        return ranges
+    snapshot, agent = Snapshot._meta.db_table, Agent._meta.db_table
+    end = f"(SELECT taken_at FROM {snapshot} WHERE agent_id = {agent}.id AND taken_at <= %s ORDER BY taken_at"  # noqa: S608 - our own names
+    rows_of = f"{agent} WHERE family_id IN ({listed}) ORDER BY id"
+    sql = f"SELECT family_id, id, {end} LIMIT 1), {end} DESC LIMIT 1) FROM {rows_of}"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [until, until])
+        rows = cursor.fetchall()
     # Agents of one cohort began together: each instant is converted once.
     instants: Any = {stored: parse_timestamp(stored) for row in rows for stored in row[2:]}
-    ranges: dict[int, dict[int, SnapshotRange]] = defaultdict(dict)
-    for family, agent, oldest, newest in rows:
+    for family, agent_id, oldest, newest in rows:
         if newest is not None:
-            ranges[family][agent] = (instants[oldest], instants[newest])
+            ranges[family][agent_id] = (instants[oldest], instants[newest])
     return ranges
 
 
@@ -144,13 +150,20 @@ def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, 
     """By family, the totals by the index of their instant."""
     totals: dict[int, dict[int, Total]] = defaultdict(dict)
     if families:
-        rows = FamilyTotal.objects.filter(taken_at__in=instants, family__in=families).order_by()
-        unit, index = stored_unit(FamilyTotal, "total"), {at: place for place, at in enumerate(instants)}
-        places: dict[Any, int] = {}  # by the stored instant, which each family repeats
-        for family, at, agents, total in raw_rows(rows.values_list("family", "taken_at", "agents", "total")):
-            if at not in places:
-                places[at] = index[parse_timestamp(at)]  # type: ignore[index]
-            totals[family][places[at]] = (agents, total * unit)
+        edges, parameters = _edges(instants)
+        unit, table = stored_unit(FamilyTotal, "total"), FamilyTotal._meta.db_table
+        # Either database would rather go through all rows of the families than look up each instant: CROSS JOIN keeps
+        # SQLite from it, OFFSET 0 PostgreSQL.
+        at_edge = f"{table} WHERE taken_at = instant AND family_id IN ({', '.join(map(str, families))})"
+        if connection.vendor == "postgresql":
+            at_edge = f"LATERAL (SELECT * FROM {at_edge} OFFSET 0) AS at_edge"  # noqa: S608 - our own names
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"{edges} SELECT family_id, place, agents, total FROM edge CROSS JOIN {at_edge}",  # noqa: S608
+                parameters,
+            )
+            for family, place, agents, total in cursor.fetchall():
+                totals[family][place] = (agents, total * unit)
     return totals
 
 

@@ -12,6 +12,7 @@ from arena_site.pages.filters.numbers import (
     minus,
     money,
     number,
+    number_cells,
     p_value,
     percent,
     pnl_class,
@@ -30,8 +31,8 @@ from arena_site.pages.filters.times import day, tick_label, timestamp
 
 __all__ = [
     "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "item",
-    "minus", "money", "number", "or_dash", "origin", "p_value", "page_url", "percent", "pnl_class", "price",
-    "readable_color", "score", "score_part", "seconds", "shares", "signed_money", "signed_number", "signed_percent",
-    "signed_score", "single_line", "tick_label", "timestamp", "truncatechars", "untrusted",
+    "minus", "money", "number", "number_cells", "or_dash", "origin", "p_value", "page_url", "percent", "pnl_class",
+    "price", "readable_color", "score", "score_part", "seconds", "shares", "signed_money", "signed_number",
+    "signed_percent", "signed_score", "single_line", "tick_label", "timestamp", "truncatechars", "untrusted",
 ]  # fmt: skip
 FILTERS = {name: globals()[name] for name in __all__ if name != "page_url"}

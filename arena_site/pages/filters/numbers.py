@@ -1,8 +1,10 @@
 """Numbers as the arena writes them: one function for each kind, a dash for a missing value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import lru_cache, partial
+
+from markupsafe import Markup
 
 DASH = "–"
 MINUS = "−"
@@ -139,3 +141,9 @@ KINDS: dict[str, Callable[[Number], str]] = {
 def format_as(value: Number, kind: str) -> str:
     """A number of the kind of this name, for charts and tables whose rows differ in kind."""
     return KINDS[kind](value)
+
+
+def number_cells(values: Iterable[Number], kind: str) -> Markup:
+    """Table cells of numbers of a kind: a loop of the template takes 2 ms for a chart's hundreds of them."""
+    write = KINDS[kind]
+    return Markup("".join([f'<td class="number">{write(value)}</td>' for value in values]))  # noqa: S704 - only numbers

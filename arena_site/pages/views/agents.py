@@ -1,19 +1,20 @@
 """One family in one cohort: its portfolio, its positions, its decisions, and every trade."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from django.core.paginator import Paginator
-from django.db.models import Count, OuterRef, Subquery, Sum
-from django.db.models.functions import Coalesce, Substr
+from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from agents.models import Agent, Decision, Instruction, Trade
+from agents.models import Agent, Decision, Instruction, ModelCall, Trade
 from arena_site.pages.views.curves import agent_curves
 from arena_site.pages.views.positions import PositionRow, count_states, positions_of, side_result
+from markets.foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
 from scoring.valuations import NO_RECORD, ZERO, Valuation, records
 
@@ -27,6 +28,23 @@ TRADE_COLUMNS = (
 )
 REASONING_LENGTH = 400
 """Characters of a decision's reasoning that are read for the list of decisions."""
+
+
+class DecisionRow(NamedTuple):
+    """Columns of a decision, the sums over its calls, and the numbers of its trades and of rejected instructions."""
+
+    pk: int
+    week: int
+    status: str
+    action: str
+    fallback: bool
+    excerpt: str
+    decided_at: datetime | None
+    tokens_input: int
+    tokens_output: int
+    cost_usd: Decimal
+    trades_count: int
+    rejected_count: int
 
 
 class LargestPosition(NamedTuple):
@@ -107,27 +125,25 @@ def _agent(known: CompetitionIndex, number: int, slug: str) -> AgentSummary:
     raise Http404(f"cohort {number} has no agent of {slug}")
 
 
-def _decisions(agent: Agent) -> list[Any]:
-    """The agent's decisions by week, with their costs and the numbers of trades and rejected instructions."""
-    trades = Trade.objects.filter(decision=OuterRef("pk")).order_by().values("decision")
-    rejected = Instruction.objects.filter(call__decision=OuterRef("pk"), executed=False).order_by()
-    return list(
-        Decision.objects.filter(agent=agent)
-        .order_by("week")
-        .annotate(
-            excerpt=Substr("reasoning", 1, REASONING_LENGTH),
-            tokens_input=Coalesce(Sum("calls__tokens_input"), 0),
-            tokens_output=Coalesce(Sum("calls__tokens_output"), 0),
-            cost_usd=Coalesce(Sum("calls__cost_usd"), ZERO),
-            trades_count=Coalesce(Subquery(trades.annotate(count=Count("pk")).values("count")), 0),
-            rejected_count=Subquery(rejected.values("call__decision").annotate(count=Count("pk")).values("count")),
-        )
-        .values_list(
-            *("pk", "week", "status", "action", "fallback", "excerpt", "decided_at"),
-            *("tokens_input", "tokens_output", "cost_usd", "trades_count", "rejected_count"),
-            named=True,
-        )
+def _decisions(agent: Agent) -> list[DecisionRow]:
+    """The agent's decisions by week. SQL takes 0.5 ms; the ORM, which first has to write the statement, takes 4.8."""
+    decision, call, trade, instruction = (m._meta.db_table for m in (Decision, ModelCall, Trade, Instruction))
+    sql = (
+        f"SELECT {decision}.id, week, status, action, fallback, SUBSTR(reasoning, 1, {REASONING_LENGTH}), "  # noqa: S608 - our own names
+        "decided_at, COALESCE(SUM(tokens_input), 0), COALESCE(SUM(tokens_output), 0), COALESCE(SUM(cost_usd), 0), "
+        f"(SELECT COUNT(*) FROM {trade} WHERE decision_id = {decision}.id), "
+        f"(SELECT COUNT(*) FROM {instruction} JOIN {call} asked ON asked.id = call_id "
+        f"WHERE asked.decision_id = {decision}.id AND NOT executed) "
+        f"FROM {decision} LEFT JOIN {call} ON {call}.decision_id = {decision}.id "
+        f"WHERE agent_id = %s GROUP BY {decision}.id ORDER BY week"
     )
+    unit = stored_unit(ModelCall, "cost_usd")
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [agent.pk])
+        return [
+            DecisionRow._make((*row[:6], parse_timestamp(row[6]), *row[7:9], row[9] * unit, *row[10:]))
+            for row in cursor.fetchall()
+        ]
 
 
 def _largest(positions: Sequence[PositionRow], pnl: Decimal) -> LargestPosition | None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.models import Agent, Family
 from arena_site.pages.charts import Curve, LineChart, chart_over_time, family_curve
 from scoring.competition import AgentSummary
-from scoring.histories import agent_values
+from scoring.histories import agent_values, snapshot_ranges
 from scoring.performance import Performance, bucket_ends, performance
 
 MAXIMUM_ROWS = 60
@@ -66,6 +66,5 @@ def agent_curves(agents: Sequence[Agent]) -> CurveSet:
 
 def _instants(agent: Agent) -> list[datetime]:
     """The agent's newest snapshot, and the ends of the time buckets before it."""
-    taken = agent.snapshots.order_by("taken_at").values_list("taken_at", flat=True)
-    first, last = taken.first(), taken.last()  # two look-ups: MIN and MAX in one statement read all of its snapshots
-    return bucket_ends(first, last) if first and last else []
+    first_last = snapshot_ranges([agent.family_id], timezone.now())[agent.family_id].get(agent.pk)
+    return bucket_ends(*first_last) if first_last else []

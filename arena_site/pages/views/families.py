@@ -5,18 +5,19 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Q, Sum
+from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Agent, Decision, Elicitation, Family, Forecast
+from agents.models import Agent, Decision, Elicitation, Family, Forecast, ModelCall
 from agents.models.family import parameter_support
 from arena_site.pages.charts import reliability_diagram
 from arena_site.pages.views.agent_ranking import rank_agents
 from arena_site.pages.views.curves import family_curves
 from arena_site.pages.views.selection import ARMS
+from markets.foundation.raw_sql import stored_unit
 from markets.prompt_conditions import PRICED
 from scoring.competition import attach_competition, competition_index
 from scoring.constants import FORECAST, TRADING
@@ -28,20 +29,14 @@ NEWEST_BATCHES = 6
 AGENT_COLUMNS = ("family", "cohort", "release", "model_id", "status", "cash")
 DECISION_COLUMNS = ("pk", "cohort__number", "week", "status", "action", "fallback", "decided_at")
 FORECAST_COLUMNS = ("pk", "arm", "made_at", "question__text", "score__brier")
-USAGE = {
-    "requests": Count("calls"),
-    "tokens_input": Sum("calls__tokens_input", default=0),
-    "tokens_output": Sum("calls__tokens_output", default=0),
-    "cost": Sum("calls__cost_usd", default=Decimal(0)),
-    "stated_costs": Count("calls", filter=Q(calls__cost_source="stated")),
-    "booked": Sum("calls__cost_usd", filter=Q(calls__cost_source="booked"), default=Decimal(0)),
-}
-"""Sums over the model calls of decisions or elicitations; `stated_costs` counts those whose cost the gateway named,
-`booked` is the part of the cost that nothing has confirmed yet."""
 
 
 class CallUsage(NamedTuple):
-    """Completed tasks, and the usage of all calls for them; the fields after `tasks` are those of USAGE."""
+    """Completed tasks, and the usage of all calls for them.
+
+    `stated_costs` counts the calls whose cost the gateway named; `booked` is the part of the cost that nothing has
+    confirmed yet.
+    """
 
     tasks: int
     requests: int
@@ -88,7 +83,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
         raise Http404(f"there is no family {slug}")
     agents = attach_competition(Agent.objects.filter(family=family).only(*AGENT_COLUMNS), known)
     results = sorted(rank_agents(agents), key=lambda row: row.agent.cohort.number, reverse=True)
-    spending = _spending_by_agent(family)
+    spending, forecast_spending = _spending(family)
     boards = overall(("forecasts_and_trades",), reliability(slug))
     board = boards.get((TRADING, ""))
     forecast_boards = {arm: boards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in boards}
@@ -116,7 +111,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             ),
             "rows": [(row, spending.get(row.agent.pk, NO_USAGE)) for row in results],
             "releases": _releases(family, agents),
-            "spending": _spending_by_protocol(spending.values(), _forecast_spending(family)),
+            "spending": _spending_by_protocol(spending.values(), forecast_spending),
             "curves": curves,
             "chart": curves.chart(agents[0].cohort.methodology.starting_balance, height=300) if agents else None,
             "decisions": Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
@@ -128,22 +123,33 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     )
 
 
-def _spending_by_agent(family: Family) -> dict[int, CallUsage]:
-    """The spending on decisions of each of the family's agents."""
-    decisions = Decision.objects.filter(agent__family=family).order_by()
-    # Without the status in the WHERE: SQLite then walks the index of all completed decisions.
-    completed = Counter(
-        agent for agent, status in decisions.values_list("agent", "status") if status == Decision.Status.COMPLETED
+def _spending(family: Family) -> tuple[dict[int, CallUsage], CallUsage]:
+    """The spending on decisions of each of the family's agents, by id, and its spending on forecasts.
+
+    Hand-written SQL, of columns that indexes hold: 1.0 ms, by the ORM 5.4. Tasks are counted by themselves, since
+    SQLite takes ten times as long for distinct ones among the sums.
+    """
+    agent, decision, elicitation, call = (m._meta.db_table for m in (Agent, Decision, Elicitation, ModelCall))
+    completed = f"status = '{Decision.Status.COMPLETED.value}'"
+    sums = (
+        "COALESCE(SUM(tokens_input), 0), COALESCE(SUM(tokens_output), 0), COALESCE(SUM(cost_usd), 0), "
+        f"COUNT(*) FILTER (WHERE cost_source = '{ModelCall.CostSource.STATED.value}'), "
+        f"COALESCE(SUM(cost_usd) FILTER (WHERE cost_source = '{ModelCall.CostSource.BOOKED.value}'), 0)"
     )
-    return {
-        agent: CallUsage(completed[agent], *usage) for agent, *usage in decisions.values_list("agent").annotate(**USAGE)
-    }
-
-
-def _forecast_spending(family: Family) -> CallUsage:
-    elicitations = Elicitation.objects.filter(family=family).order_by()
-    statuses = Counter(elicitations.values_list("status", flat=True))
-    return CallUsage(statuses[Elicitation.Status.COMPLETED], **elicitations.aggregate(**USAGE))
+    sql = (
+        f"SELECT {agent}.id, (SELECT COUNT(*) FROM {decision} WHERE agent_id = {agent}.id AND {completed}), "  # noqa: S608 - our own names
+        f"COUNT({call}.decision_id), {sums} FROM {agent} LEFT JOIN {decision} ON agent_id = {agent}.id "
+        f"LEFT JOIN {call} ON decision_id = {decision}.id WHERE family_id = %s GROUP BY {agent}.id "
+        f"UNION ALL SELECT NULL, (SELECT COUNT(*) FROM {elicitation} WHERE family_id = %s AND {completed}), "
+        f"COUNT(*), {sums} FROM {elicitation} JOIN {call} ON elicitation_id = {elicitation}.id WHERE family_id = %s"
+    )
+    unit = stored_unit(ModelCall, "cost_usd")
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [family.pk, family.pk, family.pk])
+        usage = {
+            row[0]: CallUsage._make((*row[1:5], row[5] * unit, row[6], row[7] * unit)) for row in cursor.fetchall()
+        }
+    return usage, usage.pop(None)
 
 
 def _spending_by_protocol(trading: Iterable[CallUsage], forecasts: CallUsage) -> list[dict[str, Any]]:
