@@ -437,11 +437,11 @@ def test_no_page_needs_more_queries_as_rows_grow(client):
     ("address", "most"),
     [
         ("/cohorts/", 4),
-        ("/cohorts/1/", 11),
-        ("/cohorts/1/gpt-5.1/", 8),
+        ("/cohorts/1/", 10),
+        ("/cohorts/1/gpt-5.1/", 7),
         ("/cohorts/1/gpt-5.1/trades/", 4),
         ("/models/", 4),
-        ("/models/gpt-5.1/", 15),
+        ("/models/gpt-5.1/", 12),
     ],
 )
 def test_page_reads_competitors_and_positions_once(client, address, most):
