@@ -20,11 +20,11 @@ from cohorts.api import CohortViewSet, MethodologyViewSet
 from markets.api import MarketViewSet, PriceViewSet, RunViewSet, UniverseViewSet
 from scoring.api.agents import AgentViewSet
 from scoring.api.brier_scores import BrierScoreViewSet
+from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastViewSet
 from scoring.api.imports import ImportViewSet
 from scoring.api.leaderboards import LeaderboardViewSet
+from scoring.api.questions import ForecastQuestionViewSet
 from scoring.api.snapshots import SnapshotViewSet
-from scoring.forecast_api import ForecastBoards, Forecasts
-from scoring.question_api import ForecastQuestionViewSet
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
@@ -47,8 +47,8 @@ ENDPOINTS: dict[str, Any] = {
     "runs": RunViewSet,
     "questions": ForecastQuestionViewSet,
     "elicitations": ElicitationViewSet,
-    "forecasts": Forecasts,
-    "forecast-boards": ForecastBoards,
+    "forecasts": ForecastViewSet,
+    "forecast-leaderboards": ForecastLeaderboardViewSet,
     "imports": ImportViewSet,
     "chain": ChainViewSet,
     "chain-links": ChainLinkViewSet,

@@ -23,17 +23,26 @@ from scoring.models import (
     FamilyTotal,
     ForecastImport,
     ForecastScore,
-    ImportBoard,
     ImportCollection,
     ImportedForecast,
     ImportedQuestion,
+    ImportLeaderboard,
     Leaderboard,
     LeaderboardHistory,
     QuestionDifficulty,
     RejectedRow,
     Snapshot,
-    StoredDisagreement,
 )
+
+
+def json_column(name: str) -> Any:
+    """A column that shows a JSON field as it is stored."""
+
+    @admin.display(description=name)
+    def column(row: Any) -> SafeString:
+        return verbatim_json(getattr(row, name))
+
+    return column
 
 
 @admin.register(Snapshot)
@@ -90,11 +99,7 @@ class LeaderboardAdmin(ReadOnlyAdmin):
     list_defer = ("entries", "report")
     search_fields = ("protocol", "methodology", "category")
     ordering = ("protocol", "methodology", "arm", "category")
-    fields = ("protocol", "methodology", "arm", "category", "computed_at", "board")
-
-    @admin.display(description="entries")
-    def board(self, leaderboard: Leaderboard) -> SafeString:
-        return verbatim_json(leaderboard.entries)
+    fields = ("protocol", "methodology", "arm", "category", "computed_at", json_column("entries"))
 
 
 @admin.register(LeaderboardHistory)
@@ -104,26 +109,7 @@ class LeaderboardHistoryAdmin(ReadOnlyAdmin):
     list_defer = ("entries",)
     search_fields = ("protocol", "methodology", "category")
     ordering = ("-since", "protocol", "methodology", "arm", "category")
-    fields = ("protocol", "methodology", "arm", "category", "since", "until", "board")
-
-    @admin.display(description="entries")
-    def board(self, leaderboard: LeaderboardHistory) -> SafeString:
-        return verbatim_json(leaderboard.entries)
-
-
-@admin.register(StoredDisagreement)
-class StoredDisagreementAdmin(ReadOnlyAdmin):
-    list_display = ("kind", "first", "second")
-    list_filter = ("kind", "first", "second")
-    list_select_related = ("first", "second")
-    list_defer = ("content",)
-    search_fields = ("kind", "first__display_name", "second__display_name")
-    ordering = ("kind", "first", "second")
-    fields = ("kind", "first", "second", "inputs_version", "markets_or_questions")
-
-    @admin.display(description="content")
-    def markets_or_questions(self, disagreement: StoredDisagreement) -> SafeString:
-        return verbatim_json(disagreement.content)
+    fields = ("protocol", "methodology", "arm", "category", "since", "until", json_column("entries"))
 
 
 @admin.register(ForecastScore)
@@ -202,18 +188,22 @@ class ImportedQuestionAdmin(ReadOnlyAdmin):
     ordering = ("question",)
 
 
-@admin.register(ImportBoard)
-class ImportBoardAdmin(ReadOnlyAdmin):
+@admin.register(ImportLeaderboard)
+class ImportLeaderboardAdmin(ReadOnlyAdmin):
     list_display = ("collection", "computed_at", "forecasters", "questions", "open_questions", "probabilities")
     list_select_related = ("collection",)
     list_defer = ("report",)
     search_fields = ("collection__name", "collection__slug")
     ordering = ("collection__slug",)
-    fields = ("collection", "computed_at", "forecasters", "questions", "open_questions", "probabilities", "ranking")
-
-    @admin.display(description="report")
-    def ranking(self, board: ImportBoard) -> SafeString:
-        return verbatim_json(board.report)
+    fields = (
+        "collection",
+        "computed_at",
+        "forecasters",
+        "questions",
+        "open_questions",
+        "probabilities",
+        json_column("report"),
+    )
 
 
 @admin.register(Export)

@@ -11,11 +11,11 @@ class ScoringConfig(AppConfig):
     verbose_name = "Scores, snapshots and leaderboards"
 
     def ready(self) -> None:
-        decisions_recorded.connect(_refresh_boards, dispatch_uid="refresh the trading leaderboards")
+        decisions_recorded.connect(_refresh_leaderboards, dispatch_uid="refresh the trading leaderboards")
 
 
-def _refresh_boards(sender: object, *, at: datetime, **_: Any) -> None:
+def _refresh_leaderboards(sender: object, *, at: datetime, **_: Any) -> None:
     # Imported here because it loads NumPy and the metrics.
-    from scoring.services.boards import refresh_boards
+    from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 
-    refresh_boards(at=at, afresh=False)
+    refresh_trading_leaderboards(at=at, reuse_scores=True)

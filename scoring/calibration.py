@@ -39,7 +39,7 @@ class ForecasterCalibration:
 class ProtocolCalibration:
     """The calibration of all forecasters in one protocol; empty without a leaderboard."""
 
-    board: int | None = None
+    leaderboard: int | None = None
     computed_at: datetime | None = None
     forecasters: Sequence[ForecasterCalibration] = ()
 
@@ -66,9 +66,9 @@ class Calibration:
 def calibration(arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, category: str = "") -> Calibration:
     """The calibration that the stored leaderboards report."""
     families = competition_index().by_slug
-    boards = Leaderboard.objects.filter(methodology=methodology)
-    forecasts = boards.filter(protocol=FORECAST, arm=arm, category=category).first()
-    trades = boards.filter(protocol=TRADING, category="").first()
+    leaderboards = Leaderboard.objects.filter(methodology=methodology)
+    forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
+    trades = leaderboards.filter(protocol=TRADING, category="").first()
     return Calibration(
         ProtocolCalibration(forecasts.pk, forecasts.computed_at, list(_forecasters(forecasts, families)))
         if forecasts
@@ -82,11 +82,11 @@ def calibration(arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, categor
     )
 
 
-def _forecasters(board: Leaderboard, families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
-    curves = board.report.get("curves", {}).get("reliability", {})
+def _forecasters(leaderboard: Leaderboard, families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
+    curves = leaderboard.report.get("curves", {}).get("reliability", {})
     bins = curves.get("forecasters", {}) | curves.get("references", {})
-    murphy = board.report.get("murphy", {})
-    for entry in board.entries:
+    murphy = leaderboard.report.get("murphy", {})
+    for entry in leaderboard.entries:
         name = entry["forecaster"]
         if not bins.get(name) or (entry["reference"] and name not in SHOWN_REFERENCES):
             continue

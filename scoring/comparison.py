@@ -10,8 +10,8 @@ from cohorts.models import Cohort
 from markets.prompt_conditions import BLIND, PRICED
 from scoring.competition import CompetitionIndex
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST, TRADING
-from scoring.services.disagreements import Disagreement, PositionDisagreement, disagreements, position_disagreements
-from scoring.stored_boards import Entry, StoredBoard, overall, reliability
+from scoring.disagreements import Disagreement, PositionDisagreement, disagreements, position_disagreements
+from scoring.stored_leaderboards import Entry, StoredLeaderboard, overall_leaderboards, reliability_path
 
 ARMS = (PRICED, BLIND)
 Pair = Mapping[str, Any]
@@ -90,8 +90,10 @@ class Comparison:
 
 def comparison(first: Family, second: Family, index: CompetitionIndex) -> Comparison:
     """The comparison by the stored leaderboards."""
-    boards = overall(("returns",), ("pairs",), reliability(first.slug), reliability(second.slug))
-    trading = boards.get((TRADING, ""))
+    leaderboards = overall_leaderboards(
+        ("returns",), ("pairs",), reliability_path(first.slug), reliability_path(second.slug)
+    )
+    trading = leaderboards.get((TRADING, ""))
     entries = trading.entries if trading else {}
     cohorts, test = shared_cohorts(first, second, (trading and trading.parts[0]) or {}, index)
     largest, markets = position_disagreements(first, second)
@@ -99,7 +101,7 @@ def comparison(first: Family, second: Family, index: CompetitionIndex) -> Compar
         first,
         second,
         TradingComparison(entries.get(first.slug), entries.get(second.slug), test, cohorts),
-        [_in_arm(arm, boards[FORECAST, arm], first, second) for arm in ARMS if (FORECAST, arm) in boards],
+        [_in_arm(arm, leaderboards[FORECAST, arm], first, second) for arm in ARMS if (FORECAST, arm) in leaderboards],
         PositionDisagreements(markets, largest),
         disagreements(first, second, PRICED),
     )
@@ -163,13 +165,13 @@ def _finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _in_arm(arm: str, board: StoredBoard, first: Family, second: Family) -> ForecastComparison:
-    _, pairs, *bins = board.parts
+def _in_arm(arm: str, leaderboard: StoredLeaderboard, first: Family, second: Family) -> ForecastComparison:
+    _, pairs, *bins = leaderboard.parts
     test = both_directions(pairs or ()).get((first.slug, second.slug))
     return ForecastComparison(
         arm,
-        board.entries.get(first.slug),
-        board.entries.get(second.slug),
+        leaderboard.entries.get(first.slug),
+        leaderboard.entries.get(second.slug),
         test and {**test, "pairs": len(pairs)},
         {family.slug: found for family, found in zip((first, second), bins, strict=True) if found},
     )

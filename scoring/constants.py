@@ -1,4 +1,4 @@
-"""Constants of the leaderboards, without NumPy and SciPy, for the code that only reads stored boards."""
+"""Constants of the leaderboards, without NumPy and SciPy, for the code that only reads stored leaderboards."""
 
 TRADING, FORECAST = "trading", "forecast"
 """The protocols."""

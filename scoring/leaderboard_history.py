@@ -1,8 +1,8 @@
 """Past leaderboards, each stored from the instant on which it holds until the next resolution changes it.
 
-A past board follows from what had been scored or had resolved by its instant. A service that changes the past marks
-the history stale from an instant on (`markets.services.cache_versions`): readers ignore stale rows, the backfill
-replaces them, and a board that is not stored is computed.
+A past leaderboard follows from what had been scored or had resolved by its instant. A service that changes the past
+marks the history stale from an instant on (`markets.services.cache_versions`): readers ignore stale rows, the backfill
+replaces them, and a leaderboard that is not stored is computed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,11 +24,11 @@ SCOPES = {TRADING: Scope.TRADING_HISTORY, FORECAST: Scope.FORECAST_HISTORY}
 BEGINNING, FOREVER = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 """Before any resolution; until the next one."""
 BATCH = 20
-"""Boards that are stored in one transaction: a writer of scores waits no longer than for these."""
+"""Leaderboards that are stored in one transaction: a writer of scores waits no longer than for these."""
 
 
-class BoardKey(NamedTuple):
-    """The selection that a board shows. Empty fields stand for all."""
+class LeaderboardKey(NamedTuple):
+    """The selection that a leaderboard shows. Empty fields stand for all."""
 
     protocol: str
     methodology: str = ""
@@ -36,10 +36,10 @@ class BoardKey(NamedTuple):
     category: str = ""
 
 
-class BoardPeriod(NamedTuple):
-    """A board and the time for which it holds."""
+class LeaderboardPeriod(NamedTuple):
+    """A leaderboard and the time for which it holds."""
 
-    key: BoardKey
+    key: LeaderboardKey
     since: datetime
     until: datetime
 
@@ -60,15 +60,15 @@ class ResolutionTimes:
                 instants.setdefault(category, {BEGINNING}).add(at)
         return cls({category: sorted(times) for category, times in instants.items()})
 
-    def periods(self, board: BoardKey) -> Iterator[BoardPeriod]:
-        """The periods of the boards of every category."""
+    def periods(self, leaderboard: LeaderboardKey) -> Iterator[LeaderboardPeriod]:
+        """The periods of the leaderboards of every category."""
         for category, instants in self.by_category.items():
             for since, until in pairwise([*instants, FOREVER]):
-                yield BoardPeriod(board._replace(category=category), since, until)
+                yield LeaderboardPeriod(leaderboard._replace(category=category), since, until)
 
 
-def stored_entries(key: BoardKey, at: datetime | None) -> Any | None:
-    """The entries of a board as of an instant (None: of all scores); None where no current row holds them."""
+def stored_entries(key: LeaderboardKey, at: datetime | None) -> Any | None:
+    """The entries of a leaderboard as of an instant (None: of all scores); None where no current row holds them."""
     stale_from = CacheVersion.objects.filter(scope=SCOPES[key.protocol]).values("stale_from")
     rows = LeaderboardHistory.objects.filter(**key._asdict(), since__lte=FOREVER if at is None else at)
     row = rows.order_by("-since").values_list("until", "entries", Subquery(stale_from)).first()
@@ -81,9 +81,9 @@ def stored_entries(key: BoardKey, at: datetime | None) -> Any | None:
 
 
 def begin_backfill(protocol: str) -> str:
-    """Deletes the stale boards of a protocol; returns the version under which `store_boards` may store new ones.
+    """Deletes the stale leaderboards of a protocol; returns the version under which `store_history` may store new ones.
 
-    To be called before anything is read that a board is made of.
+    To be called before anything is read that a leaderboard is made of.
     """
     scope = SCOPES[protocol]
     with transaction.atomic():
@@ -97,16 +97,18 @@ def begin_backfill(protocol: str) -> str:
     return row.version
 
 
-def missing_boards(board: BoardKey, times: ResolutionTimes, version: str) -> list[BoardPeriod]:
-    """The boards of every category that are not stored, the newest first.
+def missing_periods(leaderboard: LeaderboardKey, times: ResolutionTimes, version: str) -> list[LeaderboardPeriod]:
+    """The leaderboards of every category that are not stored, the newest first.
 
-    A stored board that was cut short by a change that did not reach it is extended to the end of its period.
+    A stored leaderboard that was cut short by a change that did not reach it is extended to the end of its period.
     """
-    rows = LeaderboardHistory.objects.filter(protocol=board.protocol, methodology=board.methodology, arm=board.arm)
+    rows = LeaderboardHistory.objects.filter(
+        protocol=leaderboard.protocol, methodology=leaderboard.methodology, arm=leaderboard.arm
+    )
     columns = ("category", "since", "pk", "until")
     stored = {(category, since): (pk, until) for category, since, pk, until in rows.order_by().values_list(*columns)}
     missing, short = [], []
-    for period in times.periods(board):
+    for period in times.periods(leaderboard):
         pk, until = stored.get((period.key.category, period.since), (None, None))
         if pk is None:
             missing.append(period)
@@ -114,13 +116,15 @@ def missing_boards(board: BoardKey, times: ResolutionTimes, version: str) -> lis
             short.append(LeaderboardHistory(pk=pk, until=period.until))
     if short:
         _write_under(
-            board.protocol, version, lambda: LeaderboardHistory.objects.bulk_update(short, ["until"], batch_size=500)
+            leaderboard.protocol,
+            version,
+            lambda: LeaderboardHistory.objects.bulk_update(short, ["until"], batch_size=500),
         )
     return sorted(missing, key=lambda period: period.since, reverse=True)
 
 
-def store_boards(boards: Iterable[tuple[BoardPeriod, Any]], protocol: str, version: str) -> int:
-    """Stores boards as they are computed, for as long as the protocol's version is `version`; returns how many."""
+def store_history(leaderboards: Iterable[tuple[LeaderboardPeriod, Any]], protocol: str, version: str) -> int:
+    """Stores leaderboards as they are computed, while the protocol's version is `version`; returns how many."""
     stored = 0
     batch: list[LeaderboardHistory] = []
 
@@ -128,7 +132,7 @@ def store_boards(boards: Iterable[tuple[BoardPeriod, Any]], protocol: str, versi
         create = lambda: LeaderboardHistory.objects.bulk_create(batch, ignore_conflicts=True)  # noqa: E731
         return _write_under(protocol, version, create)
 
-    for period, entries in boards:
+    for period, entries in leaderboards:
         row = LeaderboardHistory(**period.key._asdict(), since=period.since, until=period.until, entries=entries)
         batch.append(row)
         if len(batch) == BATCH:

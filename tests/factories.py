@@ -65,17 +65,17 @@ from scoring.constants import FORECAST
 from scoring.exports.selection import ExportSelection
 from scoring.models import (
     ForecastImport,
-    ImportBoard,
     ImportCollection,
     ImportedForecast,
     ImportedQuestion,
+    ImportLeaderboard,
     Leaderboard,
     QuestionDifficulty,
     RejectedRow,
     Snapshot,
 )
 from scoring.services.exports import request_export
-from scoring.services.forecast_boards import refresh_forecast_boards
+from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.imports import get_or_create_collection
 from scoring.services.scores import compute_scores
@@ -611,7 +611,7 @@ def imported_collection(name: str) -> ImportCollection:
         collection=collection, forecast_import=made, row=2, forecaster="Ann", question="rain", option="YES",
         probability=0.75, outcome=1.0, exclusive=False,
     )  # fmt: skip
-    ImportBoard.objects.create(
+    ImportLeaderboard.objects.create(
         collection=collection, computed_at=WEEK, forecasters=1, questions=1, open_questions=0, probabilities=1
     )
     return collection
@@ -634,7 +634,7 @@ def play_week() -> Cohort:
     RunFactory()
     imported_collection(f"Others {cohort.number}")
     _forecast_week(cohort)
-    compute_scores(at=WEEK + timedelta(days=31), forecast_boards=False)
+    compute_scores(at=WEEK + timedelta(days=31), forecast_leaderboards=False)
     chained()
     request_export(selection=ExportSelection(cohort.number), formats=("csv",), by="operator", at=WEEK)
     return cohort
@@ -650,7 +650,7 @@ def _forecast_week(cohort: Cohort) -> None:
         call=entry.forecasts.get().call, entry=entry, stated={"YES": "2"}, reason="YES: 2 is outside [0, 1]"
     )
     if not Leaderboard.objects.filter(protocol=FORECAST).exists():
-        refresh_forecast_boards(at=WEEK)
+        refresh_forecast_leaderboards(at=WEEK)
     ended(question, "YES")
     score_forecasts(at=WEEK + timedelta(days=31))
     QuestionDifficulty.objects.create(question=question, arm="priced", difficulty=0.5)

@@ -9,9 +9,9 @@ from typing import Any
 from arena_site.pages.charts import marker_of, readable_color
 from arena_site.pages.filters import dollars, score, signed_percent
 from markets.services.cache_versions import Scope, current_versions
-from scoring.board_entries import selected_entries
 from scoring.competition import competition_index
 from scoring.constants import FORECAST, REFERENCES, TRADING
+from scoring.leaderboard_entries import leaderboard_entries
 from scoring.performance import performance
 
 BACKGROUND, TEXT, MUTED, GRID = "#fcfbf8", "#1b2430", "#586374", "#dedad0"
@@ -41,7 +41,7 @@ def _leaderboard(at: datetime) -> bytes:
     known = competition_index()
     found = performance([agent for agent in known.agents if not agent.family.external], span=None, at=at)
     families = known.by_slug
-    entries = [entry for entry in selected_entries(TRADING) if not entry["external"]]
+    entries = [entry for entry in leaderboard_entries(TRADING) if not entry["external"]]
     figure, axes = _figure("Which model reads the future best?", _leader_text(entries))
     balance = float(known.methodology.starting_balance)
     axes.axhline(balance, color=MUTED, linewidth=1, linestyle=(0, (5, 4)))
@@ -65,7 +65,7 @@ def _forecasts(at: datetime) -> bytes:
     """The Brier score of each forecaster with its interval, the best first."""
     shown = [
         entry
-        for entry in selected_entries(FORECAST)
+        for entry in leaderboard_entries(FORECAST)
         if entry["brier"] is not None and (not entry["reference"] or entry["forecaster"] in REFERENCES[:3])
     ]
     families = competition_index().by_slug

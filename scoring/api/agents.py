@@ -26,7 +26,9 @@ class AgentSerializer(ReadSerializer):
     positions_value = MoneyStringField(source="valuation.positions_value")
     total_value = MoneyStringField(source="valuation.total")
     pnl = MoneyStringField(source="valuation.pnl")
-    pnl_percent = DecimalStringField(places=4, source="valuation.pnl_percent", help_text="Of the starting balance.")
+    pnl_percent = DecimalStringField(
+        places=4, source="valuation.pnl_percent", help_text="P/L as a share of the starting balance."
+    )
     brier = serializers.FloatField(
         source="record.brier", read_only=True, allow_null=True,
         help_text="Mean bet-implied Brier score. Confidence is a share of cash, not a probability: not a proper score.",

@@ -1,62 +1,20 @@
 """Comparisons of two families."""
 
-from typing import Any
-
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
-from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Family
-from markets.foundation.rest import JsonOnlyNegotiation, MoneyStringField, ReadOnlySchema, check_parameters
+from markets.foundation.rest import MoneyStringField, check_parameters
 from markets.prompt_conditions import BLIND, PRICED
+from scoring.api.base import ComputedView, NumberField
+from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.comparison import comparison
 from scoring.competition import competition_index
-from scoring.forecast_api import ForecastBoardEntry
-
-EXAMPLE = {
-    "first": "gpt-5.1",
-    "second": "grok-4",
-    "trades": {
-        "first": None, "second": None, "first_ahead": 2, "second_ahead": 1,
-        "test": {
-            "cohorts": 3, "difference": 4.1, "se": 2.6, "p": 0.26, "p_holm": 1.0, "cohorts_more": 5.0, "pairs": 21,
-        },
-        "cohorts": [{"cohort": 3, "first_return": 6.25, "second_return": -1.5}],
-    },
-    "forecasts": [
-        {
-            "arm": "priced", "first": None, "second": None,
-            "test": {
-                "n": 40, "events": 31, "difference": -0.0123, "se": 0.0101, "p": 0.24, "p_holm": 1.0,
-                "questions_more": 85.0, "pairs": 21,
-            },
-        }
-    ],
-    "position_disagreements": {
-        "markets": 1,
-        "largest": [
-            {
-                "market": 1204, "first_side": "YES", "first_amount": "437.38", "second_side": "NO",
-                "second_amount": "333.33", "winner": "NO",
-            }
-        ],
-    },
-    "disagreements": [
-        {
-            "question": 88, "day": "2026-03-09T00:00:00Z", "option": "Yes", "first": 0.7, "second": 0.4, "price": 0.41,
-            "happened": None,
-        }
-    ],
-}  # fmt: skip
-
-
-def _number(**options: Any) -> serializers.FloatField:
-    return serializers.FloatField(allow_null=True, **options)
 
 
 class ReturnTestSerializer(serializers.Serializer):
@@ -64,10 +22,10 @@ class ReturnTestSerializer(serializers.Serializer):
 
     cohorts = serializers.IntegerField()
     difference = serializers.FloatField(help_text="The first's mean return less the second's, in percentage points.")
-    se = _number()
-    p = _number(help_text="Two-sided.")
-    p_holm = _number(help_text="Corrected for all pairs of families.")
-    cohorts_more = _number(help_text="Cohorts still needed to find a true difference of 5 points.")
+    se = NumberField()
+    p = NumberField(help_text="Two-sided.")
+    p_holm = NumberField(help_text="Corrected for all pairs of families.")
+    cohorts_more = NumberField(help_text="Cohorts still needed to find a true difference of 5 points.")
     pairs = serializers.IntegerField(help_text="Pairs that p is corrected for.")
 
 
@@ -95,11 +53,11 @@ class BrierTestSerializer(serializers.Serializer):
 
     n = serializers.IntegerField(help_text="Forecasts on the same question on the same day.")
     events = serializers.IntegerField()
-    difference = _number(help_text="The first's Brier score less the second's.")
-    se = _number()
-    p = _number()
-    p_holm = _number()
-    questions_more = _number(help_text="Needed to find a true difference of 0.01.")
+    difference = NumberField(help_text="The first's Brier score less the second's.")
+    se = NumberField()
+    p = NumberField()
+    p_holm = NumberField()
+    questions_more = NumberField(help_text="Needed to find a true difference of 0.01.")
     pairs = serializers.IntegerField(help_text="Pairs that p is corrected for.")
 
 
@@ -107,8 +65,8 @@ class ForecastComparisonSerializer(serializers.Serializer):
     """The two families in one arm of the forecast protocol."""
 
     arm = serializers.ChoiceField(choices=(PRICED, BLIND))
-    first = ForecastBoardEntry(allow_null=True)
-    second = ForecastBoardEntry(allow_null=True)
+    first = ForecastLeaderboardEntrySerializer(allow_null=True)
+    second = ForecastLeaderboardEntrySerializer(allow_null=True)
     test = BrierTestSerializer(allow_null=True, help_text="Null where the two have no common forecasts.")
 
 
@@ -134,7 +92,7 @@ class DisagreementSerializer(serializers.Serializer):
     option = serializers.CharField()
     first = serializers.FloatField()
     second = serializers.FloatField()
-    price = _number(help_text="The market's price when both were asked.")
+    price = NumberField(help_text="The market's price when both were asked.")
     happened = serializers.BooleanField(allow_null=True)
 
 
@@ -145,12 +103,11 @@ class ComparisonSerializer(serializers.Serializer):
     forecasts = ForecastComparisonSerializer(many=True, help_text="By arm; an arm without a leaderboard is left out.")
     position_disagreements = PositionDisagreementsSerializer()
     disagreements = DisagreementSerializer(
-        many=True,
-        help_text="The widest differences of forecasts in the priced arm and the newest question sets.",
+        many=True, help_text="The widest differences of forecasts in the priced arm and the newest question sets."
     )
 
 
-class ComparisonView(GenericAPIView):
+class ComparisonView(ComputedView):
     """Two families: their leaderboard entries, paired tests, and their largest disagreements.
 
     A difference is the first family's figure less the second's.
@@ -159,17 +116,12 @@ class ComparisonView(GenericAPIView):
     detail = True
     queryset = Family.objects.all()
     serializer_class = ComparisonSerializer
-    content_negotiation_class = JsonOnlyNegotiation
-    pagination_class = None
-    filter_backends = ()
-    schema = ReadOnlySchema()
 
     @extend_schema(
         parameters=[
             OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.PATH, description="A family's slug.")
             for name in ("first", "second")
-        ],
-        examples=[OpenApiExample("Two families", EXAMPLE, response_only=True)],
+        ]
     )
     def get(self, request: Request, first: str, second: str) -> Response:
         check_parameters(request, set())

@@ -15,15 +15,15 @@ MAX_REJECTIONS = 1_000
 
 
 class CollectionSerializer(ReadSerializer):
-    computed_at = serializers.DateTimeField(source="board.computed_at", read_only=True)
-    forecasters = serializers.IntegerField(source="board.forecasters", read_only=True)
-    questions = serializers.IntegerField(source="board.questions", read_only=True)
+    computed_at = serializers.DateTimeField(source="leaderboard.computed_at", read_only=True)
+    forecasters = serializers.IntegerField(source="leaderboard.forecasters", read_only=True)
+    questions = serializers.IntegerField(source="leaderboard.questions", read_only=True)
     open_questions = serializers.IntegerField(
-        source="board.open_questions",
+        source="leaderboard.open_questions",
         read_only=True,
         help_text="Questions without an outcome, which are not scored.",
     )
-    probabilities = serializers.IntegerField(source="board.probabilities", read_only=True)
+    probabilities = serializers.IntegerField(source="leaderboard.probabilities", read_only=True)
 
     class Meta:
         model = ImportCollection
@@ -68,22 +68,22 @@ class ImportSerializer(ReadSerializer):
 
 class CollectionDetailSerializer(CollectionSerializer):
     imports = ImportSerializer(many=True, read_only=True)
-    board = serializers.SerializerMethodField(
+    leaderboard = serializers.SerializerMethodField(
         help_text="The JSON of `rank`, without single questions; null while no question is resolved."
     )
 
     class Meta(CollectionSerializer.Meta):
-        fields = (*CollectionSerializer.Meta.fields, "imports", "board")  # type: ignore[assignment]
+        fields = (*CollectionSerializer.Meta.fields, "imports", "leaderboard")  # type: ignore[assignment]
 
     @extend_schema_field(OpenApiTypes.OBJECT)
-    def get_board(self, collection: ImportCollection) -> Any:
-        return collection.board.report
+    def get_leaderboard(self, collection: ImportCollection) -> Any:
+        return collection.leaderboard.report
 
 
 class ImportViewSet(ReadOnlyViewSet):
     """Imported forecasts of others, ranked by the arena's metrics on leaderboards of their own."""
 
-    queryset = ImportCollection.objects.filter(board__isnull=False).select_related("board")
+    queryset = ImportCollection.objects.filter(leaderboard__isnull=False).select_related("leaderboard")
     serializer_class = CollectionSerializer
     detail_serializer_class = CollectionDetailSerializer
     filterset_fields = ("created_at", "changed_at")
@@ -95,7 +95,7 @@ class ImportViewSet(ReadOnlyViewSet):
     def get_queryset(self) -> QuerySet[ImportCollection]:
         collections = super().get_queryset()
         if not self.detail:
-            return collections.defer("board__report")
+            return collections.defer("leaderboard__report")
         completed = ForecastImport.objects.filter(completed=True)
         first = RejectedRow.objects.order_by("row")[:MAX_REJECTIONS]
         rejections = Prefetch("rejections", first, "first_rejections")

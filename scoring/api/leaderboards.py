@@ -9,7 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from cohorts.models import Methodology
 from markets.foundation.rest import (
     FIELDS_PARAMETER,
     INSTANT_SCHEMA,
@@ -21,18 +20,14 @@ from markets.foundation.rest import (
     requested_fields,
     select_fields,
 )
-from markets.models import Market
 from markets.prompt_conditions import BLIND, PRICED
-from scoring.board_entries import PROTOCOLS, selected_entries
-from scoring.constants import ALL_METHODOLOGIES, TRADING
-from scoring.forecast_api import ForecastBoardEntry, OfProtocols
+from scoring.api.base import IntervalField, NumberField, selected_category, selected_methodology, selected_name
+from scoring.api.forecasts import ForecastLeaderboardEntrySerializer, LeaderboardSchema
+from scoring.constants import TRADING
+from scoring.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.models import Leaderboard
 
 ARMS = (PRICED, BLIND)
-
-
-def _interval() -> serializers.ListField:
-    return serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2, allow_null=True)
 
 
 class LeaderboardEntrySerializer(serializers.Serializer):
@@ -50,16 +45,13 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     total_value = serializers.CharField(help_text="Mean over cohorts, in dollars.")
     pnl = serializers.CharField(help_text="Sum over cohorts, in dollars.")
     return_percent = serializers.FloatField(help_text="Mean over cohorts.")
-    return_se = serializers.FloatField(allow_null=True)
-    return_ci = _interval()
-    brier = serializers.FloatField(
-        allow_null=True,
-        help_text="Bet-implied, over all bets. Confidence is a share of cash: not a proper score.",
-    )
-    brier_ci = _interval()
-    bss_random = serializers.FloatField(allow_null=True)
-    bss_market = serializers.FloatField(allow_null=True)
-    win_rate = serializers.FloatField(allow_null=True)
+    return_se = NumberField()
+    return_ci = IntervalField()
+    brier = NumberField(help_text="Bet-implied, over all bets. Confidence is a share of cash: not a proper score.")
+    brier_ci = IntervalField()
+    bss_random = NumberField()
+    bss_market = NumberField()
+    win_rate = NumberField()
     resolved_bets = serializers.IntegerField()
     cost_usd = serializers.CharField()
 
@@ -73,12 +65,12 @@ class LeaderboardViewSet(GenericViewSet):
     """
 
     takes_fields = True
-    other_serializer_classes = (ForecastBoardEntry,)
+    other_serializer_classes = (ForecastLeaderboardEntrySerializer,)
     queryset = Leaderboard.objects.all()
     serializer_class = LeaderboardEntrySerializer
     pagination_class: Any = StrictPagination
     content_negotiation_class = JsonOnlyNegotiation
-    schema = OfProtocols()
+    schema = LeaderboardSchema()
     filter_backends = ()
 
     @extend_schema(
@@ -100,21 +92,14 @@ class LeaderboardViewSet(GenericViewSet):
             request,
             {"protocol", "methodology", "arm", "category", "as_of", FIELDS_PARAMETER} | StrictPagination.parameters,
         )
-        protocol = request.query_params.get("protocol", TRADING)
-        methodology = request.query_params.get("methodology", ALL_METHODOLOGIES)
-        if protocol not in PROTOCOLS:
-            raise ValidationError({"protocol": [f"{protocol} is unknown; known are {', '.join(PROTOCOLS)}"]})
-        if methodology and not Methodology.objects.filter(version=methodology).exists():
-            raise ValidationError({"methodology": [f"no methodology has the version {methodology}"]})
-        category = request.query_params.get("category", "")
-        if category and not Market.objects.filter(category=category).exists():
-            raise ValidationError({"category": [f"no market has the category {category}"]})
+        protocol = selected_name(request, "protocol", PROTOCOLS, TRADING)
+        methodology, category = selected_methodology(request), selected_category(request)
         arm = request.query_params.get("arm", "" if protocol == TRADING else PRICED)
         if arm and (protocol == TRADING or arm not in ARMS):
             known = "the trading protocol has none" if protocol == TRADING else f"known are {', '.join(ARMS)}"
             raise ValidationError({"arm": [f"{arm} is unknown; {known}"]})
         at = past_instant(request, "as_of")
-        entries = selected_entries(protocol, methodology=methodology, arm=arm, category=category, at=at)
-        row = LeaderboardEntrySerializer if protocol == TRADING else ForecastBoardEntry
+        entries = leaderboard_entries(protocol, methodology=methodology, arm=arm, category=category, at=at)
+        row = LeaderboardEntrySerializer if protocol == TRADING else ForecastLeaderboardEntrySerializer
         rows = select_fields(row(self.paginate_queryset(entries), many=True), requested_fields(request, row))
         return self.get_paginated_response(rows.data)

@@ -37,14 +37,14 @@ class NotAnArchive(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BuiltArchive:
-    """Where an archive is, and what it holds."""
+    """A finished archive: its folder, and the numbers of its contents."""
 
     folder: Path
     rows: int
     files: int
     bytes: int
     sha256: str
-    """Of the manifest, which holds the hashes of all other files."""
+    """The hash of the manifest, which holds the hashes of all other files."""
 
 
 def build_archive(

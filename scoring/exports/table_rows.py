@@ -14,13 +14,13 @@ from scoring.exports.encoding import encode, encode_row
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.models import Leaderboard
-from scoring.services.boards import trading_entries
-from scoring.services.forecast_boards import forecast_board
+from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_slugs, resolved_entries
+from scoring.services.trading_leaderboards import trading_entries
 from scoring.valuations import NO_RECORD, records, valuations
 
 Rows = list[tuple[Any, ...]]
-BOARD_METRICS = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
+LEADERBOARD_METRICS = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
 
 
 def row_batches(table: ArchiveTable, selection: ExportSelection) -> Iterator[Rows]:
@@ -96,7 +96,7 @@ def _prompt_texts(selection: ExportSelection) -> Iterator[tuple[str, str, str]]:
         yield kind, f"{'universe' if kind == 'markets' else 'batch'} {pk}", text
 
 
-def _trading_board(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+def _trading_leaderboard(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     """Computed from the rows that the archive holds: the stored leaderboard may be older."""
     if not selection.is_whole:
         return
@@ -106,7 +106,7 @@ def _trading_board(selection: ExportSelection) -> Iterator[dict[str, Any]]:
             yield {**entry, "methodology": version}
 
 
-def _forecast_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     if not selection.is_whole:
         return
     batches = QuestionBatch.objects.order_by("arm")
@@ -116,22 +116,20 @@ def _forecast_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
             chosen = Selection(arm, version)
             asked, families = resolved_entries(chosen), family_slugs(chosen)
             externals = family_slugs(chosen, external=True)
-            stored_board = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=version, category="")
-            stored: list[dict[str, Any]] = next(iter(stored_board.values_list("entries", flat=True)), [])
+            stored_leaderboard = Leaderboard.objects.filter(
+                protocol=FORECAST, arm=arm, methodology=version, category=""
+            )
+            stored: list[dict[str, Any]] = next(iter(stored_leaderboard.values_list("entries", flat=True)), [])
             stored_entries = {entry["forecaster"]: entry for entry in stored}
             for category in ("", *sorted({entry.category for entry in asked} - {""})):
                 entries = [entry for entry in asked if category in ("", entry.category)]
-                metrics = BOARD_METRICS if not category else BOARD_METRICS[:-1]
-                board = forecast_board(entries, families, externals=externals, metrics=metrics, reported=False)
-                for entry in board.entries:
+                metrics = LEADERBOARD_METRICS if not category else LEADERBOARD_METRICS[:-1]
+                leaderboard = forecast_leaderboard(
+                    entries, families, externals=externals, metrics=metrics, reported=False
+                )
+                for entry in leaderboard.entries:
                     fitted = {} if category else _slow_fits(stored_entries.get(entry["forecaster"], {}))
-                    yield {
-                        **entry,
-                        "arm": arm,
-                        "methodology": version,
-                        "category": category,
-                        "figures": entry | fitted,
-                    }
+                    yield {**entry, "arm": arm, "methodology": version, "category": category, "figures": entry | fitted}
 
 
 def _slow_fits(entry: dict[str, Any]) -> dict[str, Any]:
@@ -150,8 +148,8 @@ COMPUTED_TABLES: dict[str, Any] = {
     "agents": _agents,
     "prompts": _prompts,
     "blocks": _blocks,
-    "leaderboard_trading": _trading_board,
-    "leaderboard_forecast": _forecast_boards,
+    "leaderboard_trading": _trading_leaderboard,
+    "leaderboard_forecast": _forecast_leaderboards,
 }
 
 

@@ -1,12 +1,12 @@
-from scoring.models.board import Leaderboard, LeaderboardHistory, StoredDisagreement
 from scoring.models.export import Export
 from scoring.models.forecast import ForecastScore, QuestionDifficulty
 from scoring.models.imports import (
     ForecastImport,
-    ImportBoard,
     ImportCollection,
     ImportedForecast,
     ImportedQuestion,
+    ImportLeaderboard,
     RejectedRow,
 )
+from scoring.models.leaderboard import Leaderboard, LeaderboardHistory
 from scoring.models.portfolio import BrierScore, FamilyTotal, Snapshot

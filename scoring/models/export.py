@@ -26,8 +26,8 @@ class Export(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     rows = models.PositiveBigIntegerField(null=True, blank=True)
-    bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text="Of the zip file.")
-    sha256 = models.CharField(max_length=64, blank=True, help_text="Of the zip file.")
+    bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text="Size of the zip file.")
+    sha256 = models.CharField(max_length=64, blank=True, help_text="Hash of the zip file.")
     error = models.TextField(blank=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What reality made of stated probabilities."""
+"""Scores of forecasts, and fitted difficulties of questions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ForecastScore(models.Model):
 
 
 class QuestionDifficulty(models.Model):
-    """How hard a question was, and how well it told forecasters apart, as last fitted."""
+    """The difficulty and the discrimination of a question, as last fitted."""
 
     question = models.ForeignKey(Question, on_delete=models.CASCADE, related_name="difficulties")
     arm = models.CharField(max_length=20)

@@ -33,7 +33,7 @@ class ForecastImport(models.Model):
     collection = models.ForeignKey(ImportCollection, on_delete=models.PROTECT, related_name="imports")
     format = models.CharField(max_length=20)
     files: Any = models.JSONField(help_text="Name, SHA-256 and bytes of each; the first holds the forecasts.")
-    sha256 = models.CharField(max_length=64, help_text="Of the file, or of the digests of all files in order.")
+    sha256 = models.CharField(max_length=64, help_text="Hash of the file, or of the digests of all files in order.")
     imported_at = models.DateTimeField()
     rows = models.PositiveIntegerField(default=0, help_text="Records in the file.")
     rejected = models.PositiveIntegerField(default=0, help_text="Rejected records.")
@@ -144,10 +144,10 @@ class ImportedForecast(models.Model):
         return f"{self.forecaster}: {self.probability} for {self.option} of {self.question}"
 
 
-class ImportBoard(models.Model):
+class ImportLeaderboard(models.Model):
     """The leaderboard of a collection as last computed; no `report` while no question is resolved."""
 
-    collection = models.OneToOneField(ImportCollection, on_delete=models.PROTECT, related_name="board")
+    collection = models.OneToOneField(ImportCollection, on_delete=models.PROTECT, related_name="leaderboard")
     computed_at = models.DateTimeField()
     report: Any = models.JSONField(null=True, blank=True, encoder=DjangoJSONEncoder)
     forecasters = models.PositiveIntegerField()
@@ -156,4 +156,4 @@ class ImportBoard(models.Model):
     probabilities = models.PositiveIntegerField()
 
     def __str__(self) -> str:
-        return f"board of {self.collection}"
+        return f"leaderboard of {self.collection}"

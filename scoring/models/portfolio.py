@@ -66,7 +66,7 @@ class Snapshot(models.Model):
 
 
 class FamilyTotal(models.Model):
-    """What the agents of a family that have a snapshot of an instant are worth together.
+    """The total value of a family's agents at an instant, over those with a snapshot of it.
 
     Derived from snapshots, in the transaction that writes them (`scoring.services.family_totals`): a curve reads one
     row for an instant, however many cohorts there are.
@@ -78,9 +78,7 @@ class FamilyTotal(models.Model):
     total = MoneyField()
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["taken_at", "family"], name="one_total_per_instant_and_family"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["taken_at", "family"], name="one_total_per_instant_and_family")]
         ordering = ["-taken_at", "family_id"]
 
     def __str__(self) -> str:

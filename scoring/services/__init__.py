@@ -1,1 +1,1 @@
-"""Writes of this floor: Brier rows, snapshots, leaderboards; and the proof of the ledger."""
+"""Services of this app: scores, snapshots, leaderboards, and the verification of derived rows."""

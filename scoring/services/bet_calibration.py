@@ -1,28 +1,24 @@
-"""Calibration of bets: how often the side won, by the confidence that the stake implies."""
+"""Calibration of bets: the share of won sides, by the confidence that the stake implies."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from forecast_rank.metrics.calibration import ece, ece_noise_floor, murphy_decomposition, reliability_curve
 from forecast_rank.metrics.panel import from_arrays
+from forecast_rank.ranking.scoreboard import to_json_value
 
 from scoring.constants import MARKET
 from scoring.models import BrierScore
 
+BIN_FIGURES = ("forecast", "outcome", "low", "high", "weight", "pairs")
 
-def bet_calibration(methodology: str = "", known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The number of resolved bets, and by family (and `market`) the reliability diagram, its error and Brier parts.
 
-    Returns `known` if it has as many bets: scores never change.
-    """
+def bet_calibration(methodology: str = "") -> dict[str, Any]:
+    """The number of resolved bets, and by family (and `market`) the reliability diagram, its error and Brier parts."""
     scores = BrierScore.objects.order_by("pk")
     if methodology:
         scores = scores.filter(agent__cohort__methodology__version=methodology)
-    number = scores.count()
-    if known and known.get("bets") == number:
-        return dict(known)
     by_family: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     market: list[tuple[float, bool]] = []
     columns = ("agent__family__slug", "agent__family__external", "probability", "market_probability", "outcome")
@@ -30,11 +26,15 @@ def bet_calibration(methodology: str = "", known: Mapping[str, Any] | None = Non
         by_family[slug].append((confidence, won))
         if not external:
             market.append((price, won))
-    rows = {slug: _calibrated(pairs) for slug, pairs in sorted(by_family.items())}
-    return {"bets": number, "families": rows, MARKET: _calibrated(market) if market else None}
+    rows = {slug: _calibration_figures(pairs) for slug, pairs in sorted(by_family.items())}
+    return {
+        "bets": sum(map(len, by_family.values())),
+        "families": rows,
+        MARKET: _calibration_figures(market) if market else None,
+    }
 
 
-def _calibrated(pairs: list[tuple[float, bool]]) -> dict[str, Any]:
+def _calibration_figures(pairs: list[tuple[float, bool]]) -> dict[str, Any]:
     confidence, won = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
     panel = from_arrays([[[each] for each in confidence]], [[each] for each in won], exclusive=False)
     curve = reliability_curve(panel)
@@ -47,14 +47,8 @@ def _calibrated(pairs: list[tuple[float, bool]]) -> dict[str, Any]:
             {
                 "from": float(curve.edges[0, place]),
                 "to": float(curve.edges[0, place + 1]),
-                "forecast": float(curve.forecast[0, place]),
-                "outcome": float(curve.outcome[0, place]),
-                "low": float(curve.low[0, place]),
-                "high": float(curve.high[0, place]),
-                "weight": float(curve.weight[0, place]),
-                "pairs": int(curve.pairs[0, place]),
+                **{name: to_json_value(getattr(curve, name)[0, place]) for name in BIN_FIGURES},
             }
-            for place in range(curve.pairs.shape[1])
-            if curve.pairs[0, place]
+            for place in np.flatnonzero(curve.pairs[0])
         ],
     }

@@ -2,56 +2,54 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from django.db.models import Model
 
 from agents.models import UniverseCost
 from agents.services.universe_costs import universe_cost_drift
 from markets.models import CacheVersion
 from markets.services.cache_versions import cache_version_drift
-from scoring.models import (
-    BrierScore,
-    FamilyTotal,
-    ForecastScore,
-    Leaderboard,
-    LeaderboardHistory,
-    StoredDisagreement,
-)
-from scoring.services.disagreements import disagreement_drift
+from scoring.models import BrierScore, FamilyTotal, ForecastScore, Leaderboard, LeaderboardHistory
 from scoring.services.family_totals import family_total_drift
-from scoring.services.leaderboard_history import DAILY_LIMIT, backfill_history, leaderboard_history_drift
-from scoring.services.score_drift import brier_score_drift, forecast_score_drift, leaderboard_drift
+from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
+from scoring.services.leaderboard_drift import leaderboard_drift, leaderboard_history_drift
+from scoring.services.score_drift import brier_score_drift, forecast_score_drift
 
-DRIFT = {
-    CacheVersion: cache_version_drift,
-    UniverseCost: universe_cost_drift,
-    FamilyTotal: family_total_drift,
-    BrierScore: brier_score_drift,
-    ForecastScore: forecast_score_drift,
-    Leaderboard: leaderboard_drift,
-    StoredDisagreement: disagreement_drift,
-    LeaderboardHistory: leaderboard_history_drift,
-}
-"""By derived model, what compares its rows with the facts; past leaderboards last, since they follow from scores."""
+
+def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]:
+    """The comparison of each derived model's rows with the facts; leaderboards last, since they follow from scores."""
+    return {
+        CacheVersion: cache_version_drift,
+        UniverseCost: universe_cost_drift,
+        FamilyTotal: family_total_drift,
+        BrierScore: partial(brier_score_drift, at=at),
+        ForecastScore: partial(forecast_score_drift, at=at),
+        Leaderboard: partial(leaderboard_drift, at=at),
+        LeaderboardHistory: leaderboard_history_drift,
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """How many derived rows there are after a rebuild, and a line for each that had drifted."""
+    """The number of derived rows after a rebuild, and a line for each that had drifted."""
 
     rows: int
     drift: list[str]
 
 
-def derived_drift(*, repair: bool = False) -> Iterator[str]:
-    """A line for each derived row that does not follow from the facts; with `repair`, it is made right."""
-    for compare in DRIFT.values():
-        yield from compare(repair=repair)
+def derived_drift(*, at: datetime) -> Iterator[str]:
+    """A line for each derived row that does not follow from the facts."""
+    for compare in comparisons(at).values():
+        yield from compare()
 
 
-def rebuild_derived(progress: Callable[[int, int], None] = lambda done, of: None) -> Rebuilt:
+def rebuild_derived(*, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None) -> Rebuilt:
     """Computes every derived row from the facts and replaces those that differ; right ones are not touched."""
-    drift = []
-    for done, compare in enumerate(DRIFT.values()):
-        progress(done, len(DRIFT))
+    drift, compare_by_model = [], comparisons(at)
+    for done, compare in enumerate(compare_by_model.values()):
+        progress(done, len(compare_by_model))
         drift += list(compare(repair=True))
     backfill_history(limit=DAILY_LIMIT)
-    return Rebuilt(sum(model._default_manager.count() for model in DRIFT), drift)
+    return Rebuilt(sum(model._default_manager.count() for model in compare_by_model), drift)

@@ -13,7 +13,7 @@ from scoring.models import FamilyTotal, Snapshot
 Key = tuple[datetime, int]
 """An instant and a family's id."""
 Sums = dict[Key, tuple[int, Decimal]]
-"""How many agents have a snapshot, and what they are worth together."""
+"""The number of agents with a snapshot, and their total value."""
 WINDOW = timedelta(days=7)
 """The stretch of snapshots that is compared at a time."""
 
@@ -81,8 +81,8 @@ def _upsert(sums: Sums) -> None:
 def _delete(totals: QuerySet[FamilyTotal], summed: Sums) -> None:
     """Deletes those of the totals of which no snapshot is left."""
     keys = totals.order_by().values_list("pk", "taken_at", "family")
-    if gone := [pk for pk, at, family in keys if (at, family) not in summed]:
-        FamilyTotal.objects.filter(pk__in=gone).delete()
+    if deleted := [pk for pk, at, family in keys if (at, family) not in summed]:
+        FamilyTotal.objects.filter(pk__in=deleted).delete()
 
 
 def _text(total: tuple[int, Decimal] | None) -> str:

@@ -73,11 +73,11 @@ class Panels(NamedTuple):
 
 
 def family_slugs(selection: Selection, *, external: bool = False) -> list[str]:
-    """The families on the boards of a selection, by id: external agents or all others."""
-    return list(board_families(selection).filter(external=external).order_by("pk").values_list("slug", flat=True))
+    """The families on the leaderboards of a selection, by id: external agents or all others."""
+    return list(selection_families(selection).filter(external=external).order_by("pk").values_list("slug", flat=True))
 
 
-def board_families(selection: Selection) -> QuerySet[Family]:
+def selection_families(selection: Selection) -> QuerySet[Family]:
     """Active families, and those that were asked in the selection."""
     asked = Elicitation.objects.filter(batch__arm=selection.arm, family=OuterRef("pk"))
     if selection.methodology:
@@ -87,14 +87,7 @@ def board_families(selection: Selection) -> QuerySet[Family]:
 
 def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
     """Every resolved question of the selection on each day it was asked in the arm, with its forecasts."""
-    batches = QuestionBatch.objects.filter(
-        question_set=OuterRef("question_set"), number=OuterRef("batch"), arm=selection.arm
-    )
-    entries = QuestionEntry.objects.filter(Exists(batches), question__status=Question.Status.RESOLVED)
-    if selection.methodology:
-        entries = entries.filter(question_set__methodology=selection.methodology)
-    if selection.until is not None:
-        entries = entries.filter(question__resolved_at__lte=selection.until)
+    entries = asked_and_resolved(selection)
     options = _options(entries.order_by().values("question"))
     by_id = {
         pk: resolved_entry(pk, question, options[question], prices, **about)
@@ -109,6 +102,19 @@ def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
         of_entry = found.external_forecasts if external else found.forecasts
         of_entry[slug] = FamilyForecast(pk, _vector(probabilities, found.options))
     return list(by_id.values())
+
+
+def asked_and_resolved(selection: Selection) -> QuerySet[QuestionEntry]:
+    """The entries of resolved questions that were asked in the selection's arm."""
+    batches = QuestionBatch.objects.filter(
+        question_set=OuterRef("question_set"), number=OuterRef("batch"), arm=selection.arm
+    )
+    entries = QuestionEntry.objects.filter(Exists(batches), question__status=Question.Status.RESOLVED)
+    if selection.methodology:
+        entries = entries.filter(question_set__methodology=selection.methodology)
+    if selection.until is not None:
+        entries = entries.filter(question__resolved_at__lte=selection.until)
+    return entries
 
 
 def last_forecasts(entries: Iterable[ResolvedEntry]) -> list[ResolvedEntry]:

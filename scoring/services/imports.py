@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from django.db import transaction
 from django.utils.text import slugify
 from forecast_rank.metrics.panel import Codes
@@ -18,13 +19,7 @@ from forecast_rank.ranking.tabular_files import UnreadableFile
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 
-from scoring.models import (
-    ForecastImport,
-    ImportCollection,
-    ImportedForecast,
-    ImportedQuestion,
-    RejectedRow,
-)
+from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportedQuestion, RejectedRow
 from scoring.models.imports import FORECASTER_LENGTH, OPTION_LENGTH, QUESTION_LENGTH
 
 Progress = Callable[[int, int], None]
@@ -223,34 +218,25 @@ def _batches(table: InputTable, places: Codes) -> Iterator[Codes]:
 def _forecasts(
     forecast_import: ForecastImport, table: InputTable, batch: Codes, lines: Codes
 ) -> list[ImportedForecast]:
-    names = {name: column.gather(batch).to_list() for name, column in table.names.items()}
-    numbers = {name: column[batch].tolist() for name, column in table.numbers.items()}
-    times = {name: column[batch].tolist() for name, column in table.times.items()}
+    columns = {name: column.gather(batch) for name, column in table.names.items()}
+    columns |= {name: pl.Series(column[batch]) for name, column in (table.numbers | table.times).items()}
     return [
         ImportedForecast(
-            collection_id=forecast_import.collection_id,
-            forecast_import=forecast_import,
-            row=int(lines[place]),
-            forecaster=names["forecaster"][k],
-            question=names["question"][k],
-            option=names["option"][k],
-            probability=numbers["probability"][k],
-            outcome=_number(numbers["outcome"][k]),
-            odds=_number(numbers["odds"][k]),
-            no_odds=_number(numbers["no_odds"][k]),
-            event=names["event"][k] or "",
-            category=names["category"][k] or "",
-            made_at=_instant(times["made_at"][k]),
-            closed_at=_instant(times["closed_at"][k]),
-            weight=1.0 if np.isnan(numbers["weight"][k]) else numbers["weight"][k],
-            exclusive=numbers["exclusive"][k] != 0,
+            **row
+            | {
+                "collection_id": forecast_import.collection_id,
+                "forecast_import": forecast_import,
+                "row": int(lines[place]),
+                "event": row["event"] or "",
+                "category": row["category"] or "",
+                "made_at": _instant(row["made_at"]),
+                "closed_at": _instant(row["closed_at"]),
+                "weight": 1.0 if row["weight"] is None else row["weight"],
+                "exclusive": row["exclusive"] != 0,
+            }
         )
-        for k, place in enumerate(batch.tolist())
+        for place, row in zip(batch.tolist(), pl.DataFrame(columns).fill_nan(None).to_dicts(), strict=True)
     ]
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else value
 
 
 def _instant(seconds: float | None) -> datetime | None:

@@ -1,89 +1,70 @@
-"""Verification of scores, and of the figures of current leaderboards that follow from scores alone."""
+"""Verification of the scores of bets and forecasts."""
 
-import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Model, QuerySet
-from django.utils import timezone
 
 from agents.models import Forecast
 from markets.foundation.bulk import in_batches
 from markets.services.cache_versions import Scope, mark_history_stale
-from scoring.constants import TRADING
-from scoring.models import BrierScore, ForecastScore, Leaderboard
-from scoring.services.boards import current_scores, refresh_boards
-from scoring.services.forecast_scores import forecast_scores
-from scoring.services.scores import brier_scores, scored_trades
+from scoring.models import BrierScore, ForecastScore
+from scoring.services.forecast_scores import forecast_scores, score_forecasts
+from scoring.services.scores import brier_scores, score_trades, scored_trades
+from scoring.stored_json import is_same
 
-BRIER_FIELDS = (
-    "agent_id",
-    "market_id",
-    "probability",
-    "outcome",
-    "score",
-    "market_probability",
-    "market_score",
-    "resolved_at",
-)
-FORECAST_FIELDS = ("brier", "log", "spherical", "accuracy", "market_brier", "resolved_at")
+NOT_COMPARED = {"id", "trade_id", "forecast_id", "scored_at"}
 
 
-def brier_score_drift(*, repair: bool = False) -> Iterator[str]:
-    """A line for each score of a bet that differs from what is computed; with `repair`, it is computed anew."""
+GRACE = timedelta(days=2)
+"""How long the jobs may take to reach what has resolved or changed."""
+
+
+def brier_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
+    """A line for each score of a bet that is missing or differs; with `repair`, it is computed anew."""
     for batch in in_batches(BrierScore.objects.all()):
         stored = BrierScore.objects.in_bulk([pk for (pk,) in batch])
         trades = scored_trades().filter(brier_score__in=list(stored)).select_related("market")
-        computed = {score.trade_id: score for score in brier_scores(list(trades), at=timezone.now())}
-        yield from _compared(stored, "trade_id", computed, BRIER_FIELDS, Scope.TRADING_HISTORY, repair=repair)
+        computed = {score.trade_id: score for score in brier_scores(list(trades), at=at)}
+        yield from _compare_rows(stored, "trade_id", computed, Scope.TRADING_HISTORY, repair=repair)
+    missing = scored_trades().filter(brier_score=None, market__resolved_at__lte=at - GRACE)
+    yield from _missing(missing, score_trades, at=at, repair=repair)
 
 
-def forecast_score_drift(*, repair: bool = False) -> Iterator[str]:
-    """A line for each score of a forecast that differs from what is computed; with `repair`, it is computed anew."""
+def forecast_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
+    """A line for each score of a forecast that is missing or differs; with `repair`, it is computed anew."""
     for batch in in_batches(ForecastScore.objects.all()):
         stored = ForecastScore.objects.in_bulk([pk for (pk,) in batch])
-        forecasts: QuerySet[Forecast] = Forecast.objects.resolved().filter(score__in=list(stored))
-        computed = {score.forecast_id: score for score in forecast_scores(forecasts, at=timezone.now())}
-        yield from _compared(stored, "forecast_id", computed, FORECAST_FIELDS, None, repair=repair)
+        forecasts = Forecast.objects.resolved().filter(score__in=list(stored))
+        computed = {score.forecast_id: score for score in forecast_scores(forecasts, at=at)}
+        yield from _compare_rows(stored, "forecast_id", computed, None, repair=repair)
+    missing = Forecast.objects.resolved().filter(score=None, question__resolved_at__lte=at - GRACE)
+    yield from _missing(missing, score_forecasts, at=at, repair=repair)
 
 
-def leaderboard_drift(*, repair: bool = False) -> Iterator[str]:
-    """A line for each entry of a trading leaderboard whose scores differ from what is computed of as many bets."""
-    wrong = []
-    for board in Leaderboard.objects.filter(protocol=TRADING, category=""):
-        slugs = [entry["family"] for entry in board.entries]
-        computed = json.loads(json.dumps(current_scores(board.methodology, slugs)))
-        for entry in board.entries:
-            due = computed.get(entry["family"])
-            if due and due["resolved_bets"] == entry["resolved_bets"] and any(entry[f] != due[f] for f in due):
-                wrong.append(f"leaderboard {board}: the scores of {entry['family']} are not those of its bets")
-    if wrong and repair:
-        refresh_boards(at=timezone.now())
-    yield from wrong
+def _missing(rows: QuerySet, score: Callable[..., int], *, at: datetime, repair: bool) -> Iterator[str]:
+    keys = list(rows.order_by("pk").values_list("pk", flat=True))
+    yield from (f"{rows.model._meta.verbose_name} {pk} has no score" for pk in keys)
+    if keys and repair:
+        score(at=at)
 
 
-def _compared(
-    stored: dict[int, Any],
-    key: str,
-    computed: dict[int, Any],
-    fields: Sequence[str],
-    scope: Scope | None,
-    *,
-    repair: bool,
+def _compare_rows(
+    stored: dict[int, Any], key: str, computed: dict[int, Any], scope: Scope | None, *, repair: bool
 ) -> Iterator[str]:
     for row in stored.values():
-        due = computed.get(getattr(row, key))
-        wrong = [name for name in fields if due is not None and not _equal(getattr(row, name), getattr(due, name))]
-        if due is not None and not wrong:
-            continue
-        name = f"{row._meta.verbose_name} {row.pk}"
+        fields = [field.attname for field in row._meta.concrete_fields if field.attname not in NOT_COMPARED]
+        name, due = f"{row._meta.verbose_name} {row.pk}", computed.get(getattr(row, key))
         if due is None:
             yield f"{name} is of nothing that resolved"
         else:
-            figures = ", ".join(f"{field} is {getattr(row, field)}, should be {getattr(due, field)}" for field in wrong)
-            yield f"{name}: {figures}"
+            figures = {field: (getattr(row, field), getattr(due, field)) for field in fields}
+            wrong = [f"{field} is {a}, should be {b}" for field, (a, b) in figures.items() if not is_same(a, b)]
+            if not wrong:
+                continue
+            yield f"{name}: {', '.join(wrong)}"
         if repair:
             _replace(row, due, fields, scope)
 
@@ -100,9 +81,3 @@ def _replace(row: Any, due: Model | None, fields: Sequence[str], scope: Scope | 
             row.save()
         if scope is not None:
             mark_history_stale(scope, since=min(instants))
-
-
-def _equal(stored: Any, due: Any) -> bool:
-    if isinstance(stored, float) and isinstance(due, float):
-        return math.isclose(stored, due, rel_tol=1e-9, abs_tol=1e-12)
-    return bool(stored == due)

@@ -13,9 +13,9 @@ from markets.foundation.failpoints import failpoint
 from markets.models import Market
 from markets.services.cache_versions import Scope, mark_history_stale
 from scoring.models import BrierScore, ForecastScore
-from scoring.services.boards import refresh_boards
-from scoring.services.forecast_boards import refresh_forecast_boards
+from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 
 
 @dataclass(slots=True)
@@ -26,17 +26,18 @@ class ScoreReport:
     log: list[str] = field(default_factory=list)
 
 
-def compute_scores(*, at: datetime, afresh: bool = True, forecast_boards: bool = True) -> ScoreReport:
-    """Scores every purchase and forecast on what resolved by `at` that has no score yet, then recomputes the boards.
+def compute_scores(*, at: datetime, refit: bool = True, forecast_leaderboards: bool = True) -> ScoreReport:
+    """Scores every unscored purchase and forecast on what resolved by `at`, then recomputes the leaderboards.
 
-    A crash between a payout and its score loses nothing: the next call finds the trade without a score. Unless
-    `afresh`, slow fits of the forecast boards are left to a later call; without `forecast_boards`, all of these boards.
+    A crash between a payout and its score loses nothing: the next call finds the trade without a score. Without
+    `refit`, slow fits of the forecast leaderboards are left to a later call; without `forecast_leaderboards`, all of
+    these leaderboards.
     """
     report = ScoreReport(brier_rows=score_trades(at=at), forecasts_scored=score_forecasts(at=at))
     failpoint("scores.scored")
-    report.leaderboards = refresh_boards(at=at)
-    if forecast_boards:
-        report.leaderboards += refresh_forecast_boards(at=at, afresh=afresh)
+    report.leaderboards = refresh_trading_leaderboards(at=at)
+    if forecast_leaderboards:
+        report.leaderboards += refresh_forecast_leaderboards(at=at, refit=refit)
     failpoint("scores.ranked")
     return report
 

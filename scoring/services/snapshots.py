@@ -21,8 +21,8 @@ from markets.services.cache_versions import Scope, renew_versions
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
 from markets.sources.polymarket import Clob
 from scoring.models import Snapshot
-from scoring.services.boards import refresh_boards
 from scoring.services.family_totals import refresh_family_totals
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from scoring.valuations import NO_RECORD, ZERO, Valuation, records
 
 
@@ -48,7 +48,7 @@ class _Holding:
 
 
 def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
-    """Marks what is held and records every agent that plays at `at`, taken down to the grid.
+    """Prices all held positions and records every agent that plays at `at`, taken down to the grid.
 
     An instant older than the newest on record is a replay: stored prices, no network. An agent that has its
     snapshot keeps it.
@@ -62,7 +62,7 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     report.snapshots += _close_out(instant)
     failpoint("snapshots.recorded")
     if not report.replay:
-        refresh_boards(at=instant, afresh=False)
+        refresh_trading_leaderboards(at=instant, reuse_scores=True)
     return report
 
 
@@ -144,7 +144,7 @@ def delete_snapshots(keys: Sequence[int]) -> int:
 
 
 def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[_Holding]]:
-    """What each agent held at `instant`: its positions with all that came later taken back."""
+    """The holdings of each agent at `instant`: its positions, with all later trades and settlements taken back."""
     positions = {p.pk: p for p in Position.objects.held_at(instant).filter(agent__in=list(agents))}
     held = {pk: _Holding(p.shares, p.cost_basis, p.outcome_id) for pk, p in positions.items()}
     later = Trade.objects.filter(executed_at__gt=instant, agent__in=list(agents), position__opened_at__lte=instant)
@@ -165,7 +165,7 @@ def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[_Holdi
 
 
 def _cash_since(agents: Iterable[int], instant: datetime) -> dict[int, Decimal]:
-    """How much each agent's cash changed after `instant`."""
+    """The change of each agent's cash after `instant`."""
     rows = JournalEntry.objects.filter(agent__in=list(agents), occurred_at__gt=instant).order_by()
     return {row["agent"]: row["change"] for row in rows.values("agent").annotate(change=Sum("amount"))}
 

@@ -19,9 +19,9 @@ from agents.services import ledger
 from arena_site import conf
 from cohorts.models import Cohort
 from markets.services.cache_versions import Scope, renew_versions
-from scoring.leaderboard_history import BoardKey
+from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import Leaderboard, Snapshot
-from scoring.services.boards import refresh_boards, store_leaderboard
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards, store_leaderboard
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +43,7 @@ def season() -> Agent:
     agent = AgentFactory(family=Family.objects.get(slug="grok-4"))
     for step in {*range(13)} - {GAP}:
         SnapshotFactory(agent=agent, taken_at=WEEK + step * STEP)
-    refresh_boards(at=WEEK)
+    refresh_trading_leaderboards(at=WEEK)
     return agent
 
 
@@ -74,7 +74,7 @@ def test_client_with_the_same_version_gets_a_304_from_the_cache(season: Agent, c
 def test_response_first_requested_with_an_etag_is_cached_completely(season: Agent, client: Client) -> None:
     assert client.get(LEADERBOARD, headers={"if-none-match": '"another"'}).status_code == 200
     etag = client.get(LEADERBOARD)["ETag"]
-    refresh_boards(at=WEEK + STEP)
+    refresh_trading_leaderboards(at=WEEK + STEP)
     assert client.get(LEADERBOARD, headers={"if-none-match": etag}).status_code == 304
     assert client.get(LEADERBOARD).json()["count"] == 1
 
@@ -121,7 +121,9 @@ def test_a_new_leaderboard_shows_in_the_next_response(season: Agent, client: Cli
     assert client.get(LEADERBOARD).json()["results"][0]["return_percent"] == 0
     board = Leaderboard.objects.get(protocol="trading", methodology="")
     board.entries[0]["return_percent"] = 4.5
-    store_leaderboard(BoardKey("trading"), computed_at=board.computed_at, entries=board.entries, report=board.report)
+    store_leaderboard(
+        LeaderboardKey("trading"), computed_at=board.computed_at, entries=board.entries, report=board.report
+    )
     assert client.get(LEADERBOARD).json()["results"][0]["return_percent"] == 4.5
 
 
@@ -142,7 +144,7 @@ def test_responses_are_cached_by_redis_too(redis: None, season: Agent, client: C
     first = client.get(LEADERBOARD)
     assert queries(client, LEADERBOARD) == 1
     assert client.get(LEADERBOARD).content == first.content
-    refresh_boards(at=WEEK + STEP)
+    refresh_trading_leaderboards(at=WEEK + STEP)
     assert queries(client, LEADERBOARD) > 1
 
 

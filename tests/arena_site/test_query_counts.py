@@ -37,7 +37,7 @@ QUERIES: dict[str, tuple[int, int | None]] = {
     "questions": (3, 5),
     "elicitations": (2, 2),
     "forecasts": (1, 2),
-    "forecast-boards": (2, 1),
+    "forecast-leaderboards": (2, 1),
     "imports": (2, 3),
     "chain": (2, 1),
     "chain-links": (2, 1),

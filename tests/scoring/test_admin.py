@@ -11,10 +11,10 @@ pytestmark = pytest.mark.django_db
 
 
 def test_leaderboard_entries_are_escaped(admin_client: Client) -> None:
-    board = Leaderboard.objects.create(
+    leaderboard = Leaderboard.objects.create(
         protocol="trading", computed_at=WEEK, entries=[{"family": "grok-4", "display_name": "<b>Grok</b>"}]
     )
-    page = admin_client.get(reverse("admin:scoring_leaderboard_change", args=[board.pk])).content.decode()
+    page = admin_client.get(reverse("admin:scoring_leaderboard_change", args=[leaderboard.pk])).content.decode()
     assert "&lt;b&gt;Grok&lt;/b&gt;" in page
     assert "<b>Grok</b>" not in page
 

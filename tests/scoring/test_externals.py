@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 
 from agents.models import Agent, Family
-from scoring.services.boards import refresh_boards, trading_entries
-from scoring.services.forecast_boards import refresh_forecast_boards
+from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.scores import compute_scores
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards, trading_entries
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -65,7 +65,7 @@ def test_best_external_agent_takes_no_rank(cohort_with_external: None) -> None:
 
 
 def test_pages_and_api_show_external_agents_last_and_marked(cohort_with_external: None, client: Client) -> None:
-    refresh_boards(at=END)
+    refresh_trading_leaderboards(at=END)
     results = client.get("/api/v1/leaderboard/").json()["results"]
     assert [(row["external"], row["rank"]) for row in results] == [(False, 1), (False, 2), (True, None)]
     for address in ("/", "/cohorts/1/", "/models/visitor/"):
@@ -83,7 +83,7 @@ def stated(*slugs: str) -> dict[str, list[float]]:
 
 
 def forecast_entries(client: Client) -> dict[str, dict[str, Any]]:
-    refresh_forecast_boards(at=END)
+    refresh_forecast_leaderboards(at=END)
     rows = client.get("/api/v1/leaderboard/?protocol=forecast").json()["results"]
     return {row["forecaster"]: row for row in rows}
 

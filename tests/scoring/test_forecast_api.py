@@ -1,4 +1,4 @@
-"""Questions, forecasts and their boards as readers get them."""
+"""Questions, forecasts and their leaderboards as readers get them."""
 
 from datetime import timedelta
 from typing import Any
@@ -102,9 +102,9 @@ def test_one_question_tells_each_days_prices_and_what_everybody_said(client: Cli
     assert row["rules"] == "By the gauge."
     assert [day["day"] for day in row["days_asked"]] == ["2026-03-08T00:00:00Z", "2026-03-09T00:00:00Z"]
     assert row["days_asked"][0]["prices"]["YES"] == {"price": "0.4", "ask": "0.42", "no_ask": "0.61", "stale": False}
-    said = {(f["arm"], f["family"], f["made_at"][:10]): f for f in row["forecasts"]}
-    assert len(said) == 4
-    first = said["priced", GPT, "2026-03-08"]
+    stated = {(f["arm"], f["family"], f["made_at"][:10]): f for f in row["forecasts"]}
+    assert len(stated) == 4
+    first = stated["priced", GPT, "2026-03-08"]
     assert (first["probabilities"], first["brier"]) == ({"YES": 0.7, "NO": 0.3}, pytest.approx(0.09))
     assert first["rationale"] == "GPT-5.2 has its reasons."
     assert [found["arm"] for found in row["difficulties"]] == ["priced"]  # in the other arm one model alone spoke
@@ -153,7 +153,7 @@ def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Clie
     [
         ("forecasts/", {"arm": "loud"}), ("forecasts/", {"methodology": "v9"}), ("forecasts/", {"family": "nobody"}),
         ("forecasts/", {"status": "won"}), ("questions/", {"source": "bets"}), ("questions/", {"exclusive": "2"}),
-        ("questions/", {"market": "999999"}), ("forecast-boards/", {"arm": "loud"}),
+        ("questions/", {"market": "999999"}), ("forecast-leaderboards/", {"arm": "loud"}),
         ("leaderboard/", {"protocol": "forecast", "arm": "loud"}), ("leaderboard/", {"arm": "priced"}),
     ],
 )  # fmt: skip
@@ -177,7 +177,7 @@ def test_the_leaderboard_of_the_protocol_holds_families_and_references(client: C
     assert set(thin["results"][0]) == {"forecaster", "alpha"}
 
 
-def test_the_board_of_a_past_instant_knows_only_what_was_resolved_by_then(client: Client, rain: Question) -> None:
+def test_the_leaderboard_of_a_past_instant_knows_only_what_was_resolved_by_then(client: Client, rain: Question) -> None:
     later = QuestionFactory()
     asked(later, {GPT: [0.5, 0.5]})
     ended(later, "YES", at=END + DAY)
@@ -192,17 +192,19 @@ def test_the_board_of_a_past_instant_knows_only_what_was_resolved_by_then(client
     assert first(as_of="2026-04-08", category="Politics")["n"] == 1
 
 
-def test_one_board_holds_all_that_stands_beside_the_ranking(client: Client, rain: Question) -> None:
+def test_one_leaderboard_holds_all_that_stands_beside_the_ranking(client: Client, rain: Question) -> None:
     compute_scores(at=END)
-    rows = get(client, "forecast-boards/", arm="priced", methodology="v2")["results"]
+    rows = get(client, "forecast-leaderboards/", arm="priced", methodology="v2")["results"]
     assert {row["category"] for row in rows} == {None, "Weather"}
-    board = Leaderboard.objects.get(protocol="forecast", arm="priced", methodology="", category="")
-    row = get(client, f"forecast-boards/{board.pk}/")
+    leaderboard = Leaderboard.objects.get(protocol="forecast", arm="priced", methodology="", category="")
+    row = get(client, f"forecast-leaderboards/{leaderboard.pk}/")
     assert row["entries"] == get(client, "leaderboard/", protocol="forecast")["results"]
     assert {"pairs", "curves", "agreement", "forecasts_and_trades"} <= set(row["report"])
 
 
-@pytest.mark.parametrize("path", ["questions/", "forecasts/", "forecast-boards/", "leaderboard/?protocol=forecast"])
+@pytest.mark.parametrize(
+    "path", ["questions/", "forecasts/", "forecast-leaderboards/", "leaderboard/?protocol=forecast"]
+)
 def test_a_list_costs_the_same_queries_however_long(client: Client, path: str) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:

@@ -18,12 +18,11 @@ from markets.models import Market, Question
 from markets.services.cache_versions import Scope, mark_history_stale
 from markets.services.question_resolution import correct_question_outcomes
 from scoring import leaderboard_history as history
-from scoring.board_entries import PROTOCOLS, both_entries, selected_entries
+from scoring.leaderboard_entries import PROTOCOLS, entries_of_both_protocols, leaderboard_entries
 from scoring.models import BrierScore, LeaderboardHistory
-from scoring.services import boards, forecast_boards, scores
-from scoring.services import leaderboard_history as history_service
+from scoring.services import forecast_leaderboards, history_backfill, scores, trading_leaderboards
 from scoring.services.forecast_panels import Selection
-from scoring.services.leaderboard_history import DAILY_LIMIT, backfill_history
+from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
 from scoring.services.scores import clear_scores
 from tests.factories import (
     WEEK,
@@ -87,14 +86,14 @@ def nothing_stored() -> Iterator[None]:
         yield
 
 
-def told(at: datetime | None, protocol: str, **selection: str) -> Any:
+def shown_entries(at: datetime | None, protocol: str, **selection: str) -> Any:
     """The entries, as the API sends them."""
-    return json.loads(json.dumps(selected_entries(protocol, at=at, **selection), sort_keys=True, default=str))
+    return json.loads(json.dumps(leaderboard_entries(protocol, at=at, **selection), sort_keys=True, default=str))
 
 
 def all_entries(instants: Iterable[datetime] = INSTANTS, protocols: Iterable[str] = PROTOCOLS) -> dict[Any, Any]:
     return {
-        (protocol, category, at): told(at, protocol, category=category)
+        (protocol, category, at): shown_entries(at, protocol, category=category)
         for protocol in protocols
         for category in ("", POLITICS)
         for at in instants
@@ -103,41 +102,41 @@ def all_entries(instants: Iterable[datetime] = INSTANTS, protocols: Iterable[str
 
 def is_stored(at: datetime, protocol: str = "forecast", category: str = "") -> bool:
     arm = "priced" if protocol == "forecast" else ""
-    return history.stored_entries(history.BoardKey(protocol, "", arm, category), at) is not None
+    return history.stored_entries(history.LeaderboardKey(protocol, "", arm, category), at) is not None
 
 
 def computed_equally(instants: Iterable[datetime] = INSTANTS, protocols: Iterable[str] = PROTOCOLS) -> dict[Any, Any]:
     """The entries as read, which equal the computed ones."""
-    said = all_entries(instants, protocols)
+    shown = all_entries(instants, protocols)
     with nothing_stored():
         computed = all_entries(instants, protocols)
-    assert said == computed
-    return said
+    assert shown == computed
+    return shown
 
 
-def test_boards_on_record_are_those_computed_at_any_instant(season: None) -> None:
+def test_leaderboards_on_record_are_those_computed_at_any_instant(season: None) -> None:
     instants = sorted({WEEK - DAY, END, *(WEEK + step * DAY / 2 for step in range(13)), WEEK + 3 * DAY - SECOND})
     assert all(is_stored(at, protocol, c) for at in instants for protocol in PROTOCOLS for c in ("", POLITICS, SPORTS))
-    said = computed_equally(instants)
-    assert [said["trading", "", at][0]["resolved_bets"] for at in (WEEK, WEEK + 2 * DAY, END)] == [0, 1, 4]
-    assert len({str(entries) for (protocol, _, _), entries in said.items() if protocol == "forecast"}) == 6
-    with_arm = told(END, "forecast", arm="blind")
+    shown = computed_equally(instants)
+    assert [shown["trading", "", at][0]["resolved_bets"] for at in (WEEK, WEEK + 2 * DAY, END)] == [0, 1, 4]
+    assert len({str(entries) for (protocol, _, _), entries in shown.items() if protocol == "forecast"}) == 6
+    with_arm = shown_entries(END, "forecast", arm="blind")
     with nothing_stored():
-        assert told(END, "forecast", arm="blind") == with_arm != said["forecast", "", END]
+        assert shown_entries(END, "forecast", arm="blind") == with_arm != shown["forecast", "", END]
 
 
 def test_a_category_of_now_is_read_of_the_record_too(season: None) -> None:
-    now = told(None, "trading", category=POLITICS)
+    now = shown_entries(None, "trading", category=POLITICS)
     with nothing_stored():
-        assert told(None, "trading", category=POLITICS) == now
+        assert shown_entries(None, "trading", category=POLITICS) == now
     assert now[0]["resolved_bets"] == 2
 
 
-def test_a_board_on_record_is_read_and_not_computed(season: None) -> None:
+def test_a_leaderboard_on_record_is_read_and_not_computed(season: None) -> None:
     def queries(protocol: str) -> list[str]:
-        told(WEEK + 3 * DAY, protocol)  # who plays is read once for a change, not for a board
+        shown_entries(WEEK + 3 * DAY, protocol)  # who plays is read once for a change, not for a leaderboard
         with CaptureQueriesContext(connection) as counted:
-            told(WEEK + 3 * DAY, protocol)
+            shown_entries(WEEK + 3 * DAY, protocol)
         return [query["sql"] for query in counted]
 
     read = queries("forecast"), queries("trading")
@@ -150,24 +149,24 @@ def test_a_board_on_record_is_read_and_not_computed(season: None) -> None:
 
 @pytest.mark.parametrize("category", ["", POLITICS])
 @pytest.mark.parametrize("at", [None, WEEK + 3 * DAY])
-def test_both_boards_together_are_each_by_itself(season: None, category: str, at: datetime | None) -> None:
-    boards.refresh_boards(at=END)
-    forecast_boards.refresh_forecast_boards(at=END)
-    both = both_entries("", category, at)
-    assert both == tuple(selected_entries(protocol, category=category, at=at) for protocol in PROTOCOLS)
+def test_both_leaderboards_together_are_each_by_itself(season: None, category: str, at: datetime | None) -> None:
+    trading_leaderboards.refresh_trading_leaderboards(at=END)
+    forecast_leaderboards.refresh_forecast_leaderboards(at=END)
+    both = entries_of_both_protocols("", category, at)
+    assert both == tuple(leaderboard_entries(protocol, category=category, at=at) for protocol in PROTOCOLS)
     assert all(both)
     if at is None and not category:
         with CaptureQueriesContext(connection) as counted:
-            both_entries("", "", None)
+            entries_of_both_protocols("", "", None)
         assert len(counted) == 1
 
 
-def test_a_past_board_has_the_money_of_the_newest_snapshots_by_then(season: None) -> None:
+def test_a_past_leaderboard_has_the_money_of_the_newest_snapshots_by_then(season: None) -> None:
     later = AgentFactory(family=Family.objects.get(slug=GPT), cohort=CohortFactory())
     SnapshotFactory(agent=later, taken_at=WEEK + 8 * DAY, cash=Decimal(9_000), positions_value=Decimal("500.26"))
 
     def values(at: datetime) -> list[tuple[int, str]]:
-        entries = {entry["family"]: entry for entry in told(at, "trading")}
+        entries = {entry["family"]: entry for entry in shown_entries(at, "trading")}
         return [(entries[slug]["cohorts"], entries[slug]["total_value"]) for slug in (GPT, GROK)]
 
     assert values(WEEK) == [(1, "10000.00"), (1, "10000.00")]
@@ -177,14 +176,14 @@ def test_a_past_board_has_the_money_of_the_newest_snapshots_by_then(season: None
     assert values(WEEK + 8 * DAY) == [(2, "9778.13"), (1, "10026.00")]
 
 
-def test_a_past_board_has_the_costs_of_the_weeks_frozen_by_then(season: None) -> None:
+def test_a_past_leaderboard_has_the_costs_of_the_weeks_frozen_by_then(season: None) -> None:
     agent = Agent.objects.get(family__slug=GPT)
     first, second = (DecisionFactory(agent=agent, week=week) for week in (2, 3))
     for decision, spent in ((first, "0.25"), (first, "0.05"), (second, "0.50")):
         ModelCallFactory(decision=decision, sequence=decision.calls.count(), cost_usd=Decimal(spent))
 
     def cost(at: datetime) -> str:
-        return next(str(entry["cost_usd"]) for entry in told(at, "trading") if entry["family"] == GPT)
+        return next(str(entry["cost_usd"]) for entry in shown_entries(at, "trading") if entry["family"] == GPT)
 
     then = [decision.universe.frozen_at for decision in (first, second)]
     assert [cost(at - SECOND) for at in then] == ["0.000000", "0.300000"]
@@ -218,7 +217,7 @@ def reversed_bets() -> None:
 @pytest.mark.parametrize(
     ("change", "protocol"), [(reversed_bets, "trading"), (reversed_bets, "forecast"), (late_forecast, "forecast")]
 )
-def test_a_change_of_the_past_makes_the_boards_since_then_stale(
+def test_a_change_of_the_past_makes_the_leaderboard_since_then_stale(
     season: None, change: Callable[[], Any], protocol: str
 ) -> None:
     before = all_entries(protocols=[protocol])
@@ -232,7 +231,7 @@ def test_a_change_of_the_past_makes_the_boards_since_then_stale(
     assert all_entries(protocols=[protocol]) == after
 
 
-def test_a_rolled_back_change_leaves_every_board_current(season: None) -> None:
+def test_a_rolled_back_change_leaves_every_leaderboard_current(season: None) -> None:
     with transaction.atomic():
         reversed_bets()
         transaction.set_rollback(True)
@@ -263,25 +262,25 @@ def test_a_new_end_reaches_nothing_before_it(season: None) -> None:
     assert kept < set(LeaderboardHistory.objects.values_list("pk", flat=True))
 
 
-def test_who_never_spoke_stands_on_past_boards_by_the_name_of_now(season: None) -> None:
+def test_who_never_spoke_stands_on_past_leaderboard_by_the_name_of_now(season: None) -> None:
     Family.objects.filter(slug=KIMI).update(display_name="Kimi of Now")
     assert is_stored(END)
     computed_equally([END])
-    entries = {e["forecaster"]: e for e in told(WEEK + DAY, "forecast")}
+    entries = {e["forecaster"]: e for e in shown_entries(WEEK + DAY, "forecast")}
     assert (entries[KIMI]["display_name"], entries[KIMI]["n"], entries[KIMI]["ruins"]["0"]) == ("Kimi of Now", 0, 0)
-    with_all = forecast_boards.forecast_board(
-        forecast_boards.resolved_entries(Selection("priced", until=END)),
-        forecast_boards.family_slugs(Selection("priced")),
+    with_all = forecast_leaderboards.forecast_leaderboard(
+        forecast_leaderboards.resolved_entries(Selection("priced", until=END)),
+        forecast_leaderboards.family_slugs(Selection("priced")),
         reported=False,
     )
     whole = {entry["forecaster"]: entry for entry in json.loads(json.dumps(with_all.entries))}
-    assert {e["forecaster"]: {key: e[key] for key in whole[KIMI]} for e in told(END, "forecast")} == whole
+    assert {e["forecaster"]: {key: e[key] for key in whole[KIMI]} for e in shown_entries(END, "forecast")} == whole
 
 
-def test_each_of_several_methodologies_has_boards_of_its_own(season: None) -> None:
+def test_each_of_several_methodologies_has_leaderboards_of_its_own(season: None) -> None:
     version = Cohort.objects.get().methodology.version
     for protocol in PROTOCOLS:
-        assert told(END, protocol, methodology=version) == told(END, protocol)
+        assert shown_entries(END, protocol, methodology=version) == shown_entries(END, protocol)
     rules = Cohort.objects.get().methodology
     rules.pk, rules.version = None, "v9"
     rules.save()
@@ -289,39 +288,41 @@ def test_each_of_several_methodologies_has_boards_of_its_own(season: None) -> No
     bet(other, Market.objects.filter(status="resolved").order_by("pk")[0])
     score_and_store()
     for methodology in ("", version, "v9"):
-        assert history.stored_entries(history.BoardKey("trading", methodology), END) is not None
-        said = told(END, "trading", methodology=methodology)
+        assert history.stored_entries(history.LeaderboardKey("trading", methodology), END) is not None
+        shown = shown_entries(END, "trading", methodology=methodology)
         with nothing_stored():
-            assert told(END, "trading", methodology=methodology) == said
-        assert sum(entry["resolved_bets"] for entry in said) == {"": 9, version: 8, "v9": 1}[methodology]
+            assert shown_entries(END, "trading", methodology=methodology) == shown
+        assert sum(entry["resolved_bets"] for entry in shown) == {"": 9, version: 8, "v9": 1}[methodology]
 
 
-def test_what_changes_while_boards_are_made_is_on_none_of_them(season: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_changes_while_leaderboards_are_made_is_on_none_of_them(
+    season: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     LeaderboardHistory.objects.all().delete()
-    make = history_service.answered_entries
+    make = history_backfill.answered_entries
 
     def meanwhile(asked: Any) -> Any:
         made = make(asked)
         mark_history_stale(Scope.FORECAST_HISTORY, since=WEEK + 2 * DAY)
         return made
 
-    monkeypatch.setattr(history_service, "answered_entries", meanwhile)
-    assert history_service.backfill_forecast_history(Selection("priced"), limit=100) == 0
+    monkeypatch.setattr(history_backfill, "answered_entries", meanwhile)
+    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=100) == 0
     monkeypatch.undo()
-    assert history_service.backfill_forecast_history(Selection("priced"), limit=100) == 11
+    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=100) == 11
     computed_equally([END])
 
 
-def test_boards_are_made_the_newest_first_and_no_more_than_asked_for(season: None) -> None:
+def test_leaderboards_are_made_the_newest_first_and_no_more_than_asked_for(season: None) -> None:
     LeaderboardHistory.objects.all().delete()
-    assert history_service.backfill_forecast_history(Selection("priced"), limit=2) == 2
+    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=2) == 2
     assert (is_stored(END), is_stored(WEEK + 2 * DAY)) == (True, False)
     computed_equally([WEEK + 2 * DAY, END])
-    assert history_service.backfill_forecast_history(Selection("priced"), limit=100) == 9
-    assert history_service.backfill_forecast_history(Selection("priced"), limit=100) == 0
+    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=100) == 9
+    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=100) == 0
 
 
-def test_migrating_keeps_every_past_board(season: None) -> None:
+def test_migrating_keeps_every_past_leaderboard(season: None) -> None:
     before = set(LeaderboardHistory.objects.values_list("pk", flat=True))
     call_command("migrate", verbosity=0)
     assert set(LeaderboardHistory.objects.values_list("pk", flat=True)) == before != set()
@@ -330,6 +331,6 @@ def test_migrating_keeps_every_past_board(season: None) -> None:
 
 def test_agents_of_whom_nothing_is_scored_have_no_figures(season: None) -> None:
     newcomer: Agent = AgentFactory(family=Family.objects.get(slug=KIMI), cohort=Cohort.objects.get())
-    rows = {row["family"]: row for row in told(END, "trading")}
+    rows = {row["family"]: row for row in shown_entries(END, "trading")}
     assert (rows[newcomer.family.slug]["resolved_bets"], rows[newcomer.family.slug]["brier"]) == (0, None)
     computed_equally([END])

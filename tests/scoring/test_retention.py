@@ -1,4 +1,4 @@
-"""Old detail is rolled up: what is kept, for how long, and what is never let go."""
+"""Old detail is rolled up: what stays, for how long, and what is never deleted."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -42,7 +42,7 @@ def snapshots(first: datetime, last: datetime, step: timedelta = GRID) -> None:
         SnapshotFactory(agent=agent, taken_at=instant)
 
 
-def kept() -> list[str]:
+def remaining() -> list[str]:
     times = Snapshot.objects.filter(taken_at__lt=NOW - GRID).order_by("taken_at").values_list("taken_at", flat=True)
     return [f"{at:%H:%M}" for at in times]
 
@@ -61,7 +61,7 @@ def test_failure_17_snapshots_grow_coarse_with_age(age: timedelta, left: list[st
     midnight = (NOW - age).replace(hour=0)
     snapshots(midnight - GRID, midnight + HOUR + GRID)
     run("prune", NOW)
-    assert kept() == left
+    assert remaining() == left
 
 
 @pytest.mark.parametrize(("limit", "left"), [(30 * DAY, 1), (180 * DAY, 1)])
@@ -178,13 +178,13 @@ def test_failure_17_the_snapshots_of_an_agent_level_off() -> None:
     assert Snapshot.objects.count() == 30 * 24 * 6 + 1 + 150 * 24 + 19
 
 
-def test_failure_17_pruning_is_rung_every_day() -> None:
+def test_failure_17_pruning_is_scheduled_every_day() -> None:
     (schedule,) = [one for one in jobs.install() if one.func == "arena_site.jobs.prune"]
     assert schedule.cron == "40 3 * * *"
     snapshots(NOW - 40 * DAY + GRID, NOW - 40 * DAY + GRID)
     with time_machine.travel(NOW, tick=False):
         jobs.prune()
-    assert kept() == []
+    assert remaining() == []
 
 
 def test_calls_to_models_are_kept_for_ever() -> None:

@@ -234,7 +234,7 @@ def done(command: str, at: Any) -> None:
     """Runs a command; exit code 1 is expected where models are down or a resolution is overdue."""
     from tests.commands import run
 
-    options = {"skip_boards": True} if command == "check_resolutions" else {}  # the last command computes them
+    options = {"skip_leaderboards": True} if command == "check_resolutions" else {}  # the last command computes them
     ran = run(command, at, **options)
     if ran.code not in (0, 1):
         raise SystemExit(f"{command} at {at}: {ran.stderr}")

@@ -419,7 +419,7 @@ def test_the_imports(season: SeasonApi) -> None:
 
 def test_an_import(season: SeasonApi) -> None:
     page, answer = season.page("/imports/others/"), season.one("imports/others/")
-    board = answer["board"]
+    board = answer["leaderboard"]
     page.fact("Forecasters", formats.count(answer["forecasters"]))
     page.fact("Questions", formats.count(answer["questions"]))
     page.fact("Scored", formats.count(board["data"]["questions"]))

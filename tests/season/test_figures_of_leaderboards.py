@@ -125,8 +125,10 @@ def test_curves_end_at_what_the_board_says_and_whoever_has_finished_stays_in_the
 )
 def test_the_forecast_board(season: SeasonApi, query: str, of: tuple[str, str | None]) -> None:
     page = season.page(f"/forecasts/{query}")
-    ids = {(row["arm"], row["category"], row["methodology"]): row["id"] for row in season.rows("forecast-boards/")}
-    board = season.one(f"forecast-boards/{ids[*of, None]}/")
+    ids = {
+        (row["arm"], row["category"], row["methodology"]): row["id"] for row in season.rows("forecast-leaderboards/")
+    }
+    board = season.one(f"forecast-leaderboards/{ids[*of, None]}/")
     report, entries = board["report"], by(board["entries"], "display_name")
     same = "&".join(f"{name}={value}" for name, value in zip(("arm", "category"), of, strict=True) if value)
     assert season.rows(f"leaderboard/?protocol=forecast&{same}") == board["entries"]

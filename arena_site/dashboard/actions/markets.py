@@ -101,7 +101,7 @@ class SettleMarket(Action):
         from scoring.services.scores import compute_scores  # loads the scoring library
 
         if result.changed:
-            compute_scores(at=at, afresh=False, forecast_boards=False)
+            compute_scores(at=at, refit=False, forecast_leaderboards=False)
 
 
 class ReverseSettlement(SettleMarket):

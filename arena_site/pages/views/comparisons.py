@@ -15,8 +15,8 @@ from scoring.comparison import Comparison, both_directions
 from scoring.comparison import comparison as comparison_of
 from scoring.competition import competition_index
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST
-from scoring.services.disagreements import RECENT_SETS
-from scoring.stored_boards import Entry, overall
+from scoring.disagreements import RECENT_SETS
+from scoring.stored_leaderboards import Entry, overall_leaderboards
 
 LOWER, HIGHER = "lower", "higher"
 TRADING_FIGURES = (
@@ -64,7 +64,7 @@ def comparisons(request: HttpRequest) -> HttpResponse:
         return redirect("comparison", *(get_object_or_404(Family, slug=slug).slug for slug in (first, second)))
     families = list(Family.objects.order_by("external", "pk"))
     ranked = [family for family in families if not family.external]
-    board = overall(("pairs",)).get((FORECAST, PRICED))
+    board = overall_leaderboards(("pairs",)).get((FORECAST, PRICED))
     pairs = both_directions((board and board.parts[0]) or ())
     rows = [
         {"family": one, "cells": [(other, pairs.get((one.slug, other.slug))) for other in ranked]} for one in ranked

@@ -21,7 +21,7 @@ from markets.foundation.raw_sql import stored_unit
 from markets.prompt_conditions import PRICED
 from scoring.competition import attach_competition, competition_index
 from scoring.constants import FORECAST, TRADING
-from scoring.stored_boards import overall, reliability
+from scoring.stored_leaderboards import overall_leaderboards, reliability_path
 
 LATEST = 10
 """Decisions and forecasts that the page lists."""
@@ -54,7 +54,7 @@ NO_USAGE = CallUsage(0, 0, 0, 0, Decimal(0), 0, Decimal(0))
 def families(request: HttpRequest) -> HttpResponse:
     """Every family with its current release and its rank under both protocols."""
     known = competition_index()
-    boards = overall()
+    boards = overall_leaderboards()
     trading, forecast = (boards[key].entries if key in boards else {} for key in ((TRADING, ""), (FORECAST, PRICED)))
     cohorts = Counter(agent.family.pk for agent in known.agents)
     released: Any = Family.objects.with_release(timezone.now())
@@ -84,11 +84,11 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     agents = attach_competition(Agent.objects.filter(family=family).only(*AGENT_COLUMNS), known)
     results = sorted(rank_agents(agents), key=lambda row: row.agent.cohort.number, reverse=True)
     spending, forecast_spending = _spending(family)
-    boards = overall(("forecasts_and_trades",), reliability(slug))
+    boards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     board = boards.get((TRADING, ""))
-    forecast_boards = {arm: boards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in boards}
+    forecast_leaderboards = {arm: boards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in boards}
     curves = family_curves(agent for agent in known.agents if agent.family == family)
-    forecasts_and_trades = (PRICED in forecast_boards and forecast_boards[PRICED].parts[0]) or ()
+    forecasts_and_trades = (PRICED in forecast_leaderboards and forecast_leaderboards[PRICED].parts[0]) or ()
     return render(
         request,
         "family.html",
@@ -98,13 +98,13 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "entry": board.entries.get(slug) if board else None,
             "forecasts": [
                 {"arm": arm, "label": ARMS[arm], "entry": entry}
-                for arm, forecast_board in forecast_boards.items()
-                if (entry := forecast_board.entries.get(slug)) and entry["n"]
+                for arm, forecast_leaderboard in forecast_leaderboards.items()
+                if (entry := forecast_leaderboard.entries.get(slug)) and entry["n"]
             ],
             "diagrams": [
-                reliability_diagram(ARMS[arm], family.color, forecast_board.parts[1])
-                for arm, forecast_board in forecast_boards.items()
-                if forecast_board.parts[1]
+                reliability_diagram(ARMS[arm], family.color, forecast_leaderboard.parts[1])
+                for arm, forecast_leaderboard in forecast_leaderboards.items()
+                if forecast_leaderboard.parts[1]
             ],
             "forecasts_and_trades": next(
                 (row for row in forecasts_and_trades if row["family"] == slug and row["bets"]), None

@@ -16,7 +16,11 @@ REJECTED_ROWS_SHOWN = 50
 @require_safe
 def collections(request: HttpRequest) -> HttpResponse:
     """Every collection, with its numbers of forecasters and questions."""
-    rows = ImportCollection.objects.filter(board__isnull=False).select_related("board").defer("board__report")
+    rows = (
+        ImportCollection.objects.filter(leaderboard__isnull=False)
+        .select_related("leaderboard")
+        .defer("leaderboard__report")
+    )
     return render(request, "imports.html", {"collections": rows})
 
 
@@ -25,8 +29,10 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
     """A collection's board, and the source of every row in it."""
     from forecast_rank.readers.formats import FORMAT_NOTES  # loads NumPy and polars
 
-    found = get_object_or_404(ImportCollection.objects.filter(board__isnull=False).select_related("board"), slug=slug)
-    report = found.board.report or {}
+    found = get_object_or_404(
+        ImportCollection.objects.filter(leaderboard__isnull=False).select_related("leaderboard"), slug=slug
+    )
+    report = found.leaderboard.report or {}
     first = RejectedRow.objects.order_by("row")[:REJECTED_ROWS_SHOWN]
     imports = [
         {
@@ -41,7 +47,7 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
     ]
     context: dict[str, Any] = {
         "collection": found,
-        "board": found.board,
+        "board": found.leaderboard,
         "data": report.get("data", {}),
         "ranked": _ranked(report),
         "references": [_row(name, figures) for name, figures in report.get("references", {}).items()],

@@ -18,9 +18,9 @@ from arena_site.pages.views.selection import PageSelection, all_or_one
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from markets.foundation.rest.filters import InstantField, InvalidValue
-from scoring.board_entries import both_entries
 from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, REFERENCES, TRADING
+from scoring.leaderboard_entries import entries_of_both_protocols
 from scoring.models import Leaderboard
 from scoring.performance import RANGES, performances
 
@@ -63,7 +63,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     at = as_of or now
     known = competition_index()
     families, methodology = known.by_slug, known.methodology
-    trading, forecast = both_entries(selection["methodology"], selection["category"], as_of)
+    trading, forecast = entries_of_both_protocols(selection["methodology"], selection["category"], as_of)
     agents = [
         agent
         for agent in known.agents

@@ -1,7 +1,6 @@
 """Reading an archive for verification, and comparing stated with recomputed figures."""
 
 import json
-import math
 import shutil
 import tempfile
 import zipfile
@@ -15,12 +14,16 @@ from typing import Any
 
 from scoring.exports.table_files import read_table
 from scoring.exports.tables import TABLES_BY_NAME
+from scoring.stored_json import is_same
 
 Row = dict[str, Any]
-TOLERANCE = 1e-9
-"""Largest difference between two computations of one floating point number, relative and absolute."""
 MAX_VALUE_LENGTH = 120
 """Characters of a value that are shown in a violation."""
+
+
+def _cached_table(name: str, key: str = "id") -> cached_property[dict[Any, Row]]:
+    """The rows of a table by their key, read once."""
+    return cached_property(lambda archive: archive.by_id(name, key))
 
 
 @dataclass
@@ -57,29 +60,12 @@ class Archive:
             groups[row[key]].append(row)
         return groups
 
-    @cached_property
-    def cohorts(self) -> dict[int, Row]:
-        return self.by_id("cohorts", "number")
-
-    @cached_property
-    def agents(self) -> dict[int, Row]:
-        return self.by_id("agents")
-
-    @cached_property
-    def markets(self) -> dict[int, Row]:
-        return self.by_id("markets")
-
-    @cached_property
-    def outcomes(self) -> dict[int, Row]:
-        return self.by_id("outcomes")
-
-    @cached_property
-    def trades(self) -> dict[int, Row]:
-        return self.by_id("trades")
-
-    @cached_property
-    def universes(self) -> dict[int, Row]:
-        return self.by_id("universes")
+    cohorts = _cached_table("cohorts", "number")
+    agents = _cached_table("agents")
+    markets = _cached_table("markets")
+    outcomes = _cached_table("outcomes")
+    trades = _cached_table("trades")
+    universes = _cached_table("universes")
 
     @cached_property
     def decisions(self) -> dict[int, Row]:
@@ -96,19 +82,6 @@ class Archive:
     def rules_of(self, agent: int) -> Row:
         """The methodology of an agent's cohort."""
         return self.methodologies[self.cohorts[self.agents[agent]["cohort"]]["methodology"]]
-
-
-def is_same(stated: Any, computed: Any) -> bool:
-    """Equality with a tolerance for floats, also inside lists and dicts."""
-    if isinstance(stated, dict) and isinstance(computed, dict):
-        return stated.keys() == computed.keys() and all(is_same(stated[name], computed[name]) for name in stated)
-    if isinstance(stated, list | tuple) and isinstance(computed, list | tuple):
-        return len(stated) == len(computed) and all(map(is_same, stated, computed))
-    if isinstance(stated, float) or isinstance(computed, float):
-        if stated is None or computed is None:
-            return stated is computed
-        return math.isclose(stated, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return bool(stated == computed)
 
 
 def mismatches(row: str, stated: Row, computed: Row) -> Iterator[str]:

@@ -24,13 +24,13 @@ def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
     key = ("arm", "methodology", "category")
     rows = sorted(archive.rows("leaderboard_forecast"), key=lambda row: [row[name] for name in key])
     missing = {(batch["arm"], "", "") for batch in records.batches.values()}
-    for (arm, methodology, category), board in groupby(rows, key=lambda row: tuple(row[name] for name in key)):
+    for (arm, methodology, category), leaderboard in groupby(rows, key=lambda row: tuple(row[name] for name in key)):
         missing.discard((arm, methodology, category))
         entries = records.resolved(arm, methodology)
         entries = [entry for entry in entries if category in ("", entry.category)]
         externals = records.families(arm, methodology, external=True)
         computed = _leaderboard(entries, records.families(arm, methodology), externals)
-        stated = {row["forecaster"]: row for row in board}
+        stated = {row["forecaster"]: row for row in leaderboard}
         name = f"leaderboard_forecast: {arm} {methodology or 'all'} {category}".strip()
         if stated.keys() != computed.keys():
             yield f"{name} lists {sorted(stated)}, asked families and references are {sorted(computed)}"

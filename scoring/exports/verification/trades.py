@@ -30,11 +30,7 @@ def _computed(archive: Archive, trade: Row, cash: Decimal | None) -> Row:
     """The figures that follow from a trade's price, and from its amount (purchases) or shares (sales)."""
     if trade["kind"] == "SELL":
         amount = to_cents(trade["shares"] * trade["price"])
-        return {
-            "amount": amount,
-            "realized_pnl": amount - trade["cost_basis"],
-            "implied_confidence": None,
-        }
+        return {"amount": amount, "realized_pnl": amount - trade["cost_basis"], "implied_confidence": None}
     computed = {
         "shares": to_microshares(trade["amount"] / trade["price"]),
         "cost_basis": trade["amount"],

@@ -11,7 +11,7 @@ from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.services.prices import is_replay
 from markets.services.question_resolution import resolve_questions
 from markets.sources import registry as clients
-from scoring.services.leaderboard_history import HOURLY_LIMIT, backfill_history
+from scoring.services.history_backfill import HOURLY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
 
 
@@ -21,20 +21,17 @@ class Command(ArenaCommand):
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--skip-boards",
+            "--skip-leaderboards",
             action="store_true",
             help="leave the leaderboards of the forecast protocol to compute_scores",
         )
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
-        with (
-            clients.open_catalogues() as catalogues,
-            self.progress("checking markets") as progress,
-        ):
+        with clients.open_catalogues() as catalogues, self.progress("checking markets") as progress:
             report = check_resolutions(catalogues=catalogues, at=at, progress=progress)
         questions = 0 if is_replay(at) else resolve_questions(at=at)
-        scores = compute_scores(at=at, afresh=False, forecast_boards=not options["skip_boards"])
-        if not options["skip_boards"]:
+        scores = compute_scores(at=at, refit=False, forecast_leaderboards=not options["skip_leaderboards"])
+        if not options["skip_leaderboards"]:
             backfill_history(limit=HOURLY_LIMIT)
         summary = {
             "checked": report.checked,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from markets.foundation.commands import ArenaCommand, CommandResult
-from scoring.services.leaderboard_history import DAILY_LIMIT, backfill_history
+from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
 
 

@@ -9,8 +9,8 @@ from forecast_rank.readers.formats import FORMATS
 from rich.table import Table
 
 from markets.foundation.commands import ArenaCommand, CommandResult, table_text
-from scoring.models import ImportBoard, ImportCollection
-from scoring.services.import_boards import compute_import_board
+from scoring.models import ImportCollection, ImportLeaderboard
+from scoring.services.import_leaderboards import compute_import_leaderboard
 from scoring.services.imports import ImportResult, delete_if_empty, get_or_create_collection, import_source
 
 MAX_PRINTED = 50
@@ -62,24 +62,24 @@ class Command(ArenaCommand):
         if not self.results:
             delete_if_empty(collection=collection)
             self.refuse("\n".join(failures))
-        board = self._board(collection, at)
+        leaderboard = self._leaderboard(collection, at)
         failures += [
             f"{item.forecast_import.name}: none of its {item.forecast_import.rows} rows can be used"
             for item in self.results
             if item.forecast_import.rows and item.forecast_import.rows == item.forecast_import.rejected
         ]
         return CommandResult(
-            self._summary(board), log=[_summary_line(item) for item in self.results], failures=failures
+            self._summary(leaderboard), log=[_summary_line(item) for item in self.results], failures=failures
         )
 
-    def _board(self, collection: ImportCollection, at: datetime) -> ImportBoard:
-        board = ImportBoard.objects.filter(collection=collection).first()
-        if board is not None and all(item.unchanged for item in self.results):
-            return board
+    def _leaderboard(self, collection: ImportCollection, at: datetime) -> ImportLeaderboard:
+        leaderboard = ImportLeaderboard.objects.filter(collection=collection).first()
+        if leaderboard is not None and all(item.unchanged for item in self.results):
+            return leaderboard
         with self.progress("ranking") as progress:
-            return compute_import_board(collection=collection, at=at, progress=progress)
+            return compute_import_leaderboard(collection=collection, at=at, progress=progress)
 
-    def _summary(self, board: ImportBoard) -> dict[str, Any]:
+    def _summary(self, leaderboard: ImportLeaderboard) -> dict[str, Any]:
         return {
             "rows": sum(item.forecast_import.rows for item in self.results),
             "rejected": sum(item.forecast_import.rejected for item in self.results),
@@ -87,10 +87,10 @@ class Command(ArenaCommand):
             "files": len(self.results),
             "warnings": [f"{item.forecast_import.name}: {text}" for item in self.results for text in item.warnings],
             "unchanged": sum(item.unchanged for item in self.results),
-            "collection": board.collection.slug,
-            "forecasters": board.forecasters,
-            "questions": board.questions,
-            "open_questions": board.open_questions,
+            "collection": leaderboard.collection.slug,
+            "forecasters": leaderboard.forecasters,
+            "questions": leaderboard.questions,
+            "open_questions": leaderboard.open_questions,
         }
 
     def _report(self, result: CommandResult, *, as_json: bool) -> None:

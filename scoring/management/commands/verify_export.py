@@ -36,7 +36,7 @@ class Command(ArenaCommand):
             "rows": report.rows,
             "chain_links": report.links,
             "checks": report.checks,
-            "boards": report.whole,
+            "leaderboards": report.whole,
             "violations": len(report.violations),
         }
         return CommandResult(summary, failed=bool(report.violations))

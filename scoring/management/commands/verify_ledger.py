@@ -23,7 +23,7 @@ class Command(ArenaCommand):
             audit = verify_ledger(progress)
         forecasts, forecast_violations = verify_forecasts()
         links, chain_violations = verify_chain()
-        drift = list(derived_drift())
+        drift = list(derived_drift(at=at))
         unguarded_tables = [f"the database does not guard: {table}" for table in unguarded(connection)]
         violations = [*audit.violations, *forecast_violations, *chain_violations, *drift, *unguarded_tables]
         for violation in violations:

@@ -56,7 +56,7 @@ def settled_market(side: str | None = "YES") -> tuple[Agent, Agent, Market]:
     bet(yes, market, "YES")
     bet(no, market, "NO")
     resolve(market, side, at=SETTLED)
-    compute_scores(at=SETTLED, afresh=False, forecast_boards=False)
+    compute_scores(at=SETTLED, refit=False, forecast_leaderboards=False)
     return yes, no, market
 
 
@@ -159,7 +159,7 @@ def test_questions_and_forecasts_are_scored_again(operator: Client) -> None:
     question = QuestionFactory()
     asked(question, {"gpt-5.1": [0.6, 0.4]}, day=WEEK)
     ended(question, "YES", at=SETTLED)
-    compute_scores(at=SETTLED, afresh=False, forecast_boards=False)
+    compute_scores(at=SETTLED, refit=False, forecast_leaderboards=False)
     before = ForecastScore.objects.get().brier
     perform(operator, "reverse", **outcome_form(Market.objects.get(), "NO"))
     question.refresh_from_db()

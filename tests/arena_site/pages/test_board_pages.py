@@ -15,12 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Family
 from arena_site.pages import filters as arena
 from cohorts.models import Cohort
-from markets.prompt_conditions import PRICED
-from scoring.leaderboard_history import BoardKey
+from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import Leaderboard
-from scoring.services.boards import refresh_boards, store_leaderboard
-from scoring.services.disagreements import store_forecast_disagreements
 from scoring.services.scores import compute_scores
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards, store_leaderboard
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -78,12 +76,11 @@ def create_season(weeks: int = 2) -> None:
         ended(question, side, at=WEEK + 3 * DAY)
     chained()
     boards = FITTED.get(weeks) if not Leaderboard.objects.exists() else None
-    compute_scores(at=END, forecast_boards=boards is None)
+    compute_scores(at=END, forecast_leaderboards=boards is None)
     if boards is None:
         FITTED[weeks] = list(Leaderboard.objects.filter(protocol="forecast"))
     else:
         Leaderboard.objects.bulk_create(boards)
-        store_forecast_disagreements(PRICED)
 
 
 # --- the front page -------------------------------------------------------------------------------------
@@ -203,7 +200,7 @@ def test_new_board_gets_a_new_share_image(client: Client) -> None:
     before = client.get("/og/forecasts.png")
     board = Leaderboard.objects.get(protocol="forecast", arm="priced", methodology="", category="")
     entries = [entry for entry in board.entries if entry["forecaster"] != GROK]
-    store_leaderboard(BoardKey("forecast", arm="priced"), computed_at=END, entries=entries, report=board.report)
+    store_leaderboard(LeaderboardKey("forecast", arm="priced"), computed_at=END, entries=entries, report=board.report)
     after = client.get("/og/forecasts.png", headers={"If-None-Match": before["ETag"]})
     assert after.status_code == 200
     assert after.content != before.content
@@ -251,10 +248,10 @@ def test_new_score_renews_the_calibration_of_bets_on_an_unchanged_board(client: 
     bet(Agent.objects.earliest("pk"), market, "YES", "700.00")
     before = Leaderboard.objects.get(protocol="trading", methodology="").report
     resolve(market, "YES", at=END)
-    compute_scores(at=END, forecast_boards=False)
+    compute_scores(at=END, forecast_leaderboards=False)
     boards = Leaderboard.objects.filter(protocol="trading")
     boards.update(report=before)
-    refresh_boards(at=END, afresh=False)
+    refresh_trading_leaderboards(at=END, reuse_scores=True)
     assert boards.get(methodology="").report["calibration"]["bets"] == before["calibration"]["bets"] + 1
 
 

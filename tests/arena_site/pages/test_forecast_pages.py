@@ -197,5 +197,5 @@ def test_pages_need_the_same_queries_for_any_number_of_questions(client: Client)
 
 def test_both_pages_link_to_their_json(client: Client) -> None:
     question, *_ = create_questions()
-    assert f"/api/v1/forecast-boards/{board().pk}/" in links(get_page(client, "/forecasts/"), "[href]")
+    assert f"/api/v1/forecast-leaderboards/{board().pk}/" in links(get_page(client, "/forecasts/"), "[href]")
     assert f"/api/v1/questions/{question.pk}/" in links(get_page(client, f"/questions/{question.pk}/"), "[href]")

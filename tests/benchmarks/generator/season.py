@@ -10,7 +10,7 @@ from cohorts.models import Cohort, Methodology
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.services.derived import rebuild_derived
-from scoring.services.leaderboard_history import HOURLY_LIMIT, backfill_history
+from scoring.services.history_backfill import HOURLY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
 from tests.benchmarks.generator.asked import forecasts_store
 from tests.benchmarks.generator.history import chains_store, runs_store, snapshots_store
@@ -47,7 +47,7 @@ def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None)
     _analyze()
     progress(plan.agents + 3, steps, "scores")
     renew_versions(*Scope)
-    rebuild_derived()
+    rebuild_derived(at=plan.end)
     compute_scores(at=plan.end)
     backfill_history(limit=HOURLY_LIMIT)
     progress(steps, steps)

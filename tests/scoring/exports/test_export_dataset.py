@@ -100,14 +100,7 @@ def test_earlier_archive_is_replaced_and_any_other_folder_is_refused(tmp_path: P
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"cohort": 9},
-        {"day": WEEK, "start": WEEK},
-        {"start": WEEK, "end": WEEK},
-    ],
-)
+@pytest.mark.parametrize("bad", [{"cohort": 9}, {"day": WEEK, "start": WEEK}, {"start": WEEK, "end": WEEK}])
 def test_contradictory_options_are_bad_usage(tmp_path: Path, bad: dict[str, Any]) -> None:
     assert run("export_dataset", WEEK, out=tmp_path / "bad", **bad).code == 2
     assert not (tmp_path / "bad").exists()

@@ -28,7 +28,7 @@ def test_sound_archive_verifies_without_a_database(exported: Path, django_db_blo
     with django_db_blocker.block():
         ran = run("verify_export", None, exported / name)
     assert ran.code == 0, ran.stderr
-    assert (ran["violations"], ran["checks"], ran["boards"]) == (0, 13, name.startswith("whole"))
+    assert (ran["violations"], ran["checks"], ran["leaderboards"]) == (0, 13, name.startswith("whole"))
     assert ran["chain_links"] == 48
 
 

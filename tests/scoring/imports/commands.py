@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management import call_command
 
-from scoring.models import ImportBoard, ImportCollection, RejectedRow
+from scoring.models import ImportCollection, ImportLeaderboard, RejectedRow
 from tests.captured import CAPTURED
 
 MISSING = f"CAPTURED FORECASTS ARE MISSING: no folder {CAPTURED}"
@@ -31,10 +31,12 @@ def collection() -> ImportCollection:
     return ImportCollection.objects.get()
 
 
-def board(slug: str | None = None) -> Any:
+def leaderboard(slug: str | None = None) -> Any:
     """The report of the one collection, or of the one named."""
-    boards = ImportBoard.objects.all() if slug is None else ImportBoard.objects.filter(collection__slug=slug)
-    return boards.get().report
+    leaderboards = (
+        ImportLeaderboard.objects.all() if slug is None else ImportLeaderboard.objects.filter(collection__slug=slug)
+    )
+    return leaderboards.get().report
 
 
 def rejections() -> list[tuple[int, str]]:

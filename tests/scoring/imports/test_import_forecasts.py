@@ -1,4 +1,4 @@
-"""`manage.py import_forecasts`: each contents once, every refusal on record, a board that is `rank`'s."""
+"""`manage.py import_forecasts`: each contents once, every refusal on record, a leaderboard that is `rank`'s."""
 
 import hashlib
 import json
@@ -13,9 +13,9 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from forecast_rank.readers.long_form import import_sources
 
-from scoring.models import ForecastImport, ImportBoard, ImportCollection, ImportedForecast, Leaderboard
+from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportLeaderboard, Leaderboard
 from scoring.services import imports
-from tests.scoring.imports.commands import board, collection, imported, printed, rejections, written
+from tests.scoring.imports.commands import collection, imported, leaderboard, printed, rejections, written
 
 pytestmark = pytest.mark.django_db
 
@@ -68,27 +68,27 @@ def test_provenance_names_the_file_and_its_contents(file: Path) -> None:
     assert made.imported_at == datetime(2026, 3, 8, 12, tzinfo=UTC)
 
 
-def test_the_board_is_what_rank_says_of_the_file(file: Path, tmp_path: Path) -> None:
+def test_the_leaderboard_is_what_rank_says_of_the_file(file: Path, tmp_path: Path) -> None:
     imported("long", file)
     call_command("rank", str(file), "--out", str(tmp_path / "report.json"), stdout=StringIO())
     wanted = json.loads((tmp_path / "report.json").read_text())
-    stored = board()
+    stored = leaderboard()
     for part in ("forecasters", "references", "rankings", "pairs", "agreement", "curves"):
         assert stored[part] == wanted[part]
     assert set(stored["references"]) == {"market", "uniform", "ensemble"}
-    assert not Leaderboard.objects.exists(), "the arena's own boards know nothing of it"
+    assert not Leaderboard.objects.exists(), "the arena's own leaderboards know nothing of it"
 
 
 def test_same_contents_again_change_nothing_and_say_so(file: Path, tmp_path: Path) -> None:
     imported("long", file, collection="mine")
-    before = ImportBoard.objects.get()
+    before = ImportLeaderboard.objects.get()
     copy = tmp_path / "copy.csv"
     copy.write_bytes(file.read_bytes())
     summary = imported("long", copy, collection="mine", at="2026-03-09T00:00:00Z")
     assert (summary["rows"], summary["rejected"], summary["added"], summary["unchanged"]) == (6, 0, 0, 1)
     assert "forecasts.csv: imported on 2026-03-08 12:00, nothing changed" in printed("long", copy, collection="mine")
     assert (ForecastImport.objects.count(), ImportedForecast.objects.count()) == (1, 6)
-    after = ImportBoard.objects.get()
+    after = ImportLeaderboard.objects.get()
     assert (after.computed_at, after.report) == (before.computed_at, before.report)
 
 
@@ -96,8 +96,8 @@ def test_second_file_of_a_collection_adds(file: Path, other: Callable[..., Path]
     imported("long", file, collection="mine")
     summary = imported("long", other("cem,q2,YES,0.3,0,0.3,,"), collection="mine")
     assert (summary["added"], summary["forecasters"], collection().slug) == (1, 3, "mine")
-    assert board()["rankings"]["brier"] == ["ann", "cem", "bob"]
-    assert board()["forecasters"]["cem"]["brier"] == pytest.approx(0.09)
+    assert leaderboard()["rankings"]["brier"] == ["ann", "cem", "bob"]
+    assert leaderboard()["forecasters"]["cem"]["brier"] == pytest.approx(0.09)
 
 
 def test_forecast_that_another_file_has_stated_is_refused_with_its_source(
@@ -109,14 +109,14 @@ def test_forecast_that_another_file_has_stated_is_refused_with_its_source(
     assert (summary["rows"], summary["rejected"], summary["added"]) == (3, 1, 2)
     assert rejections() == [(2, "forecasts.csv has this forecast already")]
     assert ImportedForecast.objects.get(question="q2", forecaster="ann").probability == 0.2
-    assert board()["data"]["superseded"] == 2, "a later forecast stands for the earlier one"
+    assert leaderboard()["data"]["superseded"] == 2, "a later forecast stands for the earlier one"
 
 
 def test_collections_do_not_mix(file: Path, other: Callable[..., Path]) -> None:
     imported("long", file)
     imported("long", other("ann,q2,YES,0.9,0,0.3,,"))
     assert set(ImportCollection.objects.values_list("slug", flat=True)) == {"long-forecasts", "long-others"}
-    assert set(board("long-others")["forecasters"]) == {"ann"}
+    assert set(leaderboard("long-others")["forecasters"]) == {"ann"}
 
 
 def test_bad_rows_are_named_by_line_and_the_rest_is_taken(other: Callable[..., Path]) -> None:
@@ -145,7 +145,7 @@ def test_question_without_an_outcome_is_open_and_not_scored(other: Callable[...,
     summary = imported("long", some)
     assert (summary["added"], summary["open_questions"]) == (2, 1)
     assert [why for _, why in rejections()] == ["the outcome of some options is missing"] * 2
-    assert board()["forecasters"]["ann"]["n"] == 1
+    assert leaderboard()["forecasters"]["ann"]["n"] == 1
 
 
 def test_fractional_outcome_needs_its_flag(other: Callable[..., Path]) -> None:
@@ -155,14 +155,16 @@ def test_fractional_outcome_needs_its_flag(other: Callable[..., Path]) -> None:
     assert end.value.code == 1
     assert "fractions need --fractional-outcomes" in rejections()[0][1]
     assert imported("long", file, collection="prices", fractional_outcomes=True)["rejected"] == 0
-    assert board("prices")["forecasters"]["ann"]["brier"] == pytest.approx(0.45**2)
+    assert leaderboard("prices")["forecasters"]["ann"]["brier"] == pytest.approx(0.45**2)
 
 
-def test_files_that_contradict_each_other_are_settled_on_the_board(file: Path, other: Callable[..., Path]) -> None:
+def test_files_that_contradict_each_other_are_settled_on_the_leaderboard(
+    file: Path, other: Callable[..., Path]
+) -> None:
     imported("long", file, collection="mine")
     imported("long", other("cem,q2,YES,0.3,1,0.3,,"), collection="mine")
-    assert board()["data"]["rejected"] == 1
-    assert "cem" not in board()["forecasters"]
+    assert leaderboard()["data"]["rejected"] == 1
+    assert "cem" not in leaderboard()["forecasters"]
 
 
 def test_import_that_broke_off_is_completed(

@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from scoring.models import ImportCollection
-from tests.scoring.imports.commands import board, imported, written
+from tests.scoring.imports.commands import imported, leaderboard, written
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,7 @@ def slug(tmp_path: Path) -> str:
     return str(imported("long", file, collection="<b>Mine</b>")["collection"])
 
 
-def test_page_shows_board_references_provenance_and_refusals(client: Client, slug: str) -> None:
+def test_page_shows_leaderboard_references_provenance_and_refusals(client: Client, slug: str) -> None:
     page = client.get(f"/imports/{slug}/").content.decode()
     for shown in ("&lt;b&gt;Mine&lt;/b&gt;", "&lt;i&gt;ann&lt;/i&gt;", "bob", "<em>market</em>", "<em>uniform</em>"):
         assert shown in page
@@ -51,8 +51,8 @@ def test_collection_without_a_resolved_question_has_no_ranking_yet(client: Clien
 
 
 def test_page_says_how_a_format_was_read(client: Client, tmp_path: Path) -> None:
-    said = {"question_id": "KXA", "raw_output": "<answer>yes</answer><confidence>65</confidence>"}
-    slug = imported("kalshibench", written(tmp_path / "tier1__x.jsonl", said))["collection"]
+    record = {"question_id": "KXA", "raw_output": "<answer>yes</answer><confidence>65</confidence>"}
+    slug = imported("kalshibench", written(tmp_path / "tier1__x.jsonl", record))["collection"]
     assert "only where it agrees with the answer" in client.get(f"/imports/{slug}/").content.decode()
 
 
@@ -60,13 +60,13 @@ def test_list_without_collections_has_a_note(client: Client) -> None:
     assert "Nothing has been imported yet" in client.get("/imports/").content.decode()
 
 
-def test_api_lists_collections_and_gives_one_with_its_board(client: Client, slug: str) -> None:
+def test_api_lists_collections_and_gives_one_with_its_leaderboard(client: Client, slug: str) -> None:
     (row,) = client.get("/api/v1/imports/").json()["results"]
     assert row["slug"] == slug
     assert (row["forecasters"], row["questions"], row["open_questions"], row["probabilities"]) == (2, 3, 1, 4)
-    assert "board" not in row
+    assert "leaderboard" not in row
     detail = client.get(f"/api/v1/imports/{slug}/").json()
-    assert detail["board"] == board()
+    assert detail["leaderboard"] == leaderboard()
     (made,) = detail["imports"]
     assert (made["rows"], made["rejected"], made["forecasts"], made["files"][0]["name"]) == (5, 1, 4, "mine.csv")
     assert made["rejections"] == [{"row": 5, "reason": "probability 1.5 is outside [0, 1]"}]
@@ -95,5 +95,5 @@ def test_number_of_queries_does_not_grow_with_imports(client: Client, slug: str,
 
 
 def test_admin_lists_imported_rows(admin_client: Client, slug: str) -> None:
-    for model in ("importcollection", "forecastimport", "rejectedrow", "importedforecast", "importboard"):
+    for model in ("importcollection", "forecastimport", "rejectedrow", "importedforecast", "importleaderboard"):
         assert admin_client.get(f"/admin/scoring/{model}/").status_code == 200

@@ -1,4 +1,4 @@
-"""The trading board by hand: each number of an entry recomputed from what was bet and what happened."""
+"""The trading leaderboard by hand: each number of an entry recomputed from what was bet and what happened."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -13,8 +13,8 @@ from cohorts.models import Methodology
 from markets.models import Market
 from scoring.competition import competition_index
 from scoring.models import BrierScore, Leaderboard
-from scoring.services.boards import refresh_boards, trading_entries
-from scoring.services.scores import compute_scores, score_trades
+from scoring.services.scores import clear_scores, compute_scores, score_trades
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards, trading_entries
 from scoring.valuations import records, valuations
 from tests.factories import (
     WEEK,
@@ -25,6 +25,7 @@ from tests.factories import (
     ModelCallFactory,
     bet,
     resolve,
+    reversed_to,
     sale,
 )
 
@@ -107,7 +108,7 @@ def test_family_return_is_the_mean_over_cohorts_with_students_interval(ada: Agen
     assert Decimal(row["total_value"]) == Decimal("10875.00")
 
 
-def test_board_ranks_by_mean_return_and_equals_share_a_rank(ada: Agent) -> None:
+def test_leaderboard_ranks_by_mean_return_and_equals_share_a_rank(ada: Agent) -> None:
     loser, idle, idle_too = (AgentFactory(cohort=ada.cohort) for _ in range(3))
     market = MarketFactory()
     bet(loser, market, "YES", "100.00")
@@ -173,13 +174,13 @@ def test_interval_of_the_brier_draws_whole_events() -> None:
     assert entry(first.family)["brier_ci"] is None
 
 
-def test_boards_are_kept_per_methodology_and_over_all(ada: Agent) -> None:
+def test_leaderboards_are_kept_per_methodology_and_over_all(ada: Agent) -> None:
     v3 = Methodology.objects.get(version="v2")
     v3.pk, v3.version = None, "v3"
     v3.save()
     AgentFactory(cohort=CohortFactory(methodology=v3), family=ada.family)
-    assert refresh_boards(at=SETTLED) == 3
-    assert {board.methodology: board.entries[0]["cohorts"] for board in Leaderboard.objects.all()} == {
+    assert refresh_trading_leaderboards(at=SETTLED) == 3
+    assert {row.methodology: row.entries[0]["cohorts"] for row in Leaderboard.objects.all()} == {
         "": 2, "v2": 1, "v3": 1,
     }  # fmt: skip
     assert entry(ada.family, "v3")["brier"] is None
@@ -203,9 +204,9 @@ def test_sold_bet_still_counts_in_win_rate_and_brier() -> None:
     assert (row["resolved_bets"], row["win_rate"], row["brier"]) == (1, 1.0, pytest.approx(0.25))
 
 
-def test_board_costs_the_same_number_of_queries_whatever_was_played(ada: Agent) -> None:
+def test_leaderboard_costs_the_same_number_of_queries_whatever_was_played(ada: Agent) -> None:
     def queries() -> int:
-        competition_index()  # who plays is read once for a change, not for a board
+        competition_index()  # who plays is read once for a change, not for a leaderboard
         with CaptureQueriesContext(connection) as captured:
             trading_entries()
         return len(captured)
@@ -222,27 +223,38 @@ def entries(version: str = "") -> Any:
     return Leaderboard.objects.get(methodology=version).entries
 
 
-def test_a_board_that_keeps_known_scores_says_the_same_as_one_made_afresh(ada: Agent) -> None:
+def test_a_leaderboard_that_keeps_known_scores_says_the_same_as_one_made_afresh(ada: Agent) -> None:
     """One family has a new score, one a new position, one nothing new."""
     second, idle = again(ada), AgentFactory(cohort=ada.cohort)
-    refresh_boards(at=SETTLED)
+    refresh_trading_leaderboards(at=SETTLED)
     market = MarketFactory()
     bet(second, market, "YES", "1250.00")
     bet(idle, amount="500.00")
     resolve(market, "NO")
     score_trades(at=SETTLED)
-    refresh_boards(at=SETTLED, afresh=False)
+    refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)
     kept = {version: entries(version) for version in ("", "v2")}
-    refresh_boards(at=SETTLED)
+    refresh_trading_leaderboards(at=SETTLED)
     assert kept == {version: entries(version) for version in ("", "v2")}
     assert next(row for row in kept[""] if row["family"] == ada.family.slug)["resolved_bets"] == 3
 
 
 def test_scores_are_read_again_when_scoring_and_not_by_each_snapshot(ada: Agent) -> None:
-    board = Leaderboard.objects.get(methodology="")
-    board.entries[0]["brier"] = 0.5
-    board.save()
-    refresh_boards(at=SETTLED, afresh=False)
+    leaderboard = Leaderboard.objects.get(methodology="")
+    leaderboard.entries[0]["brier"] = 0.5
+    leaderboard.save()
+    refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)
     assert entries()[0]["brier"] == 0.5
     compute_scores(at=SETTLED)
     assert entries()[0]["brier"] == pytest.approx(0.08)
+
+
+def test_reversed_outcome_is_read_although_there_are_as_many_scores(ada: Agent) -> None:
+    market = Market.objects.get(trades__amount="2500.00")
+    reversed_to(market, "NO", at=SETTLED)
+    clear_scores(market, [])
+    score_trades(at=SETTLED)
+    refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)
+    leaderboard = Leaderboard.objects.get(methodology="")
+    assert leaderboard.entries[0]["brier"] == pytest.approx((1 + 0.16) / 2)
+    assert leaderboard.report["calibration"]["families"][ada.family.slug]["murphy"]["brier"] == pytest.approx(0.58)

@@ -1,4 +1,4 @@
-"""The boards of the forecast protocol by hand, and equal to what `rank` makes of the same forecasts in a file."""
+"""The leaderboards of the forecast protocol by hand, and equal to what `rank` makes of the same forecasts in a file."""
 
 import csv
 import json
@@ -17,13 +17,15 @@ from django.test.utils import CaptureQueriesContext
 from forecast_rank.metrics import panel
 
 from agents.models import Elicitation, Family, Forecast, Release
-from markets.models import Question
+from markets.models import Market, Question
+from markets.services.question_resolution import correct_question_outcomes
 from scoring.constants import REFERENCES
 from scoring.models import Leaderboard, QuestionDifficulty
-from scoring.services.forecast_boards import forecast_board, refresh_forecast_boards
+from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
 from scoring.services.forecast_panels import Selection, family_slugs, panels, resolved_entries
-from scoring.services.scores import compute_scores
-from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended
+from scoring.services.forecast_scores import score_forecasts
+from scoring.services.scores import clear_scores, compute_scores
+from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended, reversed_to
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
@@ -32,19 +34,19 @@ GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
 
 
 def asked_and_ended(
-    said: Mapping[str, Sequence[float]], winner: str = "YES", *, days: Sequence[int] = (0,), **rest: Any
+    stated: Mapping[str, Sequence[float]], winner: str = "YES", *, days: Sequence[int] = (0,), **rest: Any
 ) -> Question:
     """A binary question at YES 0.40, asked on these days, ended."""
     question = QuestionFactory(**rest)
     for day in days:
-        asked(question, said, day=WEEK + day * DAY)
+        asked(question, stated, day=WEEK + day * DAY)
     return ended(question, winner)
 
 
-def board(arm: str = "priced", **selection: Any) -> dict[str, dict[str, Any]]:
+def leaderboard(arm: str = "priced", **selection: Any) -> dict[str, dict[str, Any]]:
     """The entries by forecaster."""
     chosen = Selection(arm, **selection)
-    return {e["forecaster"]: e for e in forecast_board(resolved_entries(chosen), family_slugs(chosen)).entries}
+    return {e["forecaster"]: e for e in forecast_leaderboard(resolved_entries(chosen), family_slugs(chosen)).entries}
 
 
 def stored(arm: str = "priced", methodology: str = "", category: str = "") -> Leaderboard:
@@ -59,7 +61,7 @@ def test_figures_by_hand() -> None:
     """GPT 0.7 then 0.5, Grok 0.2 then 0.5; YES at 0.40 came first, then NO."""
     asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
     asked_and_ended({GPT: [0.5, 0.5], GROK: [0.5, 0.5]}, "NO")
-    entries = board()
+    entries = leaderboard()
     gpt, grok = entries[GPT], entries[GROK]
     assert (gpt["n"], gpt["coverage"], gpt["rank"], grok["rank"]) == (2, 1.0, 1, 2)
     assert gpt["brier"] == pytest.approx((0.09 + 0.25) / 2)
@@ -77,7 +79,7 @@ def test_figures_by_hand() -> None:
 def test_the_references_stand_beside_the_families_on_the_same_questions() -> None:
     asked_and_ended({GPT: [0.9, 0.1], GROK: [0.6, 0.4], KIMI: [0.6, 0.4]})
     asked_and_ended({GPT: [0.5, 0.5]}, "NO")
-    entries = board()
+    entries = leaderboard()
     assert entries["market"]["brier"] == pytest.approx((0.36 + 0.16) / 2)
     assert entries["uniform"]["brier"] == 0.25
     assert entries["ensemble"]["brier"] == pytest.approx((0.09 + 0.25) / 2)
@@ -92,7 +94,7 @@ def test_the_references_stand_beside_the_families_on_the_same_questions() -> Non
 def test_the_market_and_the_uniform_answer_what_no_family_did() -> None:
     asked_and_ended({GPT: [0.9, 0.1]})
     asked_and_ended({}, "NO")
-    entries = board()
+    entries = leaderboard()
     assert (entries["market"]["n"], entries["uniform"]["n"], entries["ensemble"]["n"], entries[GPT]["n"]) == (
         2,
         2,
@@ -109,10 +111,10 @@ def test_a_question_asked_on_several_days_counts_once() -> None:
     asked(question, {GPT: [0.9, 0.1]}, day=WEEK + DAY)
     ended(question, "YES")
     asked_and_ended({GPT: [0.5, 0.5]}, "NO")
-    entry = board()[GPT]
+    entry = leaderboard()[GPT]
     assert (entry["n"], entry["forecasts"]) == (2, 3)
     assert entry["brier"] == pytest.approx(0.15)
-    assert board()["market"]["brier"] == pytest.approx((0.36 + 0.16) / 2)
+    assert leaderboard()["market"]["brier"] == pytest.approx((0.36 + 0.16) / 2)
 
 
 def test_the_arms_are_never_mixed() -> None:
@@ -120,16 +122,16 @@ def test_the_arms_are_never_mixed() -> None:
     asked(question, {GPT: [0.7, 0.3]})
     asked(question, {GPT: [0.1, 0.9]}, arm="blind")
     ended(question, "YES")
-    assert board()[GPT]["brier"] == pytest.approx(0.09)
-    assert board("blind")[GPT]["brier"] == pytest.approx(0.81)
-    assert board("blind")["ensemble"]["brier"] == pytest.approx(0.81)
+    assert leaderboard()[GPT]["brier"] == pytest.approx(0.09)
+    assert leaderboard("blind")[GPT]["brier"] == pytest.approx(0.81)
+    assert leaderboard("blind")["ensemble"]["brier"] == pytest.approx(0.81)
 
 
 def test_an_ask_is_what_a_dollar_is_bet_at_and_the_mid_what_the_market_says() -> None:
     question = QuestionFactory()
     asked(question, {GPT: [0.7, 0.3]}, asks={"YES": ("0.50", "0.70"), "NO": ("0.70", "0.50")})
     ended(question, "YES")
-    entries = board()
+    entries = leaderboard()
     assert entries[GPT]["average_return"]["0"] == pytest.approx(2.0)
     assert entries["market"]["brier"] == pytest.approx(0.36)
     assert entries[GPT]["alpha"] == pytest.approx(0.36 - 0.09)
@@ -140,13 +142,13 @@ def test_an_option_that_can_not_be_bet_on_leaves_its_question_without_a_return(a
     question = QuestionFactory()
     asked(question, {GPT: [0.7, 0.3]}, asks={"YES": (ask, None)})
     ended(question, "YES")
-    entry = board()[GPT]
+    entry = leaderboard()[GPT]
     assert (entry["average_return"]["0"], entry["brier"]) == (None, pytest.approx(0.09))
 
 
 def test_who_never_answered_has_nulls_and_stands_last() -> None:
     asked_and_ended({GPT: [0.0, 1.0]})
-    entries = forecast_board(resolved_entries(Selection("priced")), family_slugs(Selection("priced"))).entries
+    entries = forecast_leaderboard(resolved_entries(Selection("priced")), family_slugs(Selection("priced"))).entries
     silent = entries[-1]
     assert (silent["n"], silent["brier"], silent["rank"], silent["rank_low"]) == (0, None, 2, None)
     assert next(e for e in entries if e["forecaster"] == GPT)["rank"] == 1
@@ -169,7 +171,7 @@ def test_the_newer_of_two_releases_that_answered_the_same_batch_speaks_for_the_f
     older.save()
     ended(question, "YES")
     assert entry.forecasts.count() == 2
-    assert board()[GPT]["brier"] == pytest.approx(0.01)
+    assert leaderboard()[GPT]["brier"] == pytest.approx(0.01)
 
 
 def test_a_selection_ends_with_an_instant() -> None:
@@ -177,7 +179,7 @@ def test_a_selection_ends_with_an_instant() -> None:
     later = QuestionFactory()
     asked(later, {GPT: [0.5, 0.5]})
     ended(later, "YES", at=END + DAY)
-    assert (board(until=END)[GPT]["n"], board()[GPT]["n"]) == (1, 2)
+    assert (leaderboard(until=END)[GPT]["n"], leaderboard()[GPT]["n"]) == (1, 2)
 
 
 @pytest.mark.parametrize("resolved", [0, 1, 2, 3])
@@ -195,12 +197,12 @@ def a_week(questions: int = 6) -> None:
     """Questions of two categories on which three families differ, some in one event, two asked twice."""
     for number in range(questions):
         lean = 0.1 + 0.12 * (number % 6)
-        said = {GPT: [lean, 1 - lean], GROK: [0.9 - lean / 2, 0.1 + lean / 2], KIMI: [0.5, 0.5]}
+        stated = {GPT: [lean, 1 - lean], GROK: [0.9 - lean / 2, 0.1 + lean / 2], KIMI: [0.5, 0.5]}
         market = MarketFactory(category=("Politics", "Sports")[number % 2], event_id=f"event-{number // 2}")
         asks = {"YES": ("0.42", "0.62"), "NO": ("0.62", "0.42")}
         question = QuestionFactory(markets=[market])
         for day in range(1 + (number < 2)):
-            asked(question, said, day=WEEK + day * DAY, asks=asks)
+            asked(question, stated, day=WEEK + day * DAY, asks=asks)
             asked(question, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY, arm="blind")
         ended(question, ("YES", "NO", "NO")[number % 3])
 
@@ -213,7 +215,7 @@ def ranked(path: Path, *, latest: bool) -> dict[str, Any]:
     return json.loads(out.read_text())
 
 
-def test_the_board_equals_what_rank_makes_of_the_same_forecasts_in_a_file(tmp_path: Path) -> None:
+def test_the_leaderboard_equals_what_rank_makes_of_the_same_forecasts_in_a_file(tmp_path: Path) -> None:
     a_week(8)
     compute_scores(at=END)
     entries = {entry["forecaster"]: entry for entry in stored().entries}
@@ -271,11 +273,11 @@ def _write_long_form(path: Path, *, latest: bool) -> None:
             out.writerow([*row, 1 if latest else made.weight[forecast], 1, *times])
 
 
-def test_boards_are_kept_by_methodology_arm_and_category() -> None:
+def test_leaderboards_are_kept_by_methodology_arm_and_category() -> None:
     a_week()
     compute_scores(at=END)
-    boards = Leaderboard.objects.filter(protocol="forecast").values_list("methodology", "arm", "category")
-    assert set(boards) == {
+    leaderboards = Leaderboard.objects.filter(protocol="forecast").values_list("methodology", "arm", "category")
+    assert set(leaderboards) == {
         (version, arm, category)
         for version in ("", "v2") for arm in ("blind", "priced") for category in ("", "Politics", "Sports")
     }  # fmt: skip
@@ -284,7 +286,7 @@ def test_boards_are_kept_by_methodology_arm_and_category() -> None:
     assert stored().entries == stored(methodology="v2").entries
 
 
-def test_a_board_tells_what_asking_cost_and_stores_how_hard_questions_were() -> None:
+def test_a_leaderboard_tells_what_asking_cost_and_stores_how_hard_questions_were() -> None:
     a_week()
     compute_scores(at=END)
     entry = next(e for e in stored().entries if e["forecaster"] == GPT)
@@ -293,15 +295,15 @@ def test_a_board_tells_what_asking_cost_and_stores_how_hard_questions_were() -> 
     assert QuestionDifficulty.objects.filter(arm="priced").count() == 6
 
 
-def test_unchanged_boards_are_left_alone_and_a_pass_keeps_what_takes_long_to_fit() -> None:
+def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_to_fit() -> None:
     a_week(4)
-    assert refresh_forecast_boards(at=END) == 12
-    assert refresh_forecast_boards(at=END + DAY) == 0
+    assert refresh_forecast_leaderboards(at=END) == 12
+    assert refresh_forecast_leaderboards(at=END + DAY) == 0
     before = {e["forecaster"]: e for e in stored().entries}
     fitted = stored().report["fitted_at"]
     question = asked_and_ended({GPT: [0.9, 0.1], GROK: [0.1, 0.9]})
     assert question.category == "Politics"
-    compute_scores(at=END + 2 * DAY, afresh=False)
+    compute_scores(at=END + 2 * DAY, refit=False)
     after = {e["forecaster"]: e for e in stored().entries}
     assert after[GPT]["n"] == before[GPT]["n"] + 1
     assert after[GPT]["irt_ability"] == before[GPT]["irt_ability"] is not None
@@ -311,7 +313,21 @@ def test_unchanged_boards_are_left_alone_and_a_pass_keeps_what_takes_long_to_fit
     assert next(e for e in stored(category="Politics").entries if e["forecaster"] == GPT)["n"] == 3
 
 
-def test_a_board_costs_the_same_queries_whatever_was_asked() -> None:
+def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
+    question = asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
+    compute_scores(at=END)
+    market = Market.objects.get(outcomes__question_options__question=question, outcomes__side="YES")
+    reversed_to(market, "NO", at=END + DAY)
+    clear_scores(market, correct_question_outcomes(market, at=END + DAY))
+    score_forecasts(at=END + DAY)
+    refresh_forecast_leaderboards(at=END + DAY, refit=False)
+    assert next(e for e in stored().entries if e["forecaster"] == GPT)["brier"] == pytest.approx(0.49)
+    refresh_forecast_leaderboards(at=END + DAY)
+    politics = stored(category="Politics").entries
+    assert next(e for e in politics if e["forecaster"] == GPT)["brier"] == pytest.approx(0.49)
+
+
+def test_a_leaderboard_costs_the_same_queries_whatever_was_asked() -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
             resolved_entries(Selection("priced"))

@@ -10,7 +10,7 @@ from scoring.models import Leaderboard
 PROTOCOLS = (TRADING, FORECAST)
 
 
-def selected_entries(
+def leaderboard_entries(
     protocol: str,
     *,
     methodology: str = ALL_METHODOLOGIES,
@@ -22,7 +22,7 @@ def selected_entries(
     if protocol == TRADING:
         arm = ""
         if at is not None or category:
-            from scoring.services.boards import category_entries, trading_entries
+            from scoring.services.trading_leaderboards import category_entries, trading_entries
         if at is not None:
             return trading_entries(methodology, at=at, category=category)
         if category:
@@ -31,23 +31,25 @@ def selected_entries(
         arm = arm or PRICED
         if at is not None:
             from scoring.services.forecast_panels import Selection
-            from scoring.services.leaderboard_history import entries_at
+            from scoring.services.history_backfill import entries_at
 
             return entries_at(Selection(arm, methodology, at), category)
-    boards = Leaderboard.objects.filter(protocol=protocol, methodology=methodology, arm=arm, category=category)
-    entries: list[dict[str, Any]] = next(iter(boards.values_list("entries", flat=True)), [])
+    leaderboards = Leaderboard.objects.filter(protocol=protocol, methodology=methodology, arm=arm, category=category)
+    entries: list[dict[str, Any]] = next(iter(leaderboards.values_list("entries", flat=True)), [])
     return entries
 
 
-def both_entries(
+def entries_of_both_protocols(
     methodology: str, category: str, at: datetime | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The entries of both protocols; of the current leaderboards in one query."""
     if category or at is not None:
         trading, forecast = (
-            selected_entries(protocol, methodology=methodology, category=category, at=at) for protocol in PROTOCOLS
+            leaderboard_entries(protocol, methodology=methodology, category=category, at=at) for protocol in PROTOCOLS
         )
         return trading, forecast
-    boards = Leaderboard.objects.filter(methodology=methodology, arm__in=("", PRICED), category="")
-    stored = {(protocol, arm): entries for protocol, arm, entries in boards.values_list("protocol", "arm", "entries")}
+    leaderboards = Leaderboard.objects.filter(methodology=methodology, arm__in=("", PRICED), category="")
+    stored = {
+        (protocol, arm): entries for protocol, arm, entries in leaderboards.values_list("protocol", "arm", "entries")
+    }
     return stored.get((TRADING, ""), []), stored.get((FORECAST, PRICED), [])

@@ -1,8 +1,6 @@
 """Pages link every number to its sources: trades, prices, forecasts, hashes."""
 
 import hashlib
-import html
-import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -39,36 +37,12 @@ from tests.factories import (
     sale,
 )  # fmt: skip
 from tests.guards import guards_removed
+from tests.markup import element, elements, get_page, links, section, table_row, table_rows, visible_text
 
 pytestmark = pytest.mark.django_db
 
 DAY = timedelta(days=1)
 GPT, GROK = "gpt-5.1", "grok-4"
-
-
-def page(client: Client, address: str, status: int = 200) -> str:
-    answer = client.get(address)
-    assert answer.status_code == status, address
-    return answer.content.decode()
-
-
-def text(markup: str) -> str:
-    """What a reader sees: no tags, single spaces."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
-
-
-def section(markup: str, name: str) -> str:
-    """The section under the heading with this id."""
-    found = re.search(rf'<section aria-labelledby="{name}">.*?</section>', markup, re.S)
-    assert found, name
-    return found.group()
-
-
-def row(markup: str, words: str) -> str:
-    """The text of the one table row that holds these words."""
-    rows = [text(part) for part in re.findall(r"<tr[^>]*>.*?</tr>", markup, re.S)]
-    (found,) = [one for one in rows if words in one]
-    return found
 
 
 def gpt(**fields: object) -> Agent:
@@ -86,10 +60,10 @@ def test_an_agent_counts_its_positions_by_state_and_names_the_largest_share(clie
     resolve(won, "YES", at=WEEK + DAY)
     resolve(lost, "NO", at=WEEK + DAY)
     Market.objects.filter(pk=waiting.pk).update(status="closed", closed_at=WEEK + DAY)
-    shown = page(client, f"/cohorts/1/{GPT}/")
-    assert "1 open 1 awaiting resolution 1 won 1 lost" in text(section(shown, "positions"))
-    assert "Largest single position: +$150.00, 300 % of the P/L, on Won?" in text(shown)
-    assert "+$50.00 realized, $0.00 not" in text(shown)
+    shown = get_page(client, f"/cohorts/1/{GPT}/")
+    assert "1 open 1 awaiting resolution 1 won 1 lost" in visible_text(section(shown, "positions"))
+    assert "Largest single position: +$150.00, 300 % of the P/L, on Won?" in visible_text(shown)
+    assert "+$50.00 realized, $0.00 not" in visible_text(shown)
 
 
 def test_positions_beyond_the_first_are_a_link_away(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,11 +71,11 @@ def test_positions_beyond_the_first_are_a_link_away(client: Client, monkeypatch:
     agent = gpt()
     for name in ("First", "Second", "Third"):
         bet(agent, MarketFactory(question=f"{name}?"), amount="100.00")
-    shown, whole = page(client, f"/cohorts/1/{GPT}/"), page(client, f"/cohorts/1/{GPT}/?all")
-    assert "2 more: show every position" in text(shown)
-    assert "Third?" not in section(shown, "positions")
-    assert "Third?" in section(whole, "positions")
-    assert "more:" not in section(whole, "positions")
+    shown, whole = get_page(client, f"/cohorts/1/{GPT}/"), get_page(client, f"/cohorts/1/{GPT}/?all")
+    assert "2 more: show every position" in visible_text(shown)
+    assert "Third?" not in visible_text(section(shown, "positions"))
+    assert "Third?" in visible_text(section(whole, "positions"))
+    assert "more:" not in visible_text(section(whole, "positions"))
 
 
 def test_a_week_counts_its_trades_and_what_was_rejected(client: Client) -> None:
@@ -109,9 +83,9 @@ def test_a_week_counts_its_trades_and_what_was_rejected(client: Client) -> None:
     call = ModelCallFactory(decision=trade.decision)
     for _ in range(2):
         InstructionFactory(call=call)
-    shown = section(page(client, f"/cohorts/1/{GPT}/"), "decisions")
-    assert row(shown, "Week 1").startswith("Week 1 BET 1 2 ")
-    assert f'href="/decisions/{trade.decision_id}/#instructions"' in shown
+    shown = section(get_page(client, f"/cohorts/1/{GPT}/"), "decisions")
+    assert table_row(shown, "Week 1").startswith("Week 1 BET 1 2 ")
+    assert f"/decisions/{trade.decision_id}/#instructions" in links(shown)
 
 
 def test_the_mean_of_an_agents_trades_is_its_brier_score(client: Client) -> None:
@@ -121,13 +95,15 @@ def test_the_mean_of_an_agents_trades_is_its_brier_score(client: Client) -> None
         bet(agent, market, side, amount)
         resolve(market, "YES", at=WEEK + DAY)
     compute_scores(at=WEEK + DAY)
-    shown = page(client, f"/cohorts/1/{GPT}/trades/")
-    scores = [float(cells[-1]) for cells in (text(r).split() for r in re.findall(r"<tr>.*?</tr>", shown, re.S)[1:])]
+    shown = get_page(client, f"/cohorts/1/{GPT}/trades/")
+    scores = [float(cells[-1].split()[-1]) for cells in table_rows(shown)[1:]]
     mean = sum(scores) / 2
-    assert f"The mean of the Brier scores below is {mean:.3f}, over 2 resolved purchases; 50.0 % of them won." in text(
-        shown
+    assert (
+        f"The mean of the Brier scores below is {mean:.3f}, over 2 resolved purchases; 50.0 % of them won."
+        in visible_text(shown)
     )
-    assert f'<a href="/cohorts/1/{GPT}/trades/">{mean:.3f}</a>' in page(client, f"/cohorts/1/{GPT}/")
+    to_trades = elements(get_page(client, f"/cohorts/1/{GPT}/"), f'a[href="/cohorts/1/{GPT}/trades/"]')
+    assert f"{mean:.3f}" in map(visible_text, to_trades)
 
 
 # --- a decision -----------------------------------------------------------------------------------------
@@ -141,13 +117,13 @@ def test_a_trades_price_leads_to_what_was_observed_and_to_its_entry(client: Clie
     )  # fmt: skip
     PriceObservationFactory(outcome=market.outcomes.get(side="YES"), observed_at=WEEK + DAY, reason="after the freeze")
     trade = bet(gpt(), market, amount="500.00")
-    shown = section(page(client, f"/decisions/{trade.decision_id}/"), "trades")
-    assert row(shown, "midpoint agrees") == (
+    shown = section(get_page(client, f"/decisions/{trade.decision_id}/"), "trades")
+    assert table_row(shown, "midpoint agrees") == (
         "YES Will it rain? 0.400 No. 1 0.405 0.410 0.390 / 0.420 8 Mar 2026, 00:00 UTC midpoint agrees with Gamma"
     )
-    assert "after the freeze" not in shown
+    assert "after the freeze" not in visible_text(shown)
     link = f"/universes/{trade.decision.universe_id}/{market.pk}/"
-    assert f'href="{link}"' in shown
+    assert link in links(shown)
     assert client.get(link)["Location"] == f"/universes/{trade.decision.universe_id}/?page=1#market-{market.pk}"
 
 
@@ -158,20 +134,20 @@ def test_a_decision_shows_the_record_from_which_its_hash_follows(client: Client)
     ModelCallFactory(decision=second)
     chained()
     link = second.link
-    shown = section(page(client, f"/decisions/{second.pk}/"), "chain")
-    record = html.unescape(re.search(r"<pre[^>]*>\n(.*?)</pre>", shown, re.S)[1])  # type: ignore[index]
+    shown = section(get_page(client, f"/decisions/{second.pk}/"), "chain")
+    record = element(shown, "pre").text()
     assert hashlib.sha256(record.encode()).hexdigest() == link.record_sha256
     assert hashlib.sha256(f"{first.link.sha256}\n{link.record_sha256}".encode()).hexdigest() == link.sha256
     for shown_hash in (link.previous, link.record_sha256, link.sha256):
-        assert shown_hash in shown
+        assert shown_hash in visible_text(shown)
 
 
 def test_failed_and_missed_decisions_have_no_hash(client: Client) -> None:
     failed, missed = DecisionFactory(failed=True), DecisionFactory(missed=True, week=2)
-    shown = text(page(client, f"/decisions/{failed.pk}/"))
+    shown = visible_text(get_page(client, f"/decisions/{failed.pk}/"))
     assert "may be tried again until the window after the freeze is over" in shown
     assert "Only what is completed becomes a link" in shown
-    assert "Missed: the window for it is over" in text(page(client, f"/decisions/{missed.pk}/"))
+    assert "Missed: the window for it is over" in visible_text(get_page(client, f"/decisions/{missed.pk}/"))
 
 
 # --- a universe -----------------------------------------------------------------------------------------
@@ -180,10 +156,10 @@ def test_failed_and_missed_decisions_have_no_hash(client: Client) -> None:
 def test_a_universe_lists_its_entries_with_the_source_of_each_price(client: Client) -> None:
     market = MarketFactory(question="Will it rain?")
     universe = UniverseFactory()
-    shown = page(client, f"/universes/{universe.pk}/")
-    assert universe.sha256 in shown
-    assert "YES 0.400 Gamma price NO 0.600 Gamma price open" in row(shown, "Will it rain?")
-    page(client, f"/universes/{universe.pk}/{market.pk + 1}/", status=404)
+    shown = get_page(client, f"/universes/{universe.pk}/")
+    assert universe.sha256 in visible_text(shown)
+    assert "YES 0.400 Gamma price NO 0.600 Gamma price open" in table_row(shown, "Will it rain?")
+    get_page(client, f"/universes/{universe.pk}/{market.pk + 1}/", status=404)
 
 
 def test_an_entry_is_found_on_its_page(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +168,7 @@ def test_an_entry_is_found_on_its_page(client: Client, monkeypatch: pytest.Monke
     universe = UniverseFactory()
     there = client.get(f"/universes/{universe.pk}/{markets[4].pk}/")["Location"]
     assert there == f"/universes/{universe.pk}/?page=3#market-{markets[4].pk}"
-    assert f'id="market-{markets[4].pk}"' in page(client, there)
+    assert element(get_page(client, there), f"#market-{markets[4].pk}")
 
 
 # --- a market -------------------------------------------------------------------------------------------
@@ -205,24 +181,28 @@ def test_a_markets_history_marks_entries_and_exits_and_links_their_decisions(cli
         PriceObservationFactory(outcome=yes, observed_at=WEEK + day * DAY, price=Decimal(price))
     bought = bet(gpt(), market, amount="500.00")
     sold = sale(bought.position, "50", price="0.60")
-    shown = section(page(client, f"/markets/{market.pk}/"), "prices")
-    marks = re.findall(r'<a href="(/decisions/\d+/)"><path class="(\w+)"[^>]*><title>(.*?)</title>', shown)
+    shown = section(get_page(client, f"/markets/{market.pk}/"), "prices")
+    marks = [
+        (element(mark, "path").attributes["class"], visible_text(mark, "title"), *links(mark))
+        for mark in elements(shown, 'a[href^="/decisions/"]')
+        if mark.css_first("path")
+    ]
     assert sorted(marks) == sorted([
-        (f"/decisions/{bought.decision_id}/", "buy", "GPT-5.2, cohort 1, bought YES at 0.400 for $500.00"),
-        (f"/decisions/{sold.decision_id}/", "sell", "GPT-5.2, cohort 1, sold YES at 0.600 for $375.00"),
+        ("buy", "GPT-5.2, cohort 1, bought YES at 0.400 for $500.00", f"/decisions/{bought.decision_id}/"),
+        ("sell", "GPT-5.2, cohort 1, sold YES at 0.600 for $375.00", f"/decisions/{sold.decision_id}/"),
     ])  # fmt: skip
 
 
 def test_a_refused_price_stands_with_its_reason(client: Client) -> None:
     outcome = MarketFactory().outcomes.get(side="YES")
     PriceObservationFactory(outcome=outcome, stale=True, reason="midpoint 0.9 refused: far from Gamma")
-    shown = page(client, f"/markets/{outcome.market_id}/")
-    assert "stale midpoint 0.9 refused: far from Gamma" in row(shown, "refused")
+    shown = get_page(client, f"/markets/{outcome.market_id}/")
+    assert "stale midpoint 0.9 refused: far from Gamma" in table_row(shown, "refused")
 
 
 def test_a_market_without_prices_or_trades_says_so(client: Client) -> None:
     market = MarketFactory(prices={"YES": None, "NO": None}, source="kalshi")
-    shown = text(page(client, f"/markets/{market.pk}/"))
+    shown = visible_text(get_page(client, f"/markets/{market.pk}/"))
     assert "No price was accepted yet" in shown
     assert "Agents trade on Polymarket alone" in shown
     assert "None" not in shown
@@ -233,29 +213,29 @@ def test_final_market_shows_its_result_and_the_source_of_it(client: Client, stat
     market = MarketFactory(oracle_status="resolved")
     bet(gpt(), market, amount="400.00")
     resolve(market, status, at=WEEK + DAY)
-    shown = text(section(page(client, f"/markets/{market.pk}/"), "resolution"))
+    shown = visible_text(section(get_page(client, f"/markets/{market.pk}/"), "resolution"))
     assert words in shown
     assert "It says: resolved" in shown
     assert ("+$600.00 realized" if status else "$0.00 realized") in shown
 
 
-def test_a_market_names_its_questions_and_their_twin(client: Client) -> None:
+def test_a_market_names_its_questions_and_their_duplicate(client: Client) -> None:
     market, elsewhere = MarketFactory(), MarketFactory(source="kalshi", question="The same elsewhere")
-    question, twin = QuestionFactory(markets=[market]), QuestionFactory(markets=[elsewhere], source="kalshi")
+    question, duplicate = QuestionFactory(markets=[market]), QuestionFactory(markets=[elsewhere], source="kalshi")
     entry = asked(question, {GPT: [0.7, 0.3]})
     with guards_removed(QuestionEntry):
-        QuestionEntry.objects.filter(pk=entry.pk).update(duplicate=twin)
-    assert "The same question at Kalshi: The same elsewhere" in text(page(client, f"/markets/{market.pk}/"))
-    assert f'href="/questions/{question.pk}/"' in section(page(client, f"/markets/{elsewhere.pk}/"), "questions")
+        QuestionEntry.objects.filter(pk=entry.pk).update(duplicate=duplicate)
+    assert "The same question at Kalshi: The same elsewhere" in visible_text(get_page(client, f"/markets/{market.pk}/"))
+    assert f"/questions/{question.pk}/" in links(section(get_page(client, f"/markets/{elsewhere.pk}/"), "questions"))
 
 
 def test_venue_is_linked_only_if_the_slug_is_safe(client: Client, settings: Any) -> None:
     settings.ARENA_DEMO = False
     good, bad = MarketFactory(slug="will-it-rain"), MarketFactory(slug="javascript:alert(1)")
-    assert 'href="https://polymarket.com/market/will-it-rain"' in page(client, f"/markets/{good.pk}/")
-    assert "javascript:" not in page(client, f"/markets/{bad.pk}/")
+    assert "https://polymarket.com/market/will-it-rain" in links(get_page(client, f"/markets/{good.pk}/"))
+    assert not [link for link in links(get_page(client, f"/markets/{bad.pk}/")) if "javascript:" in link]
     settings.ARENA_DEMO = True  # its markets are at no venue
-    assert "polymarket.com" not in page(client, f"/markets/{good.pk}/")
+    assert not [link for link in links(get_page(client, f"/markets/{good.pk}/")) if "polymarket.com" in link]
 
 
 @pytest.mark.parametrize(
@@ -277,15 +257,15 @@ def test_markets_are_found_by_words_category_venue_and_play(client: Client, quer
     MarketFactory(question="Who wins?", category="Sports", closes_at=WEEK + 2 * DAY)
     MarketFactory(question="Colder?", source="kalshi")
     bet(gpt(), rain)
-    shown = page(client, f"/markets/?{query}")
-    assert re.findall(r'<th scope="row" class="wrapped"><a [^>]*><bdi>(.*?)</bdi>', shown) == found
+    shown = get_page(client, f"/markets/?{query}")
+    assert [visible_text(name) for name in elements(shown, "th[scope=row].wrapped > a bdi")] == found
     if not found:
-        assert "No market is like that." in shown
+        assert "No market is like that." in visible_text(shown)
 
 
 @pytest.mark.parametrize("query", ["sort=luck", "played=never", "source=moon", "category=Nothing"])
 def test_unknown_filter_value_is_a_404_that_names_it(client: Client, query: str) -> None:
-    assert f"{query} is not one of:" in page(client, f"/markets/?{query}", status=404)
+    assert f"{query} is not one of:" in visible_text(get_page(client, f"/markets/?{query}", status=404))
 
 
 # --- a question, a forecast ------------------------------------------------------------------------------
@@ -297,15 +277,17 @@ def test_a_forecast_shows_prompt_answer_refusals_and_its_place_in_the_chain(clie
     other = asked(QuestionFactory(text="Another?"))
     RefusedForecast.objects.create(call=forecast.call, entry=other, stated={}, reason="YES: 2 is outside [0, 1]")
     chained()
-    shown = page(client, f"/forecasts/{forecast.pk}/")
-    blocks = [html.unescape(block) for block in re.findall(r"<pre[^>]*>\n(.*?)</pre>", shown, re.S)]
+    shown = get_page(client, f"/forecasts/{forecast.pk}/")
+    blocks = [block.text() for block in elements(shown, "pre")]
     task = forecast.elicitation
     assert blocks[:2] == [task.system_prompt, forecast.call.user_prompt]
     assert hashlib.sha256(blocks[-1].encode()).hexdigest() == task.link.record_sha256
-    assert "refused Another? YES: 2 is outside [0, 1]" in text(section(shown, "calls"))
-    assert row(shown, "70.0 %") == "YES 0.400 – 0.7 70.0 %"
-    assert "GPT-5.2 has its reasons." in text(shown)
-    assert "None" not in text(re.sub(r"<pre.*?</pre>", "", shown, flags=re.S))
+    assert "refused Another? YES: 2 is outside [0, 1]" in visible_text(section(shown, "calls"))
+    assert table_row(shown, "70.0 %") == "YES 0.400 – 0.7 70.0 %"
+    assert "GPT-5.2 has its reasons." in visible_text(shown)
+    for block in elements(shown, "pre"):
+        block.decompose()
+    assert "None" not in visible_text(shown)
 
 
 def test_question_charts_forecasts_by_day_and_shows_refusals(client: Client) -> None:
@@ -313,37 +295,41 @@ def test_question_charts_forecasts_by_day_and_shows_refusals(client: Client) -> 
     for day in range(3):
         entry = asked(question, {GPT: [0.5 + day / 10, 0.5 - day / 10]}, day=WEEK + day * DAY)
     RefusedForecast.objects.create(call=entry.forecasts.get().call, entry=entry, stated={}, reason="no sum of 1")
-    shown = page(client, f"/questions/{question.pk}/")
+    shown = get_page(client, f"/questions/{question.pk}/")
     drawn = section(shown, "over-days")
-    assert row(drawn, "9 Mar") == "9 Mar 2026, 00:00 UTC 40.0 % 60.0 %"
-    assert "no sum of 1" in text(section(shown, "forecasts"))
-    assert "10 Mar 2026" in section(shown, "forecasts")
-    assert "8 Mar 2026 ," not in text(section(shown, "forecasts"))  # only the latest two days stand whole
+    assert table_row(drawn, "9 Mar") == "9 Mar 2026, 00:00 UTC 40.0 % 60.0 %"
+    assert "no sum of 1" in visible_text(section(shown, "forecasts"))
+    assert "10 Mar 2026" in visible_text(section(shown, "forecasts"))
+    assert "8 Mar 2026 ," not in visible_text(section(shown, "forecasts"))  # only the latest two days stand whole
 
 
 def test_of_many_options_the_likeliest_is_drawn_until_one_happened(client: Client) -> None:
     question = QuestionFactory(markets=[MarketFactory(prices={"Ada": "0.2", "Bo": "0.5", "Cy": "0.3"})])
     for day in range(2):
         asked(question, {GPT: [0.1, 0.6, 0.3]}, day=WEEK + day * DAY)
-    assert "Bo , with the market’s prices" in text(section(page(client, f"/questions/{question.pk}/"), "over-days"))
+    assert "Bo , with the market’s prices" in visible_text(
+        section(get_page(client, f"/questions/{question.pk}/"), "over-days")
+    )
     resolve(question.market, "Cy", at=WEEK + 2 * DAY)
     resolve_questions(at=WEEK + 2 * DAY)
-    assert "Cy , with the market’s prices" in text(section(page(client, f"/questions/{question.pk}/"), "over-days"))
+    assert "Cy , with the market’s prices" in visible_text(
+        section(get_page(client, f"/questions/{question.pk}/"), "over-days")
+    )
 
 
 def test_question_of_one_day_has_no_chart(client: Client) -> None:
     question = QuestionFactory()
     asked(question, {GPT: [0.7, 0.3]})
-    assert "over-days" not in page(client, f"/questions/{question.pk}/")
+    assert not elements(get_page(client, f"/questions/{question.pk}/"), "section[aria-labelledby=over-days]")
 
 
 def test_question_shows_bets_on_its_market(client: Client) -> None:
     market = MarketFactory()
     question = QuestionFactory(markets=[market])
     trade = bet(gpt(), market, amount="1250.00")
-    shown = section(page(client, f"/questions/{question.pk}/"), "trades")
-    assert row(shown, "GPT-5.2") == "GPT-5.2 1 YES 8 Mar 2026 0.400 $1,250.00 50.0 %"
-    assert f'href="/decisions/{trade.decision_id}/#trades"' in shown
+    shown = section(get_page(client, f"/questions/{question.pk}/"), "trades")
+    assert table_row(shown, "GPT-5.2") == "GPT-5.2 1 YES 8 Mar 2026 0.400 $1,250.00 50.0 %"
+    assert f"/decisions/{trade.decision_id}/#trades" in links(shown)
 
 
 def test_a_forecast_page_costs_the_same_queries_whatever_its_batch_holds(client: Client) -> None:
@@ -351,7 +337,7 @@ def test_a_forecast_page_costs_the_same_queries_whatever_its_batch_holds(client:
 
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
-            page(client, f"/forecasts/{forecast.pk}/")
+            get_page(client, f"/forecasts/{forecast.pk}/")
         return len(captured)
 
     few = queries()
@@ -371,9 +357,9 @@ def test_a_family_shows_its_releases_with_prices_and_the_cohorts_that_froze_them
         family=family, model_id="openai/gpt-6", effective_from=WEEK + DAY, price_prompt=Decimal("0.000002")
     )  # fmt: skip
     gpt(cohort=CohortFactory(), release=later)
-    shown = section(page(client, f"/models/{GPT}/"), "releases")
-    assert row(shown, "openai/gpt-6").endswith("9 Mar 2026 $2.00 $4.00 2")
-    assert row(shown, "openai/gpt-5.2").endswith(" 1")
+    shown = section(get_page(client, f"/models/{GPT}/"), "releases")
+    assert table_row(shown, "openai/gpt-6").endswith("9 Mar 2026 $2.00 $4.00 2")
+    assert table_row(shown, "openai/gpt-5.2").endswith(" 1")
 
 
 def test_a_family_shows_what_both_protocols_cost(client: Client) -> None:
@@ -381,9 +367,9 @@ def test_a_family_shows_what_both_protocols_cost(client: Client) -> None:
     for _ in range(2):
         ModelCallFactory(decision=trade.decision, cost_usd=Decimal("1.50"))
     asked(QuestionFactory(), {GPT: [0.7, 0.3]}, cost="0.25")
-    shown = section(page(client, f"/models/{GPT}/"), "cost")
-    assert row(shown, "Trading").startswith("Trading 1 2 2,000 400 $3.00")
-    assert row(shown, "Forecast").startswith("Forecast 1 1 1,000 200 $0.2500")
+    shown = section(get_page(client, f"/models/{GPT}/"), "cost")
+    assert table_row(shown, "Trading").startswith("Trading 1 2 2,000 400 $3.00")
+    assert table_row(shown, "Forecast").startswith("Forecast 1 1 1,000 200 $0.2500")
 
 
 def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> None:
@@ -394,13 +380,13 @@ def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> Non
         resolve(question.options.first().outcome.market, "YES" if number else "NO")
         resolve_questions(at=WEEK + 30 * DAY)
     compute_scores(at=WEEK + 30 * DAY)
-    shown = page(client, f"/models/{GPT}/")
-    said = section(shown, "forecasts")
+    shown = get_page(client, f"/models/{GPT}/")
+    forecasts = section(shown, "forecasts")
     brier = (2 * 0.3**2 + 0.7**2) / 3
-    assert f"{brier:.3f}" in row(said, "with the market’s prices")
-    assert "said 0.70, happened 0.67" in said
-    assert said.count("<figcaption>") == 2
-    assert f'href="/forecasts/{forecast.pk}/"' in section(shown, "latest-forecasts")
+    assert f"{brier:.3f}" in table_row(forecasts, "with the market’s prices")
+    assert "said 0.70, happened 0.67" in visible_text(forecasts)
+    assert len(elements(forecasts, "figcaption")) == 2
+    assert f"/forecasts/{forecast.pk}/" in links(section(shown, "latest-forecasts"))
 
 
 def test_the_list_of_models_says_how_each_stands_in_both_protocols(client: Client) -> None:
@@ -408,9 +394,9 @@ def test_the_list_of_models_says_how_each_stands_in_both_protocols(client: Clien
     bet(gpt(), market, amount="1250.00")
     resolve(market, "YES", at=WEEK + DAY)
     compute_scores(at=WEEK + DAY)
-    shown = page(client, "/models/")
-    assert row(shown, "GPT-5.2").startswith("GPT-5.2 OpenAI openai/gpt-5.2 1 1 +18.75 % 0.250")
-    assert len(re.findall(r'<th scope="row">', shown)) == 7
+    shown = get_page(client, "/models/")
+    assert table_row(shown, "GPT-5.2").startswith("GPT-5.2 OpenAI openai/gpt-5.2 1 1 +18.75 % 0.250")
+    assert len(elements(shown, "th[scope=row]")) == 7
 
 
 # --- rules, errors, nothing yet --------------------------------------------------------------------------
@@ -420,29 +406,23 @@ def test_every_frozen_score_is_typeset_or_needs_no_formula(client: Client) -> No
     scoring = {name for rules in Methodology.objects.all() for name in rules.scoring}
     assert scoring - FROZEN.keys() == {"rounding", "marking", "references", "weights"}
     assert FROZEN.keys() <= scoring
-    shown = page(client, "/methodology/v2/")
+    shown = get_page(client, "/methodology/v2/")
     for name in FROZEN:
-        assert re.search(rf'<div id="score-{name}">.*?<math', shown, re.S), name
+        assert elements(shown, f"#score-{name} math"), name
 
 
 def test_formulas_hold_the_constants_of_their_own_version(client: Client) -> None:
     rules = Methodology.objects.get(version="v2")
     rules.pk, rules.version, rules.maximum_bet_fraction = None, "v9", Decimal("0.1250")
     rules.save()
-    assert "<mn>0.125</mn>" in page(client, "/methodology/v9/")
-    fraction = "<mn>0.25</mn><mo>&#x000D7;</mo><mtext>cash&#x000A0;before&#x000A0;the&#x000A0;bet</mtext>"
-    assert fraction in page(client, "/methodology/v1/")
+    assert "0.125" in [number.text() for number in elements(get_page(client, "/methodology/v9/"), "mn")]
+    assert "0.25 × cash before the bet" in visible_text(get_page(client, "/methodology/v1/"))
 
 
 def test_the_known_limits_stand_on_the_rules_page(client: Client) -> None:
-    shown = text(section(page(client, "/methodology/v1/"), "limits"))
-    for words in (
-        "no depth",
-        "not a proper score",
-        "behind stable names",
-        "15 minutes after the freeze",
-        "at most 2/n",
-    ):
+    shown = visible_text(section(get_page(client, "/methodology/v1/"), "limits"))
+    limits = ("no depth", "not a proper score", "behind stable names", "15 minutes after the freeze", "at most 2/n")
+    for words in limits:
         assert words in shown
 
 
@@ -458,11 +438,11 @@ def test_the_known_limits_stand_on_the_rules_page(client: Client) -> None:
     ],
 )
 def test_empty_page_announces_its_content(client: Client, address: str, words: str) -> None:
-    assert words in text(page(client, address))
+    assert words in visible_text(get_page(client, address))
 
 
 def test_about_says_how_to_cite_and_verify(client: Client) -> None:
-    shown = text(page(client, "/about/"))
+    shown = visible_text(get_page(client, "/about/"))
     assert "Forecaster Arena, methodology v2. http://testserver/" in shown
     assert "manage.py verify_export data.zip" in shown
     assert "CC BY 4.0" in shown

@@ -6,7 +6,7 @@ from rest_framework import serializers
 from agents.models import Forecast
 from markets import api
 from markets.models import Question
-from scoring.forecast_api import ForecastRow
+from scoring.api.forecasts import ForecastSerializer
 
 
 class DifficultySerializer(serializers.Serializer):
@@ -19,7 +19,7 @@ class DifficultySerializer(serializers.Serializer):
 
 class ForecastQuestionDetailSerializer(api.QuestionDetailSerializer):
     difficulties = DifficultySerializer(many=True, read_only=True, help_text="By item response theory, as last fitted.")
-    forecasts = ForecastRow(many=True, read_only=True)
+    forecasts = ForecastSerializer(many=True, read_only=True)
 
     class Meta(api.QuestionDetailSerializer.Meta):
         fields = (*api.QuestionDetailSerializer.Meta.fields, "difficulties", "forecasts")

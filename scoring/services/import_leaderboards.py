@@ -14,7 +14,7 @@ from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.readers.records import SCHEMA, input_table
 
-from scoring.models import ImportBoard, ImportCollection, ImportedForecast
+from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
 
 Progress = Callable[[int, int, str], None]
 _CHUNK_SIZE = 50_000
@@ -22,9 +22,9 @@ _OMITTED_PARTS = ("questions",)
 """Parts of a report that grow with the number of questions and are not shown."""
 
 
-def compute_import_board(
+def compute_import_leaderboard(
     *, collection: ImportCollection, at: datetime, progress: Progress = lambda done, of, caption: None
-) -> ImportBoard:
+) -> ImportLeaderboard:
     """The collection's leaderboard over resolved questions of completed imports; no report while there are none.
 
     Contradictions between files are treated like those between rows of one file, and counted in `rejected`.
@@ -36,11 +36,7 @@ def compute_import_board(
         settings = Settings()
         reading = read_rows(_table(resolved), fractional_outcomes=True)
         report = {"settings": asdict(settings), **rank_panel(reading.panel, settings, progress)}
-        report["data"] |= {
-            "rows": reading.rows,
-            "rejected": len(reading.rejected),
-            "superseded": reading.superseded,
-        }
+        report["data"] |= {"rows": reading.rows, "rejected": len(reading.rejected), "superseded": reading.superseded}
         for part in _OMITTED_PARTS:
             report.pop(part, None)
     questions = forecasts.values("question").distinct()
@@ -52,7 +48,7 @@ def compute_import_board(
         "open_questions": questions.filter(outcome__isnull=True).count(),
         "probabilities": forecasts.count(),
     }
-    return ImportBoard.objects.update_or_create(collection=collection, defaults=values)[0]
+    return ImportLeaderboard.objects.update_or_create(collection=collection, defaults=values)[0]
 
 
 def _table(forecasts: Any) -> InputTable:

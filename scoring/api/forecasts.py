@@ -1,4 +1,4 @@
-"""Forecasts and the boards of the forecast protocol, for readers."""
+"""Forecasts and the leaderboards of the forecast protocol."""
 
 from typing import Any
 
@@ -21,18 +21,9 @@ from markets.foundation.rest import (
     field_names,
 )
 from markets.models import Question
+from scoring.api.base import IntervalField, NumberField
 from scoring.constants import FORECAST
-from scoring.models import ForecastScore, Leaderboard
-
-# --- boards ----------------------------------------------------------------------------------------------
-
-
-def _number(**options: Any) -> serializers.FloatField:
-    return serializers.FloatField(allow_null=True, **options)
-
-
-def _interval() -> serializers.ListField:
-    return serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2, allow_null=True)
+from scoring.models import Leaderboard
 
 
 def _by_gamma(help_text: str) -> serializers.DictField:
@@ -41,8 +32,8 @@ def _by_gamma(help_text: str) -> serializers.DictField:
     )
 
 
-class ForecastBoardEntry(serializers.Serializer):
-    """A family or a reference forecaster on a board of the forecast protocol, as it was last computed."""
+class ForecastLeaderboardEntrySerializer(serializers.Serializer):
+    """A family or a reference forecaster on a leaderboard of the forecast protocol, as it was last computed."""
 
     forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
     family = serializers.CharField(allow_null=True, help_text="Null for a reference.")
@@ -57,39 +48,39 @@ class ForecastBoardEntry(serializers.Serializer):
     rank_high = serializers.IntegerField(allow_null=True)
     n = serializers.IntegerField(help_text="Resolved questions answered; one asked on several days counts once.")
     forecasts = serializers.IntegerField(help_text="Forecasts on them.")
-    coverage = _number(help_text="The share of what was asked and resolved that was answered.")
-    brier = _number(help_text="Mean form, (1/n) times the sum over options: long questions score lower.")
-    brier_se = _number()
-    brier_ci = _interval()
-    log = _number(help_text="Mean natural logarithm of the probability of what happened, clipped at 1e-6.")
-    spherical = _number()
-    accuracy = _number()
+    coverage = NumberField(help_text="Answered share of the questions that were asked and resolved.")
+    brier = NumberField(help_text="Mean form, (1/n) times the sum over options: long questions score lower.")
+    brier_se = NumberField()
+    brier_ci = IntervalField()
+    log = NumberField(help_text="Mean natural logarithm of the probability of what happened, clipped at 1e-6.")
+    spherical = NumberField()
+    accuracy = NumberField()
     average_return = _by_gamma("Gross, per dollar staked at the asks.")
-    average_return_ci = serializers.DictField(child=_interval(), allow_null=True)
+    average_return_ci = serializers.DictField(child=IntervalField(), allow_null=True)
     log_wealth = _by_gamma("Of stakes that may keep cash; null where one was ruined.")
     ruins = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
-    alpha = _number(help_text="The market's Brier score less the forecaster's, on the same questions.")
-    alpha_se = _number()
-    alpha_ci = _interval()
-    bss_uniform = _number()
-    bss_market = _number()
-    ece = _number(help_text="Expected calibration error over ten bins.")
-    ece_noise_floor = _number()
-    weighted_brier = _number(help_text="Weighted by the questions' discrimination.")
-    adjusted_brier = _number(help_text="As if everybody had answered every question.")
-    adjusted_brier_se = _number()
-    irt_ability = _number()
-    irt_se = _number()
-    bt_ability = _number()
-    bt_se = _number()
-    pool_weight = _number(help_text="In the linear pool of the families that fits best.")
-    cost_usd = serializers.CharField(allow_null=True, help_text="Of all that was asked; null by category.")
+    alpha = NumberField(help_text="The market's Brier score less the forecaster's, on the same questions.")
+    alpha_se = NumberField()
+    alpha_ci = IntervalField()
+    bss_uniform = NumberField()
+    bss_market = NumberField()
+    ece = NumberField(help_text="Expected calibration error over ten bins.")
+    ece_noise_floor = NumberField()
+    weighted_brier = NumberField(help_text="Weighted by the questions' discrimination.")
+    adjusted_brier = NumberField(help_text="As if everybody had answered every question.")
+    adjusted_brier_se = NumberField()
+    irt_ability = NumberField()
+    irt_se = NumberField()
+    bt_ability = NumberField()
+    bt_se = NumberField()
+    pool_weight = NumberField(help_text="In the linear pool of the families that fits best.")
+    cost_usd = serializers.CharField(allow_null=True, help_text="Cost of all its calls; null by category.")
     asked = serializers.IntegerField(allow_null=True, help_text="Batches of questions put to it.")
     declined = serializers.IntegerField(allow_null=True, help_text="Batches to which it gave no readable answer.")
     refused = serializers.IntegerField(allow_null=True, help_text="Forecasts stated that broke the rules.")
 
 
-class OfProtocols(ReadOnlySchema):
+class LeaderboardSchema(ReadOnlySchema):
     """Schema of an endpoint whose rows are those of the protocol that is asked for, each with its own fields."""
 
     def rows(self) -> tuple[Any, ...]:
@@ -101,11 +92,11 @@ class OfProtocols(ReadOnlySchema):
         return [*others, only]
 
     def get_response_serializers(self) -> Any:
-        rows = PolymorphicProxySerializer("BoardEntry", self.rows(), resource_type_field_name=None)
+        rows = PolymorphicProxySerializer("AnyLeaderboardEntry", self.rows(), resource_type_field_name=None)
         return super().get_response_serializers() | {200: rows}
 
 
-class ForecastBoardRow(ReadSerializer):
+class ForecastLeaderboardSerializer(ReadSerializer):
     methodology = NullableCharField(help_text="Null: over all.")
     category = NullableCharField(help_text="Null: over all.")
 
@@ -114,46 +105,51 @@ class ForecastBoardRow(ReadSerializer):
         fields: tuple[str, ...] = ("id", "methodology", "arm", "category", "computed_at")
 
 
-class ForecastBoardDetail(ForecastBoardRow):
-    entries = ForecastBoardEntry(many=True, read_only=True)
+class ForecastLeaderboardDetailSerializer(ForecastLeaderboardSerializer):
+    entries = ForecastLeaderboardEntrySerializer(many=True, read_only=True)
     report = serializers.SerializerMethodField(
-        help_text="What stands beside the ranking: pairs, return curves, reliability, agreement, words against bets."
+        help_text="Results besides the ranking: pairs, return curves, reliability, agreement, forecasts and trades."
     )
 
-    class Meta(ForecastBoardRow.Meta):
-        fields = (*ForecastBoardRow.Meta.fields, "entries", "report")
+    class Meta(ForecastLeaderboardSerializer.Meta):
+        fields = (*ForecastLeaderboardSerializer.Meta.fields, "entries", "report")
 
     @extend_schema_field(OpenApiTypes.OBJECT)
-    def get_report(self, board: Leaderboard) -> Any:
-        return board.report
+    def get_report(self, leaderboard: Leaderboard) -> Any:
+        return leaderboard.report
 
 
-class ForecastBoards(ReadOnlyViewSet):
-    """The boards of the forecast protocol; one of them with its entries and all that stands beside them."""
+class ForecastLeaderboardViewSet(ReadOnlyViewSet):
+    """The leaderboards of the forecast protocol; the detail has its entries and its report."""
 
     queryset = Leaderboard.objects.filter(protocol=FORECAST)
-    serializer_class = ForecastBoardRow
-    detail_serializer_class = ForecastBoardDetail
+    serializer_class = ForecastLeaderboardSerializer
+    detail_serializer_class = ForecastLeaderboardDetailSerializer
     filterset_fields = ("methodology", "arm", "category", "computed_at")
     orderings = ("id", "computed_at")
 
     def get_queryset(self) -> QuerySet[Leaderboard]:
-        boards = super().get_queryset()
-        return boards if self.detail else boards.defer("entries", "report")
+        leaderboards = super().get_queryset()
+        return leaderboards if self.detail else leaderboards.defer("entries", "report")
 
 
-# --- forecasts -------------------------------------------------------------------------------------------
+class ScoreField(NumberField):
+    """A figure of a forecast's score; null until its question is resolved."""
+
+    def get_attribute(self, forecast: Forecast) -> float | None:
+        score = getattr(forecast, "score", None)
+        return score and getattr(score, self.field_name or "")
 
 
-class ForecastRow(ReadSerializer):
-    forecaster = serializers.CharField(source="family.slug", read_only=True, help_text="Its name on the boards.")
+class ForecastSerializer(ReadSerializer):
+    forecaster = serializers.CharField(source="family.slug", read_only=True, help_text="Its name on the leaderboards.")
     family = serializers.CharField(source="family.slug", read_only=True)
     probabilities = serializers.DictField(child=serializers.FloatField(), read_only=True)
-    brier = serializers.SerializerMethodField(help_text="Mean form; null until the question is resolved.")
-    log = serializers.SerializerMethodField(help_text="Natural, clipped at 1e-6.")
-    spherical = serializers.SerializerMethodField()
-    accuracy = serializers.SerializerMethodField()
-    market_brier = serializers.SerializerMethodField(help_text="The market's on the same, at the prices then.")
+    brier = ScoreField(help_text="Mean form; null until the question is resolved.")
+    log = ScoreField(help_text="Natural, clipped at 1e-6.")
+    spherical = ScoreField()
+    accuracy = ScoreField()
+    market_brier = ScoreField(help_text="The market's score, at the prices when the question was asked.")
 
     class Meta:
         model = Forecast
@@ -162,37 +158,20 @@ class ForecastRow(ReadSerializer):
             "normalised", "rationale", "made_at", "brier", "log", "spherical", "accuracy", "market_brier",
         )  # fmt: skip
 
-    def _scored(self, forecast: Forecast, name: str) -> float | None:
-        score: ForecastScore | None = getattr(forecast, "score", None)
-        return getattr(score, name) if score else None
 
-    def get_brier(self, forecast: Forecast) -> float | None:
-        return self._scored(forecast, "brier")
-
-    def get_log(self, forecast: Forecast) -> float | None:
-        return self._scored(forecast, "log")
-
-    def get_spherical(self, forecast: Forecast) -> float | None:
-        return self._scored(forecast, "spherical")
-
-    def get_accuracy(self, forecast: Forecast) -> float | None:
-        return self._scored(forecast, "accuracy")
-
-    def get_market_brier(self, forecast: Forecast) -> float | None:
-        return self._scored(forecast, "market_brier")
-
-
-class ForecastDetail(ForecastRow):
+class ForecastDetailSerializer(ForecastSerializer):
     stated = serializers.DictField(child=serializers.CharField(), read_only=True, help_text="As it was written.")
     system_prompt = serializers.CharField(source="call.system_prompt", read_only=True)
     user_prompt = serializers.CharField(source="call.user_prompt", read_only=True, help_text="Byte for byte.")
-    calls = ModelCallSerializer(source="elicitation.calls", many=True, read_only=True, help_text="Of its whole batch.")
+    calls = ModelCallSerializer(
+        source="elicitation.calls", many=True, read_only=True, help_text="Calls for its whole batch."
+    )
 
-    class Meta(ForecastRow.Meta):
-        fields = (*ForecastRow.Meta.fields, "stated", "system_prompt", "user_prompt", "calls")
+    class Meta(ForecastSerializer.Meta):
+        fields = (*ForecastSerializer.Meta.fields, "stated", "system_prompt", "user_prompt", "calls")
 
 
-class ForecastFilters(StrictFilterSet):
+class ForecastFilterSet(StrictFilterSet):
     family = ReferenceFilter(Family, by="slug")
     status = KnownChoiceFilter(Question.Status.choices, field_name="question__status")
 
@@ -204,13 +183,13 @@ class ForecastFilters(StrictFilterSet):
 SCORES = ("brier", "log", "spherical", "accuracy", "market_brier")
 
 
-class Forecasts(ReadOnlyViewSet):
-    """What was stated, newest first, with what it came to; one of them with its prompt and every call."""
+class ForecastViewSet(ReadOnlyViewSet):
+    """Forecasts with their scores, newest first; the detail has the prompt and every call."""
 
     queryset = Forecast.objects.select_related("family")
-    serializer_class = ForecastRow
-    detail_serializer_class = ForecastDetail
-    filterset_class = ForecastFilters
+    serializer_class = ForecastSerializer
+    detail_serializer_class = ForecastDetailSerializer
+    filterset_class = ForecastFilterSet
     orderings = ("made_at",)
     ordering = ("-made_at",)
     pagination_class = StrictCursorPagination

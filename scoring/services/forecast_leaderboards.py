@@ -2,42 +2,42 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Max, Q, Sum
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.scoreboard import to_json_value
 from forecast_rank.ranking.settings import Settings
 
 from agents.models import Elicitation, Family, Forecast, ModelCall, RefusedForecast, Trade
-from markets.models import QuestionBatch, QuestionSet
-from markets.prompt_conditions import PRICED
+from markets.models import Market, QuestionBatch, QuestionSet
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
-from scoring.leaderboard_history import BoardKey
+from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
-from scoring.services.boards import store_leaderboard
-from scoring.services.disagreements import store_forecast_disagreements
 from scoring.services.forecast_panels import (
     ResolvedEntry,
     Selection,
+    asked_and_resolved,
     external_panel,
     family_slugs,
     last_forecasts,
     panels,
     resolved_entries,
+    selection_families,
 )
 from scoring.services.forecasts_and_trades import by_family, forecast_bets, stake_points
+from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboard
+from scoring.stored_json import to_json
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration")
 FITTED = ("adjusted_brier", "bradley_terry")
 SLOWLY_FITTED = ("irt", "weighted_brier")
-"""Metrics that take seconds to fit: only when boards are computed afresh, else copied from the stored board."""
+"""Metrics that take seconds to fit; copied from the stored leaderboard unless it is to be fitted again."""
 SLOW_FIGURES = ("irt_ability", "irt_se", "weighted_brier")
 """The figures of an entry that the slow fits give."""
 CURVE_POINTS = 120
@@ -55,43 +55,41 @@ RANKING = (
 )  # fmt: skip
 """The figures that rank forecasters, besides the averaged returns."""
 PARTICIPATION = ("cost_usd", "declined", "refused", "asked")
-FORMAT = 2
-"""The format of stored boards: those of an older one are computed anew, although their inputs are the same."""
+FORMAT = 3
+"""The format of stored leaderboards: those of an older one are computed anew, although their inputs are the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Board:
-    """A leaderboard as it is stored."""
+def refresh_forecast_leaderboards(*, at: datetime, refit: bool = True) -> int:
+    """Stores the leaderboards of every methodology, arm and category whose forecasts, scores or bets have changed.
 
-    entries: list[dict[str, Any]]
-    report: dict[str, Any]
-
-
-def refresh_forecast_boards(*, at: datetime, afresh: bool = True) -> int:
-    """Stores the boards of every methodology, arm and category whose forecasts, scores or bets have changed.
-
-    Unless `afresh`, boards by category and slow fits are only computed where there are none yet, since the job runs
-    every hour. Stores the largest disagreements of the line-up's forecasts as well. Returns how many boards it stored.
+    Without `refit`, leaderboards by category and slow fits are only computed where there are none yet, since the job
+    runs every hour. Returns how many leaderboards it stored.
     """
-    versions = list(QuestionSet.objects.order_by().values_list("methodology", flat=True).distinct())
     written = 0
-    for arm in QuestionBatch.objects.order_by("arm").values_list("arm", flat=True).distinct():
-        for version in [ALL_METHODOLOGIES, *versions] if len(versions) > 1 else [ALL_METHODOLOGIES]:
-            copies = [version] if len(versions) > 1 else [ALL_METHODOLOGIES, *versions]
-            written += _refresh(Selection(arm, version), copies, at=at, afresh=afresh)
-    store_forecast_disagreements(PRICED)
+    for selection, versions in leaderboard_selections():
+        written += _refresh(selection, versions, at=at, refit=refit)
     return written
 
 
-def forecast_board(
+def leaderboard_selections() -> Iterator[tuple[Selection, list[str]]]:
+    """Each selection with the methodologies its leaderboards are stored under; a single one shares those of all."""
+    versions = list(QuestionSet.objects.order_by().values_list("methodology", flat=True).distinct())
+    for arm in QuestionBatch.objects.order_by("arm").values_list("arm", flat=True).distinct():
+        if len(versions) == 1:
+            yield Selection(arm), [ALL_METHODOLOGIES, *versions]
+        else:
+            yield from ((Selection(arm, version), [version]) for version in (ALL_METHODOLOGIES, *versions))
+
+
+def forecast_leaderboard(
     asked: Sequence[ResolvedEntry],
     families: Sequence[str],
     *,
     externals: Sequence[str] = (),
     metrics: Sequence[str] = AVERAGED,
     reported: bool = True,
-) -> Board:
-    """The board over these entries, by Brier score; families without an answer have nulls and stand last.
+) -> LeaderboardContents:
+    """The leaderboard over these entries, by Brier score; families without an answer have nulls and stand last.
 
     A reference's rank is the place that it would take among the families; an external agent has none. The slow fits
     among `metrics` take a question as one item, whatever the days it was asked on, with the last forecast of each. The
@@ -125,7 +123,7 @@ def forecast_board(
         for name, figures in everybody.items()
     ]
     report = _report(found, asked) | {"agreement": _agreement(entries)} if reported else {}
-    return Board(ranked(entries), report)
+    return LeaderboardContents(rank_entries(entries), report)
 
 
 def _external_figures(
@@ -165,84 +163,124 @@ def _join(found: dict[str, Any], fitted: Mapping[str, Any]) -> None:
     found["notes"] += fitted["notes"]
 
 
-def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, afresh: bool) -> int:
-    """Stores the boards of one arm under each of `versions`, whose boards are the same; returns how many."""
-    current = _fingerprint(selection)
-    of_arm = Leaderboard.objects.filter(protocol=FORECAST, arm=selection.arm)
-    known = of_arm.filter(methodology=versions[0], category="").first()
-    before = known.report if known else {}
-    fitted = before.get("fitted") == current["scored"]
-    if before.get("inputs") == current and (fitted or not afresh):
+def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, refit: bool) -> int:
+    """Stores the leaderboards of one arm under each of `versions`, which share them; returns how many."""
+    inputs, stored = inputs_version(selection), stored_by_category(selection.arm, versions[0])
+    known = stored.get("")
+    fitted = is_fitted(known, inputs)
+    current = {category for category, row in stored.items() if row.report.get("inputs") == inputs}
+    if "" in current and (not refit or (fitted and current == stored.keys())):
         return 0
+    slow = not fitted and (refit or known is None or known.report.get("fitted") is None)
+    omitted = () if refit else stored.keys() - {""}
+    leaderboards, difficulties = compute_forecast_leaderboards(
+        selection, inputs, known, at=at, slow=slow, omitted=omitted
+    )
+    with transaction.atomic():
+        for version in versions:
+            for category, contents in leaderboards.items():
+                key = LeaderboardKey(FORECAST, version, selection.arm, category)
+                store_leaderboard(key, computed_at=at, **contents._asdict())
+        if difficulties and versions[0] == ALL_METHODOLOGIES:
+            _store_difficulties(selection.arm, difficulties)
+    return len(versions) * len(leaderboards)
+
+
+def compute_forecast_leaderboards(
+    selection: Selection,
+    inputs: Mapping[str, Any],
+    known: Leaderboard | None,
+    *,
+    at: datetime,
+    slow: bool,
+    omitted: Collection[str] = (),
+) -> tuple[dict[str, LeaderboardContents], dict[str, Any]]:
+    """The leaderboards of an arm by category, but the `omitted` ones, and the difficulties of its questions.
+
+    Without `slow`, the results of the slow fits are those of the `known` leaderboard, and there are no difficulties.
+    """
     asked, families = resolved_entries(selection), family_slugs(selection)
-    slow = SLOWLY_FITTED if asked and not fitted and (afresh or before.get("fitted") is None) else ()
+    slow = slow and bool(asked)
     externals = family_slugs(selection, external=True)
-    board = forecast_board(asked, families, externals=externals, metrics=(*AVERAGED, *FITTED, *slow))
+    metrics = (*AVERAGED, *FITTED, *(SLOWLY_FITTED if slow else ()))
+    leaderboard = forecast_leaderboard(asked, families, externals=externals, metrics=metrics)
     bets = forecast_bets(selection.arm, selection.methodology)
-    board.report.update(
-        inputs=current,
-        fitted=current["scored"] if slow else before.get("fitted"),
+    before = known.report if known else {}
+    leaderboard.report.update(
+        inputs=inputs,
+        fitted=inputs["resolved"] if slow else before.get("fitted"),
         fitted_at=at.isoformat() if slow else before.get("fitted_at"),
         forecasts_and_trades=by_family(bets),
         stakes=stake_points(bets),
     )
-    if not slow and known:
-        _copy_slow_figures(board, known)
-    _add_participation(board.entries, _participation(selection))
-    stored_categories = (
-        set() if afresh else set(of_arm.filter(methodology=versions[0]).values_list("category", flat=True))
-    )
-    boards = {"": board} | _by_category(
-        selection, [e for e in asked if e.category not in stored_categories], families, externals
-    )
-    difficulties = board.report.pop("questions")
-    with transaction.atomic():
-        for version in versions:
-            for category, made in boards.items():
-                key = BoardKey(FORECAST, version, selection.arm, category)
-                store_leaderboard(key, computed_at=at, entries=made.entries, report=made.report)
-        if slow and versions[0] == ALL_METHODOLOGIES:
-            _store_difficulties(selection.arm, difficulties)
-    return len(versions) * len(boards)
+    if known and not slow:
+        _copy_slow_figures(leaderboard, known)
+    _add_participation(leaderboard.entries, _participation(selection))
+    difficulties = leaderboard.report.pop("questions")
+    by_category = _by_category(selection, [e for e in asked if e.category not in omitted], families, externals)
+    for contents in by_category.values():
+        contents.report["inputs"] = inputs
+    return {"": leaderboard} | by_category, difficulties if slow else {}
+
+
+def stored_by_category(arm: str, methodology: str) -> dict[str, Leaderboard]:
+    """The stored leaderboards of an arm under a methodology."""
+    rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology)
+    return {row.category: row for row in rows}
+
+
+def is_fitted(leaderboard: Leaderboard | None, inputs: Mapping[str, Any]) -> bool:
+    """True if the slow fits of a stored leaderboard are of these inputs."""
+    return leaderboard is not None and leaderboard.report.get("fitted") == inputs["resolved"]
 
 
 def _by_category(
     selection: Selection, asked: Sequence[ResolvedEntry], families: Sequence[str], externals: Sequence[str]
-) -> dict[str, Board]:
+) -> dict[str, LeaderboardContents]:
     by_category: dict[str, list[ResolvedEntry]] = defaultdict(list)
     for entry in asked:
         if entry.category:
             by_category[entry.category].append(entry)
     refused = _refused(selection, "entry__question__category")
-    boards = {}
+    leaderboards = {}
     for category, entries in sorted(by_category.items()):
-        board = forecast_board(entries, families, externals=externals)
-        board.report.pop("questions")
+        leaderboard = forecast_leaderboard(entries, families, externals=externals)
+        leaderboard.report.pop("questions")
         # A batch mixes categories: its cost, and whether its model declined, belongs to none of them.
-        for row in board.entries:
+        for row in leaderboard.entries:
             refusals = None if row["reference"] else refused[row["family"], category]
             row.update(dict.fromkeys(PARTICIPATION) | {"refused": refusals})
-        boards[category] = board
-    return boards
+        leaderboards[category] = leaderboard
+    return leaderboards
 
 
-def _fingerprint(selection: Selection) -> dict[str, Any]:
-    """The numbers of inputs of an arm's boards: as long as they are the same, so are the boards."""
+def inputs_version(selection: Selection) -> dict[str, Any]:
+    """Numbers and newest instants of an arm's inputs, as JSON: as long as they are the same, so are its leaderboards.
+
+    Numbers alone would miss an outcome that was reversed.
+    """
     forecasts = Forecast.objects.filter(arm=selection.arm)
     tasks = Elicitation.objects.filter(batch__arm=selection.arm)
     if selection.methodology:
         forecasts = forecasts.filter(methodology=selection.methodology)
         tasks = tasks.filter(methodology__version=selection.methodology)
+    calls = ModelCall.objects.filter(elicitation__in=tasks.order_by())
     bets = Trade.objects.filter(kind=Trade.Kind.BUY)
-    return {
+    resolved_bets = bets.filter(market__status=Market.Status.RESOLVED)
+    scores = ForecastScore.objects.filter(forecast__in=forecasts.order_by())
+    number = Count("pk")
+    inputs = {
         "format": FORMAT,
-        "scored": ForecastScore.objects.filter(forecast__in=forecasts.order_by()).count(),
-        "forecasts": forecasts.count(),
-        "asked": tasks.count(),
-        "answered": tasks.filter(status=Elicitation.Status.COMPLETED).count(),
-        "bets": bets.count(),
-        "scored_bets": bets.filter(brier_score__isnull=False).count(),
+        "families": list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external")),
+        "resolved": asked_and_resolved(selection).aggregate(number=number, newest=Max("question__resolved_at"))
+        | scores.aggregate(forecasts=number, scored_at=Max("scored_at")),
+        "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
+        "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),
+        "calls": calls.aggregate(number=number, cost=Sum("cost_usd")),
+        "bets": bets.aggregate(number=number, newest=Max("executed_at")),
+        "resolved_bets": resolved_bets.aggregate(number=number, newest=Max("market__resolved_at")),
     }
+    return to_json(inputs)
 
 
 def _report(found: Mapping[str, Any], asked: Sequence[ResolvedEntry]) -> dict[str, Any]:
@@ -282,7 +320,7 @@ def _references_of(entry: ResolvedEntry) -> Iterable[str]:
         yield from ensembles
 
 
-def ranked(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The entries by rank, each with its rank set; external agents, which have none, come last."""
     families = [e for e in entries if not (e["reference"] or e["external"])]
     scores = [e["brier"] for e in families if e["brier"] is not None]
@@ -306,14 +344,14 @@ def display_names(families: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _copy_slow_figures(board: Board, known: Leaderboard) -> None:
-    """Copies the results of the last slow fits from the stored board."""
+def _copy_slow_figures(leaderboard: LeaderboardContents, known: Leaderboard) -> None:
+    """Copies the results of the last slow fits from the stored leaderboard."""
     before = {entry["forecaster"]: entry for entry in known.entries}
-    for entry in board.entries:
+    for entry in leaderboard.entries:
         entry |= {key: before.get(entry["forecaster"], {}).get(key) for key in SLOW_FIGURES}
-    board.report["agreement"] = _agreement(board.entries)
+    leaderboard.report["agreement"] = _agreement(leaderboard.entries)
     if "irt" in known.report.get("models", {}):
-        board.report["models"]["irt"] = known.report["models"]["irt"]
+        leaderboard.report["models"]["irt"] = known.report["models"]["irt"]
 
 
 def _participation(selection: Selection) -> dict[str, dict[str, Any]]:

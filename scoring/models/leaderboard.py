@@ -1,4 +1,4 @@
-"""Current leaderboards, past leaderboards, and the stored disagreements of families."""
+"""Current and past leaderboards."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
-from agents.models import Family
-
 
 class Leaderboard(models.Model):
     """A leaderboard as last computed. Empty fields stand for all: all methodologies, all categories."""
 
     protocol = models.CharField(max_length=20)
     methodology = models.CharField(max_length=20, blank=True)
-    arm = models.CharField(max_length=20, blank=True, help_text="Of the forecast protocol alone.")
+    arm = models.CharField(max_length=20, blank=True, help_text="Prompt condition; the trading protocol has none.")
     category = models.CharField(max_length=120, blank=True)
     computed_at = models.DateTimeField()
     entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
@@ -68,27 +66,3 @@ class LeaderboardHistory(models.Model):
     def __str__(self) -> str:
         selection = filter(None, [self.methodology or "all", self.arm, self.category])
         return " ".join([self.protocol, *selection, f"from {self.since:%Y-%m-%d %H:%M}"])
-
-
-class StoredDisagreement(models.Model):
-    """The largest disagreements of two families of the line-up, under the version of the inputs they were found in.
-
-    Derived from trades and forecasts (`scoring.services.disagreements`); ignored once the inputs have another version.
-    """
-
-    TRADES = "trades"
-
-    kind = models.CharField(max_length=20, help_text="trades, or the arm of forecasts.")
-    first = models.ForeignKey(Family, on_delete=models.CASCADE, related_name="+")
-    second = models.ForeignKey(Family, on_delete=models.CASCADE, related_name="+")
-    inputs_version = models.CharField(max_length=64, help_text="Of the trades or forecasts of the two families.")
-    content: Any = models.JSONField(help_text="Markets with stakes, or questions with probabilities; the widest first.")
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["kind", "first", "second"], name="one_disagreement_per_kind_and_pair")
-        ]
-        ordering = ["kind", "first_id", "second_id"]
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.first} and {self.second}"

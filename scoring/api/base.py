@@ -1,0 +1,64 @@
+"""Bases of the endpoints whose answers are computed, and the checks of the leaderboard that a request selects."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+
+from cohorts.models import Methodology
+from markets.foundation.rest import JsonOnlyNegotiation, ReadOnlySchema
+from markets.models import Market
+from scoring.constants import ALL_METHODOLOGIES
+from scoring.models import Leaderboard
+
+
+class ComputedView(GenericAPIView):
+    """A read-only endpoint with one answer, which is computed."""
+
+    detail = False
+    queryset: Any = Leaderboard.objects.all()  # required by the framework
+    content_negotiation_class = JsonOnlyNegotiation
+    pagination_class = None
+    filter_backends = ()
+    schema = ReadOnlySchema()
+
+
+class NumberField(serializers.FloatField):
+    """A number, null where there is none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_null=True, **options)
+
+
+class IntervalField(serializers.ListField):
+    """The two ends of an interval, null where there is none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=serializers.FloatField(), min_length=2, max_length=2, allow_null=True, **options)
+
+
+def selected_name(request: Request, name: str, known: Iterable[str], default: str) -> str:
+    """A query parameter that is one of the known names. Raises ValidationError for another."""
+    value = request.query_params.get(name, default)
+    if value not in known:
+        raise ValidationError({name: [f"{value} is unknown; known are {', '.join(known)}"]})
+    return value
+
+
+def selected_methodology(request: Request) -> str:
+    """The version of the query parameter `methodology`. Raises ValidationError if there is no such version."""
+    version = request.query_params.get("methodology", ALL_METHODOLOGIES)
+    if version and not Methodology.objects.filter(version=version).exists():
+        raise ValidationError({"methodology": [f"no methodology has the version {version}"]})
+    return version
+
+
+def selected_category(request: Request) -> str:
+    """The query parameter `category`. Raises ValidationError if no market has it."""
+    category = request.query_params.get("category", "")
+    if category and not Market.objects.filter(category=category).exists():
+        raise ValidationError({"category": [f"no market has the category {category}"]})
+    return category

@@ -1,0 +1,166 @@
+"""The largest disagreements of two families: opposite sides that they bought, different probabilities they stated."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db.models import Sum
+
+from agents.models import Elicitation, Family, Forecast, Trade
+from markets.models import Outcome, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
+
+LIMIT = 10
+"""Markets and questions that are listed."""
+RECENT_SETS = 7
+"""The newest question sets, whose forecasts are compared."""
+Vector = Mapping[str, float]
+"""The stated probability of each option."""
+Stake = tuple[Decimal, int]
+"""An amount, and the id of the outcome that it was put on."""
+NO_STAKE: Stake = (Decimal(0), 0)
+Row = Sequence[Any]
+
+
+class MarketLabel(NamedTuple):
+    """The columns of a market that a disagreement shows."""
+
+    pk: int
+    question: str
+    status: str
+
+
+class QuestionLabel(NamedTuple):
+    """The columns of a question that a disagreement shows."""
+
+    pk: int
+    text: str
+
+
+class PositionDisagreement(NamedTuple):
+    """A market on which two families bought different sides, with the stakes of both."""
+
+    market: MarketLabel
+    first_side: str
+    first_amount: Decimal
+    second_side: str
+    second_amount: Decimal
+    winner: str | None
+
+
+class Disagreement(NamedTuple):
+    """An option of a question on a day, and the probabilities that two families stated."""
+
+    question: QuestionLabel
+    day: Any
+    option: str
+    first: float
+    second: float
+    price: float | None
+    happened: bool | None
+
+    @property
+    def gap(self) -> float:
+        return self.first - self.second
+
+
+def position_disagreements(first: Family, second: Family) -> tuple[list[PositionDisagreement], int]:
+    """The markets with the largest stakes on different sides, and the number of all such markets."""
+    stakes = _largest_stakes((first.pk, second.pk))
+    own, other = stakes[first.pk], stakes[second.pk]
+    keys = [market for market, stake in own.items() if market in other and stake[1] != other[market][1]]
+    keys.sort(key=lambda market: (-min(own[market][0], other[market][0]), market))
+    sides: dict[int | None, str] = {}
+    markets: dict[int, tuple[MarketLabel, int | None]] = {}
+    shown = ("pk", "side", "market__winning_outcome", "market", "market__question", "market__status")
+    outcomes = Outcome.objects.filter(market__in=keys[:LIMIT]).order_by()
+    for outcome, side, winner, *label in outcomes.values_list(*shown):
+        sides[outcome] = side
+        markets[label[0]] = (MarketLabel._make(label), winner)
+    listed = []
+    for key in keys[:LIMIT]:
+        (amount, outcome), (other_amount, other_outcome) = own[key], other[key]
+        label, winner = markets[key]
+        stakes_of_both = (sides[outcome], amount, sides[other_outcome], other_amount)
+        listed.append(PositionDisagreement(label, *stakes_of_both, sides.get(winner)))
+    return listed, len(keys)
+
+
+def disagreements(first: Family, second: Family, arm: str) -> list[Disagreement]:
+    """The questions of the newest sets with the most different probabilities, each once."""
+    vectors, questions = _vectors((first.pk, second.pk), arm)
+    rows = _widest_gaps(vectors[first.pk], vectors[second.pk], questions)
+    asked = QuestionEntry.objects.filter(pk__in=[row[0] for row in rows]).order_by()
+    shown = ("pk", "prices", "question_set__day", "question", "question__text")
+    entries = {key: (prices, day, QuestionLabel(*label)) for key, prices, day, *label in asked.values_list(*shown)}
+    options = QuestionOption.objects.filter(question__in=[entry[2].pk for entry in entries.values()]).order_by()
+    happened = {
+        (question, name): value for question, name, value in options.values_list("question", "name", "happened")
+    }
+    listed = []
+    for key, option, own, other in rows:
+        prices, day, question = entries[key]
+        quoted = (prices.get(option) or {}).get("price")
+        price = None if quoted is None else float(quoted)
+        listed.append(Disagreement(question, day, option, own, other, price, happened[question.pk, option]))
+    return listed
+
+
+def _largest_stakes(families: Iterable[int]) -> dict[int, dict[int, Stake]]:
+    """The largest stake of each family on one side, by market; of equal ones that on the first outcome."""
+    stakes: dict[int, dict[int, Stake]] = {family: {} for family in families}
+    bought = (
+        Trade.objects.filter(kind=Trade.Kind.BUY, agent__family__in=list(stakes))
+        .order_by()
+        .values_list("agent__family", "market", "outcome")
+        .annotate(amount=Sum("amount"))
+    )
+    for family, market, outcome, amount in bought:
+        largest, its_outcome = stakes[family].get(market, NO_STAKE)
+        if amount > largest or (amount == largest and outcome < its_outcome):
+            stakes[family][market] = (amount, outcome)
+    return stakes
+
+
+def _vectors(families: Iterable[int], arm: str) -> tuple[dict[int, dict[int, Vector]], dict[int, int]]:
+    """The last vector of each family by entry of the newest question sets, and the question of each entry."""
+    sets = QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS]
+    batches = QuestionBatch.objects.filter(question_set__in=sets, arm=arm).order_by().values("pk")
+    asked = Elicitation.objects.filter(
+        batch__in=batches, family__in=list(families), status=Elicitation.Status.COMPLETED
+    )
+    stated = Forecast.objects.filter(elicitation__in=asked.order_by()).order_by("pk")
+    vectors: dict[int, dict[int, Vector]] = defaultdict(dict)
+    questions: dict[int, int] = {}
+    for family, entry, question, probabilities in stated.values_list("family", "entry", "question", "probabilities"):
+        vectors[family][entry] = probabilities
+        questions[entry] = question
+    return vectors, questions
+
+
+def _widest_gaps(own: Mapping[int, Vector], other: Mapping[int, Vector], questions: Mapping[int, int]) -> list[Row]:
+    """The entries of the widest gaps, each question once: entry, option, and both probabilities.
+
+    Of equally wide gaps the newest entry, and of its options the first.
+    """
+    gaps = [(_gap(own[entry], other[entry]), entry) for entry in own.keys() & other.keys()]
+    widest: dict[int, tuple[float, int]] = {}
+    for gap, entry in sorted(gaps, reverse=True):
+        if len(widest) == LIMIT:
+            break
+        widest.setdefault(questions[entry], (gap, entry))
+    options: dict[int, list[str]] = defaultdict(list)
+    named = QuestionOption.objects.filter(question__in=list(widest)).order_by("index")
+    for question, name in named.values_list("question", "name"):
+        options[question].append(name)
+    rows: list[Row] = []
+    for question, (gap, entry) in widest.items():
+        option = next(name for name in options[question] if _gap(own[entry], other[entry], name) == gap)
+        rows.append([entry, option, own[entry].get(option, 0.0), other[entry].get(option, 0.0)])
+    return rows
+
+
+def _gap(own: Vector, other: Vector, *options: str) -> float:
+    """The widest difference on some options, by default on all, rounded to hide the error of binary fractions."""
+    compared = options or own.keys() | other.keys()
+    return round(max([abs(own.get(option, 0.0) - other.get(option, 0.0)) for option in compared]), 9)

@@ -1,0 +1,115 @@
+"""Past leaderboards: those of forecasts as of an instant, and the backfill of both protocols."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from cohorts.models import Methodology
+from markets.models import Question, QuestionBatch, QuestionSet
+from scoring import leaderboard_history as history
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, REFERENCES
+from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod, ResolutionTimes
+from scoring.services.forecast_leaderboards import (
+    FIGURES,
+    PARTICIPATION,
+    display_names,
+    forecast_leaderboard,
+    rank_entries,
+)
+from scoring.services.forecast_panels import ResolvedEntry, Selection, resolved_entries, selection_families
+from scoring.services.trading_leaderboards import backfill_trading_history
+
+DAILY_LIMIT, HOURLY_LIMIT = 1_000, 50
+"""Leaderboards of an arm that one backfill computes, each in a fraction of a second."""
+NOBODY = ""
+"""A family without a forecast: its entry is that of every family that had none by then."""
+
+
+def backfill_history(*, limit: int) -> int:
+    """Stores the missing past leaderboards of both protocols, of each arm the newest `limit`; returns how many."""
+    used = Methodology.objects.filter(cohorts__isnull=False).order_by("version")
+    stored = sum(
+        backfill_trading_history(version) for version in _versions(list(used.values_list("version", flat=True)))
+    )
+    asked = QuestionSet.objects.order_by("methodology").values_list("methodology", flat=True)
+    for arm in QuestionBatch.objects.order_by("arm").values_list("arm", flat=True).distinct():
+        for version in _versions(list(asked.distinct())):
+            stored += backfill_forecast_history(Selection(arm, version), limit=limit)
+    return stored
+
+
+def _versions(methodologies: list[str]) -> list[str]:
+    """All methodologies together, and each by itself where there are several: one alone has the leaderboard of all."""
+    several = list(dict.fromkeys(methodologies))
+    return [ALL_METHODOLOGIES, *several] if len(several) > 1 else [ALL_METHODOLOGIES]
+
+
+def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]:
+    """The averaged figures of a leaderboard as of the selection's instant; fitted figures and costs are null."""
+    key = LeaderboardKey(FORECAST, _stored_methodology(selection), selection.arm, category)
+    stored = history.stored_entries(key, selection.until)
+    if stored is None:
+        stored = answered_entries([e for e in resolved_entries(selection) if category in ("", e.category)])
+    by_forecaster = {entry["forecaster"]: entry for entry in stored}
+    families = selection_families(selection).order_by("pk").values_list("slug", "display_name", "external")
+    names = display_names([])
+    entries = [
+        by_forecaster.get(slug, by_forecaster[NOBODY])
+        | {"forecaster": slug, "family": slug, "display_name": name, "external": external}
+        for slug, name, external in families
+    ]
+    entries += [by_forecaster[name] | {"display_name": names[name]} for name in REFERENCES]
+    empty = dict.fromkeys(("family", "rank", "rank_low", "rank_high", *FIGURES, *PARTICIPATION))
+    return rank_entries([empty | entry for entry in entries])
+
+
+def answered_entries(asked: Sequence[ResolvedEntry]) -> list[dict[str, Any]]:
+    """The entries of the families that answered these questions, of the references and of NOBODY, without nulls.
+
+    Other families and display names are left to the reader: no figure depends on families without a forecast.
+    """
+    families = sorted({slug for entry in asked for slug in entry.forecasts})
+    externals = sorted({slug for entry in asked for slug in entry.external_forecasts})
+    leaderboard = forecast_leaderboard(asked, [*families, NOBODY], externals=externals, reported=False)
+    return [
+        {key: value for key, value in entry.items() if key not in ("rank", "display_name") and value is not None}
+        for entry in sorted(leaderboard.entries, key=lambda entry: entry["forecaster"])
+    ]
+
+
+def backfill_forecast_history(selection: Selection, *, limit: int) -> int:
+    """Stores the past leaderboards of a selection that are missing, the newest first; returns how many."""
+    version = history.begin_backfill(FORECAST)
+    leaderboard = LeaderboardKey(FORECAST, selection.methodology, selection.arm)
+    missing = history.missing_periods(leaderboard, question_times(), version)[:limit]
+    return history.store_history(past_forecast_entries(selection, missing), FORECAST, version) if missing else 0
+
+
+def past_forecast_entries(
+    selection: Selection, periods: Iterable[LeaderboardPeriod]
+) -> Iterator[tuple[LeaderboardPeriod, list[dict[str, Any]]]]:
+    """The entries of past leaderboards, each as of the beginning of its period."""
+    asked = resolved_entries(selection)
+    resolved_at = dict(_resolved().values_list("pk", "resolved_at"))
+    known: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for period in periods:
+        of_category = [e for e in asked if period.key.category in ("", e.category)]
+        by_then = [e for e in of_category if (resolved_at.get(e.question) or history.FOREVER) <= period.since]
+        cache_key = (period.key.category, len(by_then))  # of a category, later leaderboards hold all earlier entries
+        if cache_key not in known:
+            known[cache_key] = answered_entries(by_then)
+        yield period, known[cache_key]
+
+
+def _resolved() -> Any:
+    return Question.objects.filter(status=Question.Status.RESOLVED).order_by()
+
+
+def question_times() -> ResolutionTimes:
+    return ResolutionTimes.of(_resolved().values_list("category", "resolved_at").distinct())
+
+
+def _stored_methodology(selection: Selection) -> str:
+    """The methodology under which a selection's past leaderboards are stored: all, where it is the only one."""
+    version = selection.methodology
+    others = QuestionSet.objects.exclude(methodology=version)
+    return version if version and others.exists() else ALL_METHODOLOGIES

@@ -1,0 +1,157 @@
+"""Verification of the leaderboards, current and past: each is computed from the facts and compared with the stored one.
+
+A current leaderboard is not compared while its job has yet to reach what has changed, or to run for the first time.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents.models import JournalEntry, Position
+from markets.models import CacheVersion, Run
+from markets.services.cache_versions import Scope, current_versions, lock_scope, renew_versions
+from scoring import leaderboard_history as history
+from scoring.constants import FORECAST, TRADING
+from scoring.leaderboard_history import LeaderboardKey
+from scoring.models import BrierScore, Leaderboard, LeaderboardHistory
+from scoring.services.forecast_leaderboards import (
+    compute_forecast_leaderboards,
+    inputs_version,
+    is_fitted,
+    leaderboard_selections,
+    stored_by_category,
+)
+from scoring.services.forecast_panels import Selection
+from scoring.services.history_backfill import past_forecast_entries, question_times
+from scoring.services.trading_leaderboards import (
+    LeaderboardContents,
+    compute_trading_leaderboards,
+    past_scored,
+    resolution_times,
+    store_leaderboard,
+)
+from scoring.stored_json import first_difference, to_json
+
+TRADING_JOBS = ("take_snapshots", "run_decisions", "check_resolutions", "compute_scores", "start_cohort")
+"""Commands that change portfolios first and the trading leaderboards last."""
+
+
+def leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
+    """A line for each current leaderboard that differs from what is computed; with `repair`, that is stored."""
+    yield from _trading_drift(at=at, repair=repair)
+    for selection, versions in leaderboard_selections():
+        yield from _forecast_drift(selection, versions, at=at, repair=repair)
+
+
+def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
+    version = current_versions().get(Scope.LEADERBOARDS)
+    computed = compute_trading_leaderboards()
+    rows = Leaderboard.objects.filter(protocol=TRADING)
+    stored = {LeaderboardKey(TRADING, row.methodology, row.arm, row.category): row for row in rows}
+    if not stored or _have_portfolios_changed(min(row.computed_at for row in stored.values())):
+        return
+    if current_versions().get(Scope.LEADERBOARDS) != version:
+        return  # they were stored anew meanwhile
+    for key in sorted(stored.keys() | computed.keys()):
+        yield from _compare(key, stored.get(key), computed.get(key), at=at, repair=repair)
+
+
+def _have_portfolios_changed(since: datetime) -> bool:
+    """True if cash, prices or scores are newer than an instant, or a job is at work on them."""
+    running = Run.objects.filter(kind__in=TRADING_JOBS, status=Run.Status.RUNNING)
+    return any(
+        rows.exists()
+        for rows in (
+            running.filter(started_at__gt=timezone.now() - Run.LONGEST),
+            JournalEntry.objects.filter(occurred_at__gt=since),
+            Position.objects.open().filter(outcome__price_at__gt=since),
+            BrierScore.objects.filter(scored_at__gt=since),
+        )
+    )
+
+
+def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, repair: bool) -> Iterator[str]:
+    """The drift of an arm's leaderboards of every category, those of earlier inputs left out."""
+    inputs = inputs_version(selection)
+    by_version = {version: stored_by_category(selection.arm, version) for version in versions}
+    known = next((stored[""] for stored in by_version.values() if "" in stored), None)
+    if known is None or known.report.get("inputs") != inputs:
+        return
+    computed, _ = compute_forecast_leaderboards(selection, inputs, known, at=at, slow=is_fitted(known, inputs))
+    computed[""].report["fitted_at"] = known.report.get("fitted_at")
+    for version, stored in by_version.items():
+        for category in sorted(stored.keys() | computed.keys()):
+            row = stored.get(category)
+            if row is None or row.report.get("inputs") == inputs:
+                key = LeaderboardKey(FORECAST, version, selection.arm, category)
+                yield from _compare(key, row, computed.get(category), at=at, repair=repair)
+
+
+def _compare(
+    key: LeaderboardKey, stored: Leaderboard | None, due: LeaderboardContents | None, *, at: datetime, repair: bool
+) -> Iterator[str]:
+    difference: str | None
+    if stored is None or due is None:
+        difference = "is missing" if stored is None else "is of nothing that resolved"
+    else:
+        difference = first_difference({"entries": stored.entries, "report": stored.report}, to_json(due._asdict()))
+    if difference is None:
+        return
+    yield f"leaderboard {' '.join(filter(None, key))}: {difference}"
+    if repair and due is not None:
+        store_leaderboard(key, computed_at=at, **due._asdict())
+    elif repair and stored is not None:
+        with transaction.atomic():
+            stored.delete()
+            renew_versions(Scope.LEADERBOARDS)
+
+
+def leaderboard_history_drift(*, repair: bool = False) -> Iterator[str]:
+    """A line for each past leaderboard, not marked as stale, that differs from what is computed; `repair` deletes it.
+
+    The next backfill stores it anew; until then it is computed for each reader.
+    """
+    leaderboards = LeaderboardHistory.objects.order_by("protocol", "methodology", "arm")
+    for protocol, methodology, arm in leaderboards.values_list("protocol", "methodology", "arm").distinct():
+        yield from _selection_drift(LeaderboardKey(protocol, methodology, arm), repair=repair)
+
+
+def _selection_drift(leaderboard: LeaderboardKey, *, repair: bool) -> Iterator[str]:
+    """The drift of the leaderboards of every category of a selection."""
+    scope = history.SCOPES[leaderboard.protocol]
+    version = CacheVersion.objects.filter(scope=scope).values_list("version", flat=True).first()
+    rows = LeaderboardHistory.objects.filter(
+        protocol=leaderboard.protocol, methodology=leaderboard.methodology, arm=leaderboard.arm
+    )
+    stored = {(row.category, row.since): row for row in rows}
+    if leaderboard.protocol == TRADING:
+        times = resolution_times(leaderboard.methodology)
+        periods = {(period.key.category, period.since): period for period in times.periods(leaderboard)}
+        computed: Any = past_scored(
+            leaderboard.methodology, [period for key, period in periods.items() if key in stored]
+        )
+    else:
+        selection = Selection(leaderboard.arm, leaderboard.methodology)
+        periods = {(period.key.category, period.since): period for period in question_times().periods(leaderboard)}
+        computed = past_forecast_entries(selection, [period for key, period in periods.items() if key in stored])
+    wrong = dict.fromkeys(stored.keys() - periods.keys(), "no resolution begins there")
+    for period, entries in computed:
+        key = (period.key.category, period.since)
+        if stored[key].until > period.until:
+            wrong[key] = f"it should end at {period.until:%Y-%m-%d %H:%M:%S}"
+        elif stored[key].entries != to_json(entries):
+            wrong[key] = "its entries are not those of the scores by then"
+    with transaction.atomic():
+        lock_scope(scope)
+        row = CacheVersion.objects.get(scope=scope)
+        if row.version != version:
+            return  # scores came meanwhile: what was computed is of a past state, and the next run compares anew
+        current = {key for key in wrong if row.stale_from is None or key[1] < row.stale_from}
+        if repair and current:
+            LeaderboardHistory.objects.filter(pk__in=[stored[key].pk for key in current]).delete()
+            renew_versions(scope)
+    for key in sorted(current):
+        yield f"past leaderboard {stored[key]}: {wrong[key]}"
