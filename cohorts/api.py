@@ -41,7 +41,7 @@ class MethodologyViewSet(ReadOnlyViewSet):
 
     queryset = Methodology.objects.all()
     serializer_class = MethodologySerializer
-    filterset_fields = ("published_at",)
+    filterset_fields = ("published_at", "free_form_answers")
     lookup_field = "version"
     lookup_value_regex = r"[A-Za-z0-9.\-]{1,20}"
     orderings = ("version", "published_at")

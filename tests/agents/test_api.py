@@ -35,6 +35,7 @@ def test_a_family_shows_the_release_that_is_in_effect_now(client: Client) -> Non
     family = Family.objects.get(slug="gpt-5.1")
     day = timedelta(days=1)
     approved(ReleaseFactory(family=family, model_id="openai/gpt-6", effective_from=WEEK - day), at=WEEK - day)
+    CohortFactory(week_start=WEEK)  # a line-up approved after its start waits for the next week
     approved(ReleaseFactory(family=family, model_id="openai/gpt-7", effective_from=WEEK), at=WEEK + day)
     ReleaseFactory(family=family, model_id="openai/gpt-8", effective_from=WEEK - 2 * day)
     with time_machine.travel(WEEK + timedelta(days=1), tick=False):

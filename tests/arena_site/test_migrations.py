@@ -188,6 +188,7 @@ def _fill() -> None:
     play_week()
     for number, version in enumerate(Methodology.objects.all(), start=90):
         CohortFactory(methodology=version, number=number)
+    call_command("rebuild_derived", verbosity=0)
 
 
 def _rows() -> dict[str, list[dict[str, Any]]]:

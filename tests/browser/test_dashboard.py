@@ -116,7 +116,7 @@ def _set_up(stack: ExitStack, browser: Browser, file: Path) -> dict[str, Dashboa
     for name, instant in instants.items():
         database = file.with_name(f"{len(dashboards)}.sqlite3")
         copy_database(file, database)
-        site = stack.enter_context(serving(database, ARENA_CLOCK=instant, **SECRET_KEY))
+        site = stack.enter_context(serving(database, ARENA_CLOCK=instant, ARENA_LINEUP="unchecked", **SECRET_KEY))
         dashboards[name] = Dashboard(site, {}, forms, file, rows)
         for role, session in sessions.items():
             visitor = dashboards[name].visitors[role] = Visitor.of(browser, site.url)

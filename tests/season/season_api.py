@@ -188,10 +188,20 @@ def trade_columns(season: SeasonApi) -> dict[str, Callable[[Any], Any] | None]:
     }
 
 
+def _parameters(sent: dict[str, Any]) -> str:
+    """The note of a call's parameters; "" for an answer that an external agent submitted."""
+    if not sent:
+        return ""
+    note = [f"{formats.count(sent['max_tokens'])} tokens"]
+    note += [f"temperature {sent['temperature']}"] if "temperature" in sent else []
+    note += ["reasoning"] if "reasoning" in sent else []
+    return ", ".join(note + ["JSON schema"] * ("response_format" in sent))
+
+
 def check_calls(page: Page, calls: list[Any]) -> None:
     """Compares the table of the calls of a decision or an elicitation."""
     columns = {
-        "Asked": lambda c: c["model"],
+        "Asked": lambda c: (c["model"], _parameters(c["parameters"])),
         "Answered by": lambda c: (formats.text(c["returned_model"]), c["provider"] or ""),
         "Tokens in / out": lambda c: " / ".join(map(formats.count, (c["tokens_input"], c["tokens_output"]))),
         "Cost": lambda c: (

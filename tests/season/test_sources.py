@@ -147,6 +147,8 @@ def test_venue_that_refuses_such_requests_is_walked_each_time(venue: Venue, kals
     kalshi.unfiltered = True
     run("sync_markets", SUNDAY)
     kalshi.quote(row, "0.5900", "0.6100")
+    for event in kalshi.events.values():
+        event["updated"] = int((SUNDAY - DAY).timestamp())
     ran = run("sync_markets", SUNDAY + HOUR)
     assert (ran.code, ran["updated"], yes("Ann").price) == (0, 1, Decimal("0.60"))
     assert at_kalshi("Ann").listed_at == SUNDAY + HOUR

@@ -16,7 +16,8 @@ from cohorts.models import Methodology
 from markets.foundation.json_lines import json_number
 from markets.models import Market, Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
 from markets.models.question import day_of
-from markets.services.questions import WITHOUT_PRICES, fingerprint, question_block
+from markets.prompt_conditions import BLIND
+from markets.services.questions import fingerprint, question_block
 from tests.benchmarks.generator.listings import BATCH, Listing
 from tests.benchmarks.generator.plan import DAY, Plan
 
@@ -141,7 +142,7 @@ def _batches(
             question_set=asked,
             arm=arm,
             number=number,
-            block=question_block([e for e in entries if e.batch == number], priced=arm != WITHOUT_PRICES),
+            block=question_block([e for e in entries if e.batch == number], priced=arm != BLIND),
         )
         for number in sorted({entry.batch for entry in entries})
         for arm in rules.arms

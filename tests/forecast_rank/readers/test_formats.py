@@ -14,7 +14,7 @@ from forecast_rank.readers.records import InvalidRecord, parse_time
 
 from scoring.models import ImportedForecast, ImportedQuestion
 from tests.captured import CAPTURED
-from tests.scoring.imports.commands import board, imported, printed, rejections, written
+from tests.scoring.imports.commands import imported, leaderboard, printed, rejections, written
 
 pytestmark = pytest.mark.django_db
 FORECASTS = CAPTURED / "forecasts"
@@ -110,7 +110,7 @@ class TestPolystrat:
     def test_captured_markets_form_157_events(self) -> None:
         summary = imported("polystrat", FORECASTS / "polystrat_llm_bets_2026-03.jsonl")
         assert (summary["questions"], summary["warnings"]) == (219, [])
-        assert board()["data"]["events"] == ImportedForecast.objects.values("event").distinct().count() == 157
+        assert leaderboard()["data"]["events"] == ImportedForecast.objects.values("event").distinct().count() == 157
         seoul = ImportedQuestion.objects.filter(title__contains="in Seoul be", title__endswith="March 16?")
         assert seoul.count() == 4
         events = ImportedForecast.objects.filter(question__in=seoul.values("question")).values("event").distinct()
@@ -127,7 +127,7 @@ class TestPolystrat:
         assert {why for _, why in rejections()} == {"p_yes is null: nothing was stated"}
         said = {(f"{r['mech_model']} · {r['mech_tool']}", r["condition_id"]) for r in map(json.loads, lines)}
         assert {row[:2] for row in stored()} == said
-        assert board()["data"]["forecasts"] == len(said)
+        assert leaderboard()["data"]["forecasts"] == len(said)
 
 
 class TestForecastBench:
@@ -144,14 +144,14 @@ class TestForecastBench:
         )
         assert (summary["rows"], summary["rejected"], summary["forecasters"]) == (7_693, 0, 1)
         assert summary["warnings"] == []
-        (entry,) = board()["forecasters"].values()
+        (entry,) = leaderboard()["forecasters"].values()
         scored = ImportedForecast.objects.filter(outcome__isnull=False)
         for category, (n, brier) in self.PUBLISHED.items():
             assert scored.filter(category=category).count() == n
             assert round(entry["brier_by_category"][category], 3) == brier
         assert entry["n"] == 597
-        assert board()["references"]["uniform"]["brier_by_category"][DATASET] == 0.25
-        assert board()["references"]["market"]["n"] == 76
+        assert leaderboard()["references"]["uniform"]["brier_by_category"][DATASET] == 0.25
+        assert leaderboard()["references"]["market"]["n"] == 76
 
     def files(self, tmp_path: Path, *forecasts: dict[str, Any], resolutions: list[dict[str, Any]]) -> list[Path]:
         said = {"model": "Panel", "forecast_due_date": "2026-01-01", "forecasts": list(forecasts)}
@@ -195,7 +195,7 @@ class TestForecastBench:
         imported("forecastbench", *self.files(tmp_path, forecast, resolutions=[price]))
         row = ImportedForecast.objects.get()
         assert (row.forecaster, row.question, row.outcome, row.category) == ("Panel", "manifold:m", 0.3, UNRESOLVED)
-        assert board()["forecasters"]["Panel"]["brier"] == pytest.approx(0.04)
+        assert leaderboard()["forecasters"]["Panel"]["brier"] == pytest.approx(0.04)
 
     def test_annulled_question_stays_open(self, tmp_path: Path) -> None:
         forecast = {"id": "m", "source": "manifold", "forecast": 0.5, "resolution_date": None}
@@ -263,7 +263,7 @@ class TestKalshiBench:
         assert summary["added"] + summary["rejected"] == 1_800
         assert summary["added"] > 800
         assert summary["open_questions"] == summary["questions"]
-        assert board() is None, "no row carries an outcome, so nothing is scored"
+        assert leaderboard() is None, "no row carries an outcome, so nothing is scored"
         refused = rejections()
         assert len(refused) == summary["rejected"]
         assert all(why for _, why in refused)
@@ -300,7 +300,7 @@ class TestGoodJudgmentOpen:
         late = {**said, "timestamp": "2026-02-02T10:00:00Z", "prediction": [0.0, 1.0]}
         summary = imported("gjo", *self.files(tmp_path, said, later, late, {**said, "problem_id": 7, "username": "bo"}))
         assert (summary["rows"], summary["rejected"], summary["open_questions"]) == (4, 0, 1)
-        assert board()["forecasters"]["ann"]["brier"] == 0, "the latest before the close counts"
+        assert leaderboard()["forecasters"]["ann"]["brier"] == 0, "the latest before the close counts"
         assert ImportedQuestion.objects.get(question="3940").happened == ["Ada"]
 
     def test_prediction_that_does_not_fit_its_problem_is_rejected(self, tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ class TestProphetArena:
         assert (summary["rejected"], summary["warnings"]) == (0, [])
         assert ImportedQuestion.objects.exclude(title="").count() == summary["questions"]
         imported("long", folder / "S.csv")
-        ours, known = board("prophet_csv-s_prophet"), board("long-s")
+        ours, known = leaderboard("prophet_csv-s_prophet"), leaderboard("long-s")
         for name, entry in known["forecasters"].items():
             for key in ("n", "brier", "log", "average_return", "alpha", "ece"):
                 assert ours["forecasters"][name][key] == pytest.approx(entry[key]), (name, key)
@@ -388,7 +388,7 @@ class TestProphetArena:
         bo = self.record(predictor_name="bo", vector={"A": 0.75, "B": 0.75})
         assert imported("prophet_csv", self.table(tmp_path, self.record(), bo))["rejected"] == 0
         assert not ImportedForecast.objects.filter(exclusive=True).exists()
-        assert board()["forecasters"]["bo"]["brier"] == pytest.approx((0.0625 + 0.5625) / 2)
+        assert leaderboard()["forecasters"]["bo"]["brier"] == pytest.approx((0.0625 + 0.5625) / 2)
 
     def test_half_a_vector_and_nonsense_are_rejected(self, tmp_path: Path) -> None:
         rows = [
@@ -411,7 +411,7 @@ class TestProphetArena:
         summary = imported("prophet_tasks", *files)
         assert (summary["rows"], summary["rejected"], summary["added"], summary["questions"]) == (42, 0, 0, 42)
         assert ImportedQuestion.objects.filter(happened__isnull=False).count() == 26
-        assert board() is None
+        assert leaderboard() is None
 
     def test_predictions_are_scored_by_what_the_task_resolved_to(self, tmp_path: Path) -> None:
         task = {
@@ -426,5 +426,5 @@ class TestProphetArena:
         tasks = written(tmp_path / "tasks.jsonl", task)
         said = written(tmp_path / "said.jsonl", says("ann", A=0.25, B=0.75), says("bo", A=1), says("cem", A=0.5, C=0.5))
         imported("prophet_tasks", tasks, said)
-        assert board()["forecasters"]["ann"]["brier"] == pytest.approx(0.0625)
+        assert leaderboard()["forecasters"]["ann"]["brier"] == pytest.approx(0.0625)
         assert rejections() == [(2, "'B' has no probability"), (3, "'C' is none of the task's outcomes")]
