@@ -30,7 +30,7 @@ from markets.sources.registry import SOURCES
 
 CLOCK_TOLERANCE_S = 60
 PROMPT_CHARACTERS = 70_000
-"""Of a prompt with 500 captured markets, for an arena that has not read its own yet."""
+"""Characters of a prompt with 500 captured markets; assumed where no market is stored yet."""
 SHIPPED_WEEKS, SHIPPED_MAX_TOKENS = 5, 16_000
 """The first methodology's, for a database without tables."""
 

@@ -1,4 +1,4 @@
-"""What agents and families were worth at past instants, from snapshots and family totals."""
+"""Values of agents and families at past instants, from snapshots and family totals."""
 
 import json
 from bisect import bisect_left, bisect_right

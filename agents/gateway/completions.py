@@ -228,7 +228,7 @@ class _CompletionParser:
 
 
 def parse_accounting(body: dict[str, Any], headers: Mapping[str, str]) -> Accounting:
-    """What a body, whole or in part, states about its cost and origin."""
+    """The cost and origin that a body, whole or in part, states."""
     usage = _object(body.get("usage"))
     details = _object(usage.get("completion_tokens_details"))
     return Accounting(

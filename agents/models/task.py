@@ -154,5 +154,5 @@ class Task(models.Model):
         raise NotImplementedError
 
     def parse_cut(self, content: str) -> Any:
-        """What an answer states whole before it breaks off, as `parse` returns it; None if there is nothing."""
+        """The complete items of an answer that breaks off, as `parse` returns them; None if there are none."""
         return None

@@ -1,4 +1,4 @@
-"""What the decisions on a universe cost, by family."""
+"""The cost of the decisions on a universe, by family."""
 
 from __future__ import annotations
 

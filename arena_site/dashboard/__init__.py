@@ -1,1 +1,1 @@
-"""The operator's desk: what the front page of the admin says, and the acts by which things are set right."""
+"""The operator dashboard: the admin's front page, and the actions with which operators correct things."""

@@ -77,7 +77,7 @@ def _table(files: Iterable[ReplayedFile]) -> str:
 
 
 def replay(path: Path, name: str) -> ReplayedFile:
-    """What the parser of the file's folder makes of it."""
+    """The result of the parser for the file's folder."""
     replayed = ReplayedFile(name)
     parse = next((PARSERS[folder.name] for folder in path.parents if folder.name in PARSERS), None)
     if parse is None or path.suffix not in (".json", ".jsonl"):

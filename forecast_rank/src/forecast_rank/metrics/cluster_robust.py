@@ -7,7 +7,7 @@ from scipy import sparse
 from forecast_rank.metrics.panel import Codes, Floats
 
 DENSE = 40_000_000
-"""Tables of up to so many numbers (320 MB) are kept whole; larger ones as their non-zero entries."""
+"""The size in numbers (320 MB) up to which a table is dense; a larger one is sparse."""
 
 
 def sum_table(rows: Codes, columns: Codes, values: NDArray, shape: tuple[int, int]) -> NDArray | sparse.csr_array:
