@@ -11,66 +11,44 @@ class Competitor(NamedTuple):
     slug: str
     display_name: str
     provider: str
-    model_id: str
     color: str
-    price_prompt: Decimal
-    """US dollars per prompt token."""
-    price_completion: Decimal
+    model_id: str
+    dollars_prompt: str
+    """US dollars per million prompt tokens."""
+    dollars_completion: str
     canonical_slug: str = ""
     """The gateway's permanent name of the model, where an answer may carry no other."""
+
+    @property
+    def price_prompt(self) -> Decimal:
+        """US dollars per prompt token."""
+        return Decimal(self.dollars_prompt) / 10**6
+
+    @property
+    def price_completion(self) -> Decimal:
+        return Decimal(self.dollars_completion) / 10**6
 
 
 EFFECTIVE_FROM = datetime(2020, 1, 1, tzinfo=UTC)
 """Earlier than any week that can be replayed."""
 
-
-def _competitor(
-    slug: str,
-    name: str,
-    provider: str,
-    model_id: str,
-    color: str,
-    prompt: str,
-    completion: str,
-    canonical_slug: str = "",
-) -> Competitor:
-    per_million = Decimal(1_000_000)
-    return Competitor(
-        slug,
-        name,
-        provider,
-        model_id,
-        color,
-        Decimal(prompt) / per_million,
-        Decimal(completion) / per_million,
-        canonical_slug,
-    )
-
-
 # Any two colours differ by 20 or more in CIELAB for every kind of colour-blindness, and each has a contrast of 3 to
 # white and to black; a new one must keep both.
 LINEUP_2026 = (
-    _competitor("gpt-5.1", "GPT-5.2", "OpenAI", "openai/gpt-5.2", "#05a75b", "1.75", "14"),
-    _competitor("gemini-2.5-flash", "Gemini 3 Pro", "Google", "google/gemini-3-pro-preview", "#0085ff", "2", "12"),
-    _competitor("grok-4", "Grok 4.1", "xAI", "x-ai/grok-4.1-fast", "#729a89", "0.2", "0.5"),
-    _competitor("claude-opus-4.5", "Claude Opus 4.5", "Anthropic", "anthropic/claude-opus-4.5", "#a8551e", "5", "25"),
-    _competitor("deepseek-v3.1", "DeepSeek V3.2", "DeepSeek", "deepseek/deepseek-v3.2", "#6760b5", "0.252", "0.378"),
-    _competitor("kimi-k2", "Kimi K2", "Moonshot AI", "moonshotai/kimi-k2-thinking", "#a686b7", "0.6", "2.5"),
-    _competitor(
-        "qwen-3-next",
-        "Qwen 3",
-        "Alibaba",
-        "qwen/qwen3-235b-a22b-2507",
-        "#bb8900",
-        "0.071",
-        "0.1",
-        "qwen/qwen3-235b-a22b-07-25",
+    Competitor("gpt-5.1", "GPT-5.2", "OpenAI", "#05a75b", "openai/gpt-5.2", "1.75", "14"),
+    Competitor("gemini-2.5-flash", "Gemini 3 Pro", "Google", "#0085ff", "google/gemini-3-pro-preview", "2", "12"),
+    Competitor("grok-4", "Grok 4.1", "xAI", "#729a89", "x-ai/grok-4.1-fast", "0.2", "0.5"),
+    Competitor("claude-opus-4.5", "Claude Opus 4.5", "Anthropic", "#a8551e", "anthropic/claude-opus-4.5", "5", "25"),
+    Competitor("deepseek-v3.1", "DeepSeek V3.2", "DeepSeek", "#6760b5", "deepseek/deepseek-v3.2", "0.252", "0.378"),
+    Competitor("kimi-k2", "Kimi K2", "Moonshot AI", "#a686b7", "moonshotai/kimi-k2-thinking", "0.6", "2.5"),
+    Competitor(
+        "qwen-3-next", "Qwen 3", "Alibaba", "#bb8900", "qwen/qwen3-235b-a22b-2507", "0.071", "0.1",
+        canonical_slug="qwen/qwen3-235b-a22b-07-25",
     ),
-)
-
+)  # fmt: skip
 CURRENT_LINEUP = tuple(
-    _competitor(first.slug, name, first.provider, model_id, first.color, prompt, completion)
-    for first, (name, model_id, prompt, completion) in zip(
+    Competitor(family.slug, name, family.provider, family.color, *release)
+    for family, (name, *release) in zip(
         LINEUP_2026,
         (
             ("GPT-5.6 Sol", "openai/gpt-5.6-sol", "5", "30"),
@@ -84,4 +62,4 @@ CURRENT_LINEUP = tuple(
         strict=True,
     )
 )
-"""Each maker's flagship in the gateway's catalogue of July 2026; `approve_lineup --current` puts it in force."""
+"""Each maker's flagship in the gateway's catalogue of July 2026; `--current` of three commands puts it in force."""

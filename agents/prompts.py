@@ -1,10 +1,9 @@
-"""Prompts: the two messages of a request, and the portfolio blocks of a decision's prompt."""
+"""The portfolio blocks of a decision's prompt."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
-from agents.models import Agent, Decision, Position, Task
+from agents.models import Agent, Decision, Position
 from agents.models.task import PromptParts
 from markets.foundation.json_lines import decimal_text, json_line
 from markets.models import UniverseEntry
@@ -12,19 +11,6 @@ from markets.models import UniverseEntry
 POSITION_COLUMNS = (
     "position_id", "market_id", "question", "side", "shares", "entry_price", "price", "value", "pnl",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """The system and the user message of one request, byte for byte, and the parts to store with its call."""
-
-    system: str
-    user: str
-    parts: PromptParts
-
-
-def build_prompt(task: Task, parts: PromptParts) -> Prompt:
-    return Prompt(task.system_prompt, task.user_prompt(parts), parts)
 
 
 def portfolio_parts(

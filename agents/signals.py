@@ -3,4 +3,7 @@
 from django.dispatch import Signal
 
 decisions_recorded = Signal()
-"""Sent with `at` when a decision run has ended: cash, positions and costs may have changed."""
+"""Sent with `at` when a decision run has ended: cash, positions and costs may have changed.
+
+Received in `scoring/apps.py`.
+"""

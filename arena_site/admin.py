@@ -1,5 +1,6 @@
 """Admin of accounts, the audit log and the queue."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -15,7 +16,7 @@ from agents.admin.families import FamilyAdmin, ReleaseAdmin
 from agents.admin.registrations import RegistrationAdmin
 from agents.models import Family, Registration, Release
 from arena_site import jobs
-from arena_site.dashboard.audited_admin import AuditedAdminMixin, audit_change
+from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
 from arena_site.models import AuditEntry, Notice, OperatorToken, RateLimitCounter, Worker
 from markets.foundation.admin.readonly import ReadOnlyAdmin, verbatim, verbatim_json
 
@@ -38,8 +39,16 @@ class AuditedRegistrationAdmin(AuditedAdminMixin, RegistrationAdmin):
     """External agents. No form changes one: the only change logged is a revocation."""
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        audit_change(request, obj)
+        audit_form(request, obj)
         return super().log_change(request, obj, message)
+
+
+def _json_column(field: str, description: str) -> Callable[..., SafeString]:
+    @admin.display(description=description)
+    def column(page: Any, row: Any) -> SafeString:
+        return verbatim_json(getattr(row, field))
+
+    return column
 
 
 @admin.register(AuditEntry)
@@ -53,33 +62,17 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     date_hierarchy = "at"
     ordering = ("-at", "-pk")
     fields = (
-        "at",
-        "by",
-        "action",
-        "target_link",
-        "result",
-        "reason",
-        "message",
-        "submitted_form",
-        "values_before",
+        "at", "by", "action", "target_link", "result", "reason", "message", "submitted_form", "values_before",
         "values_after",
-    )
+    )  # fmt: skip
 
     @admin.display(description="target")
     def target_link(self, entry: AuditEntry) -> SafeString | str:
         return format_html('<a href="{}">{}</a>', entry.path, entry.target) if entry.path else entry.target
 
-    @admin.display(description="form")
-    def submitted_form(self, entry: AuditEntry) -> SafeString:
-        return verbatim_json(entry.form_data)
-
-    @admin.display(description="before")
-    def values_before(self, entry: AuditEntry) -> SafeString:
-        return verbatim_json(entry.before)
-
-    @admin.display(description="after")
-    def values_after(self, entry: AuditEntry) -> SafeString:
-        return verbatim_json(entry.after)
+    submitted_form = _json_column("form_data", "form")
+    values_before = _json_column("before", "before")
+    values_after = _json_column("after", "after")
 
 
 @admin.register(OperatorToken)

@@ -1,30 +1,33 @@
-"""The REST API as a whole: which endpoints there are, and what a fault looks like."""
+"""The REST API as a whole: its endpoints and paths, and what a fault looks like."""
 
 from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
-from django.urls import Resolver404, resolve
+from django.http.response import HttpResponseBase
+from django.urls import Resolver404, include, path, re_path, resolve
 from rest_framework.response import Response
-from rest_framework.routers import SimpleRouter
+from rest_framework.routers import Route, SimpleRouter
 from rest_framework.views import exception_handler
 
 from agents.api.chain import ChainLinkViewSet, ChainViewSet
-from agents.api.decisions import DecisionViewSet
-from agents.api.elicitations import ElicitationViewSet
 from agents.api.families import FamilyViewSet, ReleaseViewSet
 from agents.api.ledger import JournalViewSet, PositionViewSet, ReversalViewSet, TradeViewSet
-from arena_site.export_requests import RequestableExportViewSet
+from agents.api.submissions import OpenTasks, Submissions
+from agents.api.tasks import DecisionViewSet, ElicitationViewSet
+from arena_site.authentication import AgentTokenAuthentication
 from arena_site.manual_settlements import Settlements
+from arena_site.operator_api import Jobs, RequestableExportViewSet
 from cohorts.api import CohortViewSet, MethodologyViewSet
 from markets.api import MarketViewSet, PriceViewSet, RunViewSet, UniverseViewSet
-from scoring.api.agents import AgentViewSet
-from scoring.api.brier_scores import BrierScoreViewSet
-from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastViewSet
+from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
+from scoring.api.calibration import CalibrationView
+from scoring.api.comparisons import ComparisonView
+from scoring.api.exports import export_download
+from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionViewSet, ForecastViewSet
 from scoring.api.imports import ImportViewSet
 from scoring.api.leaderboards import LeaderboardViewSet
-from scoring.api.questions import ForecastQuestionViewSet
-from scoring.api.snapshots import SnapshotViewSet
+from scoring.api.performance import PerformanceView
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
@@ -55,7 +58,15 @@ ENDPOINTS: dict[str, Any] = {
     "exports": RequestableExportViewSet,
 }
 
-router = SimpleRouter()
+
+class Router(SimpleRouter):
+    """Routes of lists and details. Looking for extra actions would load the schema generator; no view has one."""
+
+    def get_routes(self, viewset: Any) -> list[Any]:
+        return [route for route in self.routes if isinstance(route, Route)]
+
+
+router = Router()
 for name, viewset in ENDPOINTS.items():
     router.register(name, viewset, basename=name)
 
@@ -83,3 +94,33 @@ def unknown_path(request: HttpRequest) -> HttpResponse:
 def server_error(request: HttpRequest) -> JsonResponse:
     """500 as JSON, for `handler500` on paths of the API; what went wrong is in the log, not in the answer."""
     return JsonResponse({"detail": "the server failed; it is logged"}, status=HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def schema_view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+    from arena_site.schema import schema  # loads the schema generator, which few processes need
+
+    return schema(request, **kwargs)
+
+
+def docs_view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+    from arena_site.schema import docs
+
+    return docs(request, **kwargs)
+
+
+AGENT_TOKENS = (AgentTokenAuthentication,)
+"""The submission views are agents' own; the throttled authentication of tokens is this floor's."""
+
+urlpatterns = [
+    path("v1/", include(router.urls)),
+    path("v1/exports/<int:pk>/file/", export_download, name="export-file"),
+    path("v1/jobs/", Jobs.as_view(), name="jobs"),
+    path("v1/calibration/", CalibrationView.as_view(), name="calibration-api"),
+    path("v1/comparisons/<str:first>/<str:second>/", ComparisonView.as_view(), name="comparison-api"),
+    path("v1/performance/", PerformanceView.as_view(), name="performance"),
+    path("v1/submissions/", Submissions.as_view(authentication_classes=AGENT_TOKENS), name="submissions"),
+    path("v1/submissions/open/", OpenTasks.as_view(authentication_classes=AGENT_TOKENS), name="submissions-open"),
+    path("schema/", schema_view, name="schema"),
+    path("docs/", docs_view, name="api-docs"),
+    re_path(r"", unknown_path),
+]

@@ -8,16 +8,18 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import psycopg
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 from psycopg.conninfo import make_conninfo
 
 from cohorts.models import Cohort
 
+BAD_USAGE = 2
 MARKER_TABLE = Cohort._meta.db_table
 """A table by which an arena's backup is recognised."""
 
@@ -26,50 +28,36 @@ class BackupFailed(Exception):
     """The backup or restore failed; nothing was changed."""
 
 
-class BackupRefused(Exception):
-    """The request is invalid or would destroy data; nothing was done."""
-
-
-@dataclass(frozen=True, slots=True)
-class BackupFile:
-    """A backup on disk."""
-
-    file: Path
-    database: str
-    bytes: int
-    sha256: str
-
-
-def back_up(out: Path) -> BackupFile:
+def back_up(out: Path) -> dict[str, Any]:
     """Writes the database as it is at one instant to `out`, while others go on reading and writing.
 
-    `out` is complete or is not touched: an earlier copy is replaced only by a whole one. Raises BackupRefused if `out`
+    `out` is complete or is not touched: an earlier copy is replaced only by a whole one. Raises CommandError if `out`
     can not be meant, BackupFailed if the copy can not be made.
     """
     out = out.absolute()
     if not out.parent.is_dir():
-        raise BackupRefused(f"{out.parent} is no folder")
+        raise CommandError(f"{out.parent} is no folder", returncode=BAD_USAGE)
     if out.is_dir() or _is_live(out):
-        raise BackupRefused(f"{out} is {'a folder' if out.is_dir() else 'the database itself'}")
+        raise CommandError(f"{out} is {'a folder' if out.is_dir() else 'the database itself'}", returncode=BAD_USAGE)
     with _temporary_file(out) as unfinished:
         _dump_sqlite(unfinished) if connection.vendor == "sqlite" else _dump_postgres(unfinished)
         os.replace(unfinished, out)
     return _describe(out)
 
 
-def restore(file: Path, *, force: bool = False) -> BackupFile:
+def restore(file: Path, *, force: bool = False) -> dict[str, Any]:
     """Makes the database what it was when `file` was written: wholly, or not at all.
 
-    Raises BackupRefused where there is no such file, or where the database holds a cohort and `force` is not set, and
+    Raises CommandError where there is no such file, or where the database holds a cohort and `force` is not set, and
     BackupFailed where the file is no copy of an arena or can not be played back.
     """
     file = file.absolute()
     if not file.is_file():
-        raise BackupRefused(f"{file}: there is no such file")
+        raise CommandError(f"{file}: there is no such file", returncode=BAD_USAGE)
     if _is_live(file):
-        raise BackupRefused(f"{file} is the database itself")
+        raise CommandError(f"{file} is the database itself", returncode=BAD_USAGE)
     if not force and (cohorts := _cohorts()):
-        raise BackupRefused(f"the database holds {cohorts} cohorts: --force replaces them")
+        raise CommandError(f"the database holds {cohorts} cohorts: --force replaces them", returncode=BAD_USAGE)
     _load_sqlite(file) if connection.vendor == "sqlite" else _load_postgres(file)
     return _describe(file)
 
@@ -81,10 +69,11 @@ def _cohorts() -> int:
         return 0
 
 
-def _describe(file: Path) -> BackupFile:
+def _describe(file: Path) -> dict[str, Any]:
+    """The summary of a backup on disk."""
     with file.open("rb") as copy:
-        digest = hashlib.file_digest(copy, "sha256")
-    return BackupFile(file, connection.vendor, file.stat().st_size, digest.hexdigest())
+        digest = hashlib.file_digest(copy, "sha256").hexdigest()
+    return {"file": str(file), "bytes": file.stat().st_size, "database": connection.vendor, "sha256": digest}
 
 
 @contextmanager

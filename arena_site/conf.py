@@ -105,12 +105,11 @@ def sources(text: str) -> tuple[str, ...]:
     return names
 
 
-def addresses(text: str) -> list[str]:
-    parts = split_list(text)
-    for part in parts:
-        if part.count("@") != 1 or part.startswith("@") or part.endswith("@") or any(map(str.isspace, part)):
-            raise ValueError(f"{part!r} is no mail address")
-    return parts
+def mail_address(text: str) -> str:
+    name, _, host = text.partition("@")
+    if not name or not host or "@" in host or any(map(str.isspace, text)):
+        raise ValueError(f"{text!r} is no mail address")
+    return text
 
 
 def mail_server(url: str) -> dict[str, object]:
@@ -135,30 +134,28 @@ def parse_url(parse: Callable[[str], Any], url: str, *, required: str, missing: 
     return parsed
 
 
-def networks(text: str) -> tuple[str, ...]:
-    parts = tuple(split_list(text))
-    for part in parts:
-        try:
-            ip_network(part, strict=False)
-        except ValueError:
-            raise ValueError(f"{part!r} is no IP address or network") from None
-    return parts
+def network(text: str) -> str:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is no IP address or network") from None
+    return text
 
 
-def hosts(text: str) -> list[str]:
-    parts = split_list(text)
-    for part in parts:
-        if not HOST.fullmatch(part):
-            raise ValueError(f"{part!r} is no host's name: no scheme, port or path")
-    return parts
+def host(text: str) -> str:
+    if not HOST.fullmatch(text):
+        raise ValueError(f"{text!r} is no host's name: no scheme, port or path")
+    return text
 
 
-def origins(text: str) -> list[str]:
-    parts = split_list(text)
-    for part in parts:
-        if urlsplit(base_url(part)).path:
-            raise ValueError(f"{part!r} has a path: a scheme and a host are an origin")
-    return parts
+def origin(text: str) -> str:
+    if urlsplit(base_url(text)).path:
+        raise ValueError(f"{text!r} has a path: a scheme and a host are an origin")
+    return text
+
+
+def list_of(parse: Callable[[str], Value]) -> Callable[[str], list[Value]]:
+    return lambda text: [parse(part) for part in split_list(text)]
 
 
 def split_list(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Response delivery: conditional GET, the time of the last change, and compression of what holds no secret."""
+"""Response delivery: conditional GET, the time of the last change, compression of what holds no secret, and headers."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -29,6 +29,12 @@ STARTED = timezone.now()
 NEWEST_RUNS = 200
 """More than are started while the longest one runs."""
 SECOND = timedelta(seconds=1)
+UNUSED = (
+    "accelerometer", "autoplay", "browsing-topics", "camera", "display-capture", "encrypted-media", "fullscreen",
+    "geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment", "picture-in-picture",
+    "publickey-credentials-get", "screen-wake-lock", "usb", "xr-spatial-tracking",
+)  # fmt: skip
+PERMISSIONS = ", ".join(f"{feature}=()" for feature in UNUSED)
 
 
 class Compression(GZipMiddleware):
@@ -98,3 +104,23 @@ def last_change(now: datetime) -> datetime | None:
     latest = max(filter(None, [parse_timestamp(finished), last_action, STARTED, week_start(now)]))
     rounded = latest.replace(microsecond=0) + SECOND
     return rounded if rounded <= now else None
+
+
+class PermissionsPolicy:
+    """Forbids the browser features that no page uses, also to injected code, and embedding by other sites."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.setdefault("Permissions-Policy", PERMISSIONS)
+        response.setdefault(
+            "Cross-Origin-Resource-Policy", "cross-origin" if _is_embeddable(request) else "same-origin"
+        )
+        return response
+
+
+def _is_embeddable(request: HttpRequest) -> bool:
+    """Whether other sites may embed it: the API's data, share images and feeds."""
+    return request.path_info.startswith(("/api/", "/og/", "/feeds/"))

@@ -1,6 +1,6 @@
 """The checks of `manage.py doctor`: each an item with one remedy. They read only, and buy no completion."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,14 +13,15 @@ from django.core.checks import ERROR, run_checks
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from agents.gateway.catalogue import ModelCatalogue, parse_catalogue
+from agents import clients
+from agents.gateway import GatewayFailure
+from agents.gateway.catalogue import ModelCatalogue
 from agents.lineup_2026 import LINEUP_2026
 from agents.models import Family, Release
-from agents.services.call_costs import CHARACTERS_PER_TOKEN
-from agents.services.cohort_start import lineup_releases
 from agents.services.cost_estimate import EXPECTED_COMPLETION_TOKENS, estimate_forecasts, prompt_tokens
-from agents.services.lineups import effective_from
-from agents.services.release_check import approval, unusable_releases
+from agents.services.costs import CHARACTERS_PER_TOKEN
+from agents.services.lineups import effective_from, lineup_releases
+from agents.services.release_check import approval, shipped_release, unusable_releases
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
 from markets.foundation.http import Exchange, HttpService, UpstreamError, parse_json
@@ -42,7 +43,11 @@ class Item:
     name: str
     ok: bool
     detail: str
-    remedy: str = ""
+    remedy: str
+
+
+def _item(name: str, ok: bool, detail: str, remedy: str = "") -> Item:
+    return Item(name, ok, detail, "" if ok else remedy)
 
 
 class Diagnosis:
@@ -52,24 +57,17 @@ class Diagnosis:
         self.at = at
         self.has_tables = False
         self.clocks: dict[str, float] = {}
-        self.week_cost = Decimal(0)
+        self.weeks = SHIPPED_WEEKS
+        self.cohort_cost = self.week_cost = Decimal(0)
 
     def items(self) -> Iterator[Item]:
         yield self._settings()
         yield self._database()
         for name in settings.ARENA_SOURCES:
             yield from self._venue(name)
-        headers = {"Authorization": f"Bearer {settings.OPENROUTER_API_KEY}"} if settings.OPENROUTER_API_KEY else {}
-        with HttpService(
-            "gateway",
-            settings.OPENROUTER_BASE_URL,
-            timeout_s=settings.ARENA_VENUE_TIMEOUT_S,
-            retries=0,
-            headers=headers,
-        ) as gateway:
-            key, remaining = self._key(gateway)
-            catalogue, reachable = self._catalogue(gateway)
+        key, remaining = self._key()
         yield key
+        catalogue, reachable = self._catalogue()
         yield reachable
         yield from self._releases(catalogue)
         yield self._cost()
@@ -83,7 +81,7 @@ class Diagnosis:
             if message.level >= ERROR and str(message.id).startswith("arena.")
         ]
         remedy = (errors[0].hint or "Correct it in .env.") if errors else ""
-        return Item("settings", not errors, "; ".join(error.msg for error in errors) or "complete", remedy)
+        return _item("settings", not errors, "; ".join(error.msg for error in errors) or "complete", remedy)
 
     def _database(self) -> Item:
         try:
@@ -92,13 +90,13 @@ class Diagnosis:
             pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
         except DatabaseError as error:
             reason = str(error).strip().partition("\n")[0]
-            return Item("database", False, reason, "Start the database, or correct DATABASE_URL in .env.")
+            return _item("database", False, reason, "Start the database, or correct DATABASE_URL in .env.")
         if not tables:
-            return Item("database", True, "empty: `manage.py arena` and `manage.py migrate` make its tables")
+            return _item("database", True, "empty: `manage.py arena` and `manage.py migrate` make its tables")
         if pending:
-            return Item("database", False, f"{len(pending)} migrations are missing", "uv run manage.py migrate")
+            return _item("database", False, f"{len(pending)} migrations are missing", "uv run manage.py migrate")
         self.has_tables = True
-        return Item("database", True, f"{connection.vendor}, migrated")
+        return _item("database", True, f"{connection.vendor}, migrated")
 
     def _venue(self, name: str) -> Iterator[Item]:
         remedy = f"Check the network and {'GAMMA' if name == 'polymarket' else name.upper()}_BASE_URL."
@@ -108,87 +106,80 @@ class Diagnosis:
                     self._get(client, "/")
                 page = next(client.catalogue())
         except (UpstreamError, StopIteration) as error:
-            yield Item(name, False, str(error) or "listed nothing", remedy)
+            yield _item(name, False, str(error) or "listed nothing", remedy)
             return
         reasons = f", {len(page.skipped)} skipped ({page.skipped[0].reason})" if page.skipped else ""
-        yield Item(name, bool(page.rows), f"{len(page.rows)} markets read{reasons}", "" if page.rows else remedy)
+        yield _item(name, bool(page.rows), f"{len(page.rows)} markets read{reasons}", remedy)
         tokens = [outcome.token_id for row in page.rows[:1] for outcome in row.outcomes if outcome.token_id]
         if name == "polymarket" and tokens:
             with Clob(settings.CLOB_BASE_URL, timeout_s=settings.ARENA_VENUE_TIMEOUT_S) as clob:
                 books = clob.books(tokens)
             detail = "; ".join(books.failed) or f"{len(books.values)} order books read"
-            yield Item("clob", not books.failed, detail, "Check CLOB_BASE_URL." if books.failed else "")
+            yield _item("clob", not books.failed, detail, "Check CLOB_BASE_URL.")
 
-    def _key(self, gateway: HttpService) -> tuple[Item, Decimal | None]:
+    def _key(self) -> tuple[Item, Decimal | None]:
         """The key's check, and the US dollars that it may still spend, if the gateway tells."""
-        if not settings.OPENROUTER_API_KEY:
-            return Item("gateway key", False, "not set", "Put OPENROUTER_API_KEY=… into .env."), None
+        name, key = "gateway key", settings.OPENROUTER_API_KEY
+        url, timeout_s = settings.OPENROUTER_BASE_URL, settings.ARENA_VENUE_TIMEOUT_S
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:
-            answers = [self._get(gateway, path) for path in ("/key", "/credits")]
+            with HttpService("gateway", url, timeout_s=timeout_s, retries=0, headers=headers) as gateway:
+                answers = [self._get(gateway, path) for path in ("/key", "/credits")]
         except UpstreamError as error:
-            return Item("gateway key", False, str(error), "Check the network and OPENROUTER_BASE_URL."), None
+            answers, fault = [], str(error)
+        if not key:
+            return _item(name, False, "not set", "Put OPENROUTER_API_KEY=… into .env."), None
+        if not answers:
+            return _item(name, False, fault, "Check the network and OPENROUTER_BASE_URL."), None
         status = answers[0].status
         if status in (401, 403):
-            return Item("gateway key", False, f"refused with {status}", "Make a new key at the gateway."), None
-        key, account = (_data(answer.body) if answer.status == 200 else {} for answer in answers)
-        left = [_dollars(key.get("limit_remaining"))]
+            return _item(name, False, f"refused with {status}", "Make a new key at the gateway."), None
+        limits, account = (_data(answer.body) if answer.status == 200 else {} for answer in answers)
+        left = [_dollars(limits.get("limit_remaining"))]
         total, used = _dollars(account.get("total_credits")), _dollars(account.get("total_usage"))
         left += [total - used] if total is not None and used is not None else []
         known = [amount for amount in left if amount is not None]
-        return Item("gateway key", True, "accepted" if status == 200 else "set"), min(known, default=None)
+        return _item(name, True, "accepted" if status == 200 else "set"), min(known, default=None)
 
-    def _catalogue(self, gateway: HttpService) -> tuple[ModelCatalogue, Item]:
-        empty = ModelCatalogue({}, 0)
-        if settings.ARENA_LINEUP == "unchecked":
-            return empty, Item("catalogue", True, "not read: ARENA_LINEUP=unchecked")
-        remedy = "Check OPENROUTER_BASE_URL; for a gateway without a catalogue set ARENA_LINEUP=unchecked."
+    def _catalogue(self) -> tuple[ModelCatalogue, Item]:
+        name, empty = "catalogue", ModelCatalogue({}, 0)
         try:
-            response = self._get(gateway, "/models")
-            body = parse_json(response.body)
-        except (UpstreamError, ValueError) as error:
-            return empty, Item("catalogue", False, str(error), remedy)
-        rows = body.get("data") if isinstance(body, dict) else None
-        catalogue = parse_catalogue(rows if isinstance(rows, list) else [])
+            catalogue = clients.model_catalogue()
+        except GatewayFailure as failure:
+            remedy = "Check OPENROUTER_BASE_URL; for a gateway without a catalogue set ARENA_LINEUP=unchecked."
+            return empty, _item(name, False, failure.reason, remedy)
+        if catalogue is None:
+            return empty, _item(name, True, "not read: ARENA_LINEUP=unchecked")
         read = f"{len(catalogue.models)} models read, {catalogue.skipped} rows skipped"
-        found = read if response.status == 200 else f"answered {response.status}"
-        return catalogue, Item("catalogue", bool(catalogue.models), found, "" if catalogue.models else remedy)
+        return catalogue, _item(name, True, read)
 
     def _releases(self, catalogue: ModelCatalogue) -> Iterator[Item]:
         """An item per release of the coming line-up; adds up what one decision of each costs."""
-        releases, weeks, max_tokens = self._line_up()
+        releases, self.weeks, max_tokens = self._line_up()
         week = effective_from(at=self.at) if self.has_tables else week_start(self.at)
         prompt, measured = self._prompt_tokens()
-        unusable = {
-            each.release.model_id: each for each in unusable_releases(releases, catalogue, week=week, weeks=weeks)
-        }
+        unusable = unusable_releases(releases, catalogue, week=week, weeks=self.weeks)
+        faults = {each.release.model_id: str(each) for each in unusable}
+        renewal = approval(unusable) if self.has_tables else "uv run manage.py arena --current"
         for release in releases:
             name, listed = f"release {release.model_id}", catalogue.models.get(release.model_id)
-            self.week_cost += prompt * release.price_prompt + EXPECTED_COMPLETION_TOKENS * release.price_completion
-            if settings.ARENA_LINEUP == "unchecked":
-                yield Item(name, True, "not looked up")
-            elif fault := unusable.get(release.model_id):
-                yield Item(name, False, str(fault), approval([fault]))
+            self.cohort_cost += prompt * release.price_prompt + EXPECTED_COMPLETION_TOKENS * release.price_completion
+            if not catalogue.models:
+                yield _item(name, settings.ARENA_LINEUP == "unchecked", "not looked up", "Mend the catalogue first.")
+            elif fault := faults.get(release.model_id):
+                yield _item(name, False, fault, renewal)
             elif listed and listed.context_length and prompt + max_tokens > listed.context_length:
                 detail = f"{listed.context_length:,} tokens do not hold {prompt:,} of prompt, {max_tokens:,} of answer"
-                remedy = f"uv run manage.py approve_lineup {release.family.slug}=MODEL"
-                yield Item(name, False, detail, remedy)
+                yield _item(name, False, detail, f"uv run manage.py approve_lineup {release.family.slug}=MODEL")
             else:
                 basis = "today's" if measured else "an assumed"
-                yield Item(name, True, f"listed; {basis} prompt of {prompt:,} tokens fits")
+                yield _item(name, True, f"listed; {basis} prompt of {prompt:,} tokens fits")
 
-    def _line_up(self) -> tuple[Sequence[Release], int, int]:
+    def _line_up(self) -> tuple[list[Release], int, int]:
         if self.has_tables:
             rules = Methodology.objects.current()
             return lineup_releases(effective_from(at=self.at)), rules.decision_weeks, rules.max_tokens
-        shipped = [
-            Release(
-                family=Family(slug=each.slug),
-                model_id=each.model_id,
-                price_prompt=each.price_prompt,
-                price_completion=each.price_completion,
-            )
-            for each in LINEUP_2026
-        ]
+        shipped = [shipped_release(each, Family(slug=each.slug)) for each in LINEUP_2026]
         return shipped, SHIPPED_WEEKS, SHIPPED_MAX_TOKENS
 
     def _prompt_tokens(self) -> tuple[int, bool]:
@@ -201,19 +192,21 @@ class Diagnosis:
         return int(PROMPT_CHARACTERS / CHARACTERS_PER_TOKEN), False
 
     def _cost(self) -> Item:
+        """The cost of a week in which as many cohorts decide as ever overlap."""
+        decisions, limit = self.weeks * self.cohort_cost, settings.ARENA_SPEND_LIMIT_USD
         forecasts = estimate_forecasts(at=self.at).cost_usd * 7 if self.has_tables else Decimal(0)
-        limit = settings.ARENA_SPEND_LIMIT_USD
+        self.week_cost = decisions + forecasts
         told = f"${forecasts:.2f} of forecasts" if forecasts else "forecasts not known before the first day's"
-        detail = f"about ${self.week_cost:.2f} for a cohort's decisions, {told}; limit ${limit:.2f} each"
-        self.week_cost, ok = self.week_cost + forecasts, max(self.week_cost, forecasts) <= limit
-        return Item("a week's cost", ok, detail, "" if ok else "Raise ARENA_SPEND_LIMIT_USD in .env.")
+        cohorts = f"${self.cohort_cost:.2f} for the decisions of a cohort, ${decisions:.2f} once {self.weeks} overlap"
+        ok, remedy = max(decisions, forecasts) <= limit, "Raise ARENA_SPEND_LIMIT_USD in .env."
+        return _item("a week's cost", ok, f"about {cohorts}; {told}; limit ${limit:.2f} each", remedy)
 
     def _credits(self, remaining: Decimal | None) -> Item:
+        name = "gateway credits"
         if remaining is None:
-            return Item("gateway credits", True, "no limit told")
-        ok = remaining >= self.week_cost
-        remedy = "" if ok else "Buy credits, or raise the key's limit at the gateway."
-        return Item("gateway credits", ok, f"${remaining:.2f} left; a week takes about ${self.week_cost:.2f}", remedy)
+            return _item(name, True, "no limit told")
+        detail = f"${remaining:.2f} left; a week takes about ${self.week_cost:.2f}"
+        return _item(name, remaining >= self.week_cost, detail, "Buy credits, or raise the key's limit at the gateway.")
 
     def _get(self, service: HttpService, path: str) -> Exchange:
         """The response of any status, its `Date` compared with this machine's clock."""
@@ -227,11 +220,11 @@ class Diagnosis:
 
     def _clock(self) -> Item:
         if not self.clocks:
-            return Item("clock", False, "no service told its time", "Make a service reachable, then run this again.")
+            return _item("clock", False, "no service told its time", "Make a service reachable, then run this again.")
         service, seconds = max(self.clocks.items(), key=lambda clock: abs(clock[1]))
         ok = abs(seconds) <= CLOCK_TOLERANCE_S
         detail = f"{abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} {service}'s"
-        return Item("clock", ok, detail, "" if ok else "Set this machine's clock (NTP).")
+        return _item("clock", ok, detail, "Set this machine's clock (NTP).")
 
 
 def _data(body: bytes) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from agents.models import Agent, Decision, Elicitation, ModelCall
-from agents.services.model_calls import TASK_MODELS, spent_in_week
 from arena_site import operational_metrics
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
@@ -157,6 +156,8 @@ def _pending_work() -> Iterator[Metric]:
 
 def _spending() -> Iterator[Metric]:
     """The week's spending and its limit, and the violations found by the last ledger verification."""
+    from agents.services.model_calls import TASK_MODELS, spent_in_week  # loads the gateway
+
     week = week_start(timezone.now())
     spent = [(protocol, float(spent_in_week(protocol, week))) for protocol in TASK_MODELS]
     text = "What models cost this week, in US dollars."

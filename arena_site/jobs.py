@@ -46,12 +46,16 @@ class JobFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A function of this module with its schedule (cron, UTC) and its time limit in seconds."""
+    """A function of this module with its schedule (cron, UTC), its time limit in seconds and the command that it runs.
+
+    A job without a command leaves no run.
+    """
 
     function: str
     cron: str
     timeout: int
     description: str
+    command: str = ""
 
     @property
     def name(self) -> str:
@@ -59,26 +63,26 @@ class Job:
 
 
 JOBS = (
-    Job("sync", "*/5 * * * *", 10 * MINUTES, "the catalogue, every 5 minutes"),
-    Job("snapshots", "*/10 * * * *", 8 * MINUTES, "every portfolio, every 10 minutes"),
-    Job("resolutions", "0 * * * *", 50 * MINUTES, "settlement and scores, hourly"),
-    Job("cohort", "0 * * * *", 5 * MINUTES, "the week's cohort, Sunday 00:00; later hours record a missed week"),
-    Job("decisions", "5 * * * 0", 6 * HOURS, "the week's decisions, Sunday 00:05; later hours retry failed ones"),
+    Job("sync", "*/5 * * * *", 10 * MINUTES, "the catalogue, every 5 minutes", "sync_markets"),
+    Job("snapshots", "*/10 * * * *", 8 * MINUTES, "every portfolio, every 10 minutes", "take_snapshots"),
+    Job("resolutions", "0 * * * *", 50 * MINUTES, "settlement and scores, hourly", "check_resolutions"),
+    Job("cohort", "0 * * * *", 5 * MINUTES,
+        "the week's cohort, Sunday 00:00; later hours record a missed week", "start_cohort"),
+    Job("decisions", "5 * * * 0", 6 * HOURS,
+        "the week's decisions, Sunday 00:05; later hours retry failed ones", "run_decisions"),
     Job("missed_decisions", "10 0 * * 1", 30 * MINUTES, "decisions past their window become missed, Monday 00:10"),
-    Job("forecasts", "0 2 * * *", 6 * HOURS, "the day's forecasts, 02:00"),
-    Job("retry_forecasts", "0 8,14,20 * * *", 6 * HOURS, "the day's failed forecasts, 08:00, 14:00 and 20:00"),
-    Job("costs", "45 * * * *", 30 * MINUTES, "the true cost of calls whose bill never came, hourly"),
-    Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20"),
-    Job("ledger", "10 5 * * *", 2 * HOURS, "verification of ledger, forecasts and hash chains, daily 05:10"),
-    Job(
-        "check_lineup",
-        "30 6 * * 3,6",
-        10 * MINUTES,
-        "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30",
-    ),
-    Job("alerts", "2-59/5 * * * *", 5 * MINUTES, "alerts by mail and webhook, every 5 minutes"),
-    Job("prune", "40 3 * * *", 30 * MINUTES, "old detail, daily 03:40, when no other job starts"),
-)
+    Job("forecasts", "0 2 * * *", 6 * HOURS, "the day's forecasts, 02:00", "run_forecasts"),
+    Job("retry_forecasts", "0 8,14,20 * * *", 6 * HOURS,
+        "the day's failed forecasts, 08:00, 14:00 and 20:00", "run_forecasts"),
+    Job("costs", "45 * * * *", 30 * MINUTES, "the true cost of calls whose bill never came, hourly", "reconcile_costs"),
+    Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20", "compute_scores"),
+    Job("ledger", "10 5 * * *", 2 * HOURS,
+        "verification of ledger, forecasts and hash chains, daily 05:10", "verify_ledger"),
+    Job("check_lineup", "30 6 * * 3,6", 10 * MINUTES,
+        "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30", "check_lineup"),
+    Job("alerts", "2-59/5 * * * *", 5 * MINUTES, "alerts by mail and webhook, every 5 minutes", "send_alerts"),
+    Job("prune", "40 3 * * *", 30 * MINUTES, "old detail, daily 03:40, when no other job starts", "prune"),
+)  # fmt: skip
 
 
 def install() -> list[Schedule]:
@@ -102,23 +106,13 @@ def install() -> list[Schedule]:
         ]
 
 
-def pause(name: str) -> bool:
-    """Pauses a schedule until it is resumed, also across restarts. False if it was paused before."""
-    return bool(Schedule.objects.filter(name=name).exclude(repeats=PAUSED).update(repeats=PAUSED))
-
-
-def resume(name: str) -> bool:
-    """Resumes a paused schedule, which runs at once if it missed a run. False if it was not paused."""
-    return bool(Schedule.objects.filter(name=name, repeats=PAUSED).update(repeats=UNLIMITED))
-
-
 def enqueue(function: str, *args: Any) -> bool:
     """Enqueues a job; False where the same is queued or running already."""
-    function = f"{__name__}.{function}"
-    timeout = next((job.timeout for job in JOBS if function == f"{__name__}.{job.function}"), UNSCHEDULED_TIMEOUT_S)
-    if any((message.task.get("func"), message.task.get("args")) == (function, args) for message in OrmQ.objects.all()):
+    path = f"{__name__}.{function}"
+    if any((message.task.get("func"), message.task.get("args")) == (path, args) for message in OrmQ.objects.all()):
         return False
-    async_task(function, *args, q_options={"timeout": timeout, "group": "manual"})
+    timeout = next((job.timeout for job in JOBS if job.function == function), UNSCHEDULED_TIMEOUT_S)
+    async_task(path, *args, q_options={"timeout": timeout, "group": "manual"})
     return True
 
 

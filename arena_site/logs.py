@@ -42,10 +42,3 @@ def configuration(form: str) -> dict[str, object]:
             **({app: {"level": "INFO"} for app in APPS} if form == "json" else {}),
         },
     }
-
-
-def form(text: str) -> str:
-    """Parses the name of a format."""
-    if text.lower() not in FORMATS:
-        raise ValueError(f"must be one of {', '.join(FORMATS)}")
-    return text.lower()

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
 from rest_framework import serializers
 
 from agents.api import ledger as api
-from agents.models import Settlement
 from arena_site.dashboard.action import row_path
-from arena_site.dashboard.actions.markets import ReverseSettlement, SettleMarket
 from arena_site.models import AuditEntry
 from markets.models import Market
+
+SETTLE, REVERSE = "settle", "reverse"
+"""Names of the actions, whose modules load the gateway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,14 @@ def manual_settlements(market: Market) -> list[ManualSettlement]:
     """The manual settlements and reversals of a final market, in order."""
     if not market.is_final:
         return []
-    done = AuditEntry.objects.filter(
-        action__in=(SettleMarket.name, ReverseSettlement.name), result=AuditEntry.Result.DONE
-    )
+    done = AuditEntry.objects.filter(action__in=(SETTLE, REVERSE), result=AuditEntry.Result.DONE)
     return [_settlement(entry) for entry in done.filter(path=row_path(market)).order_by("pk")]
 
 
 def manual_settlements_by_market(markets: Iterable[int]) -> dict[int, ManualSettlement]:
     """The manual settlement of each of these markets that had one, by market id."""
     paths = {row_path(Market(pk=market)): market for market in markets}
-    done = AuditEntry.objects.filter(action=SettleMarket.name, result=AuditEntry.Result.DONE, path__in=paths)
+    done = AuditEntry.objects.filter(action=SETTLE, result=AuditEntry.Result.DONE, path__in=paths)
     return {paths[entry.path]: _settlement(entry) for entry in done.order_by("pk")}
 
 
@@ -70,13 +68,7 @@ class Settlements(api.SettlementViewSet):
 
     serializer_class = SettlementRow
 
-    def paginate_queryset(self, queryset: QuerySet[Settlement]) -> Sequence[Settlement]:  # type: ignore[override]
-        return self.with_manual(super().paginate_queryset(queryset) or [])
-
-    def get_object(self) -> Settlement:
-        return self.with_manual([super().get_object()])[0]
-
-    def with_manual(self, settlements: Sequence[Any]) -> Sequence[Any]:
+    def complete_rows(self, settlements: Sequence[Any]) -> Sequence[Any]:
         """The settlements with `manual` set, in one query, if the field is shown."""
         if self.is_requested("manual"):
             manual = manual_settlements_by_market({settlement.market_id for settlement in settlements})

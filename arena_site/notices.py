@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -20,12 +19,6 @@ SUBJECT = 120
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class NoticeReport:
-    sent: int = 0
-    failures: list[str] = field(default_factory=list)
-
-
 def channels() -> list[str]:
     """The channels that the settings configure."""
     targets = {Notice.Channel.MAIL: settings.ARENA_ALERT_EMAIL, Notice.Channel.WEBHOOK: settings.ARENA_ALERT_WEBHOOK}
@@ -37,15 +30,13 @@ def has_unsent_notices(*, now: datetime) -> bool:
     return any(_new(channel).exists() for channel in channels()) or _due(now).exists()
 
 
-def send_notices(*, now: datetime) -> NoticeReport:
-    """Sends each open alert by each configured channel that has not delivered it."""
-    report = NoticeReport()
+def send_notices(*, now: datetime) -> tuple[int, list[str]]:
+    """Sends each open alert by each channel that has not delivered it. Returns how many were sent, and the faults."""
     for channel in channels():
         new = [Notice(alert=alert, channel=channel, next_try_at=now) for alert in _new(channel)]
         Notice.objects.bulk_create(new, ignore_conflicts=True)
-    for notice in _due(now).select_related("alert").order_by("pk"):
-        _send(notice, now, report)
-    return report
+    faults = [_send(notice, now) for notice in _due(now).select_related("alert").order_by("pk")]
+    return faults.count(""), [fault for fault in faults if fault]
 
 
 def _new(channel: str) -> QuerySet[Alert]:
@@ -56,12 +47,13 @@ def _due(now: datetime) -> QuerySet[Notice]:
     return Notice.objects.filter(channel__in=channels(), sent_at=None, next_try_at__lte=now, alert__cleared_at=None)
 
 
-def _send(notice: Notice, now: datetime, report: NoticeReport) -> None:
+def _send(notice: Notice, now: datetime) -> str | None:
+    """Sends a notice: the error, empty on success; None if another worker has claimed it."""
     # Claimed before it is sent, so that one of two workers sends; after a crash it is retried when the pause ends.
     pause = min(FIRST_PAUSE * 2**notice.tries, LONGEST_PAUSE)
     claim = Notice.objects.filter(pk=notice.pk, tries=notice.tries, sent_at=None)
     if not claim.update(tries=F("tries") + 1, next_try_at=now + pause):
-        return
+        return None
     import httpx  # loads rich and click
 
     try:
@@ -69,10 +61,9 @@ def _send(notice: Notice, now: datetime, report: NoticeReport) -> None:
     except (OSError, httpx.HTTPError) as error:
         reason = _describe(error)
         Notice.objects.filter(pk=notice.pk).update(error=reason)
-        report.failures.append(f"{notice.channel}: alert {notice.alert_id} was not sent: {reason}")
-        return
+        return f"{notice.channel}: alert {notice.alert_id} was not sent: {reason}"
     Notice.objects.filter(pk=notice.pk).update(sent_at=now, error="")
-    report.sent += 1
+    return ""
 
 
 def _describe(error: Exception) -> str:

@@ -9,7 +9,6 @@ from django.db import connection
 from django.db.models import Model, Q, QuerySet, Subquery
 
 from agents.models import Decision, ModelCall, Position
-from agents.services.settlement import OVERDUE_AFTER
 from cohorts.weeks import week_start
 from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry
 from scoring.models import Snapshot
@@ -58,7 +57,9 @@ def unresolved_markets() -> QuerySet[Market]:
 
 
 def overdue_markets(at: datetime) -> QuerySet[Market]:
-    """Traded markets that have been closed for longer than `OVERDUE_AFTER`."""
+    """Traded markets whose resolution is overdue."""
+    from agents.services.settlement import OVERDUE_AFTER
+
     return Market.objects.traded().filter(status=Market.Status.CLOSED, closed_at__lte=at - OVERDUE_AFTER)
 
 

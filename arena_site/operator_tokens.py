@@ -1,6 +1,5 @@
 """Operators' API tokens: creation, revocation and authentication."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
@@ -10,29 +9,22 @@ from django.db import transaction
 from agents.services.registrations import generate_token, hash_token, record_token_use
 from arena_site.models import OperatorToken
 
-PERMISSIONS = {OperatorToken.Scope.EXPORTS: "arena_site.run_jobs", OperatorToken.Scope.JOBS: "arena_site.run_jobs"}
-"""The permission that a token's owner needs whenever it is used, by scope."""
+PERMISSION = "arena_site.run_jobs"
+"""The permission that a token's owner needs whenever it is used, whatever its scope."""
 
 
 class InactiveToken(Exception):
     """A token that is expired, revoked or whose account is not active; the message says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedToken:
-    row: OperatorToken
-    token: str
-    """Not stored: it can not be shown again."""
-
-
 def issue_operator_token(
     *, owner: User, name: str, scope: str, at: datetime, expires_at: datetime | None = None
-) -> IssuedToken:
-    """A new token in the owner's name.
+) -> tuple[OperatorToken, str]:
+    """A new token in the owner's name: its row, and its text, which is not stored and can not be shown again.
 
     Raises ValidationError where an unrevoked token has the name, or the owner lacks the scope's permission.
     """
-    if not owner.has_perm(PERMISSIONS[OperatorToken.Scope(scope)]):
+    if not owner.has_perm(PERMISSION):
         raise ValidationError(f"{owner} is not permitted to {OperatorToken.Scope(scope).label}")
     if (known := active_operator_token(name)) is not None:
         raise ValidationError(f"{known} has this name: revoke that token first")
@@ -43,7 +35,7 @@ def issue_operator_token(
     with transaction.atomic():
         row.full_clean()
         row.save()
-    return IssuedToken(row, token)
+    return row, token
 
 
 def active_operator_token(name: str) -> OperatorToken | None:

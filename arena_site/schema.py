@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 from csp.decorators import csp_update
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from markets.foundation.rest import PROBLEM_SCHEMA, ReadOnlyViewSet
@@ -65,6 +67,32 @@ class CachedSchemaView(SpectacularAPIView):
 schema = CachedSchemaView.as_view()
 # Swagger UI's stylesheet holds the images of its buttons.
 docs = csp_update({"img-src": ["data:"]})(SpectacularSwaggerSplitView.as_view(url_name="schema", throttle_classes=[]))
+
+
+class AgentTokenScheme(OpenApiAuthenticationExtension):
+    """The OpenAPI description of agent tokens."""
+
+    target_class = "arena_site.authentication.AgentTokenAuthentication"
+    name = "agentToken"
+    description = "The token that `register_agent` printed."
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": self.description}
+
+
+class OperatorTokenScheme(AgentTokenScheme):
+    target_class = "arena_site.authentication.OperatorTokenAuthentication"
+    name = "operatorToken"
+    description = "A token of the required scope, created on the operator dashboard or with `make_token`."
+
+
+def apply_descriptions(endpoints: list[Any]) -> list[Any]:
+    """Pre-processing hook of drf-spectacular: applies the options that views stored with `extend_schema`."""
+    for _, _, method, callback in endpoints:
+        handler = getattr(callback.cls, getattr(callback, "actions", {}).get(method.lower(), method.lower()))
+        if options := vars(handler).pop("schema_options", None):
+            extend_schema(**options)(handler)
+    return endpoints
 
 
 def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:

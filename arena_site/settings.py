@@ -19,8 +19,8 @@ _secret_key = env.str("SECRET_KEY", default="")
 # Commands may run without a key; a server may not (see `arena_site.checks`).
 SECRET_KEY_IS_SET = bool(_secret_key)
 SECRET_KEY = _secret_key or get_random_secret_key()
-ALLOWED_HOSTS = conf.read(env, "ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", conf.hosts)
-CSRF_TRUSTED_ORIGINS = conf.read(env, "CSRF_TRUSTED_ORIGINS", "", conf.origins)
+ALLOWED_HOSTS = conf.read(env, "ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", conf.list_of(conf.host))
+CSRF_TRUSTED_ORIGINS = conf.read(env, "CSRF_TRUSTED_ORIGINS", "", conf.list_of(conf.origin))
 
 # --- the arena -------------------------------------------------------------------------------------------
 
@@ -46,9 +46,9 @@ ARENA_DEMO = conf.read(env, "ARENA_DEMO", "false", conf.flag)
 # Set by `demo` alone: the instant at which its season stands still for external agents.
 ARENA_CLOCK = conf.read(env, "ARENA_CLOCK", "", conf.optional(conf.instant))
 ARENA_HTTPS = conf.read(env, "ARENA_HTTPS", "false", conf.flag)
-ARENA_ALERT_EMAIL = conf.read(env, "ARENA_ALERT_EMAIL", "", conf.addresses)
+ARENA_ALERT_EMAIL = conf.read(env, "ARENA_ALERT_EMAIL", "", conf.list_of(conf.mail_address))
 ARENA_ALERT_WEBHOOK = conf.read(env, "ARENA_ALERT_WEBHOOK", "", conf.optional(conf.base_url))
-ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.networks)
+ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.list_of(conf.network))
 # Where archives that were asked for over the API lie; shared by all who serve or build them.
 ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")
 # Requests of the API for each client and minute; 0 is no limit.
@@ -97,7 +97,7 @@ MIDDLEWARE = [
     "arena_site.delivery.ConditionalReads",
     "arena_site.cached_responses.CachedResponses",
     "arena_site.delivery.ApiReads",
-    "arena_site.permissions_policy.PermissionsPolicy",
+    "arena_site.delivery.PermissionsPolicy",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -110,7 +110,8 @@ ROOT_URLCONF = "arena_site.urls"
 WSGI_APPLICATION = "arena_site.wsgi.application"
 TEMPLATES = [
     {
-        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "NAME": "jinja2",
+        "BACKEND": "arena_site.page_templates.PageTemplates",
         "DIRS": [BASE_DIR / "templates" / "pages"],
         "OPTIONS": {
             "environment": "arena_site.pages.environment.environment",
@@ -182,7 +183,7 @@ EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = env.str("ARENA_ALERT_FROM", default="") or "arena@localhost"
 
 REST_FRAMEWORK = {
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "markets.foundation.rest.schema.ReadOnlySchema",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -203,6 +204,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "PREPROCESSING_HOOKS": ["arena_site.schema.apply_descriptions"],
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "arena_site.schema.add_shared_parts"],
     "ENUM_NAME_OVERRIDES": {
         "MarketSource": "markets.sources.registry.source_choices",
@@ -248,4 +250,4 @@ Q_CLUSTER = {
 }
 
 # "json" is for machines that collect logs: one object a line, each step of a decision among them.
-LOGGING = logs.configuration(conf.read(env, "ARENA_LOG", "line", logs.form))
+LOGGING = logs.configuration(conf.read(env, "ARENA_LOG", "line", conf.one_of(*logs.FORMATS)))

@@ -4,12 +4,12 @@ from django.contrib import admin
 from django.urls import include, path
 
 from arena_site import health
-from arena_site.login_throttle import login
+from arena_site.authentication import login
 
 urlpatterns = [
     path("admin/login/", login),
     path("admin/", admin.site.urls),
-    path("api/", include("arena_site.urls_api")),
+    path("api/", include("arena_site.api")),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

@@ -105,13 +105,7 @@ class CohortViewSet(ReadOnlyViewSet):
             cohorts = cohorts.annotate(agent_count=Subquery(this_cohort.values(number_of=Count("agents"))))
         return cohorts
 
-    def paginate_queryset(self, queryset: QuerySet[Cohort]) -> Sequence[Cohort]:  # type: ignore[override]
-        return self._with_chain_heads(super().paginate_queryset(queryset) or [])
-
-    def get_object(self) -> Cohort:
-        return self._with_chain_heads([super().get_object()])[0]
-
-    def _with_chain_heads(self, cohorts: Sequence[Any]) -> Sequence[Any]:
+    def complete_rows(self, cohorts: Sequence[Any]) -> Sequence[Any]:
         """The cohorts, each with the hash of its newest link as `head` if that is requested, by two queries for all."""
         if self.is_requested("chain_head"):
             rows = Cohort.objects.filter(pk__in=[cohort.pk for cohort in cohorts]).order_by()

@@ -58,18 +58,18 @@ def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     from cohorts.forecast_rules import ForecastRules
     from cohorts.methodology_specification import MethodologySpecification
 
-    known = {name: value for name, value in values.items() if value is not None}
+    stated = {name: value for name, value in values.items() if value is not None}
     try:
-        MethodologySpecification.model_validate(known)
+        MethodologySpecification.model_validate(stated)
     except ValidationError as error:
         yield from _field_errors(error)
-    routing = known.get("provider_routing")
+    routing = stated.get("provider_routing")
     if isinstance(routing, dict) and routing.get("allow_fallbacks") is not False:
         yield "provider_routing", "allow_fallbacks must be false, or another model could answer"
     for name, places in PLACEHOLDERS.items():
-        if name in known:
-            yield from ((name, message) for message in _template_errors(known[name], places))
-    if forecast := known.get("forecast"):
+        if name in stated:
+            yield from ((name, message) for message in _template_errors(stated[name], places))
+    if forecast := stated.get("forecast"):
         try:
             rules = ForecastRules.from_json(forecast)
         except (ValidationError, TypeError) as error:

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from cohorts.models import Cohort, Methodology, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.services.cache_versions import Scope, renewing
-from markets.services.sync import SyncReport, sync_markets
+from markets.services.market_storage import SyncReport
+from markets.services.sync import sync_markets
 from markets.sources.base import Catalogue
 from markets.sources.polymarket import Clob
 

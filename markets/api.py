@@ -56,24 +56,18 @@ class MarketViewSet(ReadOnlyViewSet):
     orderings = ("id", "volume", "liquidity", "closes_at", "resolved_at")
     ordering = ("-volume",)
 
-    def paginate_queryset(self, queryset: QuerySet[Market]) -> Sequence[Any]:  # type: ignore[override]
-        return self._with_sides(super().paginate_queryset(queryset) or [])
-
-    def get_object(self) -> Any:
-        return self._with_sides([super().get_object()])[0]
-
-    def _with_sides(self, found: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    def complete_rows(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
         """The markets' tuples with the key in the place of `outcomes` replaced by the sides, by one query for all."""
         if not self.is_requested("outcomes"):
-            return found
+            return rows
         place = [name for name in MarketSerializer.Meta.fields if name in self.requested].index("outcomes")
-        keys = [row[place] for row in found]
+        keys = [row[place] for row in rows]
         sides = defaultdict(list)
         for market, *side in Outcome.objects.filter(market__in=keys).values_list(
             "market", *OutcomeSerializer.columns()
         ):
             sides[market].append(tuple(side))
-        return [(*row[:place], sides[row[place]], *row[place + 1 :]) for row in found]
+        return [(*row[:place], sides[row[place]], *row[place + 1 :]) for row in rows]
 
 
 class PriceSerializer(ReadSerializer):
@@ -252,7 +246,7 @@ class QuestionDaySerializer(serializers.Serializer):
     reason = serializers.ChoiceField(choices=QuestionEntry.Reason.choices)
     prices = serializers.DictField(child=FrozenPriceSerializer())
     duplicate = serializers.IntegerField(
-        source="duplicate_id", allow_null=True, help_text="The same question at the other venue, which is not asked."
+        source="duplicate_id", allow_null=True, help_text="The same question at another venue, which is not asked."
     )
 
 

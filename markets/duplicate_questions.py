@@ -223,7 +223,7 @@ def _words(text: str) -> Words:
     tokens = " ".join(re.findall(r"[a-z]+(?:'[a-z]+)?|-?\d+(?:\.\d+)?", plain))
     for phrase, word in PHRASES.items():
         tokens = re.sub(rf"\b{phrase}\b", word, tokens)
-    return frozenset(found for token in tokens.split() if (found := _canonical(token)) not in STOP_WORDS)
+    return frozenset(word for token in tokens.split() if (word := _canonical(token)) not in STOP_WORDS)
 
 
 def _canonical(token: str) -> str:

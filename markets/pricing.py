@@ -1,4 +1,7 @@
-"""The price rule: which of a venue's prices the arena accepts. Pure functions, no database."""
+"""The price rule: which of a venue's prices the arena accepts. Pure functions, no database.
+
+Gamma is Polymarket's catalogue, the CLOB its order books. `services/prices.py` handles closed markets.
+"""
 
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -40,7 +43,7 @@ def needs_book(rule: PriceRule, *, midpoint: Decimal | None, gamma: Decimal | No
     return midpoint is not None and (gamma is None or abs(midpoint - gamma) > rule.midpoint_tolerance)
 
 
-def decide_price(
+def decide_polymarket_price(
     rule: PriceRule,
     *,
     midpoint: Decimal | None,

@@ -1,4 +1,4 @@
 """The prompt conditions (arms) of the forecast protocol."""
 
-PRICED, BLIND = "priced", "blind"
+PRICED, BLIND = ARMS = "priced", "blind"
 """The same questions with and without market prices, which separates knowledge from copying the market."""

@@ -56,7 +56,6 @@ class SnapshotAdmin(ReadOnlyAdmin):
     list_select_related = ("agent",)
     search_fields = ("display_name",)
     search_help_text = "An agent's name. Choose a day to sort by any column."
-    ordering = ("-taken_at", "agent_id")
 
     def get_sortable_by(self, request: HttpRequest) -> Any:
         # Without a day, sorting by a column without an index would read the whole table.
@@ -78,7 +77,6 @@ class FamilyTotalAdmin(ReadOnlyAdmin):
     list_filter = (recent_days_filter("taken_at"), "family")
     list_select_related = ("family",)
     search_fields = ("family__slug",)
-    ordering = ("-taken_at", "family_id")
 
 
 @admin.register(BrierScore)
@@ -99,7 +97,7 @@ class LeaderboardAdmin(ReadOnlyAdmin):
     list_defer = ("entries", "report")
     search_fields = ("protocol", "methodology", "category")
     ordering = ("protocol", "methodology", "arm", "category")
-    fields = ("protocol", "methodology", "arm", "category", "computed_at", json_column("entries"))
+    fields = (*list_display, json_column("entries"))
 
 
 @admin.register(LeaderboardHistory)
@@ -108,7 +106,6 @@ class LeaderboardHistoryAdmin(ReadOnlyAdmin):
     list_filter = (recent_days_filter("since"), "protocol", "arm")
     list_defer = ("entries",)
     search_fields = ("protocol", "methodology", "category")
-    ordering = ("-since", "protocol", "methodology", "arm", "category")
     fields = ("protocol", "methodology", "arm", "category", "since", "until", json_column("entries"))
 
 
@@ -116,10 +113,9 @@ class LeaderboardHistoryAdmin(ReadOnlyAdmin):
 class ForecastScoreAdmin(ReadOnlyAdmin):
     list_display = ("id", "family", "question", "arm", "brier", "log", "accuracy", "market_brier", "resolved_at")
     list_filter = (
-        ("forecast__arm", related_values_filter(QuestionBatch, "arm")),
-        "forecast__family",
+        ("forecast__arm", related_values_filter(QuestionBatch, "arm")), "forecast__family",
         recent_days_filter("resolved_at"),
-    )
+    )  # fmt: skip
     list_select_related = ("forecast__family", "forecast__question")
     list_defer = ("forecast__rationale", "forecast__stated", "forecast__question__rules")
     search_fields = ("=forecast__id", "forecast__question__text")
@@ -149,7 +145,6 @@ class QuestionDifficultyAdmin(ReadOnlyAdmin):
 class ImportCollectionAdmin(ReadOnlyAdmin):
     list_display = ("name", "slug", "created_at", "changed_at")
     search_fields = ("name", "slug")
-    ordering = ("slug",)
 
 
 @admin.register(ForecastImport)
@@ -167,7 +162,6 @@ class RejectedRowAdmin(ReadOnlyAdmin):
     list_filter = (("forecast_import__collection", NewestRelatedFilter),)
     list_select_related = ("forecast_import__collection",)
     search_fields = ("reason",)
-    ordering = ("forecast_import_id", "row")
 
 
 @admin.register(ImportedForecast)
@@ -185,7 +179,6 @@ class ImportedQuestionAdmin(ReadOnlyAdmin):
     list_filter = (("collection", NewestRelatedFilter),)
     list_select_related = ("collection",)
     search_fields = ("=question", "title")
-    ordering = ("question",)
 
 
 @admin.register(ImportLeaderboard)
@@ -195,15 +188,7 @@ class ImportLeaderboardAdmin(ReadOnlyAdmin):
     list_defer = ("report",)
     search_fields = ("collection__name", "collection__slug")
     ordering = ("collection__slug",)
-    fields = (
-        "collection",
-        "computed_at",
-        "forecasters",
-        "questions",
-        "open_questions",
-        "probabilities",
-        json_column("report"),
-    )
+    fields = (*list_display, json_column("report"))
 
 
 @admin.register(Export)
@@ -212,4 +197,3 @@ class ExportAdmin(ReadOnlyAdmin):
     list_filter = ("status", "formats")
     search_fields = ("selection", "requested_by", "=sha256")
     date_hierarchy = "requested_at"
-    ordering = ("-pk",)

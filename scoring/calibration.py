@@ -11,7 +11,7 @@ from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, MARKET, REFERENCES, TRADING
 from scoring.models import Leaderboard
 
-PARTS = ("reliability", "resolution", "uncertainty", "within_bin_variance", "within_bin_covariance")
+BRIER_PARTS = ("reliability", "resolution", "uncertainty", "within_bin_variance", "within_bin_covariance")
 """Parts of a Brier score: the first less the second, plus the third and fourth, less the fifth."""
 SHOWN_REFERENCES = REFERENCES[:3]
 PRICES_PAID = "The prices paid"
@@ -32,7 +32,7 @@ class ForecasterCalibration:
     """The calibration error that chance alone gives a calibrated forecaster on as many pairs."""
     brier: float | None
     parts: Mapping[str, float | None]
-    """The Brier score's `PARTS`, in this order."""
+    """The Brier score's `BRIER_PARTS`, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ def calibration(arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, categor
     forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
     trades = leaderboards.filter(protocol=TRADING, category="").first()
     return Calibration(
-        ProtocolCalibration(forecasts.pk, forecasts.computed_at, list(_forecasters(forecasts, families)))
+        ProtocolCalibration(forecasts.pk, forecasts.computed_at, list(_calibrated_forecasts(forecasts, families)))
         if forecasts
         else ProtocolCalibration(),
         ProtocolCalibration(
-            trades.pk, trades.computed_at, list(_traders(trades.report.get("calibration") or {}, families))
+            trades.pk, trades.computed_at, list(_calibrated_trades(trades.report.get("calibration") or {}, families))
         )
         if trades
         else ProtocolCalibration(),
@@ -82,7 +82,7 @@ def calibration(arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, categor
     )
 
 
-def _forecasters(leaderboard: Leaderboard, families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
+def _calibrated_forecasts(leaderboard: Leaderboard, families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
     curves = leaderboard.report.get("curves", {}).get("reliability", {})
     bins = curves.get("forecasters", {}) | curves.get("references", {})
     murphy = leaderboard.report.get("murphy", {})
@@ -100,11 +100,11 @@ def _forecasters(leaderboard: Leaderboard, families: Mapping[str, Family]) -> It
             ece=entry["ece"],
             ece_noise_floor=entry["ece_noise_floor"],
             brier=parts.get("brier", entry["brier"]),
-            parts={part: parts.get(part) for part in PARTS},
+            parts={part: parts.get(part) for part in BRIER_PARTS},
         )
 
 
-def _traders(report: Mapping[str, Any], families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
+def _calibrated_trades(report: Mapping[str, Any], families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
     rows = [(families[slug], figures) for slug, figures in report.get("families", {}).items() if slug in families]
     rows.sort(key=lambda row: (row[0].external, row[1]["ece"]))
     market = report.get(MARKET)
@@ -118,7 +118,7 @@ def _traders(report: Mapping[str, Any], families: Mapping[str, Family]) -> Itera
             ece=figures["ece"],
             ece_noise_floor=figures["ece_noise_floor"],
             brier=figures["murphy"]["brier"],
-            parts={part: figures["murphy"][part] for part in PARTS},
+            parts={part: figures["murphy"][part] for part in BRIER_PARTS},
         )
 
 

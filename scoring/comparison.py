@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 from agents.models import Family
 from cohorts.models import Cohort
-from markets.prompt_conditions import BLIND, PRICED
+from markets.prompt_conditions import ARMS, PRICED
 from scoring.competition import CompetitionIndex
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST, TRADING
-from scoring.disagreements import Disagreement, PositionDisagreement, disagreements, position_disagreements
-from scoring.stored_leaderboards import Entry, StoredLeaderboard, overall_leaderboards, reliability_path
+from scoring.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
+from scoring.leaderboard_entries import Entry, StoredLeaderboard, overall_leaderboards, reliability_path
 
-ARMS = (PRICED, BLIND)
 Pair = Mapping[str, Any]
 
 
@@ -69,14 +68,6 @@ class ForecastComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class PositionDisagreements:
-    """The number of markets on which the larger stakes are on different sides, and those with the largest stakes."""
-
-    markets: int
-    largest: Sequence[PositionDisagreement]
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """Two families in both protocols, and their largest disagreements."""
 
@@ -96,13 +87,12 @@ def comparison(first: Family, second: Family, index: CompetitionIndex) -> Compar
     trading = leaderboards.get((TRADING, ""))
     entries = trading.entries if trading else {}
     cohorts, test = shared_cohorts(first, second, (trading and trading.parts[0]) or {}, index)
-    largest, markets = position_disagreements(first, second)
     return Comparison(
         first,
         second,
         TradingComparison(entries.get(first.slug), entries.get(second.slug), test, cohorts),
         [_in_arm(arm, leaderboards[FORECAST, arm], first, second) for arm in ARMS if (FORECAST, arm) in leaderboards],
-        PositionDisagreements(markets, largest),
+        position_disagreements(first, second),
         disagreements(first, second, PRICED),
     )
 

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from django.db.models import Sum
 
 from agents.models import Elicitation, Family, Forecast, Trade
-from markets.models import Outcome, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
+from markets.models import Market, Outcome, Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
 
 LIMIT = 10
 """Markets and questions that are listed."""
@@ -22,25 +23,10 @@ NO_STAKE: Stake = (Decimal(0), 0)
 Row = Sequence[Any]
 
 
-class MarketLabel(NamedTuple):
-    """The columns of a market that a disagreement shows."""
-
-    pk: int
-    question: str
-    status: str
-
-
-class QuestionLabel(NamedTuple):
-    """The columns of a question that a disagreement shows."""
-
-    pk: int
-    text: str
-
-
 class PositionDisagreement(NamedTuple):
     """A market on which two families bought different sides, with the stakes of both."""
 
-    market: MarketLabel
+    market: Market
     first_side: str
     first_amount: Decimal
     second_side: str
@@ -48,61 +34,61 @@ class PositionDisagreement(NamedTuple):
     winner: str | None
 
 
+class PositionDisagreements(NamedTuple):
+    """The markets with the largest stakes on different sides, and the number of all such markets."""
+
+    largest: Sequence[PositionDisagreement]
+    markets: int
+
+
 class Disagreement(NamedTuple):
     """An option of a question on a day, and the probabilities that two families stated."""
 
-    question: QuestionLabel
-    day: Any
+    question: Question
+    day: datetime
     option: str
     first: float
     second: float
     price: float | None
     happened: bool | None
 
-    @property
-    def gap(self) -> float:
-        return self.first - self.second
 
-
-def position_disagreements(first: Family, second: Family) -> tuple[list[PositionDisagreement], int]:
-    """The markets with the largest stakes on different sides, and the number of all such markets."""
+def position_disagreements(first: Family, second: Family) -> PositionDisagreements:
+    """The markets on which the larger stakes of two families are on different sides."""
     stakes = _largest_stakes((first.pk, second.pk))
     own, other = stakes[first.pk], stakes[second.pk]
     keys = [market for market, stake in own.items() if market in other and stake[1] != other[market][1]]
     keys.sort(key=lambda market: (-min(own[market][0], other[market][0]), market))
-    sides: dict[int | None, str] = {}
-    markets: dict[int, tuple[MarketLabel, int | None]] = {}
-    shown = ("pk", "side", "market__winning_outcome", "market", "market__question", "market__status")
-    outcomes = Outcome.objects.filter(market__in=keys[:LIMIT]).order_by()
-    for outcome, side, winner, *label in outcomes.values_list(*shown):
-        sides[outcome] = side
-        markets[label[0]] = (MarketLabel._make(label), winner)
-    listed = []
+    shown = ("side", "market__question", "market__status", "market__winning_outcome")
+    outcomes = Outcome.objects.filter(market__in=keys[:LIMIT]).select_related("market").only("market", *shown)
+    sides, markets = {}, {}
+    for outcome in outcomes.order_by():
+        sides[outcome.pk], markets[outcome.market_id] = outcome.side, outcome.market
+    largest = []
     for key in keys[:LIMIT]:
-        (amount, outcome), (other_amount, other_outcome) = own[key], other[key]
-        label, winner = markets[key]
-        stakes_of_both = (sides[outcome], amount, sides[other_outcome], other_amount)
-        listed.append(PositionDisagreement(label, *stakes_of_both, sides.get(winner)))
-    return listed, len(keys)
+        (amount, outcome_id), (other_amount, other_outcome_id), market = own[key], other[key], markets[key]
+        winner = sides.get(market.winning_outcome_id or 0)
+        stakes_of_both = (sides[outcome_id], amount, sides[other_outcome_id], other_amount)
+        largest.append(PositionDisagreement(market, *stakes_of_both, winner))
+    return PositionDisagreements(largest, len(keys))
 
 
 def disagreements(first: Family, second: Family, arm: str) -> list[Disagreement]:
     """The questions of the newest sets with the most different probabilities, each once."""
     vectors, questions = _vectors((first.pk, second.pk), arm)
     rows = _widest_gaps(vectors[first.pk], vectors[second.pk], questions)
-    asked = QuestionEntry.objects.filter(pk__in=[row[0] for row in rows]).order_by()
-    shown = ("pk", "prices", "question_set__day", "question", "question__text")
-    entries = {key: (prices, day, QuestionLabel(*label)) for key, prices, day, *label in asked.values_list(*shown)}
-    options = QuestionOption.objects.filter(question__in=[entry[2].pk for entry in entries.values()]).order_by()
-    happened = {
-        (question, name): value for question, name, value in options.values_list("question", "name", "happened")
-    }
+    shown = ("prices", "question__text", "question_set__day")
+    asked = QuestionEntry.objects.select_related("question", "question_set").only("question", "question_set", *shown)
+    entries = asked.in_bulk([row[0] for row in rows])
+    options = QuestionOption.objects.filter(question__in=[entry.question_id for entry in entries.values()]).order_by()
+    happened = {(pk, name): value for pk, name, value in options.values_list("question", "name", "happened")}
     listed = []
     for key, option, own, other in rows:
-        prices, day, question = entries[key]
-        quoted = (prices.get(option) or {}).get("price")
+        entry = entries[key]
+        quoted = (entry.prices.get(option) or {}).get("price")
         price = None if quoted is None else float(quoted)
-        listed.append(Disagreement(question, day, option, own, other, price, happened[question.pk, option]))
+        outcome = happened[entry.question_id, option]
+        listed.append(Disagreement(entry.question, entry.question_set.day, option, own, other, price, outcome))
     return listed
 
 

@@ -64,13 +64,10 @@ def family_values(
     count; the rest, which is next to nothing where whole families are asked for, is looked up agent by agent. `ranges`
     are the families' snapshot ranges up to the last instant, if the caller has them.
     """
-    families: dict[Family, list[Agent | AgentSummary]] = {}
-    by_family: dict[int, list[Agent | AgentSummary]] = {}
+    by_family: dict[int, list[Agent | AgentSummary]] = defaultdict(list)
     for agent in agents:
-        members = by_family.get(agent.family.pk)
-        if members is None:
-            members = families[agent.family] = by_family[agent.family.pk] = []
-        members.append(agent)
+        by_family[agent.family.pk].append(agent)
+    families = {members[0].family: members for members in by_family.values()}
     if not instants:
         return [(family, []) for family in families]
     ranges = snapshot_ranges(by_family, instants[-1]) if ranges is None else ranges

@@ -8,7 +8,8 @@ replaces them, and a leaderboard that is not stored is computed.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -115,31 +116,24 @@ def missing_periods(leaderboard: LeaderboardKey, times: ResolutionTimes, version
         elif until != period.until:
             short.append(LeaderboardHistory(pk=pk, until=period.until))
     if short:
-        _write_under(
-            leaderboard.protocol,
-            version,
-            lambda: LeaderboardHistory.objects.bulk_update(short, ["until"], batch_size=500),
-        )
+        update = partial(LeaderboardHistory.objects.bulk_update, short, ["until"], batch_size=500)
+        _write_under(leaderboard.protocol, version, update)
     return sorted(missing, key=lambda period: period.since, reverse=True)
 
 
 def store_history(leaderboards: Iterable[tuple[LeaderboardPeriod, Any]], protocol: str, version: str) -> int:
     """Stores leaderboards as they are computed, while the protocol's version is `version`; returns how many."""
+    rows = (
+        LeaderboardHistory(**period.key._asdict(), since=period.since, until=period.until, entries=entries)
+        for period, entries in leaderboards
+    )
     stored = 0
-    batch: list[LeaderboardHistory] = []
-
-    def store() -> bool:
-        create = lambda: LeaderboardHistory.objects.bulk_create(batch, ignore_conflicts=True)  # noqa: E731
-        return _write_under(protocol, version, create)
-
-    for period, entries in leaderboards:
-        row = LeaderboardHistory(**period.key._asdict(), since=period.since, until=period.until, entries=entries)
-        batch.append(row)
-        if len(batch) == BATCH:
-            if not store():
-                return stored
-            stored, batch = stored + BATCH, []
-    return stored + (len(batch) if batch and store() else 0)
+    while batch := list(islice(rows, BATCH)):
+        create = partial(LeaderboardHistory.objects.bulk_create, batch, ignore_conflicts=True)
+        if not _write_under(protocol, version, create):
+            break
+        stored += len(batch)
+    return stored
 
 
 def _write_under(protocol: str, version: str, write: Callable[[], Any]) -> bool:

@@ -104,10 +104,6 @@ def _bucket(span: timedelta) -> timedelta:
 
 def bucket_ends(first: datetime, last: datetime) -> list[datetime]:
     """The ends of at most `MAX_BUCKETS` buckets between two instants; the last end is `last`."""
-    return [*_ends(first, last, _bucket(last - first)), last]
-
-
-def _ends(first: datetime, last: datetime, bucket: timedelta) -> list[datetime]:
-    """The ends of whole buckets from `first` to before `last`."""
+    bucket = _bucket(last - first)
     steps = range(-((EPOCH - first) // bucket), -((EPOCH - last) // bucket))
-    return [EPOCH + step * bucket for step in steps]
+    return [*(EPOCH + step * bucket for step in steps), last]

@@ -18,7 +18,7 @@ from scoring.competition import AgentSummary
 from scoring.models import BrierScore, Snapshot
 
 ZERO = Decimal("0.00")
-MAX_SHARES = 900_000_000
+MAX_SHARES_IN_SQL = 900_000_000
 """The most shares, at up to a dollar each, whose value SQLite can compute in 64 bits."""
 
 
@@ -72,10 +72,10 @@ def valuations(agents: Iterable[Agent | AgentSummary], *, awaiting: bool = False
     if not agents:
         return {}
     position, outcome, market = (model._meta.db_table for model in (Position, Outcome, Market))
-    # By the outcome, which is joined anyway: the index of the other conditions does not hold a position's market.
+    # Joined through the outcome: the covering index of positions has no market.
     closed = f"SELECT id FROM {market} WHERE traded AND status = '{Market.Status.CLOSED.value}'"  # noqa: S608
     awaiting_count = f"COUNT(*) FILTER (WHERE {outcome}.market_id IN ({closed}))" if awaiting else "0"
-    rounded, even = _rounded()
+    rounded, even = _rounding_sql()
     sql = (
         f"SELECT agent_id, COUNT(*), {awaiting_count}, COUNT(price), MAX(shares), SUM({rounded}), "  # noqa: S608 - our own names
         f"COUNT(*) FILTER (WHERE {even}) FROM {position} JOIN {outcome} ON {outcome}.id = outcome_id "
@@ -91,7 +91,7 @@ def valuations(agents: Iterable[Agent | AgentSummary], *, awaiting: bool = False
     for agent_id, number, awaited, priced, shares, total, halves in rows:
         counts[agent_id] = (number, awaited)
         # A position without a price counts at cost, and one of a billion shares is beyond SQLite's integers.
-        if priced == number and shares * share <= MAX_SHARES:
+        if priced == number and shares * share <= MAX_SHARES_IN_SQL:
             value[agent_id] = total * cent - halves * CENT
     if by_position := counts.keys() - value.keys():
         value |= dict.fromkeys(by_position, ZERO)
@@ -109,8 +109,8 @@ def valuations(agents: Iterable[Agent | AgentSummary], *, awaiting: bool = False
     }
 
 
-def _rounded() -> tuple[str, str]:
-    """SQL for a position's value at its outcome's price, rounded to the cent, and for when that is a cent too much.
+def _rounding_sql() -> tuple[str, str]:
+    """SQL for a position's value at its price, rounded to the cent, and when that is a cent too high.
 
     `marked_value` rounds a half to the even cent, SQL away from zero: too far where the half follows an even cent.
     """
@@ -143,7 +143,7 @@ def snapshot_valuations(agents: Iterable[Agent | AgentSummary], at: datetime) ->
     return values
 
 
-def records(agents: Iterable[int], *, at: datetime | None = None) -> dict[int, BetRecord]:
+def bet_records(agents: Iterable[int], *, at: datetime | None = None) -> dict[int, BetRecord]:
     """The record of each agent id, from scores of markets resolved by `at` (default: all)."""
     rows = BrierScore.objects.filter(agent__in=list(agents)).order_by()
     if at is not None:

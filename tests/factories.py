@@ -5,9 +5,10 @@ Families, releases and methodology v1 come from the migrations. Every trade is m
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import factory
@@ -35,11 +36,11 @@ from agents.models import (
 from agents.models.task import PromptParts
 from agents.services import ledger
 from agents.services.chain import append_to_chain
+from agents.services.costs import add_call_cost
 from agents.services.lineups import approve_lineup, propose_lineup
 from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement
 from agents.services.settlement import settle_market
-from agents.services.universe_costs import add_call_cost
 from cohorts.models import Cohort, Methodology
 from markets.foundation.json_lines import json_line, json_number
 from markets.models import (
@@ -87,7 +88,16 @@ DECIDED = timedelta(minutes=5)
 """How long after the week's start decisions are made."""
 
 
-class FamilyFactory(DjangoModelFactory[Family]):
+class Competitors:
+    """Rows whose creation renews the cached competition."""
+
+    @classmethod
+    def _create(cls, *args: Any, **fields: Any) -> Any:
+        with renewing(Scope.COMPETITION):
+            return super()._create(*args, **fields)  # type: ignore[misc]
+
+
+class FamilyFactory(Competitors, DjangoModelFactory[Family]):
     """A family besides the seven of the line-up, with a release."""
 
     class Meta:
@@ -99,11 +109,6 @@ class FamilyFactory(DjangoModelFactory[Family]):
     provider = "Acme"
     color = "#123456"
     release = factory.RelatedFactory("tests.factories.ReleaseFactory", factory_related_name="family")
-
-    @classmethod
-    def _create(cls, model_class: type[Family], *args: Any, **fields: Any) -> Family:
-        with renewing(Scope.COMPETITION):
-            return super()._create(model_class, *args, **fields)
 
 
 class ReleaseFactory(DjangoModelFactory[Release]):
@@ -118,7 +123,7 @@ class ReleaseFactory(DjangoModelFactory[Release]):
     effective_from = WEEK - timedelta(weeks=52)
 
 
-class CohortFactory(DjangoModelFactory[Cohort]):
+class CohortFactory(Competitors, DjangoModelFactory[Cohort]):
     """The next week's cohort: number 1 in the week of `WEEK`, and so on."""
 
     class Meta:
@@ -129,21 +134,23 @@ class CohortFactory(DjangoModelFactory[Cohort]):
     methodology = factory.LazyFunction(Methodology.objects.current)
     started_at = factory.SelfAttribute("week_start")
 
-    @classmethod
-    def _create(cls, model_class: type[Cohort], *args: Any, **fields: Any) -> Cohort:
-        with renewing(Scope.COMPETITION):
-            return super()._create(model_class, *args, **fields)
-
 
 class AgentFactory(DjangoModelFactory[Agent]):
-    """An agent of the first family that has none in the cohort, its starting balance deposited."""
+    """An agent of the family `slug`, or of the first that has none in the cohort, its starting balance deposited."""
 
     class Meta:
         model = Agent
 
+    class Params:
+        slug = None
+
     cohort = factory.SubFactory(CohortFactory)
     family = factory.LazyAttribute(
-        lambda o: Family.objects.exclude(agents__cohort=o.cohort).order_by("pk").first() or FamilyFactory()
+        lambda o: (
+            Family.objects.get(slug=o.slug)
+            if o.slug
+            else Family.objects.exclude(agents__cohort=o.cohort).order_by("pk").first() or FamilyFactory()
+        )
     )
     release = factory.LazyAttribute(lambda o: o.family.release_at(o.cohort.started_at))
     model_id = factory.SelfAttribute("release.model_id")
@@ -441,7 +448,7 @@ class QuestionFactory(DjangoModelFactory[Question]):
         return question
 
 
-def asked(
+def ask(
     question: Question,
     said: Mapping[str, Sequence[float]] | None = None,
     *,
@@ -521,7 +528,7 @@ def _answer(
     return forecast
 
 
-def ended(question: Question, *winners: str, at: datetime = WEEK + timedelta(days=30)) -> Question:
+def end_question(question: Question, *winners: str, at: datetime = WEEK + timedelta(days=30)) -> Question:
     """The question at its end: its markets resolved so that these options happened; with none it was cancelled."""
     by_market: dict[Market, str] = {}
     for option in question.options.select_related("outcome__market"):
@@ -545,60 +552,49 @@ def bet(
 ) -> Trade:
     """A purchase in the agent's decision of `week`, at the side's own price unless one is given."""
     outcome = (market or MarketFactory()).outcomes.get(side=side)
-    decision = _decision(agent, week, Decision.Action.BET)
-    with transaction.atomic():
-        trade = ledger.buy(
-            ledger.lock_agent(agent.pk),
-            outcome,
-            amount=Decimal(amount),
-            price=outcome.price if price is None else Decimal(price),
-            decision=decision,
-            sequence=decision.trades.count() + 1,
-            at=decision.decided_at,
-        )
-    agent.refresh_from_db()
-    return trade
+    terms = {"amount": Decimal(amount), "price": outcome.price if price is None else Decimal(price)}
+    return _trade(ledger.buy, agent, outcome, Decision.Action.BET, week, **terms)
 
 
 def sale(
     position: Position, percentage: str | Decimal = "100", *, price: str | Decimal | None = None, week: int = 2
 ) -> Trade:
     """A sale out of `position` in its agent's decision of `week`."""
-    decision = _decision(position.agent, week, Decision.Action.SELL)
+    terms = {"percentage": Decimal(percentage), "price": position.outcome.price if price is None else Decimal(price)}
+    return _trade(ledger.sell, position.agent, position, Decision.Action.SELL, week, **terms)
+
+
+def _trade(execute: Callable[..., Trade], agent: Agent, traded: Any, action: str, week: int, **terms: Any) -> Trade:
+    known = Decision.objects.filter(agent=agent, week=week).first()
+    decision = known or DecisionFactory(agent=agent, week=week, action=action)
     with transaction.atomic():
-        trade = ledger.sell(
-            ledger.lock_agent(position.agent_id),
-            position,
-            percentage=Decimal(percentage),
-            price=position.outcome.price if price is None else Decimal(price),
-            decision=decision,
-            sequence=decision.trades.count() + 1,
-            at=decision.decided_at,
-        )
-    position.agent.refresh_from_db()
+        trade = execute(ledger.lock_agent(agent.pk), traded, decision=decision, at=decision.decided_at, **terms)
+    agent.refresh_from_db()
     return trade
 
 
-def resolve(market: Market, side: str | None, *, at: datetime = WEEK + timedelta(days=30)) -> Market:
+def resolve(
+    market: Market,
+    side: str | None,
+    *,
+    at: datetime = WEEK + timedelta(days=30),
+    settle: Callable[..., int | None] = settle_market,
+) -> Market:
     """The market at its end, its positions settled: `side` won, or with None it was cancelled."""
     resolution = Resolution(None if side is None else market.outcomes.get(side=side))
-    if settle_market(market, resolution, at=at) is None:
-        raise ValueError(f"market {market.pk} was final already")
+    if settle(market, resolution, at=at) is None:
+        raise ValueError(f"market {market.pk} has that end already, or is final")
     market.refresh_from_db()
     return market
 
 
-def reversed_to(market: Market, side: str | None, *, at: datetime = WEEK + timedelta(days=30)) -> Market:
+def reverse_to(market: Market, side: str | None, *, at: datetime = WEEK + timedelta(days=30)) -> Market:
     """A final market with another end, its positions made good."""
-    resolution = Resolution(None if side is None else market.outcomes.get(side=side))
-    if reverse_settlement(market, resolution, by="operator", reason="a slip", at=at) is None:
-        raise ValueError(f"market {market.pk} has that end already")
-    market.refresh_from_db()
-    return market
+    return resolve(market, side, at=at, settle=partial(reverse_settlement, by="operator", reason="a slip"))
 
 
 def imported_collection(name: str) -> ImportCollection:
-    """Somebody's forecast of one resolved question, with a row that was rejected; nothing is ranked."""
+    """Somebody's forecast of one open question, with a row that was rejected; nothing is ranked."""
     collection = get_or_create_collection(name=name, at=WEEK)
     made = ForecastImport.objects.create(
         collection=collection, format="long", sha256=hashlib.sha256(name.encode()).hexdigest(), imported_at=WEEK,
@@ -609,10 +605,10 @@ def imported_collection(name: str) -> ImportCollection:
     ImportedQuestion.objects.create(collection=collection, question="rain", title="Will it rain?")
     ImportedForecast.objects.create(
         collection=collection, forecast_import=made, row=2, forecaster="Ann", question="rain", option="YES",
-        probability=0.75, outcome=1.0, exclusive=False,
+        probability=0.75, exclusive=False,
     )  # fmt: skip
     ImportLeaderboard.objects.create(
-        collection=collection, computed_at=WEEK, forecasters=1, questions=1, open_questions=0, probabilities=1
+        collection=collection, computed_at=WEEK, forecasters=1, questions=1, open_questions=1, probabilities=1
     )
     return collection
 
@@ -629,13 +625,13 @@ def play_week() -> Cohort:
         SnapshotFactory(agent=agent)
         PriceObservationFactory(outcome=won.outcome)
     for side in ("NO", "YES"):  # reversed by mistake, and back
-        reversed_to(market, side)
+        reverse_to(market, side)
     UniverseFactory(week_start=cohort.week_start + timedelta(weeks=9), methodology=f"v{cohort.number}")
     RunFactory()
     imported_collection(f"Others {cohort.number}")
     _forecast_week(cohort)
     compute_scores(at=WEEK + timedelta(days=31), forecast_leaderboards=False)
-    chained()
+    chain_all()
     request_export(selection=ExportSelection(cohort.number), formats=("csv",), by="operator", at=WEEK)
     return cohort
 
@@ -643,22 +639,17 @@ def play_week() -> Cohort:
 def _forecast_week(cohort: Cohort) -> None:
     """A question that stays open and one that ends, forecast and scored; boards once, without the slow fits."""
     said = {"gpt-5.1": [0.6, 0.4]}
-    asked(QuestionFactory(), said, day=cohort.week_start)
+    ask(QuestionFactory(), said, day=cohort.week_start)
     question = QuestionFactory()
-    entry = asked(question, said, day=cohort.week_start)
+    entry = ask(question, said, day=cohort.week_start)
     RefusedForecast.objects.create(
         call=entry.forecasts.get().call, entry=entry, stated={"YES": "2"}, reason="YES: 2 is outside [0, 1]"
     )
     if not Leaderboard.objects.filter(protocol=FORECAST).exists():
         refresh_forecast_leaderboards(at=WEEK)
-    ended(question, "YES")
+    end_question(question, "YES")
     score_forecasts(at=WEEK + timedelta(days=31))
     QuestionDifficulty.objects.create(question=question, arm="priced", difficulty=0.5)
-
-
-def _decision(agent: Agent, week: int, action: Decision.Action) -> Decision:
-    known = Decision.objects.filter(agent=agent, week=week).first()
-    return known or DecisionFactory(agent=agent, week=week, action=action)
 
 
 def approved(*releases: Release, at: datetime, from_: datetime | None = None) -> LineUp:
@@ -676,7 +667,7 @@ def approved(*releases: Release, at: datetime, from_: datetime | None = None) ->
     return line_up
 
 
-def chained() -> None:
+def chain_all() -> None:
     """Adds what factories completed to its chain, as completing it for real does at once; sound but for the moment."""
     for task in (Decision, Elicitation):
         for completed in task.objects.filter(status=task.Status.COMPLETED, link=None).order_by("pk"):

@@ -23,7 +23,7 @@ class Kalshi:
         self.sent = 0
         """Bytes of all pages."""
         self.historical: dict[str, dict[str, Any]] = {}
-        server.expect_request("/kalshi/markets").respond_with_handler(self._known)
+        server.expect_request("/kalshi/markets").respond_with_handler(self._markets)
         server.expect_request(re.compile(r"^/kalshi/historical/markets/[^/]+$")).respond_with_handler(self._settled)
         server.expect_request("/kalshi/events").respond_with_handler(self._catalogue)
         server.expect_request(re.compile(r"^/kalshi/markets/[^/]+$")).respond_with_handler(self._market)
@@ -70,6 +70,8 @@ class Kalshi:
         self.requests.append(request.path)
         if self.down or (self.dies_midway and "cursor" in request.args):
             return Response('{"error":"too many requests"}', 503)
+        if self.unfiltered and "min_updated_ts" in request.args:
+            return Response('{"error":{"code":"bad_request"}}', 400)
         by_event: dict[str, list[dict[str, Any]]] = {ticker: [] for ticker in self.events}
         for row in self.markets.values():
             by_event[row["event_ticker"]].append(row)
@@ -88,10 +90,10 @@ class Kalshi:
         self.sent += len(body)
         return Response(body)
 
-    def _known(self, request: Request) -> Response:
+    def _markets(self, request: Request) -> Response:
         self.requests.append(request.path)
-        if self.down or self.unfiltered:
-            return Response('{"error":{"code":"bad_request"}}', 503 if self.down else 400)
+        if self.down:
+            return Response("<html>down</html>", 503)
         rows = [self.markets[ticker] for ticker in request.args["tickers"].split(",") if ticker in self.markets]
         return self._sent({"markets": rows, "cursor": ""})
 

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 
@@ -62,6 +64,14 @@ def table_row(page: LexborHTMLParser | LexborNode, words: str) -> str:
     rows = [visible_text(row) for row in elements(page, "tbody tr")]
     (found,) = [row for row in rows if words in row]
     return found
+
+
+def count_queries(client: Client, address: str) -> int:
+    """The number of queries of a page that has been read before: what changes once a week is cached then."""
+    get_page(client, address)
+    with CaptureQueriesContext(connection) as captured:
+        get_page(client, address)
+    return len(captured)
 
 
 def chart_data(page: LexborHTMLParser, key: str) -> dict[str, Any]:

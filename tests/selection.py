@@ -43,7 +43,6 @@ SLOW = (
     "arena_site/test_postgres_pool.py",
     "arena_site/test_sandbox.py",
     "benchmarks/test_generator.py",
-    "markets/test_online_migrations.py",
     "scoring/exports/test_export_dataset.py",
     "scoring/exports/test_verification.py",
     "scoring/test_snapshot_cost.py",

@@ -18,6 +18,8 @@ from typing import Any
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from tests.commands import run
+
 SUNDAY = datetime(2026, 3, 8, tzinfo=UTC)
 DECISION = SUNDAY + timedelta(minutes=5)
 HOLD = {"action": "HOLD", "reasoning": "nothing to do"}
@@ -44,6 +46,8 @@ class ModelAnswer:
     finish_reason: str = "stop"
     refusal: str | None = None
     usage: Any = None
+    provider: str | None = "Scripted"
+    quantization: str | None = None
 
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.001}
@@ -247,6 +251,11 @@ class Venue:
     def everyone_holds(self) -> None:
         self.scripts.clear()
 
+    def start_first_cohort(self) -> None:
+        """Has the arena sync the markets and start cohort 1, Sunday midnight."""
+        assert run("sync_markets", SUNDAY).code == 0
+        assert run("start_cohort", SUNDAY)["cohort"] == 1
+
     # entry points
 
     def _logged(self, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
@@ -321,7 +330,8 @@ class Venue:
             {
                 "id": f"gen-{len(self.asked)}",
                 "model": said.returned_model or prompt.model,
-                "provider": "Scripted",
+                "provider": said.provider,
+                "quantization": said.quantization,
                 "choices": [{"index": 0, "finish_reason": said.finish_reason, "message": message}],
                 "usage": USAGE if said.usage is None else said.usage,
             }

@@ -34,7 +34,6 @@ class FamilyAdmin(admin.ModelAdmin):
     list_display = ("slug", "display_name", "provider", "active", "external", "release")
     list_filter = ("active", "external", "provider")
     search_fields = ("slug", "display_name", "provider")
-    ordering = ("pk",)
     actions: Any = None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Family]:
@@ -64,7 +63,6 @@ class ReleaseAdmin(admin.ModelAdmin):
     search_fields = ("model_id", "display_name", "family__slug")
     date_hierarchy = "effective_from"
     autocomplete_fields = ("family",)
-    ordering = ("family_id", "-effective_from")
     actions: Any = None
 
     def has_change_permission(self, request: HttpRequest, obj: Release | None = None) -> bool:
@@ -103,7 +101,6 @@ class LineUpAdmin(ReadOnlyAdmin):
     list_filter = ("status",)
     search_fields = ("=id", "proposed_by", "reason", "decided_by")
     date_hierarchy = "proposed_at"
-    ordering = ("-pk",)
     inlines = (LineUpEntryInline,)
     fields = (
         "status", ("proposed_at", "proposed_by"), "reason", "catalogue", "changes",

@@ -48,7 +48,6 @@ class SettlementAdmin(AgentMarketAdmin):
     list_display = ("id", "agent", "market", "kind", "shares", "cost_basis", "payout", "realized_pnl", "settled_at")
     list_filter = ("kind", "agent__family", ("agent__cohort", NewestRelatedFilter))
     date_hierarchy = "settled_at"
-    ordering = ("-settled_at", "-pk")
 
 
 @admin.register(Reversal)

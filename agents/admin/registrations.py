@@ -39,7 +39,6 @@ class RegistrationAdmin(ReadOnlyAdmin):
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "protocol")
     list_select_related = ("family",)
     search_fields = ("family__slug", "family__display_name")
-    ordering = ("-pk",)
     actions: Any = ("revoke",)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -90,7 +89,6 @@ class SubmissionAdmin(ReadOnlyAdmin):
     list_select_related = ("registration__family", "call__decision", "call__elicitation")
     list_defer = ("call__raw_response", "call__content", "call__parsed", "call__portfolio_block", "response")
     search_fields = ("=key", "registration__family__slug")
-    ordering = ("-pk",)
 
     def family(self, submission: Submission) -> str:
         return str(submission.registration.family)

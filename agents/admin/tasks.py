@@ -289,7 +289,6 @@ class ForecastAdmin(ReadOnlyAdmin):
     list_select_related = ("family", "question")
     list_defer = ("rationale", "question__rules")
     search_fields = ("=id", "question__text")
-    ordering = ("-made_at", "-pk")
 
 
 @admin.register(RefusedForecast)
@@ -312,7 +311,6 @@ class RefusedForecastAdmin(ReadOnlyAdmin):
 class ChainAdmin(ReadOnlyAdmin):
     list_display = ("protocol", "length", "head")
     search_fields = ("=head",)
-    ordering = ("protocol",)
 
 
 @admin.register(ChainLink)
@@ -330,7 +328,6 @@ class ChainLinkAdmin(ReadOnlyAdmin):
 class CreditReadingAdmin(ReadOnlyAdmin):
     list_display = ("read_at", "key_label", "used_usd")
     search_fields = ("=key_label",)
-    ordering = ("-read_at",)
 
 
 @admin.register(UniverseCost)

@@ -4,9 +4,9 @@ The URL configuration sets the token authentication; without it `IsRegisteredAge
 """
 
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
 from rest_framework.generics import GenericAPIView
@@ -14,23 +14,20 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.decisions import InstructionSerializer
+from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Decision, Elicitation, Registration, Submission
-from agents.services.submissions import (
-    BatchTarget,
-    DeadlinePassed,
-    DecisionTarget,
-    KeyReused,
-    SubmissionRefused,
-    SubmissionTarget,
-    batch_target,
-    decision_target,
-    open_targets,
-    record_submission,
-)
 from markets.foundation.clock import now
-from markets.foundation.rest import PROBLEM_SCHEMA, JsonOnlyNegotiation, check_parameters, query_parameter
+from markets.foundation.rest import (
+    PROBLEM_SCHEMA,
+    JsonOnlyNegotiation,
+    check_parameters,
+    extend_schema,
+    query_parameter,
+)
 from markets.models import QuestionBatch, Universe
+
+if TYPE_CHECKING:
+    from agents.services.submissions import SubmissionTarget  # loads the gateway, which few processes need
 
 KEY = "Idempotency-Key"
 MAX_KEY_LENGTH = 255
@@ -65,11 +62,11 @@ class PromptSerializer(serializers.Serializer):
         help_text="The user message's blocks of JSON Lines by name, without the headings.",
     )
 
-    def to_representation(self, target: SubmissionTarget[Any]) -> dict[str, Any]:
-        prompt = target.next_prompt
-        shown = {"system_prompt": prompt.system, "user_prompt": prompt.user, "blocks": target.blocks(prompt)}
+    def to_representation(self, target: "SubmissionTarget[Any]") -> dict[str, Any]:
+        parts, task = target.next_prompt, target.task
+        prompts = {"system_prompt": task.system_prompt, "user_prompt": task.user_prompt(parts)}
         times = {"frozen_at": target.frozen_at, "deadline": target.deadline}
-        return dict(super().to_representation({"task": target.task} | times | shown))
+        return dict(super().to_representation({"task": task, "blocks": target.blocks(parts)} | times | prompts))
 
 
 class OpenDecisionSerializer(PromptSerializer):
@@ -184,6 +181,8 @@ class OpenTasks(ExternalAgentView):
         }
     )
     def get(self, request: Request) -> Response:
+        from agents.services.submissions import BatchTarget, DecisionTarget, open_targets
+
         check_parameters(request, set())
         at = now()
         targets = open_targets(self.registration(request), at=at)
@@ -239,6 +238,8 @@ class Submissions(ExternalAgentView):
         },
     )  # fmt: skip
     def post(self, request: Request) -> Response:
+        from agents.services.submissions import DeadlinePassed, KeyReused, SubmissionRefused, record_submission
+
         registration = self.registration(request)
         key, body = _key(request), _body(request)
         target = _parse_target(request, registration)
@@ -251,8 +252,10 @@ class Submissions(ExternalAgentView):
         return Response(accepted | submission.response, status=submission.status)
 
 
-def _parse_target(request: Request, registration: Registration) -> SubmissionTarget[Any]:
+def _parse_target(request: Request, registration: Registration) -> "SubmissionTarget[Any]":
     """The task that the query parameters name. Raises a ValidationError or PermissionDenied for the client."""
+    from agents.services.submissions import batch_target, decision_target
+
     check_parameters(request, {"agent", "universe", "batch"})
     named = set(request.query_params)
     if named == {"batch"}:

@@ -1,13 +1,26 @@
-"""Serializers that both kinds of task share: costs and model calls."""
+"""REST views of decisions and elicitations, with their costs, calls and instructions."""
 
 from decimal import Decimal
 from typing import Any
 
+from django.db.models import Prefetch, QuerySet
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from agents.models import ModelCall
+from agents.api.agent_records import AGENT_COLUMNS, AgentRecordFilterSet, AgentRecordSerializer
+from agents.api.ledger import TradeSerializer, TradeViewSet
+from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
+from cohorts.models import Cohort, Methodology
 from markets.foundation.json_lines import decimal_text
-from markets.foundation.rest import ReadSerializer
+from markets.foundation.rest import (
+    KnownChoiceFilter,
+    ReadOnlyViewSet,
+    ReadSerializer,
+    ReferenceFilter,
+    StrictFilterSet,
+    limit_related_fields,
+)
+from markets.prompt_conditions import ARMS
 
 COST_FIELDS = ("tokens_input", "tokens_output", "cost_usd")
 """The fields that need `TaskQuerySet.with_costs`."""
@@ -44,3 +57,133 @@ class ModelCallSerializer(ReadSerializer):
             "http_status", "error", "tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source",
             "booked_usd", "reconciled_at", "latency_ms", "sent_at",
         )  # fmt: skip
+
+
+class TaskViewSet(ReadOnlyViewSet):
+    """Base of the views of tasks: their costs, and in the detail their calls."""
+
+    calls = ModelCall.objects.order_by("sequence")
+    fields_of_calls = frozenset({"calls"})
+    """The fields that read the calls."""
+
+    def get_queryset(self) -> Any:
+        tasks: Any = super().get_queryset()
+        if self.is_requested(*COST_FIELDS):
+            tasks = tasks.with_costs()
+        if self.is_requested(*self.fields_of_calls):
+            tasks = tasks.prefetch_related(Prefetch("calls", self.calls))
+        return tasks
+
+
+class DecisionSerializer(TaskCostSerializer, AgentRecordSerializer):
+    class Meta:
+        model = Decision
+        fields: tuple[str, ...] = (
+            "id", "agent", "cohort", "family", "universe", "week", "action", "status", "fallback", "reasoning",
+            "error", "tokens_input", "tokens_output", "cost_usd", "decided_at",
+        )  # fmt: skip
+
+
+class InstructionSerializer(ReadSerializer):
+    call = serializers.IntegerField(source="call.sequence", read_only=True, help_text="The sequence of its call.")
+
+    class Meta:
+        model = Instruction
+        fields = ("call", "sequence", "kind", "payload", "executed", "reason")
+
+
+class DecisionDetailSerializer(DecisionSerializer):
+    system_prompt = serializers.SerializerMethodField()
+    user_prompt = serializers.SerializerMethodField(
+        help_text="Byte for byte as sent with the last call; null if nothing was sent."
+    )
+    calls = ModelCallSerializer(many=True, read_only=True)
+    instructions = serializers.SerializerMethodField()
+    trades = TradeSerializer(many=True, read_only=True)
+
+    class Meta(DecisionSerializer.Meta):
+        fields = (*DecisionSerializer.Meta.fields, "system_prompt", "user_prompt", "calls", "instructions", "trades")
+
+    def get_system_prompt(self, decision: Decision) -> str | None:
+        calls = list(decision.calls.all())
+        return calls[-1].system_prompt if calls else None
+
+    def get_user_prompt(self, decision: Decision) -> str | None:
+        calls = list(decision.calls.all())
+        return calls[-1].user_prompt if calls else None
+
+    @extend_schema_field(InstructionSerializer(many=True))
+    def get_instructions(self, decision: Decision) -> list[dict[str, Any]]:
+        instructions = [instruction for call in decision.calls.all() for instruction in call.instructions.all()]
+        return list(InstructionSerializer(instructions, many=True).data)
+
+
+class DecisionFilterSet(AgentRecordFilterSet):
+    cohort = ReferenceFilter(Cohort, by="number")
+
+    class Meta:
+        model = Decision
+        fields = ("agent", "universe", "week", "action", "status", "fallback", "decided_at")
+
+
+class DecisionViewSet(TaskViewSet):
+    """Decisions of agents, newest first; the detail has the prompt, all calls and all instructions."""
+
+    queryset = limit_related_fields(Decision.objects.select_related("agent__cohort", "agent__family"), *AGENT_COLUMNS)
+    serializer_class = DecisionSerializer
+    detail_serializer_class = DecisionDetailSerializer
+    filterset_class = DecisionFilterSet
+    orderings = ("id", "week", "decided_at")
+    ordering = ("-pk",)
+
+    calls = TaskViewSet.calls.prefetch_related("instructions__call")
+    fields_of_calls = frozenset({"system_prompt", "user_prompt", "calls", "instructions"})
+
+    def get_queryset(self) -> QuerySet[Decision]:
+        decisions = super().get_queryset()
+        if self.is_requested("system_prompt", "user_prompt"):
+            decisions = decisions.select_related("cohort__methodology", "universe")
+        if self.is_requested("trades"):
+            decisions = decisions.prefetch_related(Prefetch("trades", TradeViewSet.queryset.order_by("sequence")))
+        return decisions if self.is_requested("reasoning") else decisions.defer("reasoning")
+
+
+class ElicitationSerializer(TaskCostSerializer):
+    family = serializers.CharField(source="family.slug", read_only=True)
+    methodology = serializers.CharField(source="batch.question_set.methodology", read_only=True)
+    arm = serializers.CharField(source="batch.arm", read_only=True)
+    day = serializers.DateTimeField(source="batch.question_set.day", read_only=True)
+
+    class Meta:
+        model = Elicitation
+        fields: tuple[str, ...] = (
+            "id", "family", "release", "methodology", "arm", "day", "status", "declined", "error", "tokens_input",
+            "tokens_output", "cost_usd", "made_at",
+        )  # fmt: skip
+
+
+class ElicitationDetailSerializer(ElicitationSerializer):
+    calls = ModelCallSerializer(many=True, read_only=True)
+
+    class Meta(ElicitationSerializer.Meta):
+        fields = (*ElicitationSerializer.Meta.fields, "calls")
+
+
+class ElicitationFilterSet(StrictFilterSet):
+    family = ReferenceFilter(Family, by="slug")
+    methodology = ReferenceFilter(Methodology, by="version")
+    arm = KnownChoiceFilter([(arm, arm) for arm in ARMS], field_name="batch__arm")
+
+    class Meta:
+        model = Elicitation
+        fields = ("release", "status", "declined", "made_at")
+
+
+class ElicitationViewSet(TaskViewSet):
+    """The tasks of the forecast protocol: one release and one batch of questions each, with tokens and cost."""
+
+    queryset = Elicitation.objects.select_related("family", "batch__question_set").defer("batch__block")
+    serializer_class = ElicitationSerializer
+    detail_serializer_class = ElicitationDetailSerializer
+    filterset_class = ElicitationFilterSet
+    orderings = ("id", "made_at")

@@ -72,7 +72,7 @@ def _parse_model(row: Any) -> CatalogueModel | None:
     parameters = row.get("supported_parameters")
     return CatalogueModel(
         id=name,
-        name=display_name[:80] if isinstance(display_name, str) and display_name.strip() else name[:80],
+        name=(display_name if isinstance(display_name, str) and display_name.strip() else name.rpartition("/")[2])[:80],
         created=datetime.fromtimestamp(created, UTC),
         price_prompt=prompt,
         price_completion=completion,

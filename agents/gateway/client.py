@@ -90,13 +90,12 @@ class Gateway:
             partial = error.partial
             stream = parse_stream(partial.body) if partial else None
             if partial is None or stream is None or not stream.ended:
-                raise GatewayFailure(
-                    self._redact(str(error)),
-                    status=error.status,
-                    retryable=error.retryable,
-                    raw=self._redact(json.dumps(stream.body) if stream else error.body),
+                body = stream.body if stream else {}
+                raise self._failure(
+                    error,
+                    raw=self._redact(json.dumps(body) if stream else error.body),
                     latency_ms=round((time.monotonic() - started) * 1000),
-                    accounting=parse_accounting(stream.body if stream else {}, partial.headers) if partial else None,
+                    accounting=parse_accounting(body, partial.headers if partial else {}),
                     billable=error.sent,
                 ) from None
             response = partial  # only the goodbye is missing
@@ -107,7 +106,7 @@ class Gateway:
         try:
             body = self._http.get_json("/models")
         except UpstreamError as error:
-            raise GatewayFailure(self._redact(str(error)), status=error.status, retryable=error.retryable) from None
+            raise self._failure(error) from None
         rows = body.get("data") if isinstance(body, dict) else None
         catalogue = parse_catalogue(rows if isinstance(rows, list) else [])
         if not catalogue.models:
@@ -126,7 +125,10 @@ class Gateway:
         try:
             return self._http.find_json(path, params)
         except UpstreamError as error:
-            raise GatewayFailure(self._redact(str(error)), status=error.status, retryable=error.retryable) from None
+            raise self._failure(error) from None
+
+    def _failure(self, error: UpstreamError, **details: Any) -> GatewayFailure:
+        return GatewayFailure(self._redact(str(error)), error.status, error.retryable, **details)
 
     def _redact(self, text: str) -> str:
         """The text without API keys, account ids and NUL, as it may be stored."""

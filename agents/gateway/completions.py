@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
@@ -57,13 +57,14 @@ class Completion(Accounting):
     """A model's answer; its content may be empty."""
 
     content: str
-    refusal: str | None
-    finish_reason: str | None
     raw: str
-    status: int | None
-    latency_ms: int | None
+    refusal: str | None = None
+    finish_reason: str | None = None
+    status: int | None = None
+    latency_ms: int | None = None
 
 
+@dataclass(eq=False)
 class GatewayFailure(Exception):
     """A request without an answer: the reason, whether to retry soon, and the cost if one is stated.
 
@@ -71,37 +72,17 @@ class GatewayFailure(Exception):
     an answer that is lost on the way is billed all the same.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        status: int | None = None,
-        retryable: bool = False,
-        retry_after: float | None = None,
-        error_type: str | None = None,
-        raw: str = "",
-        latency_ms: int = 0,
-        accounting: Accounting | None = None,
-        billable: bool = True,
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.status = status
-        self.retryable = retryable
-        self.retry_after = retry_after
-        self.error_type = error_type
-        self.raw = raw
-        self.latency_ms = latency_ms
-        self.billable = billable
-        accounting = accounting or Accounting()
-        self.returned_model = accounting.returned_model
-        self.provider = accounting.provider
-        self.quantization = accounting.quantization
-        self.generation_id = accounting.generation_id
-        self.tokens_input = accounting.tokens_input
-        self.tokens_output = accounting.tokens_output
-        self.tokens_reasoning = accounting.tokens_reasoning
-        self.cost_usd = accounting.cost_usd
+    reason: str
+    status: int | None = None
+    retryable: bool = False
+    retry_after: float | None = None
+    raw: str = ""
+    latency_ms: int = 0
+    accounting: Accounting = Accounting()
+    billable: bool = True
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 def parse_completion(response: Exchange, *, redact: Callable[[str], str]) -> Completion:
@@ -139,14 +120,7 @@ class _CompletionParser:
             raw=self.raw,
             status=self.http.status,
             latency_ms=self.http.latency_ms,
-            returned_model=self.accounting.returned_model,
-            provider=self.accounting.provider,
-            quantization=self.accounting.quantization,
-            generation_id=self.accounting.generation_id,
-            tokens_input=self.accounting.tokens_input,
-            tokens_output=self.accounting.tokens_output,
-            tokens_reasoning=self.accounting.tokens_reasoning,
-            cost_usd=self.accounting.cost_usd,
+            **asdict(self.accounting),
         )
 
     def _parse_body(self) -> dict[str, Any]:
@@ -177,39 +151,33 @@ class _CompletionParser:
             self._fail("answered a choice without a message", retryable=True)
         return choice, message
 
-    def _fail(self, fault: str, *, retryable: bool = False) -> NoReturn:
-        raise GatewayFailure(
-            f"gateway {fault}",
-            status=self.http.status,
-            retryable=retryable,
-            retry_after=retry_after_s(self.http.headers, now=datetime.now(UTC)),
-            raw=self.raw,
-            latency_ms=self.http.latency_ms,
-            accounting=self.accounting,
-            billable=not 300 <= self.http.status < 500,
-        )
+    def _fail(self, fault: str, **details: Any) -> NoReturn:
+        known = {
+            "status": self.http.status,
+            "retry_after": retry_after_s(self.http.headers, now=datetime.now(UTC)),
+            "raw": self.raw,
+            "latency_ms": self.http.latency_ms,
+            "accounting": self.accounting,
+            "billable": not 300 <= self.http.status < 500,
+        }
+        raise GatewayFailure(one_line(f"gateway {fault}", MAX_REASON), **known | details)
 
     def _fail_with(self, error: Any, body: dict[str, Any]) -> NoReturn:
         error = _flatten_error(error)
         metadata, availability = _object(error.get("metadata")), _object(error.get("availability"))
-        error_type = _error_type(error, metadata, body)
-        status = _status(error, error_type, self.http.status)
+        status = _status(error, _error_type(error, metadata, body), self.http.status)
         message = one_line(error.get("message") or "no message")
         detail = one_line(metadata.get("raw") or "")
         provider = _short_text(metadata.get("provider_name"))
         origin = ": ".join(part for part in (provider, detail) if part)
         daily = metadata.get("limit_source") == "openrouter_free_tier_daily" or "per-day" in message
         retryable = _is_transient(status) and not daily and availability.get("retryable") is not False
-        reason = f"gateway answered {status}: {message}" + (f" ({origin})" if origin else "")
-        raise GatewayFailure(
-            one_line(self.redact(reason), MAX_REASON),
+        fault = f"answered {status}: {message}" + (f" ({origin})" if origin else "")
+        self._fail(
+            self.redact(fault),
             status=status,
             retryable=retryable,
             retry_after=self._retry_after(metadata, availability),
-            error_type=error_type,
-            raw=self.raw,
-            latency_ms=self.http.latency_ms,
-            accounting=self.accounting,
             billable=bool(self.stream and self.stream.body.get("choices")),
         )
 

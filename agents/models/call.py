@@ -10,7 +10,7 @@ from django.db.models import F, Q
 
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
-from agents.models.task import PromptParts, Task
+from agents.models.task import Task
 from markets.foundation.fields import CostField
 
 COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_source")
@@ -45,7 +45,7 @@ class ModelCall(models.Model):
     model = models.CharField(max_length=120)
     returned_model = models.CharField(max_length=200, blank=True)
     provider = models.CharField(max_length=200, blank=True)
-    quantization = models.CharField(max_length=40, blank=True, help_text="Of the model's weights, if stated.")
+    quantization = models.CharField(max_length=40, blank=True, help_text="The weights' quantization, if stated.")
     generation_id = models.CharField(max_length=200, blank=True)
     portfolio_block = models.TextField(blank=True)
     positions_block = models.TextField(blank=True)
@@ -57,7 +57,7 @@ class ModelCall(models.Model):
     parameters: Any = models.JSONField(
         default=dict, blank=True, help_text="The request's parameters as sent: a model is not sent what it ignores."
     )
-    prompt_sha256 = models.CharField(max_length=64, help_text="Of the system and the user message.")
+    prompt_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the system and the user message.")
     result = models.CharField(max_length=10, choices=Result.choices, default=Result.SENT)
     late = models.BooleanField(default=False, help_text="Answered after its claim was lost; not executed.")
     raw_response = models.TextField(blank=True)
@@ -121,11 +121,7 @@ class ModelCall(models.Model):
     @property
     def user_prompt(self) -> str:
         """The user message as it was sent, byte for byte."""
-        return self.task.user_prompt(
-            PromptParts(
-                self.portfolio_block, self.positions_block, self.awaiting, self.retry_note, self.questions_block
-            )
-        )
+        return self.task.user_prompt(self)
 
     @staticmethod
     def fingerprint(system_prompt: str, user_prompt: str) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import Q
@@ -12,9 +11,12 @@ from django.db.models import Q
 from agents.answers import DECISION_SCHEMA, parse_answer
 from agents.models.agent import Agent
 from agents.models.family import Release
-from agents.models.task import PromptParts, RetryPolicy, Task
+from agents.models.task import PromptParts, Task
 from cohorts.models import Cohort, Methodology
 from markets.models import Universe
+
+if TYPE_CHECKING:
+    from agents.models.call import ModelCall
 
 
 class Decision(Task):
@@ -75,6 +77,10 @@ class Decision(Task):
         return self.cohort.methodology
 
     @property
+    def rules(self) -> Methodology:
+        return self.methodology
+
+    @property
     def stable_key(self) -> str:
         agent = self.agent
         return f"{self.cohort.week_start.isoformat()}:{agent.family_id}:{agent.model_id}:{self.week}"
@@ -91,30 +97,17 @@ class Decision(Task):
         }
 
     @property
-    def retry_policy(self) -> RetryPolicy:
-        rules = self.methodology
-        return RetryPolicy(rules.malformed_retries, rules.refused_retries, rules.malformed_note, rules.refused_note)
-
-    @property
-    def model_id(self) -> str:
-        return self.agent.model_id
-
-    @property
     def release(self) -> Release:
         return self.agent.release
 
     @property
-    def token_prices(self) -> tuple[Decimal, Decimal]:
-        return self.agent.price_prompt, self.agent.price_completion
+    def competitor(self) -> Agent:
+        return self.agent
 
-    @property
-    def system_prompt(self) -> str:
-        return self.methodology.system_prompt
-
-    def user_prompt(self, parts: PromptParts) -> str:
-        message = self.methodology.user_prompt.format(
-            portfolio=parts.portfolio,
-            positions=parts.positions,
+    def user_prompt(self, parts: PromptParts | ModelCall) -> str:
+        message = self.rules.user_prompt.format(
+            portfolio=parts.portfolio_block,
+            positions=parts.positions_block,
             awaiting=parts.awaiting,
             markets=self.universe.market_block if self.universe else "",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
@@ -11,12 +10,13 @@ from django.db.models import Q
 
 from agents.forecast_answers import FORECAST_SCHEMA, parse_cut_forecasts, parse_forecasts
 from agents.models.family import Family, Release
-from agents.models.task import PromptParts, RetryPolicy, Task
+from agents.models.task import PromptParts, Task
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK, week_start
 from markets.models import QuestionBatch
 
 if TYPE_CHECKING:
+    from agents.models.call import ModelCall
     from cohorts.forecast_rules import ForecastRules
 
 
@@ -84,29 +84,12 @@ class Elicitation(Task):
         return {"family": self.family.slug, "elicitation": self.pk, "batch": self.batch_id, "arm": self.batch.arm}
 
     @property
-    def retry_policy(self) -> RetryPolicy:
-        methodology, rules = self.methodology, self.rules
-        return RetryPolicy(
-            methodology.malformed_retries, methodology.refused_retries, rules.malformed_note, rules.refused_note
-        )
+    def competitor(self) -> Release:
+        return self.release
 
-    @property
-    def model_id(self) -> str:
-        return self.release.model_id
-
-    @property
-    def token_prices(self) -> tuple[Decimal, Decimal]:
-        return self.release.price_prompt, self.release.price_completion
-
-    @property
-    def system_prompt(self) -> str:
-        return self.rules.system_prompt
-
-    def user_prompt(self, parts: PromptParts) -> str:
-        date = self.batch.question_set.day.date().isoformat()
-        return (
-            self.rules.user_prompt.format(date=date, questions=parts.questions or self.batch.block) + parts.retry_note
-        )
+    def user_prompt(self, parts: PromptParts | ModelCall) -> str:
+        date, questions = self.batch.question_set.day.date().isoformat(), parts.questions_block or self.batch.block
+        return self.rules.user_prompt.format(date=date, questions=questions) + parts.retry_note
 
     def parse(self, content: str) -> Any:
         return [forecast.as_json() for forecast in parse_forecasts(content)]

@@ -69,21 +69,22 @@ class RefusedForecast(models.Model):
         return self.reason
 
 
-def read_forecasts(
-    calls: Iterable[ModelCall], entries: Sequence[QuestionEntry]
-) -> list[tuple[ModelCall, CheckedForecast]]:
+ReadForecast = tuple[QuestionEntry, ModelCall, CheckedForecast]
+"""An entry, the call whose answer speaks of it, and what that states."""
+
+
+def read_forecasts(calls: Iterable[ModelCall], entries: Sequence[QuestionEntry]) -> list[ReadForecast]:
     """For each entry the first valid forecast of these calls' answers; without one, the last call's refusal.
 
-    Expects the options of the entries' questions prefetched, and at least one call that was read.
+    Empty without calls. Expects the options of the entries' questions prefetched.
     """
     questions = [prompt_question(entry) for entry in entries]
-    read: list[tuple[ModelCall, CheckedForecast]] = []
+    read: list[ReadForecast] = []
     for call in calls:
         stated = [StatedForecast.from_json(forecast) for forecast in call.parsed or ()]
-        checked = [(call, forecast) for forecast in check_forecasts(stated, questions)]
-        read = [
-            old if old[1].probabilities is not None else new for old, new in zip(read or checked, checked, strict=True)
-        ]
+        new = [(entry, call, each) for entry, each in zip(entries, check_forecasts(stated, questions), strict=True)]
+        pairs = zip(read or new, new, strict=True)
+        read = [old if old[2].probabilities is not None else latest for old, latest in pairs]
     return read
 
 

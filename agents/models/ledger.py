@@ -183,6 +183,12 @@ class Settlement(models.Model):
     def __str__(self) -> str:
         return f"{self.position}: {self.kind} {self.payout}"
 
+    @property
+    def standing_payout(self) -> Decimal:
+        """The payout after all reversals."""
+        last = max(self.position.reversals.all(), key=lambda reversal: reversal.sequence, default=None)
+        return last.payout if last else self.payout
+
 
 class JournalEntry(models.Model):
     """One change of an agent's cash, with the balance after it."""

@@ -1,4 +1,4 @@
-"""The task: one request for an answer of one model, claimed before the model is asked and final once completed.
+"""The task: one request for an answer of one model, claimed before the model is asked; final once completed or missed.
 
 `Decision` is the task of the trading protocol, `Elicitation` that of the forecast protocol.
 """
@@ -17,28 +17,20 @@ from agents.models.family import Release
 from cohorts.models import Methodology
 
 if TYPE_CHECKING:
-    from agents.models.family import Release
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How many further malformed or refused answers a task allows, and the notes that precede the next answer."""
-
-    malformed: int
-    refused: int
-    malformed_note: str
-    refused_note: str
+    from agents.models.agent import Agent
+    from agents.models.call import ModelCall
+    from cohorts.forecast_rules import ForecastRules
 
 
 @dataclass(frozen=True, slots=True)
 class PromptParts:
-    """The parts of a user message that differ from call to call."""
+    """The parts of a user message that differ from call to call, named as the columns of `ModelCall`."""
 
-    portfolio: str = ""
-    positions: str = ""
+    portfolio_block: str = ""
+    positions_block: str = ""
     awaiting: str = ""
     retry_note: str = ""
-    questions: str = ""
+    questions_block: str = ""
 
 
 class Status(models.TextChoices):
@@ -115,6 +107,11 @@ class Task(models.Model):
         raise NotImplementedError
 
     @property
+    def rules(self) -> Methodology | ForecastRules:
+        """The part of the methodology with the protocol's prompts and retry notes."""
+        raise NotImplementedError
+
+    @property
     def stable_key(self) -> str:
         """A key that is the same in every database; idempotency keys are derived from it."""
         raise NotImplementedError
@@ -125,27 +122,28 @@ class Task(models.Model):
         raise NotImplementedError
 
     @property
-    def retry_policy(self) -> RetryPolicy:
-        raise NotImplementedError
-
-    @property
     def release(self) -> Release:
         raise NotImplementedError
 
     @property
-    def model_id(self) -> str:
+    def competitor(self) -> Agent | Release:
+        """The agent or the release that is asked, with the model id and the prices that hold for the task."""
         raise NotImplementedError
+
+    @property
+    def model_id(self) -> str:
+        return self.competitor.model_id
 
     @property
     def token_prices(self) -> tuple[Decimal, Decimal]:
         """US dollars per prompt token and per completion token."""
-        raise NotImplementedError
+        return self.competitor.price_prompt, self.competitor.price_completion
 
     @property
     def system_prompt(self) -> str:
-        raise NotImplementedError
+        return self.rules.system_prompt
 
-    def user_prompt(self, parts: PromptParts) -> str:
+    def user_prompt(self, parts: PromptParts | ModelCall) -> str:
         """The user message, byte for byte as it is sent."""
         raise NotImplementedError
 

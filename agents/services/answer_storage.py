@@ -25,13 +25,15 @@ from django.utils import timezone
 
 from agents.models import ModelCall, Task
 from agents.services.claims import Claim, ClaimLost
-from agents.services.served_by import check_served_by
-from agents.services.universe_costs import add_call_cost
+from agents.services.costs import add_call_cost
+from markets.models import Alert
 
 RETRY_S = 1
 UNANSWERED = (ModelCall.Result.SENT, ModelCall.Result.LOST)
 IDENTITY = ("decision_id", "elicitation_id", "sequence", "idempotency_key", "prompt_sha256")
 COST_FIELDS = ("cost_usd", "cost_source", "reconciled_at")
+CHANGED_ALERT = "model-served-otherwise"
+SERVED_BY = ("provider", "returned_model", "quantization")
 
 is_stopping: Callable[[], bool] = lambda: False  # noqa: E731 - replaced by the worker's process
 """True once the worker's cluster is to stop: then answers are no longer held."""
@@ -130,9 +132,24 @@ def _write_call(call: ModelCall) -> bool:
         for name in COST_FIELDS:
             setattr(call, name, getattr(stored, name))
     call.save()
-    check_served_by(call, at=timezone.now())
+    _check_served_by(call)
     add_call_cost(call, call.cost_usd - stored.cost_usd)
     return True
+
+
+def _check_served_by(call: ModelCall) -> None:
+    """Raises an alert if a call was served otherwise than the last one of its agent, or of its release's forecasts."""
+    if call.decision is not None:
+        name, others = str(call.decision.agent), ModelCall.objects.filter(decision__agent=call.decision.agent_id)
+    else:
+        name = f"Forecasts of {call.model}"
+        others = ModelCall.objects.filter(elicitation__release=call.task.release, elicitation__isnull=False)
+    for field in SERVED_BY:
+        earlier = others.filter(pk__lt=call.pk).exclude(**{field: ""}).order_by("-pk")
+        before, now = earlier.values_list(field, flat=True).first(), getattr(call, field)
+        if before and now and before != now:
+            message = f"{name}: the {field.replace('_', ' ')} changed from {before} to {now} between two calls."
+            Alert.objects.raise_once(CHANGED_ALERT, f"call {call.pk}, {field}", message, timezone.now())
 
 
 def _database() -> str:

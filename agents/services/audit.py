@@ -1,9 +1,10 @@
 """Verification of the ledger: every balance, position and payout recomputed from the rows that it follows from."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+
+from django.db.models import Prefetch
 
 from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
@@ -20,19 +21,6 @@ class Audit:
     violations: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _AgentLedger:
-    """An agent with its journal, trades, positions and settlements."""
-
-    agent: Agent
-    journal: list[JournalEntry]
-    trades: list[Trade]
-    positions: list[Position]
-    settlements: dict[int, Settlement]
-    reversals: dict[int, list[Reversal]]
-    """By position, in their order."""
-
-
 def verify_ledger(progress: Callable[[int, int], None] = lambda done, of: None) -> Audit:
     """Checks every agent. Each violation is one line that names the agent, the row and the amounts."""
     audit = Audit()
@@ -40,63 +28,53 @@ def verify_ledger(progress: Callable[[int, int], None] = lambda done, of: None) 
     of = agents.count()
     for done, agent in enumerate(agents.iterator(chunk_size=200)):
         progress(done, of)
-        ledger = _ledger_of(agent)
+        journal = list(agent.journal.order_by("sequence").select_related("trade", "settlement", "reversal"))
+        trades = list(agent.trades.order_by("pk"))
+        positions = list(
+            agent.positions.order_by("pk")
+            .select_related("settlement__market")
+            .prefetch_related("trades", Prefetch("reversals", Reversal.objects.order_by("sequence")))
+        )
         audit.agents += 1
-        audit.journal_rows += len(ledger.journal)
+        audit.journal_rows += len(journal)
         name = f"{agent.family.slug} in cohort {agent.cohort.number} (agent {agent.pk})"
-        for check in (_journal, _trades, _positions, _totals):
-            audit.violations += [f"{name}: {violation}" for violation in check(ledger)]
+        for violations in (
+            _journal(agent, journal),
+            _unbooked(trades, positions, journal),
+            _trades(agent, trades, journal),
+            _positions(positions),
+            _totals(agent, positions),
+        ):
+            audit.violations += [f"{name}: {violation}" for violation in violations]
     return audit
 
 
-def _ledger_of(agent: Agent) -> _AgentLedger:
-    reversals: dict[int, list[Reversal]] = defaultdict(list)
-    for reversal in agent.reversals.order_by("position_id", "sequence"):
-        reversals[reversal.position_id].append(reversal)
-    return _AgentLedger(
-        agent=agent,
-        journal=list(agent.journal.order_by("sequence").select_related("trade", "settlement")),
-        trades=list(agent.trades.order_by("pk").select_related("decision")),
-        positions=list(agent.positions.order_by("pk")),
-        settlements={s.position_id: s for s in agent.settlements.select_related("market", "position")},
-        reversals=reversals,
-    )
-
-
-def _journal(ledger: _AgentLedger) -> Iterator[str]:
+def _journal(agent: Agent, journal: list[JournalEntry]) -> Iterator[str]:
     """Violations of the journal: balances follow from amounts, amounts from causes, cash from the last balance."""
-    opening = ledger.agent.cohort.methodology.starting_balance
+    opening = agent.cohort.methodology.starting_balance
     balance = ZERO
-    reversed_by_entry = {r.entry_id: r for rows in ledger.reversals.values() for r in rows}
-    for expected, entry in enumerate(ledger.journal, start=1):
+    for expected, entry in enumerate(journal, start=1):
         row = f"journal row {entry.pk} (no. {entry.sequence})"
         if entry.sequence != expected:
             yield f"{row} should be no. {expected}: a row is missing or doubled"
-        cause = _cause(entry, opening, reversed_by_entry.get(entry.pk))
+        cause = _cause(entry, opening)
         if entry.amount != cause:
             yield f"{row} moves {entry.amount}, its {entry.kind} says {cause}"
         if entry.balance != balance + entry.amount:
             yield f"{row} has the balance {entry.balance}, {balance} and {entry.amount} make {balance + entry.amount}"
         balance = entry.balance
-    if not ledger.journal:
-        yield f"no journal: cash of {ledger.agent.cash} comes from nowhere"
-    elif ledger.journal[0].kind != JournalEntry.Kind.DEPOSIT:
-        yield f"journal row {ledger.journal[0].pk} is a {ledger.journal[0].kind}, the first must be the deposit"
-    if ledger.agent.cash != balance:
-        yield f"cash is {ledger.agent.cash}, the last journal balance {balance}"
-    booked = {entry.trade_id for entry in ledger.journal}
-    for trade in ledger.trades:
-        if trade.pk not in booked:
-            yield f"trade {trade.pk} over {trade.amount} is not in the journal"
-    paid = {entry.settlement_id for entry in ledger.journal}
-    for settlement in ledger.settlements.values():
-        if settlement.pk not in paid:
-            yield f"settlement {settlement.pk} over {settlement.payout} is not in the journal"
+    if not journal:
+        yield f"no journal: cash of {agent.cash} comes from nowhere"
+    elif journal[0].kind != JournalEntry.Kind.DEPOSIT:
+        yield f"journal row {journal[0].pk} is a {journal[0].kind}, the first must be the deposit"
+    if agent.cash != balance:
+        yield f"cash is {agent.cash}, the last journal balance {balance}"
 
 
-def _cause(entry: JournalEntry, opening: Decimal, reversal: Reversal | None) -> Decimal | None:
+def _cause(entry: JournalEntry, opening: Decimal) -> Decimal | None:
     """The amount that follows from an entry's cause."""
     if entry.kind == JournalEntry.Kind.REVERSAL:
+        reversal = getattr(entry, "reversal", None)
         return reversal.payout - reversal.previous_payout if reversal else None
     if entry.trade is not None:
         return -entry.trade.amount if entry.trade.kind == Trade.Kind.BUY else entry.trade.amount
@@ -105,11 +83,27 @@ def _cause(entry: JournalEntry, opening: Decimal, reversal: Reversal | None) -> 
     return opening if entry.sequence == 1 else None
 
 
-def _trades(ledger: _AgentLedger) -> Iterator[str]:
+def _unbooked(trades: list[Trade], positions: list[Position], journal: list[JournalEntry]) -> Iterator[str]:
+    """Trades and settlements that no journal entry names."""
+    booked = {entry.trade_id for entry in journal}
+    for trade in trades:
+        if trade.pk not in booked:
+            yield f"trade {trade.pk} over {trade.amount} is not in the journal"
+    paid = {entry.settlement_id for entry in journal}
+    for settlement in filter(None, map(_settlement_of, positions)):
+        if settlement.pk not in paid:
+            yield f"settlement {settlement.pk} over {settlement.payout} is not in the journal"
+
+
+def _settlement_of(position: Position) -> Settlement | None:
+    return getattr(position, "settlement", None)
+
+
+def _trades(agent: Agent, trades: list[Trade], journal: list[JournalEntry]) -> Iterator[str]:
     """Violations of trades: shares, proceeds, cost and confidence follow from the methodology's formulas."""
-    rules = ledger.agent.cohort.methodology
-    before = {entry.trade_id: entry.balance - entry.amount for entry in ledger.journal if entry.trade_id}
-    for trade in ledger.trades:
+    methodology = agent.cohort.methodology
+    before = {entry.trade_id: entry.balance - entry.amount for entry in journal if entry.trade_id}
+    for trade in trades:
         row = f"trade {trade.pk} ({trade.kind} at {trade.price:f})"
         if trade.kind == Trade.Kind.BUY:
             if trade.cost_basis != trade.amount:
@@ -117,12 +111,10 @@ def _trades(ledger: _AgentLedger) -> Iterator[str]:
             bought = to_microshares(trade.amount / trade.price)
             if trade.shares != bought:
                 yield f"{row} has {trade.shares} shares, {trade.amount} buys {bought}"
-            cash = before.get(trade.pk)
-            if (
-                cash
-                and abs((trade.implied_confidence or 0) - min(float(trade.amount / rules.maximum_bet(cash)), 1)) > 1e-9
-            ):
-                yield f"{row} states confidence {trade.implied_confidence}, {trade.amount} of {cash} implies another"
+            if cash := before.get(trade.pk):
+                stated, implied = trade.implied_confidence, float(trade.amount / methodology.maximum_bet(cash))
+                if abs((stated or 0) - min(implied, 1)) > 1e-9:
+                    yield f"{row} states confidence {stated}, {trade.amount} of {cash} implies another"
         else:
             worth = to_cents(trade.shares * trade.price)
             if trade.amount != worth:
@@ -132,20 +124,17 @@ def _trades(ledger: _AgentLedger) -> Iterator[str]:
                 yield f"{row} realized {trade.realized_pnl}, proceeds less cost make {gain}"
 
 
-def _positions(ledger: _AgentLedger) -> Iterator[str]:
+def _positions(positions: list[Position]) -> Iterator[str]:
     """Violations of positions: shares and cost follow from trades and settlement."""
-    trades: dict[int, list[Trade]] = defaultdict(list)
-    for trade in ledger.trades:
-        trades[trade.position_id].append(trade)
-    for position in ledger.positions:
+    for position in positions:
         shares = cost = realized = Decimal(0)
-        for trade in trades[position.pk]:
+        for trade in position.trades.all():
             sign = 1 if trade.kind == Trade.Kind.BUY else -1
             shares, cost = shares + sign * trade.shares, cost + sign * trade.cost_basis
             realized += trade.realized_pnl
-        settlement = ledger.settlements.get(position.pk)
+        settlement = _settlement_of(position)
         if settlement is not None:
-            reversals = ledger.reversals.get(position.pk, [])
+            reversals = list(position.reversals.all())
             yield from _settlement(settlement, shares, cost, reversals)
             realized += settlement.realized_pnl + sum((r.payout - r.previous_payout for r in reversals), ZERO)
             shares = cost = Decimal(0)
@@ -164,17 +153,16 @@ def _positions(ledger: _AgentLedger) -> Iterator[str]:
 
 def _settlement(settlement: Settlement, shares: Decimal, cost: Decimal, reversals: list[Reversal]) -> Iterator[str]:
     row = f"settlement {settlement.pk} ({settlement.kind})"
-    ended, cost_ended = settlement.shares, settlement.cost_basis
-    if (ended, cost_ended) != (shares, cost):
-        yield f"{row} ends {ended} shares at cost {cost_ended}, the trades left {shares} at {cost}"
-    end = _settlement_kind(settlement)
-    stands = reversals[-1].kind if reversals else settlement.kind
-    if stands != end:
-        yield f"{row} over {settlement.payout} should be {end}: its market is {settlement.market.status}"
+    if (settlement.shares, settlement.cost_basis) != (shares, cost):
+        settled = f"{settlement.shares} shares at cost {settlement.cost_basis}"
+        yield f"{row} ends {settled}, the trades left {shares} at {cost}"
+    kind = _settlement_kind(settlement)
+    if kind != (reversals[-1].kind if reversals else settlement.kind):
+        yield f"{row} over {settlement.payout} should be {kind}: its market is {settlement.market.status}"
     due = settlement_payout(settlement.kind, shares, cost)
     if settlement.payout != due:
         yield f"{row} paid {settlement.payout}, due was {due}"
-    gain = settlement.payout - cost_ended
+    gain = settlement.payout - settlement.cost_basis
     if settlement.realized_pnl != gain:
         yield f"{row} realized {settlement.realized_pnl}, payout less cost make {gain}"
     paid = settlement.payout
@@ -200,15 +188,12 @@ def _settlement_kind(settlement: Settlement) -> Settlement.Kind | None:
     return Settlement.Kind.WON if won else Settlement.Kind.LOST
 
 
-def _totals(ledger: _AgentLedger) -> Iterator[str]:
+def _totals(agent: Agent, positions: list[Position]) -> Iterator[str]:
     """Violations of the total: realized P/L = value - starting balance, with open positions at cost on both sides."""
-    opening = ledger.agent.cohort.methodology.starting_balance
-    realized = sum((position.realized_pnl for position in ledger.positions), ZERO)
-    held = sum((p.cost_basis for p in ledger.positions if p.status == Position.Status.OPEN), ZERO)
-    if ledger.agent.cash + held - opening != realized:
-        yield (
-            f"cash {ledger.agent.cash} and positions at cost {held} less {opening} make "
-            f"{ledger.agent.cash + held - opening}, realized P/L is {realized}"
-        )
-    if ledger.agent.cash < 0:
-        yield f"cash is negative: {ledger.agent.cash}"
+    opening = agent.cohort.methodology.starting_balance
+    realized = sum((position.realized_pnl for position in positions), ZERO)
+    cost = sum((position.cost_basis for position in positions if position.status == Position.Status.OPEN), ZERO)
+    if (made := agent.cash + cost - opening) != realized:
+        yield f"cash {agent.cash} and positions at cost {cost} less {opening} make {made}, realized P/L is {realized}"
+    if agent.cash < 0:
+        yield f"cash is negative: {agent.cash}"

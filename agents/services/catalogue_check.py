@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
 from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 from agents.gateway.model_ids import product_line
 from agents.models import LineUp, Release
-from agents.services.lineups import effective_from, latest_approved, propose_lineup, reject_lineup
+from agents.services.lineups import effective_from, latest_approved, propose_lineup, reject_lineup, releases_of
 from agents.services.release_check import (
     UnusableRelease,
     find_successor,
@@ -20,6 +19,7 @@ from agents.services.release_check import (
     unusable_releases,
 )
 from markets.foundation.json_lines import json_number
+from markets.services.cache_versions import Scope, lock_scope
 
 PROPOSER = "the catalogue's check"
 MAX_NAMED = 5
@@ -30,8 +30,6 @@ MAX_NAMED = 5
 class LineUpCheck:
     """The findings of a check, and the line-up proposed for them, if any; `new` if this check proposed it."""
 
-    models: int
-    skipped: int
     findings: list[str] = field(default_factory=list)
     unusable: list[UnusableRelease] = field(default_factory=list)
     proposal: LineUp | None = None
@@ -44,30 +42,30 @@ def check_lineup(catalogue: ModelCatalogue, *, at: datetime) -> LineUpCheck:
     Newer models of the same product line, changed prices and announced expirations make one proposal, which replaces
     an open one of an earlier check. The last proposal of a check is not repeated, even if it was rejected.
     """
-    check = LineUpCheck(len(catalogue.models), catalogue.skipped)
-    current = latest_approved()
-    if current is None:
-        check.findings.append("no line-up was ever approved: there is nothing to compare with")
-        return check
+    check = LineUpCheck()
     with transaction.atomic():
+        lock_scope(Scope.COMPETITION)  # two checks at once would both propose
+        current = latest_approved()
+        if current is None:
+            check.findings.append("no line-up was ever approved: there is nothing to compare with")
+            return check
         before = [entry.release for entry in current.active_entries().order_by("position")]
         check.unusable = unusable_releases(before, catalogue, week=effective_from(at=at))
         raise_unusable_alerts(before, check.unusable, at=at)
         unusable = {each.release.pk for each in check.unusable}
-        candidates = [
-            _next_release(release, catalogue, check.findings, usable=release.pk not in unusable, at=at)
-            for release in before
-        ]
-        after = [release for release in candidates if release is not None]
-        if after and [_terms(release) for release in after] != [_terms(release) for release in before]:
+        after = []
+        for release in before:
+            usable = release.pk not in unusable
+            after += _next_release(release, catalogue, check.findings, usable=usable, at=at)
+        if after and after != before:
             _propose(check, after, at=at)
     return check
 
 
 def _next_release(
     release: Release, catalogue: ModelCatalogue, findings: list[str], *, usable: bool, at: datetime
-) -> Release | None:
-    """The family's next release, stored or not: the same, one at new prices, or a newer model; None if it ends."""
+) -> list[Release]:
+    """The family's next release, stored or not: the same, one at new prices, or a newer model; none if it ends."""
     family, listed = release.family.slug, catalogue.models.get(release.model_id)
     successor = find_successor(release.model_id, catalogue)
     if usable and listed and successor and successor.created <= listed.created:
@@ -79,16 +77,16 @@ def _next_release(
         findings.append(f"{family}: {release.model_id} expires on {listed.expires}")
     if successor is not None:
         findings.append(f"{family}: {successor.id} of {successor.created:%Y-%m-%d} follows {release.model_id}")
-        return release_of(release.family, successor, successor.display_name, at=at)
+        return [release_of(release.family, successor, successor.display_name, at=at)]
     if listed is None or not usable:
-        return None
+        return []
     if (listed.price_prompt, listed.price_completion) != (release.price_prompt, release.price_completion):
         findings.append(
             f"{family}: {release.model_id} costs ${listed.price_prompt:f} and ${listed.price_completion:f} per token, "
             f"not ${json_number(release.price_prompt)} and ${json_number(release.price_completion)}"
         )
-        return release_of(release.family, listed, release.display_name, at=at)
-    return release
+        return [release_of(release.family, listed, release.display_name, at=at)]
+    return [release]
 
 
 def _newer_models(
@@ -96,25 +94,23 @@ def _newer_models(
 ) -> Sequence[str]:
     """A finding on the vendor's other models, for the operator: newer ones, or all where the release has vanished."""
     vendor = release.model_id.partition("/")[0]
-    newer = [
-        model
-        for model in catalogue.models.values()
+    newest = [
+        model.id
+        for model in sorted(catalogue.models.values(), key=lambda model: model.created, reverse=True)
         if model.id.partition("/")[0] == vendor
         and ":" not in model.id
         and (listed is None or model.created > listed.created)
         and model.product_line != product_line(release.model_id)
         and model != successor
     ]
-    newest = sorted(newer, key=lambda model: model.created, reverse=True)
-    if not newest:
-        return ()
     more = f" and {len(newest) - MAX_NAMED} more" if len(newest) > MAX_NAMED else ""
-    return (f"{release.family.slug}: {vendor} also has {', '.join(model.id for model in newest[:MAX_NAMED])}{more}",)
+    names = ", ".join(newest[:MAX_NAMED])
+    return [f"{release.family.slug}: {vendor} also has {names}{more}"] if newest else []
 
 
-def _propose(check: LineUpCheck, releases: Sequence[Release], *, at: datetime) -> None:
+def _propose(check: LineUpCheck, releases: list[Release], *, at: datetime) -> None:
     last = LineUp.objects.filter(proposed_by=PROPOSER).order_by("-pk").first()
-    if last is not None and _line_up_terms(last) == [_terms(release) for release in releases]:
+    if last is not None and releases_of(last) == releases:
         check.proposal = last
         return
     store_releases(releases)
@@ -123,11 +119,3 @@ def _propose(check: LineUpCheck, releases: Sequence[Release], *, at: datetime) -
     reason = f"{len(check.findings)} findings in the gateway's catalogue."
     check.proposal = propose_lineup(releases=releases, by=PROPOSER, reason=reason, at=at, findings=check.findings)
     check.new = True
-
-
-def _line_up_terms(line_up: LineUp) -> list[tuple[Any, ...]]:
-    return [_terms(entry.release) for entry in line_up.entries.select_related("release").order_by("position")]
-
-
-def _terms(release: Release) -> tuple[Any, ...]:
-    return (release.family_id, release.model_id, release.price_prompt, release.price_completion)

@@ -1,6 +1,7 @@
 """Claims on tasks: only the holder of a live lease may ask the model and write the result."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,13 +13,12 @@ from django.utils import timezone
 
 from agents.models import ModelCall, Task
 from agents.services.chain import append_to_chain
-from markets.models import Universe
 
 T = TypeVar("T", bound=Task)
 
 
 class ClaimLost(Exception):
-    """Another worker holds the task now. An answer that still arrives is stored, but not executed."""
+    """The claim is lost: another worker has taken or ended the task. A late answer is stored, but not executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,13 @@ class Claim(Generic[T]):
                 append_to_chain(self.task)
         return self.task
 
+    def refuse(self, call: ModelCall, reasons: Sequence[str], summary: str) -> T:
+        """The task, failed because nothing of a well-formed answer could be carried out. Raises ClaimLost."""
+        call.result, call.error = ModelCall.Result.REFUSED, "\n".join(reasons)
+        call.save(update_fields=["result", "error"])
+        error = f"{summary}: {'; '.join(reasons)}"
+        return self.finish(status=Task.Status.FAILED, refusals=self.task.refusals + 1, error=error)
+
     def _update(self, **fields: object) -> None:
         """Updates the row and `task`, on condition that the claim is still ours."""
         claimed = type(self.task).objects.filter(pk=self.task.pk, lease_id=self.lease_id, status=Task.Status.CLAIMED)
@@ -70,7 +77,7 @@ def claim_task(
     run_started: datetime | None = None,
     **defaults: Any,
 ) -> Claim[T] | None:
-    """A claim on the task of `model` with the unique fields `identity`; a new task gets `defaults` as well.
+    """A claim on the task of `model` with the unique fields `identity`; it gets `defaults` as well.
 
     None if the task is final, claimed by a live worker, or out of tries; and if it failed since `run_started` (on the
     real clock): a concurrent run has just tried it, and together they would use up its tries too fast.
@@ -111,7 +118,3 @@ def _mark_unanswered_calls_lost(task: Task) -> None:
     task.calls.filter(result=ModelCall.Result.SENT).update(
         result=ModelCall.Result.LOST, error="the worker was gone before the answer came"
     )
-
-
-def retry_window_end(universe: Universe, retry_window: timedelta) -> datetime:
-    return universe.frozen_at + retry_window

@@ -7,8 +7,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from agents.gateway.catalogue import ModelCatalogue
-from agents.models import Agent, Decision, Family, LineUp, Registration, Release
+from agents.models import Agent, Decision, Family, Registration, Release
 from agents.services import ledger
+from agents.services.lineups import LineUpChange, lineup_changes, lineup_releases, rename_families
 from agents.services.release_check import (
     UnusableLineUp,
     approve_releases,
@@ -27,22 +28,13 @@ class NoEligibleFamilies(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
-    """A release that was replaced by its successor."""
-
-    family: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
 class CohortStart:
-    """The cohort of a week, and whether this call created it."""
+    """The cohort of a week, whether this call created it, and the releases whose successors it took."""
 
     cohort: Cohort
     created: bool
     agents: int
-    replaced: tuple[Replacement, ...] = ()
+    replaced: tuple[LineUpChange, ...] = ()
 
 
 def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, replace: bool = False) -> CohortStart:
@@ -67,8 +59,7 @@ def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, repla
         except IntegrityError:
             # Another process created this week's cohort, or took the number for another week: look again.
             continue
-        changes = [(old, new) for old, new in zip(releases, used, strict=True) if old != new]
-        replaced = tuple(Replacement(old.family.slug, old.model_id, new.model_id) for old, new in changes)
+        replaced = lineup_changes(releases, used)
         return CohortStart(started, created=True, agents=started.agents.count(), replaced=replaced)
 
 
@@ -81,12 +72,6 @@ def withdraw_family(family: Family) -> bool:
     return bool(withdrawn)
 
 
-def lineup_releases(at: datetime) -> list[Release]:
-    """The releases of the line-up in force at an instant, in its order, of active families."""
-    line_up = LineUp.objects.in_force(at)
-    return [entry.release for entry in line_up.active_entries().order_by("position")] if line_up else []
-
-
 def _check_releases(
     releases: list[Release], catalogue: ModelCatalogue, *, week: datetime, at: datetime, replace: bool
 ) -> list[Release]:
@@ -94,7 +79,7 @@ def _check_releases(
     if unusable := unusable_releases(releases, catalogue, week=week):
         if not replace or any(each.successor is None for each in unusable):
             raise UnusableLineUp(unusable)
-        releases = choose_releases(releases, catalogue, week=week, at=at)
+        releases = choose_releases(releases, catalogue, named={}, week=week, at=at)
         approve_releases(releases, by="ARENA_LINEUP=auto", reason="; ".join(map(str, unusable)), at=at)
     raise_unusable_alerts(releases, (), at=at)
     store_catalogue_terms(releases, catalogue)
@@ -120,6 +105,8 @@ def _create_cohort(week: datetime, at: datetime, releases: list[Release]) -> Coh
             price_completion=release.price_completion,
         )
         ledger.deposit(agent, methodology.starting_balance, at=at)
+    if not Cohort.objects.filter(week_start__gt=week).exists():
+        rename_families(releases)
     MissedWeek.objects.filter(week_start=week).delete()
     renew_versions(Scope.COMPETITION)
     return cohort

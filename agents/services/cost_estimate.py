@@ -10,7 +10,7 @@ from decimal import Decimal
 from django.db.models import Avg, Count
 
 from agents.models import Agent, Decision, Elicitation, ModelCall, Release
-from agents.services.call_costs import count_tokens, token_cost
+from agents.services.costs import count_tokens, token_cost
 from agents.services.forecasts import releases_to_ask
 from agents.services.model_calls import spent_in_week
 from cohorts.models import Cohort, Methodology

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.utils import timezone
 
 from agents.answers import Answer
 from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
-from agents.prompts import Prompt, build_prompt, portfolio_parts
+from agents.models.task import PromptParts
+from agents.prompts import portfolio_parts
 from agents.services import ledger
-from agents.services.claims import Claim, claim_task, retry_window_end
+from agents.services.answer_storage import take_spooled_answers
+from agents.services.claims import Claim
 from agents.services.conversation import Conversation
 from agents.services.execution import execute_answer
 from agents.services.missed import record_missed_decisions
@@ -50,9 +51,7 @@ def run_decisions(
 
     `cohort` and `family` narrow the run. An agent whose decision is final or claimed by another worker is skipped.
     """
-    report = DecisionReport()
-    report.store_spooled_answers()
-    run_started = timezone.now()
+    report = DecisionReport(log=list(take_spooled_answers()))
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
         cohorts = cohorts.filter(pk=cohort.pk)
@@ -67,8 +66,7 @@ def run_decisions(
             report.skipped += 1
             report.log.append(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}")
             continue
-        universe = universes[agent.cohort.methodology_id]
-        _ask_agent(agent, universe, settings=settings, at=at, run_started=run_started, report=report)
+        _ask_agent(agent, universes[agent.cohort.methodology_id], settings=settings, at=at, report=report)
     progress(len(agents), len(agents), "")
     return report
 
@@ -85,7 +83,7 @@ def _open_universes(
         report.universe = universe.pk
         if at < universe.frozen_at:
             report.log.append(f"universe {universe.pk} was frozen after {at:%Y-%m-%d %H:%M}: nobody is asked")
-        elif at >= retry_window_end(universe, methodology.retry_window):
+        elif at >= universe.frozen_at + methodology.retry_window:
             report.log.append(f"the retry window of universe {universe.pk} has ended: nobody is asked")
         else:
             universes[methodology.pk] = universe
@@ -130,89 +128,63 @@ def agents_with_later_entries(agents: Iterable[Agent], at: datetime) -> set[int]
 
 
 def _ask_agent(
-    agent: Agent,
-    universe: Universe,
-    *,
-    settings: CallSettings,
-    at: datetime,
-    run_started: datetime,
-    report: DecisionReport,
+    agent: Agent, universe: Universe, *, settings: CallSettings, at: datetime, report: DecisionReport
 ) -> None:
     """Claims one agent's decision, asks the model, executes the answer, and counts the result in `report`."""
-    claim = claim_task(
-        Decision,
-        identity={"agent": agent, "cohort": agent.cohort, "week": agent.cohort.decision_week(at)},
-        universe=universe,
-        refused_retries=agent.cohort.methodology.refused_retries,
-        lease=settings.lease,
-        run_started=run_started,
-    )
     decision = run_task(
-        claim, lambda claim: decision_conversation(claim, at), label=str(agent), settings=settings, report=report
+        Decision,
+        DecisionConversation(),
+        label=str(agent),
+        at=at,
+        settings=settings,
+        report=report,
+        identity={"agent": agent, "cohort": agent.cohort, "week": agent.cohort.decision_week(at)},
+        refused_retries=agent.cohort.methodology.refused_retries,
+        universe=universe,
     )
-    if claim is None or decision is None:
+    if decision is None:
         return
-    log.info("executed", extra=claim.task.log_context | {"action": decision.action, "fallback": decision.fallback})
+    log.info("executed", extra=decision.log_context | {"action": decision.action, "fallback": decision.fallback})
     report.fallback_holds += decision.fallback
     report.trades += decision.trades.count()
     if decision.fallback:
         report.log.append(f"{agent}: held by fallback: {decision.error}")
 
 
-def decision_conversation(claim: Claim[Decision], at: datetime) -> Conversation[Decision]:
-    """The conversation about a decision, whose answer is executed at `at`."""
-    return Conversation(
-        prompt=lambda retry_note: decision_prompt(claim.task, retry_note),
-        execute_answer=lambda call: _execute_answer(claim, call, at=at),
-        give_up=lambda reason: _hold_by_fallback(claim, reason, at=at),
-    )
+class DecisionConversation(Conversation[Decision]):
+    """The conversation about a decision, whose answer is executed."""
 
+    def prompt(self, task: Decision, retry_note: str = "") -> PromptParts:
+        agent = Agent.objects.get(pk=task.agent_id)
+        positions = list(Position.objects.open().filter(agent=agent).select_related("market", "outcome").order_by("pk"))
+        market_ids = [position.market_id for position in positions]
+        entries = UniverseEntry.objects.filter(universe=task.universe, market__in=market_ids)
+        by_market = {entry.market_id: entry for entry in entries}
+        return portfolio_parts(task, agent, positions=positions, entries=by_market, retry_note=retry_note)
 
-def decision_prompt(decision: Decision, retry_note: str = "") -> Prompt:
-    """The decision's prompt with the agent's portfolio as it is now."""
-    agent = Agent.objects.get(pk=decision.agent_id)
-    positions = list(Position.objects.open().filter(agent=agent).select_related("market", "outcome").order_by("pk"))
-    market_ids = [position.market_id for position in positions]
-    entries = UniverseEntry.objects.filter(universe=decision.universe, market__in=market_ids)
-    by_market = {entry.market_id: entry for entry in entries}
-    parts = portfolio_parts(decision, agent, positions=positions, entries=by_market, retry_note=retry_note)
-    return build_prompt(decision, parts)
+    def record_answer(self, claim: Claim[Decision], call: ModelCall, at: datetime) -> Decision:
+        """Makes the trades and completes the decision in one transaction.
 
-
-def _execute_answer(claim: Claim[Decision], call: ModelCall, *, at: datetime) -> Decision:
-    """Makes the trades and completes the decision in one transaction.
-
-    If every instruction is rejected, the decision fails and the model may answer again.
-    """
-    answer = Answer.from_json(call.parsed)
-    with transaction.atomic():
-        claim.renew()
-        agent = ledger.lock_agent(claim.task.agent_id)
-        instructions = execute_answer(answer, agent=agent, decision=claim.task, call=call, at=at)
-        failpoint("decision.traded")
-        reasons = [instruction.reason for instruction in instructions if not instruction.executed]
-        if instructions and len(reasons) == len(instructions):
-            call.result, call.error = ModelCall.Result.REFUSED, "\n".join(reasons)
-            call.save(update_fields=["result", "error"])
+        If every instruction is rejected, the decision fails and the model may answer again.
+        """
+        answer = Answer.from_json(call.parsed)
+        with transaction.atomic():
+            claim.renew()
+            agent = ledger.lock_agent(claim.task.agent_id)
+            instructions = execute_answer(answer, agent=agent, decision=claim.task, call=call, at=at)
+            failpoint("decision.traded")
+            reasons = [instruction.reason for instruction in instructions if not instruction.executed]
+            if instructions and len(reasons) == len(instructions):
+                return claim.refuse(call, reasons, "no instruction could be carried out")
             return claim.finish(
-                status=Decision.Status.FAILED,
-                refusals=claim.task.refusals + 1,
-                error=f"no instruction could be carried out: {'; '.join(reasons)}",
+                status=Decision.Status.COMPLETED,
+                action=answer.action,
+                reasoning=answer.reasoning,
+                error="",
+                decided_at=at,
             )
-        return claim.finish(
-            status=Decision.Status.COMPLETED,
-            action=answer.action,
-            reasoning=answer.reasoning,
-            error="",
-            decided_at=at,
-        )
 
-
-def _hold_by_fallback(claim: Claim[Decision], reason: str, *, at: datetime) -> Decision:
-    return claim.finish(
-        status=Decision.Status.COMPLETED,
-        action=Decision.Action.HOLD,
-        fallback=True,
-        error=reason,
-        decided_at=at,
-    )
+    def give_up(self, claim: Claim[Decision], reason: str, at: datetime) -> Decision:
+        """Holds by fallback."""
+        hold = {"action": Decision.Action.HOLD, "fallback": True}
+        return claim.finish(status=Decision.Status.COMPLETED, **hold, error=reason, decided_at=at)

@@ -24,16 +24,13 @@ class InstructionRejected(Exception):
     """An instruction breaks a rule; the message names the field and the reason."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Execution:
-    """One answer being executed: the locked agent, the entries it may trade, the trades made so far."""
+    """One answer being executed: the locked agent, its methodology, and the entries that it may trade."""
 
     agent: Agent
-    decision: Decision
     methodology: Methodology
     entries: dict[str, UniverseEntry]
-    at: datetime
-    trades: int = 0
 
 
 def execute_answer(
@@ -42,16 +39,18 @@ def execute_answer(
     """Executes an answer's instructions in order for a locked `agent`; stores and returns each with its result."""
     universe = decision.universe
     assert universe is not None
-    execution = _Execution(agent, decision, agent.cohort.methodology, _reachable_entries(universe, answer, agent), at)
+    execution = _Execution(agent, agent.cohort.methodology, _reachable_entries(universe, answer, agent))
     requests: tuple[Bet | Sell, ...] = (*answer.bets, *answer.sells)
     instructions = []
     for index, request in enumerate(requests):
         reason = ""
         try:
             if isinstance(request, Bet):
-                _execute_bet(execution, request, f"bets[{index}]")
+                outcome, price, amount = _check_bet(execution, request, f"bets[{index}]")
+                ledger.buy(agent, outcome, amount=amount, price=price, decision=decision, at=at)
             else:
-                _execute_sale(execution, request, f"sells[{index}]")
+                position, price = _check_sale(execution, request, f"sells[{index}]")
+                ledger.sell(agent, position, percentage=request.percentage, price=price, decision=decision, at=at)
         except InstructionRejected as rejection:
             reason = str(rejection)
         instructions.append(
@@ -65,37 +64,9 @@ def execute_answer(
             )
         )
     Instruction.objects.bulk_create(instructions)
-    if execution.trades:
+    if any(instruction.executed for instruction in instructions):
         ledger.declare_bankruptcy_if_due(agent, execution.methodology)
     return instructions
-
-
-def _execute_bet(execution: _Execution, bet: Bet, path: str) -> None:
-    outcome, price, amount = _check_bet(execution, bet, path)
-    execution.trades += 1
-    ledger.buy(
-        execution.agent,
-        outcome,
-        amount=amount,
-        price=price,
-        decision=execution.decision,
-        sequence=execution.trades,
-        at=execution.at,
-    )
-
-
-def _execute_sale(execution: _Execution, sale: Sell, path: str) -> None:
-    position, price = _check_sale(execution, sale, path)
-    execution.trades += 1
-    ledger.sell(
-        execution.agent,
-        position,
-        percentage=sale.percentage,
-        price=price,
-        decision=execution.decision,
-        sequence=execution.trades,
-        at=execution.at,
-    )
 
 
 def _check_bet(execution: _Execution, bet: Bet, path: str) -> tuple[Outcome, Decimal, Decimal]:

@@ -59,7 +59,7 @@ def _elicitation(task: Elicitation, made: dict[int, Forecast]) -> Iterator[str]:
         yield f"rests on {len(answered)} answers that were read, not one"
         return
     entries = list(task.batch.entries.prefetch_related("question__options"))
-    for entry, (_, verdict) in zip(entries, read_forecasts(read, entries), strict=True):
+    for entry, _, verdict in read_forecasts(read, entries):
         forecast = made.pop(entry.pk, None)
         if (forecast is None) != (verdict.probabilities is None):
             yield f"question {entry.question_id} has {'no' if forecast is None else 'a'} forecast, its answer otherwise"

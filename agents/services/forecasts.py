@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -15,19 +14,19 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from agents.models import Agent, Elicitation, Forecast, ModelCall, Position, RefusedForecast, Release, Trade
-from agents.models.forecast import read_forecasts
+from agents.models.forecast import ReadForecast, read_forecasts
 from agents.models.task import PromptParts
-from agents.prompts import Prompt, build_prompt
+from agents.services.answer_storage import take_spooled_answers
 from agents.services.claims import Claim, claim_task
-from agents.services.cohort_start import lineup_releases
 from agents.services.conversation import Conversation
+from agents.services.lineups import lineup_releases
 from agents.services.missed import record_missed_elicitations, record_unsubmitted_elicitations
 from agents.services.model_calls import CallSettings
 from agents.services.runs import RunReport, run_task
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from markets.foundation.failpoints import failpoint
-from markets.models import QuestionBatch, QuestionEntry, QuestionSet, Universe
+from markets.models import QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
 from markets.services.question_resolution import mark_if_resolved
 from markets.services.questions import FreezeParameters, NoQuestions, extend_question_set, freeze_question_set
@@ -35,8 +34,6 @@ from markets.sources.polymarket import Clob
 
 if TYPE_CHECKING:
     from cohorts.forecast_rules import ForecastRules
-
-EntryLoader = Callable[[QuestionBatch], list[QuestionEntry]]
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +60,7 @@ def run_forecasts(
 
     `questions` may lower the number of questions to choose, if they are frozen by this run.
     """
-    report = ForecastReport()
-    report.store_spooled_answers()
-    run_started = timezone.now()
+    report = ForecastReport(log=list(take_spooled_answers()))
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
         report.failures.append("no published methodology has a forecast protocol")
@@ -82,19 +77,9 @@ def run_forecasts(
     releases = releases_to_ask(methodology, at)
     batches = {s.pk: list(s.batches.select_related("question_set")) for s in open_sets}
     work = [(batch, release) for s in open_sets for release in releases for batch in batches[s.pk]]
-    load_entries = cache(batch_entries)
     for done, (batch, release) in enumerate(work):
         progress(done, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
-        task = _elicit(
-            batch,
-            release,
-            methodology,
-            load_entries=load_entries,
-            settings=settings,
-            at=at,
-            run_started=run_started,
-            report=report,
-        )
+        task = _elicit(batch, release, methodology, settings=settings, at=at, report=report)
         completed += [task.pk] if task else []
     report.recorded = Forecast.objects.filter(elicitation__in=completed).count()
     refused = RefusedForecast.objects.filter(call__elicitation__in=completed, call__result__in=ModelCall.READ)
@@ -167,72 +152,57 @@ def _elicit(
     release: Release,
     methodology: Methodology,
     *,
-    load_entries: EntryLoader,
     settings: CallSettings,
     at: datetime,
-    run_started: datetime,
     report: ForecastReport,
 ) -> Elicitation | None:
     """Claims one release's elicitation and asks the model; None unless it completed. Counted in `report`."""
-    claim = claim_task(
+    label = f"{release}, {batch}"
+    task = run_task(
         Elicitation,
+        ElicitationConversation(),
+        label=label,
+        at=at,
+        settings=settings,
+        report=report,
         identity={"batch": batch, "release": release},
         refused_retries=methodology.refused_retries,
-        lease=settings.lease,
-        run_started=run_started,
         methodology=methodology,
         family=release.family,
     )
-    label = f"{release}, {batch}"
-    task = run_task(
-        claim,
-        lambda claim: elicitation_conversation(claim, at, load_entries),
-        label=label,
-        settings=settings,
-        report=report,
-    )
-    if claim is None or task is None:
-        return None
-    log.info("recorded", extra=claim.task.log_context | {"declined": task.declined})
-    if task.declined:
-        report.declined += 1
-        report.log.append(f"{label}: no forecast: {task.error}")
+    if task is not None:
+        log.info("recorded", extra=task.log_context | {"declined": task.declined})
+        if task.declined:
+            report.declined += 1
+            report.log.append(f"{label}: no forecast: {task.error}")
     return task
 
 
-def batch_entries(batch: QuestionBatch) -> list[QuestionEntry]:
-    """The entries of a batch with their questions and options. Frozen with the batch, so a run may cache them."""
-    return list(batch.entries.prefetch_related("question__options"))
+class ElicitationConversation(Conversation[Elicitation]):
+    """The conversation about a batch of questions, whose forecasts are recorded."""
 
+    def prompt(self, task: Elicitation, retry_note: str = "") -> PromptParts:
+        """The batch's prompt; after a cut answer, of the questions that lack a forecast alone."""
+        block = ""
+        if task.pk and task.calls.filter(late=False, result=ModelCall.Result.CUT).exists():
+            heading, *lines = task.batch.block.split("\n")
+            answered = {forecast.question_id for _, _, forecast in _valid(_read_answers(task))}
+            missing = [line for line in lines if json.loads(line)[0] not in answered]
+            if 0 < len(missing) < len(lines):
+                block = "\n".join([heading, *missing])
+        return PromptParts(retry_note=retry_note, questions_block=block)
 
-def elicitation_conversation(
-    claim: Claim[Elicitation], at: datetime, load_entries: EntryLoader = batch_entries
-) -> Conversation[Elicitation]:
-    """The conversation about a batch of questions, whose answer is recorded at `at`."""
-    task = claim.task
+    def is_answered(self, task: Elicitation) -> bool:
+        read = _read_answers(task)
+        return bool(read) and len(_valid(read)) == len(read)
 
-    def give_up(reason: str) -> Elicitation:
-        if _states_forecasts(task, entries := load_entries(task.batch)):
-            return _record_forecasts(claim, entries, at=at)
+    def record_answer(self, claim: Claim[Elicitation], call: ModelCall, at: datetime) -> Elicitation:
+        return _record_forecasts(claim, at=at)
+
+    def give_up(self, claim: Claim[Elicitation], reason: str, at: datetime) -> Elicitation:
+        if _valid(_read_answers(claim.task)):
+            return _record_forecasts(claim, at=at)
         return claim.finish(status=Elicitation.Status.COMPLETED, declined=True, error=reason, made_at=at)
-
-    return Conversation(
-        prompt=lambda retry_note: elicitation_prompt(task, retry_note),
-        execute_answer=lambda call: _record_forecasts(claim, load_entries(task.batch), at=at),
-        give_up=give_up,
-        is_answered=lambda: not _missing_questions(task, load_entries(task.batch)),
-    )
-
-
-def elicitation_prompt(task: Elicitation, retry_note: str = "") -> Prompt:
-    """The batch's prompt; after a cut answer, of the questions that lack a forecast alone."""
-    block = ""
-    if task.pk and task.calls.filter(late=False, result=ModelCall.Result.CUT).exists():
-        missing = _missing_questions(task, batch_entries(task.batch))
-        heading, *lines = task.batch.block.split("\n")
-        if 0 < len(missing) < len(lines):
-            block = "\n".join([heading, *(line for line in lines if json.loads(line)[0] in missing)])
-    return build_prompt(task, PromptParts(retry_note=retry_note, questions=block))
 
 
 def record_cut_elicitations(*, at: datetime, lease: timedelta) -> list[int]:
@@ -241,55 +211,42 @@ def record_cut_elicitations(*, at: datetime, lease: timedelta) -> list[int]:
     tasks = Elicitation.objects.claimable(timezone.now()).filter(pk__in=cut.values("elicitation"))
     recorded = []
     for task in tasks.select_related("batch__question_set", "methodology", "family"):
-        if at < task.window_ends_at or not _states_forecasts(task, entries := batch_entries(task.batch)):
+        if at < task.window_ends_at or not _valid(_read_answers(task)):
             continue
         identity = {"batch": task.batch, "release": task.release}
         claim = claim_task(Elicitation, identity=identity, refused_retries=task.refusals, lease=lease)
         if claim is not None:
-            recorded.append(_record_forecasts(claim, entries, at=at).pk)
+            recorded.append(_record_forecasts(claim, at=at).pk)
     return recorded
 
 
-def _read_calls(task: Elicitation) -> list[ModelCall]:
-    """The calls whose answers state forecasts, oldest first."""
-    return list(task.calls.filter(late=False, result__in=ModelCall.READ, parsed__isnull=False).order_by("sequence"))
+def _read_answers(task: Elicitation) -> list[ReadForecast]:
+    """The forecast for each entry of the batch from the task's answers; empty if none was read."""
+    calls = task.calls.filter(late=False, result__in=ModelCall.READ, parsed__isnull=False).order_by("sequence")
+    return read_forecasts(calls, list(task.batch.entries.prefetch_related("question__options")))
 
 
-def _missing_questions(task: Elicitation, entries: list[QuestionEntry]) -> set[str]:
-    """The ids of the questions for which no answer states a valid forecast."""
-    read = read_forecasts(_read_calls(task), entries)
-    with_forecast = {checked.question_id for _, checked in read if checked.probabilities is not None}
-    return {str(entry.question_id) for entry in entries} - with_forecast
+def _valid(read: Iterable[ReadForecast]) -> list[ReadForecast]:
+    return [each for each in read if each[2].probabilities is not None]
 
 
-def _states_forecasts(task: Elicitation, entries: list[QuestionEntry]) -> bool:
-    return len(_missing_questions(task, entries)) < len(entries)
-
-
-def _record_forecasts(claim: Claim[Elicitation], entries: list[QuestionEntry], *, at: datetime) -> Elicitation:
+def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation:
     """Records the valid forecasts of the answers and completes the elicitation in one transaction.
 
     If every forecast is invalid, the elicitation fails and the model may answer again.
     """
     task = claim.task
-    read = read_forecasts(calls := _read_calls(task), entries)
+    read = _read_answers(task)
     with transaction.atomic():
         claim.renew()
-        refused = [forecast for _, forecast in read if forecast.probabilities is None]
+        refused = [each for each in read if each[2].probabilities is None]
         RefusedForecast.objects.bulk_create(
             RefusedForecast(call=call, entry=entry, stated=forecast.stated, reason=forecast.reason)
-            for entry, (call, forecast) in zip(entries, read, strict=True)
-            if forecast.probabilities is None
+            for entry, call, forecast in refused
         )
         if len(refused) == len(read):
-            reasons, call = [forecast.reason for forecast in refused], calls[-1]
-            call.result, call.error = ModelCall.Result.REFUSED, "\n".join(reasons)
-            call.save(update_fields=["result", "error"])
-            return claim.finish(
-                status=Elicitation.Status.FAILED,
-                refusals=task.refusals + 1,
-                error=f"no forecast could be taken: {'; '.join(reasons)}",
-            )
+            reasons = [forecast.reason for _, _, forecast in refused]
+            return claim.refuse(read[0][1], reasons, "no forecast could be taken")
         Forecast.objects.bulk_create(
             Forecast(
                 elicitation=task,
@@ -306,9 +263,8 @@ def _record_forecasts(claim: Claim[Elicitation], entries: list[QuestionEntry], *
                 rationale=forecast.rationale,
                 made_at=at,
             )
-            for entry, (call, forecast) in zip(entries, read, strict=True)
-            if forecast.probabilities is not None
+            for entry, call, forecast in _valid(read)
         )
-        mark_if_resolved({entry.question_id for entry in entries})
+        mark_if_resolved({entry.question_id for entry, _, _ in read})
         failpoint("elicitation.recorded")
         return claim.finish(status=Elicitation.Status.COMPLETED, error="", made_at=at)

@@ -34,7 +34,6 @@ def buy(
     amount: Decimal,
     price: Decimal,
     decision: Decision,
-    sequence: int,
     at: datetime,
 ) -> Trade:
     """Buys shares of `outcome` for `amount` in whole cents; adds to the open position if there is one."""
@@ -54,24 +53,16 @@ def buy(
         position.shares += shares
         position.cost_basis += amount
         position.save(update_fields=["shares", "cost_basis"])
-    trade = Trade.objects.create(
-        decision=decision,
-        sequence=sequence,
-        agent=agent,
-        position=position,
-        market_id=outcome.market_id,
-        outcome=outcome,
+    Market.objects.filter(pk=outcome.market_id, traded=False).update(traded=True)
+    trade = Trade(
         kind=Trade.Kind.BUY,
         shares=shares,
         price=price,
         amount=amount,
         cost_basis=amount,
         implied_confidence=min(float(amount / maximum), 1.0),
-        executed_at=at,
     )
-    Market.objects.filter(pk=outcome.market_id, traded=False).update(traded=True)
-    _post(agent, JournalEntry.Kind.BUY, -amount, trade=trade, at=at)
-    return trade
+    return _record_trade(trade, agent, position, decision, at)
 
 
 def sell(
@@ -81,7 +72,6 @@ def sell(
     percentage: Decimal,
     price: Decimal,
     decision: Decision,
-    sequence: int,
     at: datetime,
 ) -> Trade:
     """Sells a percentage in (0, 100] of an open position; all of it if nothing would remain after rounding."""
@@ -98,22 +88,26 @@ def sell(
     if not position.shares:
         position.status, position.closed_at = Position.Status.CLOSED, at
     position.save()
-    trade = Trade.objects.create(
-        decision=decision,
-        sequence=sequence,
-        agent=agent,
-        position=position,
-        market_id=position.market_id,
-        outcome_id=position.outcome_id,
+    trade = Trade(
         kind=Trade.Kind.SELL,
         shares=shares,
         price=price,
         amount=proceeds,
         cost_basis=cost_basis,
         realized_pnl=proceeds - cost_basis,
-        executed_at=at,
     )
-    _post(agent, JournalEntry.Kind.SELL, proceeds, trade=trade, at=at)
+    return _record_trade(trade, agent, position, decision, at)
+
+
+def _record_trade(trade: Trade, agent: Agent, position: Position, decision: Decision, at: datetime) -> Trade:
+    """Stores a trade as the next one of its decision, with its journal entry."""
+    trade.agent, trade.position, trade.decision, trade.executed_at = agent, position, decision, at
+    trade.market_id, trade.outcome_id = position.market_id, position.outcome_id
+    trade.sequence = decision.trades.count() + 1
+    trade.save(force_insert=True)
+    bought = trade.kind == Trade.Kind.BUY
+    kind = JournalEntry.Kind.BUY if bought else JournalEntry.Kind.SELL
+    _post(agent, kind, -trade.amount if bought else trade.amount, trade=trade, at=at)
     return trade
 
 
@@ -153,9 +147,7 @@ def settlement_payout(kind: str, shares: Decimal, cost_basis: Decimal) -> Decima
 
 def reverse(agent: Agent, settlement: Settlement, *, kind: str, by: str, reason: str, at: datetime) -> Reversal:
     """Corrects a settlement by one journal entry over the difference to what was paid so far."""
-    position = settlement.position
-    last = position.reversals.order_by("sequence").last()
-    previous_payout = last.payout if last else settlement.payout
+    position, previous_payout = settlement.position, settlement.standing_payout
     payout = settlement_payout(kind, settlement.shares, settlement.cost_basis)
     position.realized_pnl += payout - previous_payout
     refunded = kind == Settlement.Kind.REFUNDED
@@ -163,7 +155,7 @@ def reverse(agent: Agent, settlement: Settlement, *, kind: str, by: str, reason:
     position.save(update_fields=["realized_pnl", "status"])
     return Reversal.objects.create(
         position=position,
-        sequence=last.sequence + 1 if last else 1,
+        sequence=position.reversals.count() + 1,
         agent=agent,
         market_id=settlement.market_id,
         kind=kind,

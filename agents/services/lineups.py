@@ -8,10 +8,12 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
 
-from agents.models import LineUp, LineUpEntry, Release
+from agents.models import Family, LineUp, LineUpEntry, Release
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
+from markets.foundation.json_lines import json_number
 from markets.models import Alert
+from markets.services.cache_versions import Scope, renew_versions
 
 PROPOSED_ALERT = "line-up-proposed"
 
@@ -32,6 +34,10 @@ class LineUpChange:
             prices = f"{_format_prices(self.before)} becomes {_format_prices(self.after)}"
             return f"{self.family} stays with {self.after.model_id}: {prices}"
         return f"{self.family}: {_describe(self.before)} becomes {_describe(self.after)}"
+
+    def as_row(self) -> dict[str, str | None]:
+        before, after = (release.model_id if release else None for release in (self.before, self.after))
+        return {"family": self.family, "from": before, "to": after}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +86,27 @@ def check_releases(releases: Sequence[Release], *, at: datetime) -> None:
 
 def preview_lineup(line_up: LineUp, *, at: datetime) -> LineUpPreview:
     """The effect of approving a line-up at `at`."""
-    before = _releases_by_family(latest_approved())
-    after = _releases_by_family(line_up)
-    changes = tuple(
-        LineUpChange((after.get(family) or before[family]).family.slug, before.get(family), after.get(family))
-        for family in dict.fromkeys([*after, *before])
-        if before.get(family) != after.get(family)
-    )
-    withdrawn = tuple(release.family.slug for release in after.values() if not release.family.active)
+    latest, after = latest_approved(), releases_of(line_up)
+    changes = lineup_changes(releases_of(latest) if latest else (), after)
+    withdrawn = tuple(release.family.slug for release in after if not release.family.active)
     return LineUpPreview(effective_from(at=at), changes, withdrawn)
+
+
+def lineup_changes(before: Iterable[Release], after: Iterable[Release]) -> tuple[LineUpChange, ...]:
+    """The changes between two lists of releases, in the order of the later one."""
+    old, new = ({release.family.slug: release for release in releases} for releases in (before, after))
+    families = [family for family in dict.fromkeys([*new, *old]) if old.get(family) != new.get(family)]
+    return tuple(LineUpChange(family, old.get(family), new.get(family)) for family in families)
 
 
 def approve_lineup(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
     """Approves a line-up for the cohorts that start from now on. False if it was decided on before."""
-    check_releases([entry.release for entry in _entries(line_up)], at=at)
-    return _decide(line_up, LineUp.Status.APPROVED, by, reason, at, effective_from(at=at))
+    releases, start = releases_of(line_up), effective_from(at=at)
+    check_releases(releases, at=at)
+    approved = _decide(line_up, LineUp.Status.APPROVED, by, reason, at, start)
+    if approved and start <= at:
+        rename_families(releases)
+    return approved
 
 
 def reject_lineup(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
@@ -110,6 +122,15 @@ def _decide(line_up: LineUp, status: str, by: str, reason: str, at: datetime, st
         return bool(proposed.update(status=status, effective_from=start, **decision))
 
 
+def rename_families(releases: Iterable[Release]) -> None:
+    """Lets each family show the name of its release, unless a person has named it otherwise than any release of it."""
+    for release in releases:
+        name = release.family.display_name
+        if name != release.display_name and release.family.releases.filter(display_name=name).exists():
+            Family.objects.filter(pk=release.family_id).update(display_name=release.display_name)
+            renew_versions(Scope.COMPETITION)
+
+
 def effective_from(*, at: datetime) -> datetime:
     """The start of the week of `at`, or of the first later one, that has no cohort yet nor any after it."""
     week = week_start(at)
@@ -122,12 +143,15 @@ def latest_approved() -> LineUp | None:
     return LineUp.objects.approved().first()
 
 
-def _entries(line_up: LineUp) -> list[LineUpEntry]:
-    return list(line_up.entries.select_related("release__family").order_by("position"))
+def lineup_releases(at: datetime) -> list[Release]:
+    """The releases of the line-up in force at an instant, in its order, of active families."""
+    line_up = LineUp.objects.in_force(at)
+    return [entry.release for entry in line_up.active_entries().order_by("position")] if line_up else []
 
 
-def _releases_by_family(line_up: LineUp | None) -> dict[int, Release]:
-    return {entry.family_id: entry.release for entry in _entries(line_up)} if line_up else {}
+def releases_of(line_up: LineUp) -> list[Release]:
+    """The releases of a line-up, in its order."""
+    return [entry.release for entry in line_up.entries.select_related("release__family").order_by("position")]
 
 
 def _describe(release: Release | None) -> str:
@@ -135,4 +159,5 @@ def _describe(release: Release | None) -> str:
 
 
 def _format_prices(release: Release) -> str:
-    return f"${release.price_prompt * 10**6:.6g} and ${release.price_completion * 10**6:.6g} per million tokens"
+    prompt, completion = (json_number(price * 10**6) for price in (release.price_prompt, release.price_completion))
+    return f"${prompt} and ${completion} per million tokens"

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.models import Agent, Decision, Elicitation, Registration, Task
@@ -66,24 +65,26 @@ def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
     agents = Agent.objects.filter(cohort=cohort, status=Agent.Status.ACTIVE)
     if family:
         agents = agents.filter(family__slug=family)
-    windows = (
+    weeks, missed = _weeks_so_far(cohort, at), 0
+    for external, window, error in (
         (False, cohort.methodology.retry_window, NEVER_ASKED),
         (True, EXTERNAL_WINDOW, NOT_SUBMITTED),
-    )
-    weeks = _weeks_so_far(cohort, at)
-    return sum(
-        _record_agents(cohort, agents.filter(family__external=external), _expired_weeks(weeks, at, window), error)
-        for external, window, error in windows
-    )
+    ):
+        ended = {
+            week: universe
+            for week, (start, universe) in weeks.items()
+            if at >= (universe.frozen_at + window if universe else start + WEEK)
+        }
+        agent_ids = agents.filter(family__external=external).values_list("pk", flat=True) if ended else ()
+        missed += _record_agents(cohort, list(agent_ids), ended, error)
+    return missed
 
 
-def _record_agents(cohort: Cohort, agents: QuerySet[Agent], weeks: dict[int, Universe | None], error: str) -> int:
-    agent_ids = list(agents.values_list("pk", flat=True)) if weeks else []
+def _record_agents(cohort: Cohort, agent_ids: list[int], weeks: dict[int, Universe | None], error: str) -> int:
     if not agent_ids:
         return 0
     decisions = Decision.objects.filter(agent__in=agent_ids, week__in=weeks)
-    failed = Decision.objects.claimable(timezone.now()).filter(agent__in=agent_ids, week__in=weeks)
-    missed = failed.update(**MISSED)
+    missed = decisions.claimable(timezone.now()).update(**MISSED)
     existing = set(decisions.values_list("agent_id", "week"))
     new = [
         Decision(
@@ -102,22 +103,11 @@ def _record_agents(cohort: Cohort, agents: QuerySet[Agent], weeks: dict[int, Uni
     return missed + len(new)
 
 
-def _weeks_so_far(cohort: Cohort, at: datetime) -> list[tuple[int, datetime, Universe | None]]:
-    """The cohort's decision weeks that have begun by `at`: number, start, and universe if one was frozen."""
+def _weeks_so_far(cohort: Cohort, at: datetime) -> dict[int, tuple[datetime, Universe | None]]:
+    """The cohort's decision weeks that have begun by `at`: start, and universe if one was frozen."""
     methodology = cohort.methodology
     last = min(cohort.decision_week(at), methodology.decision_weeks)
-    starts = {cohort.week_start + (week - 1) * WEEK: week for week in range(1, last + 1)}
-    frozen = Universe.objects.filter(methodology=methodology.version, week_start__in=starts).defer("market_block")
-    universes = {universe.week_start: universe for universe in frozen}
-    return [(week, start, universes.get(start)) for start, week in starts.items()]
-
-
-def _expired_weeks(
-    weeks: Iterable[tuple[int, datetime, Universe | None]], at: datetime, window: timedelta
-) -> dict[int, Universe | None]:
-    """The universes, by week, of the weeks whose window has ended by `at`."""
-    return {
-        week: universe
-        for week, start, universe in weeks
-        if at >= (universe.frozen_at + window if universe else start + WEEK)
-    }
+    starts = {week: cohort.week_start + (week - 1) * WEEK for week in range(1, last + 1)}
+    frozen = Universe.objects.filter(methodology=methodology.version, week_start__in=starts.values())
+    universes = {universe.week_start: universe for universe in frozen.defer("market_block")}
+    return {week: (start, universes.get(start)) for week, start in starts.items()}

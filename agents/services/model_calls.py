@@ -4,7 +4,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,18 +15,19 @@ from django.utils import timezone
 
 from agents.answers import Malformed
 from agents.gateway import Completion, Gateway, GatewayFailure, same_model
+from agents.gateway.completions import Accounting
 from agents.models import Decision, Elicitation, ModelCall, Task
-from agents.prompts import Prompt
+from agents.models.task import PromptParts
 from agents.services.answer_storage import store_answer
-from agents.services.call_costs import response_cost, worst_case
 from agents.services.claims import Claim
-from agents.services.request_parameters import request_parameters
-from agents.services.universe_costs import add_call_cost
+from agents.services.costs import add_call_cost, response_cost, worst_case
 from markets.foundation.failpoints import failpoint
 
 MAX_PAUSE_S = 30
 """If a gateway asks for a longer pause, a later run tries again."""
 FIRST_PAUSE_S = 0.5
+LARGER = 2
+"""How many times the tokens are allowed after an answer was cut."""
 CUT_REASONS = ("length", "max_tokens")
 FORMAT_REFUSED = (400, 404, 422)
 """Statuses after which a request is sent again without the answer's schema, which some endpoints refuse."""
@@ -59,33 +60,61 @@ def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
     return tasks.aggregate(spent=Sum("calls__cost_usd"))["spent"] or Decimal(0)
 
 
+def token_budget(task: Task, calls: list[ModelCall]) -> int:
+    """The most tokens of the next answer: more once one was cut, within the release's maximum."""
+    wanted = task.methodology.max_tokens * (LARGER if any(call.result == call.Result.CUT for call in calls) else 1)
+    return min(wanted, task.release.max_completion_tokens or wanted)
+
+
+def request_parameters(task: Task, max_tokens: int, *, formatted: bool = True) -> dict[str, Any]:
+    """The methodology's parameters that the release honours, and the answer's schema if it states support for one."""
+    methodology, release = task.methodology, task.release
+    provider = methodology.provider_routing | methodology.provider_pins.get(release.model_id, {})
+    parameters: dict[str, Any] = {"max_tokens": max_tokens}
+    if release.honours("temperature"):
+        parameters["temperature"] = methodology.temperature
+    if methodology.reasoning and release.honours("reasoning"):
+        parameters["reasoning"] = methodology.reasoning
+    formatted = formatted and not methodology.free_form_answers
+    if formatted and "structured_outputs" in (release.supported_parameters or ()):
+        schema = {"name": task.PROTOCOL, **task.ANSWER_SCHEMA}
+        parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+        # Other endpoints of the model would drop the format silently.
+        provider = provider | {"require_parameters": True}
+    if provider:
+        parameters["provider"] = provider
+    return parameters
+
+
 def request_answer(
-    settings: CallSettings, claim: Claim[Any], prompt: Prompt, attempt: int, *, max_tokens: int
+    settings: CallSettings, claim: Claim[Any], parts: PromptParts, attempt: int, *, max_tokens: int
 ) -> ModelCall:
     """Asks the model and returns the stored call, its answer classified.
 
     Raises NoAnswer if the transport failed or the spend limit is reached, and ClaimLost if another worker holds the
     task by now; the answer is stored in any case.
     """
+    system, user = claim.task.system_prompt, claim.task.user_prompt(parts)
     formatted = True
     for transport_try in range(settings.transport_retries + 1):
         _check_spend_limit(settings, claim)
         claim.renew()
         parameters = request_parameters(claim.task, max_tokens, formatted=formatted)
-        booked = worst_case(prompt.system, prompt.user, max_tokens, claim.task.token_prices)
-        call = _create_call(claim, prompt, attempt, parameters=parameters, booked=booked)
+        booked = worst_case(system, user, max_tokens, claim.task.token_prices)
+        call = _create_call(claim, parts, attempt, parameters=parameters, booked=booked)
         log.info("asked", extra=claim.task.log_context | {"model": call.model, "attempt": attempt})
         failpoint("call.sent")
         try:
             completion = settings.gateway.complete(
                 model=call.model,
-                system=prompt.system,
-                user=prompt.user,
+                system=system,
+                user=user,
                 parameters=parameters,
                 idempotency_key=call.idempotency_key,
             )
         except GatewayFailure as failure:
-            _store_response(call, claim, failure, result=ModelCall.Result.FAILED, error=failure.reason)
+            call.result, call.error = ModelCall.Result.FAILED, failure.reason
+            _store_response(call, claim, failure, failure.accounting, billable=failure.billable)
             pause = _pause_s(failure, transport_try)
             unsupported = failure.status in FORMAT_REFUSED and "response_format" in parameters
             formatted = formatted and not unsupported
@@ -106,20 +135,10 @@ def request_answer(
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def store_submitted_answer(claim: Claim[Any], prompt: Prompt, attempt: int, content: str) -> ModelCall:
+def store_submitted_answer(claim: Claim[Any], parts: PromptParts, attempt: int, content: str) -> ModelCall:
     """The stored call of an answer that an external agent submitted, classified like any other. It costs nothing."""
-    call = _create_call(claim, prompt, attempt, parameters={}, booked=None)
-    completion = Completion(
-        returned_model=call.model,
-        cost_usd=Decimal(0),
-        content=content,
-        refusal=None,
-        finish_reason=None,
-        raw=content,
-        status=None,
-        latency_ms=None,
-    )
-    _store_answer(call, claim, completion)
+    call = _create_call(claim, parts, attempt, parameters={}, booked=None)
+    _store_answer(call, claim, Completion(returned_model=call.model, cost_usd=Decimal(0), content=content, raw=content))
     return call
 
 
@@ -130,11 +149,11 @@ def _check_spend_limit(settings: CallSettings, claim: Claim[Any]) -> None:
 
 
 def _create_call(
-    claim: Claim[Any], prompt: Prompt, attempt: int, *, parameters: dict[str, Any], booked: Decimal | None
+    claim: Claim[Any], parts: PromptParts, attempt: int, *, parameters: dict[str, Any], booked: Decimal | None
 ) -> ModelCall:
     """The call's row, written before the request leaves; the worst case counts as its cost until more is known."""
     task = claim.task
-    fingerprint = ModelCall.fingerprint(prompt.system, prompt.user)
+    fingerprint = ModelCall.fingerprint(task.system_prompt, task.user_prompt(parts))
     call: ModelCall = task.calls.model(
         **{task.calls.field.name: task},
         sequence=task.calls.count() + 1,
@@ -142,11 +161,7 @@ def _create_call(
         # The same for every request of an attempt, whichever worker sends it; another prompt gets another key.
         idempotency_key=ModelCall.fingerprint(f"{task.stable_key}:{attempt}", fingerprint),
         model=task.model_id,
-        portfolio_block=prompt.parts.portfolio,
-        positions_block=prompt.parts.positions,
-        awaiting=prompt.parts.awaiting,
-        retry_note=prompt.parts.retry_note,
-        questions_block=prompt.parts.questions,
+        **asdict(parts),
         parameters=parameters,
         prompt_sha256=fingerprint,
         cost_usd=booked or Decimal(0),
@@ -162,37 +177,25 @@ def _create_call(
 
 def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion) -> None:
     """Stores an answer with its result: answered, malformed, cut, declined, or failed if another model gave it."""
-    result, error, parsed = ModelCall.Result.ANSWERED, "", None
+    task, results, cut = claim.task, ModelCall.Result, completion.finish_reason in CUT_REASONS
     if not same_model(call.model, completion.returned_model, call.task.release.canonical_slug):
-        result = ModelCall.Result.FAILED
-        error = f"asked {call.model}, answered by {completion.returned_model}"
+        call.result, call.error = results.FAILED, f"asked {call.model}, answered by {completion.returned_model}"
     elif completion.refusal or completion.finish_reason == "content_filter":
-        result = ModelCall.Result.DECLINED
-        error = f"the model refused: {completion.refusal or 'content filter'}"
-    elif completion.finish_reason in CUT_REASONS:
-        try:
-            parsed = claim.task.parse(completion.content)
-        except Malformed:
-            result, error = ModelCall.Result.CUT, f"out of tokens before the answer was complete: {_spent(completion)}"
-            parsed = claim.task.parse_cut(completion.content)
-    elif not completion.content.strip():
-        result = ModelCall.Result.DECLINED
-        error = f"the answer was empty (finish reason {completion.finish_reason or 'unknown'})"
+        call.result, call.error = results.DECLINED, f"the model refused: {completion.refusal or 'content filter'}"
+    elif not cut and not completion.content.strip():
+        reason = completion.finish_reason or "unknown"
+        call.result, call.error = results.DECLINED, f"the answer was empty (finish reason {reason})"
     else:
         try:
-            parsed = claim.task.parse(completion.content)
+            call.result, call.parsed = results.ANSWERED, task.parse(completion.content)
         except Malformed as malformed:
-            result, error = ModelCall.Result.MALFORMED, str(malformed)
-    _store_response(
-        call,
-        claim,
-        completion,
-        result=result,
-        error=error,
-        parsed=parsed,
-        content=completion.content,
-        refusal=completion.refusal or "",
-    )
+            call.result, call.error = results.MALFORMED, str(malformed)
+            if cut:
+                call.result, call.parsed = results.CUT, task.parse_cut(completion.content)
+                call.error = f"out of tokens before the answer was complete: {_spent(completion)}"
+    call.content, call.refusal = completion.content, completion.refusal or ""
+    call.finish_reason = completion.finish_reason or ""
+    _store_response(call, claim, completion, completion, billable=True)
 
 
 def _spent(completion: Completion) -> str:
@@ -202,25 +205,18 @@ def _spent(completion: Completion) -> str:
 
 
 def _store_response(
-    call: ModelCall, claim: Claim[Any], response: Completion | GatewayFailure, **judgement: Any
+    call: ModelCall, claim: Claim[Any], response: Completion | GatewayFailure, stated: Accounting, *, billable: bool
 ) -> None:
     """Writes a response to its call, and renews the claim in the same transaction.
 
     If the claim is lost, the call is stored as late and ClaimLost is raised.
     """
-    for name, value in judgement.items():
-        setattr(call, name, value)
-    call.returned_model = response.returned_model or ""
-    call.provider = response.provider or ""
-    call.quantization = response.quantization or ""
-    call.generation_id = response.generation_id or ""
-    call.finish_reason = getattr(response, "finish_reason", None) or ""
-    call.raw_response = response.raw
-    call.http_status = response.status
-    call.latency_ms = response.latency_ms
-    call.tokens_input, call.tokens_output = response.tokens_input, response.tokens_output
-    call.tokens_reasoning = response.tokens_reasoning
-    if (cost := response_cost(response, claim.task.token_prices)) is not None:
+    for name in ("returned_model", "provider", "quantization", "generation_id"):
+        setattr(call, name, getattr(stated, name) or "")
+    for name in ("tokens_input", "tokens_output", "tokens_reasoning"):
+        setattr(call, name, getattr(stated, name))
+    call.raw_response, call.http_status, call.latency_ms = response.raw, response.status, response.latency_ms
+    if (cost := response_cost(stated, claim.task.token_prices, billable=billable)) is not None:
         call.cost_usd, call.cost_source = cost
     claim.spent.append(call.cost_usd)
     try:

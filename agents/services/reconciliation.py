@@ -9,8 +9,7 @@ from django.db import transaction
 
 from agents.gateway import Gateway, GatewayFailure
 from agents.models import CreditReading, Decision, Elicitation, ModelCall, Task
-from agents.services.call_costs import COST_UNIT
-from agents.services.universe_costs import add_call_cost
+from agents.services.costs import COST_UNIT, add_call_cost
 from markets.models import Run
 
 ASKED_FOR = timedelta(days=30)

@@ -3,18 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 from agents.gateway.model_ids import product_line, version_numbers
-from agents.lineup_2026 import CURRENT_LINEUP
+from agents.lineup_2026 import CURRENT_LINEUP, Competitor
 from agents.models import Family, LineUp, Release
-from agents.services.lineups import approve_lineup, propose_lineup
+from agents.services.lineups import LineUpChange, approve_lineup, lineup_changes, lineup_releases, propose_lineup
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK
 from markets.models import Alert
+from markets.services.cache_versions import Scope, lock_scope
 
 UNUSABLE_ALERT = "release-unusable"
 APPROVE_COMMAND = "uv run manage.py approve_lineup"
@@ -56,7 +57,7 @@ def approval(unusable: Iterable[UnusableRelease]) -> str:
     return f"Approve with: {' '.join([APPROVE_COMMAND, *unnamed])}{flagships}"
 
 
-def approval_lines(unusable: Iterable[UnusableRelease], *, automatic: bool) -> list[str]:
+def approval_lines(unusable: Iterable[UnusableRelease], *, automatic: bool = False) -> list[str]:
     """The releases for whose replacement a person is needed, and the command that approves it; empty if none is."""
     waiting = [each for each in unusable if not (automatic and each.successor)]
     return [*map(str, waiting), approval(waiting)] if waiting else []
@@ -91,9 +92,9 @@ def find_successor(model_id: str, catalogue: ModelCatalogue) -> CatalogueModel |
     return max(candidates, key=lambda model: (model.created, version_numbers(model.id), model.id), default=None)
 
 
-def raise_unusable_alerts(releases: Iterable[Release], unusable: Iterable[UnusableRelease], *, at: datetime) -> None:
+def raise_unusable_alerts(releases: Iterable[Release], unusable: Sequence[UnusableRelease], *, at: datetime) -> None:
     """Raises an alert for each family whose release can not be used, and clears those of the others."""
-    messages = {each.release.family.slug: f"{each}. {approval([each])}" for each in unusable}
+    messages = {each.release.family.slug: f"{each}. {approval(unusable)}" for each in unusable}
     for release in releases:
         slug = release.family.slug
         if slug in messages:
@@ -106,7 +107,7 @@ def choose_releases(
     releases: Iterable[Release],
     catalogue: ModelCatalogue,
     *,
-    named: Mapping[str, str] | None = None,
+    named: Mapping[str, str],
     week: datetime,
     at: datetime,
 ) -> list[Release]:
@@ -115,73 +116,100 @@ def choose_releases(
     `named` holds model ids by the family's slug; an empty one leaves the family out. New releases are not stored yet.
     Raises UnusableLineUp where a family is left without a model that can be used.
     """
-    named = named or {}
     chosen: list[Release] = []
+    unresolved: list[UnusableRelease] = []
     for release in releases:
         wanted = named.get(release.family.slug)
         if wanted == "":
             continue
-        if wanted is not None:
-            name = catalogue.models[wanted].display_name if wanted in catalogue.models else wanted
-            release = Release(family=release.family, model_id=wanted, display_name=name)
+        if wanted:
+            release = Release(family=release.family, model_id=wanted)
         faults = unusable_releases([release], catalogue, week=week)
-        if not faults:
-            listed = catalogue.models[release.model_id]
-            chosen.append(release if release.pk else release_of(release.family, listed, release.display_name, at=at))
-        elif wanted is None and (successor := faults[0].successor):
-            chosen.append(release_of(release.family, successor, successor.display_name, at=at))
+        successor = faults[0].successor if faults else catalogue.models[release.model_id]
+        if successor is None or (faults and wanted):
+            unresolved += faults
+        elif release.pk and not faults:
+            chosen.append(release)
         else:
-            chosen.append(release)  # named in the error
-    if unusable := unusable_releases(chosen, catalogue, week=week):
-        raise UnusableLineUp(unusable)
+            name = successor.display_name if faults else release.display_name
+            chosen.append(release_of(release.family, successor, name or successor.display_name, at=at))
+    if unresolved:
+        raise UnusableLineUp(unresolved)
     return chosen
 
 
 def release_of(family: Family, listed: CatalogueModel, display_name: str, *, at: datetime) -> Release:
-    """The family's stored release with the listed id and prices, else a new one, not stored yet."""
-    terms: dict[str, Any] = {
-        "family": family,
-        "model_id": listed.id,
-        "price_prompt": listed.price_prompt,
-        "price_completion": listed.price_completion,
-    }
+    """The family's release with the listed id and prices."""
+    prices = {"price_prompt": listed.price_prompt, "price_completion": listed.price_completion}
+    return stored_or_new(Release(family=family, model_id=listed.id, display_name=display_name, **prices), at=at)
+
+
+def stored_or_new(release: Release, *, at: datetime) -> Release:
+    """The family's stored release with the same id and prices, else this one, in effect from `at`."""
+    terms = {name: getattr(release, name) for name in ("family", "model_id", "price_prompt", "price_completion")}
     stored = Release.objects.filter(**terms, effective_from__lte=at).select_related("family").first()
-    return stored or Release(**terms, display_name=display_name, effective_from=at)
+    release.effective_from = at
+    return stored or release
 
 
 def current_releases(*, at: datetime) -> list[Release]:
-    """The releases of the current line-up that ships with the arena, not stored, of active families."""
+    """The releases of the current line-up that ships with the arena, of active families."""
     families = {family.slug: family for family in Family.objects.active()}
     return [
-        Release(
-            family=families[competitor.slug],
-            model_id=competitor.model_id,
-            display_name=competitor.display_name,
-            price_prompt=competitor.price_prompt,
-            price_completion=competitor.price_completion,
-            effective_from=at,
-        )
+        stored_or_new(shipped_release(competitor, families[competitor.slug]), at=at)
         for competitor in CURRENT_LINEUP
         if competitor.slug in families
     ]
 
 
+def shipped_release(competitor: Competitor, family: Family) -> Release:
+    """A release of a line-up that ships with the arena, not stored."""
+    return Release(
+        family=family,
+        model_id=competitor.model_id,
+        display_name=competitor.display_name,
+        price_prompt=competitor.price_prompt,
+        price_completion=competitor.price_completion,
+    )
+
+
+def renew_lineup(
+    catalogue: ModelCatalogue | None,
+    *,
+    current: bool = False,
+    named: Mapping[str, str] | None = None,
+    week: datetime,
+    by: str,
+    at: datetime,
+) -> tuple[LineUp | None, tuple[LineUpChange, ...]]:
+    """Approves the line-up of a coming week without the releases that can not be used, and returns its changes.
+
+    It begins with the line-up in force, or with the `current` one that ships. None where nothing changes. Raises
+    UnusableLineUp as `choose_releases` does, and ValidationError for an unknown family or an empty list.
+    """
+    with transaction.atomic():
+        lock_scope(Scope.COMPETITION)
+        before = lineup_releases(week)
+        releases = current_releases(at=at) if current else before
+        if unknown := (named or {}).keys() - {release.family.slug for release in releases}:
+            raise ValidationError(f"{', '.join(sorted(unknown))}: no family of the line-up; write FAMILY=MODEL")
+        if catalogue is not None:
+            releases = choose_releases(releases, catalogue, named=named or {}, week=week, at=at)
+        changes = lineup_changes(before, releases)
+        if not changes:
+            return None, ()
+        return approve_releases(releases, by=by, reason="; ".join(map(str, changes)), at=at), changes
+
+
 def approve_releases(releases: Sequence[Release], *, by: str, reason: str, at: datetime) -> LineUp:
     """An approved line-up of these releases, those stored that are new. Raises ValidationError for an invalid list."""
     with transaction.atomic():
+        lock_scope(Scope.COMPETITION)
         store_releases(releases)
         line_up = propose_lineup(releases=releases, by=by, reason=reason, at=at)
         approve_lineup(line_up, by=by, reason=reason, at=at)
         raise_unusable_alerts(releases, (), at=at)
     return line_up
-
-
-def approve_current(catalogue: ModelCatalogue | None, *, by: str, week: datetime, at: datetime) -> LineUp:
-    """The current line-up that ships, approved. Raises UnusableLineUp if the catalogue lacks one of its releases."""
-    releases = current_releases(at=at)
-    if catalogue is not None:
-        releases = choose_releases(releases, catalogue, week=week, at=at)
-    return approve_releases(releases, by=by, reason="The current line-up: each maker's flagship.", at=at)
 
 
 def store_releases(releases: Iterable[Release]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agents.models import Settlement
 from markets.models import Market, Outcome
-from markets.services.sync import match_outcomes
+from markets.services.market_storage import match_outcomes
 from markets.sources.base import Catalogue, Unresolved, VenueMarket
 
 

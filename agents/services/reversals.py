@@ -40,9 +40,8 @@ def reversal_changes(market: Market, resolution: Resolution) -> list[ReversalCha
     changes = []
     for settlement in settlements.prefetch_related("position__reversals").order_by("agent_id", "pk"):
         kind = resolution.settlement_kind(settlement.position.outcome_id)
-        last = max(settlement.position.reversals.all(), key=lambda reversal: reversal.sequence, default=None)
         payout = ledger.settlement_payout(kind, settlement.shares, settlement.cost_basis)
-        changes.append(ReversalChange(settlement, kind, last.payout if last else settlement.payout, payout))
+        changes.append(ReversalChange(settlement, kind, settlement.standing_payout, payout))
     totals: dict[int, Decimal] = defaultdict(Decimal)
     for change in changes:
         totals[change.settlement.agent_id] += change.amount

@@ -1,14 +1,15 @@
 """Parts that decision and forecast runs share: the report, and the processing of one claimed task."""
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 from decimal import Decimal
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from django.utils import timezone
 
 from agents.models import Task
-from agents.services.answer_storage import take_spooled_answers
-from agents.services.claims import Claim, ClaimLost
+from agents.services.claims import ClaimLost, claim_task
 from agents.services.conversation import Conversation, converse
 from agents.services.model_calls import CallSettings
 from markets.foundation.failpoints import failpoint
@@ -30,10 +31,13 @@ class RunReport:
     cost_usd: Decimal = Decimal(0)
     log: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    started: datetime = field(default_factory=timezone.now)
+    """On the real clock."""
 
-    def store_spooled_answers(self) -> None:
-        """Stores answers that workers before this run had to leave in files; none of them is bought again."""
-        self.log += take_spooled_answers()
+    def summary(self) -> dict[str, Any]:
+        """The counts as the commands print them."""
+        names = (each.name for each in fields(self) if each.name not in ("log", "failures", "started"))
+        return {name: getattr(self, name) for name in names} | {"cost_usd": f"{self.cost_usd:.6f}"}
 
     def add_price_failures(self, pricing: PricingResult) -> None:
         """Adds the prices that could not be had for a freeze."""
@@ -42,14 +46,20 @@ class RunReport:
 
 
 def run_task(
-    claim: Claim[T] | None,
-    conversation: Callable[[Claim[T]], Conversation[T]],
+    model: type[T],
+    conversation: Conversation[T],
     *,
     label: str,
+    at: datetime,
     settings: CallSettings,
     report: RunReport,
+    **fields: Any,
 ) -> T | None:
-    """The completed task, counted in `report`; None if it failed, or could not be claimed or kept."""
+    """The completed task, counted in `report`; None if it failed, or could not be claimed or kept.
+
+    `fields` are those that `claim_task` takes.
+    """
+    claim = claim_task(model, lease=settings.lease, run_started=report.started, **fields)
     if claim is None:
         report.skipped += 1
         return None
@@ -57,7 +67,7 @@ def run_task(
     log.info("claimed", extra=claim.task.log_context)
     failpoint(f"{kind}.claimed")
     try:
-        task = converse(claim, conversation(claim), settings=settings)
+        task = converse(claim, conversation, at=at, settings=settings)
     except ClaimLost as lost:
         report.skipped += 1
         report.log.append(f"{label}: {lost}")

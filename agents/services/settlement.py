@@ -17,13 +17,9 @@ from markets.foundation.failpoints import failpoint
 from markets.foundation.http import UpstreamError
 from markets.models import Alert, Market
 from markets.services.cache_versions import Scope, renew_versions
+from markets.services.market_storage import OutcomesChanged, SyncReport
 from markets.services.prices import is_replay
-from markets.services.sync import (
-    MAX_CLOSED_AGE,
-    OutcomesChanged,
-    SyncReport,
-    refresh_markets,
-)
+from markets.services.sync import MAX_CLOSED_AGE, refresh_markets
 from markets.sources.base import Catalogue, Unresolved, VenueMarket
 
 OVERDUE_AFTER = timedelta(hours=72)

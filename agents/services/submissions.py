@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from django.db import transaction
 from django.db.models import F
@@ -29,11 +29,11 @@ from agents.models import (
     Task,
 )
 from agents.models.family import EXTERNAL_WINDOW
-from agents.prompts import Prompt
+from agents.models.task import PromptParts
 from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation, end_task, malformed_tries_left, next_prompt, valid_calls
-from agents.services.decisions import agents_with_later_entries, decision_conversation, decision_prompt
-from agents.services.forecasts import elicitation_conversation, elicitation_prompt
+from agents.services.decisions import DecisionConversation, agents_with_later_entries
+from agents.services.forecasts import ElicitationConversation
 from agents.services.model_calls import store_submitted_answer
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
@@ -71,28 +71,24 @@ class SubmissionTarget(ABC, Generic[T]):
     defaults: dict[str, Any]
     """The other fields of a new task."""
 
+    conversation: ClassVar[Conversation[Any]]
+
     @property
     def deadline(self) -> datetime:
         return self.frozen_at + EXTERNAL_WINDOW
-
-    @abstractmethod
-    def prompt(self, retry_note: str = "") -> Prompt: ...
-
-    @abstractmethod
-    def conversation(self, claim: Claim[T], at: datetime) -> Conversation[T]: ...
 
     @abstractmethod
     def result(self, task: T, call: ModelCall) -> dict[str, Any]:
         """The response to a valid answer."""
 
     @abstractmethod
-    def blocks(self, prompt: Prompt) -> dict[str, str]:
+    def blocks(self, parts: PromptParts) -> dict[str, str]:
         """The blocks of JSON Lines in the user message, by name."""
 
     @property
-    def next_prompt(self) -> Prompt:
+    def next_prompt(self) -> PromptParts:
         """The prompt for the next answer, with a note on the fault of the last one."""
-        return next_prompt(valid_calls(self.task), self.task, self.prompt)[0]
+        return next_prompt(valid_calls(self.task), self.task, self.conversation)[0]
 
     def check_open(self, at: datetime) -> None:
         """Raises SubmissionRefused unless the task takes an answer at `at`."""
@@ -110,15 +106,11 @@ class SubmissionTarget(ABC, Generic[T]):
 
 @dataclass(frozen=True)
 class DecisionTarget(SubmissionTarget[Decision]):
-    def prompt(self, retry_note: str = "") -> Prompt:
-        return decision_prompt(self.task, retry_note)
+    conversation = DecisionConversation()
 
-    def conversation(self, claim: Claim[Decision], at: datetime) -> Conversation[Decision]:
-        return decision_conversation(claim, at)
-
-    def blocks(self, prompt: Prompt) -> dict[str, str]:
+    def blocks(self, parts: PromptParts) -> dict[str, str]:
         markets = self.task.universe.market_block if self.task.universe else ""
-        return {"PORTFOLIO": prompt.parts.portfolio, "POSITIONS": prompt.parts.positions, "MARKETS": markets}
+        return {"PORTFOLIO": parts.portfolio_block, "POSITIONS": parts.positions_block, "MARKETS": markets}
 
     def check_open(self, at: datetime) -> None:
         super().check_open(at)
@@ -142,13 +134,9 @@ class DecisionTarget(SubmissionTarget[Decision]):
 
 @dataclass(frozen=True)
 class BatchTarget(SubmissionTarget[Elicitation]):
-    def prompt(self, retry_note: str = "") -> Prompt:
-        return elicitation_prompt(self.task, retry_note)
+    conversation = ElicitationConversation()
 
-    def conversation(self, claim: Claim[Elicitation], at: datetime) -> Conversation[Elicitation]:
-        return elicitation_conversation(claim, at)
-
-    def blocks(self, prompt: Prompt) -> dict[str, str]:
+    def blocks(self, parts: PromptParts) -> dict[str, str]:
         return {"QUESTIONS": self.task.batch.block}
 
     def result(self, task: Elicitation, call: ModelCall) -> dict[str, Any]:
@@ -256,9 +244,9 @@ def _execute_submission(target: SubmissionTarget[Any], body: str, at: datetime) 
     )
     if claim is None:
         raise SubmissionRefused(f"{target.name} takes no answer now")
-    prompt, attempt = next_prompt(valid_calls(claim.task), claim.task, target.prompt)
-    call = store_submitted_answer(claim, prompt, attempt, body)
-    task = end_task(valid_calls(claim.task), claim, target.conversation(claim, at))
+    parts, attempt = next_prompt(valid_calls(claim.task), claim.task, target.conversation)
+    call = store_submitted_answer(claim, parts, attempt, body)
+    task = end_task(valid_calls(claim.task), claim, target.conversation, at)
     if task is None:
         task = claim.finish(status=Task.Status.FAILED, error=call.error)
     call.refresh_from_db()

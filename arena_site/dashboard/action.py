@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.db.models import Model, QuerySet
@@ -51,22 +51,21 @@ class RowIdField(forms.ModelChoiceField):
 class Action:
     """An operation of the dashboard, performed through the same services as the jobs."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    description: ClassVar[str]
-    permission: ClassVar[str]
-    form: ClassVar[type[forms.Form]] = EmptyForm
-    confirm_label: ClassVar[str]
-    row_field: ClassVar[str] = ""
+    name: str
+    title: str
+    description: str
+    permission: str
+    form: type[forms.Form] = EmptyForm
+    confirm_label: str
+    row_field: str = ""
     """The form's field with the row that the action concerns, if it concerns one."""
-    default_reason: ClassVar[str] = ""
+    default_reason: str = ""
     """Filled in for actions that harm nothing, so that nobody has to type at night."""
-    reason_help: ClassVar[str] = "For the audit log."
+    reason_help: str = "For the audit log."
 
-    @classmethod
-    def path(cls, **initial: Any) -> str:
+    def path(self, **initial: Any) -> str:
         """The action's page, with its form filled in."""
-        return reverse("admin:action", args=[cls.name], query=initial or None)
+        return reverse("admin:action", args=[self.name], query=initial or None)
 
     def target(self, data: FormData) -> str:
         """A description of the rows that the action concerns."""

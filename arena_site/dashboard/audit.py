@@ -1,4 +1,4 @@
-"""The audit log: one entry for each action of an operator, and for each attempt that was refused."""
+"""The audit log: an entry for each action, each change by an admin form, and each attempt that was refused."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -6,12 +6,16 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Model, QuerySet
+from django.forms import Form
+from django.http import HttpRequest
 from django.utils import timezone
 
-from arena_site.dashboard.action import Action, ActionResult, FormData
+from arena_site.dashboard.action import Action, ActionResult, FormData, row_path
 from arena_site.models import AuditEntry
 
 MAX_LENGTH = 200
+REASON = "by its form in the admin"
+SECRET_FIELDS = ("token_sha256",)
 
 
 def perform_action(action: Action, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
@@ -61,3 +65,42 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Decimal):
         return f"{value:f}"
     return value
+
+
+class AuditedAdminMixin:
+    """Writes an audit entry, with the row before and after, in the transaction of each admin change."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Form, change: bool) -> None:
+        before = _stored_values(obj) if change else {}
+        super().save_model(request, obj, form, change)  # type: ignore[misc]
+        audit_form(request, obj, before, verb="change" if change else "add")
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        before = _stored_values(obj)
+        super().delete_model(request, obj)  # type: ignore[misc]
+        audit_form(request, obj, before, verb="delete")
+
+
+def audit_form(request: HttpRequest, row: Model, before: dict[str, Any] | None = None, *, verb: str = "change") -> None:
+    """Writes an entry for a change of `row`, by default of its values since it was read."""
+    before = _values(row) if before is None else before
+    after = {} if verb == "delete" else _stored_values(row)
+    write_entry(
+        action=f"{verb}-{row._meta.model_name}",
+        by=request.user.get_username(),
+        result=AuditEntry.Result.UNCHANGED if before == after else AuditEntry.Result.DONE,
+        reason=REASON,
+        target=str(row),
+        path=row_path(row) if after else "",
+        before=before,
+        after=after,
+    )
+
+
+def _stored_values(row: Model) -> dict[str, Any]:
+    return _values(type(row)._base_manager.get(pk=row.pk))
+
+
+def _values(row: Model) -> dict[str, Any]:
+    fields = row._meta.concrete_fields
+    return {field.name: field.value_from_object(row) for field in fields if field.name not in SECRET_FIELDS}

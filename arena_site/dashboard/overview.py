@@ -12,6 +12,7 @@ from django_q.models import Failure, OrmQ, Schedule
 
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.services.model_calls import TASK_MODELS, spent_in_week
+from agents.services.settlement import OVERDUE_AFTER
 from arena_site import jobs, operational_metrics
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
@@ -21,24 +22,8 @@ from cohorts.weeks import WEEK, week_start
 from markets.models import Market, Run
 from scoring.models import Snapshot
 
-COMMANDS = {
-    "sync": "sync_markets",
-    "snapshots": "take_snapshots",
-    "resolutions": "check_resolutions",
-    "cohort": "start_cohort",
-    "decisions": "run_decisions",
-    "forecasts": "run_forecasts",
-    "retry_forecasts": "run_forecasts",
-    "scores": "compute_scores",
-    "ledger": "verify_ledger",
-    "costs": "reconcile_costs",
-    "check_lineup": "check_lineup",
-    "alerts": "send_alerts",
-    "prune": "prune",
-}
-"""The command that each job runs; a job that is not listed leaves no run."""
 ROWS_SHOWN = 12
-OVERDUE_AFTER = timedelta(minutes=10)
+LATE_AFTER = timedelta(minutes=10)
 """A schedule this long past its time is overdue."""
 UNRESOLVED_AFTER = timedelta(hours=24)
 """A market closed for this long is listed as unresolved."""
@@ -62,52 +47,44 @@ class JobStatus:
     """A job's newest run and its next one."""
 
     def __init__(self, job: jobs.Job, runs: dict[str, operational_metrics.LastRuns], schedule: Any, now: datetime):
-        kind = COMMANDS.get(job.function)
-        last = runs.get(kind or "", operational_metrics.LastRuns())
+        last = runs.get(job.command, operational_metrics.LastRuns())
         self.name, self.description = job.name, job.description
         self.run, self.last_success = last.newest, last.succeeded
         self.failed = last.newest is not None and last.newest.status == Run.Status.FAILED
-        self.path = list_path(Run, kind=kind) if kind else list_path(Schedule)
+        self.path = list_path(Run, kind=job.command) if job.command else list_path(Schedule)
         self.result = _run_result(last.newest) if last.newest else ""
         self.duration = _duration(last.newest, now) if last.newest else ""
         self.paused = schedule is not None and schedule.repeats == jobs.PAUSED
         self.next_at = None if schedule is None or self.paused else schedule.next_run
-        self.overdue = self.next_at is not None and self.next_at < now - OVERDUE_AFTER
+        self.overdue = self.next_at is not None and self.next_at < now - LATE_AFTER
 
 
-@dataclass(frozen=True, slots=True)
 class FailedTask:
     """A decision or elicitation of the week that failed, was missed or whose claim expired."""
 
-    name: str
-    path: str
-    status: str
-    error: str
-    action: str = ""
-    action_path: str = ""
+    def __init__(self, task: Any, name: str) -> None:
+        is_expired = task.status == Task.Status.CLAIMED
+        self.name, self.path, self.action, self.action_path = name, row_path(task), "", ""
+        self.status = "expired claim" if is_expired else task.status
+        self.error = task.error.partition("\n")[0] or ("its worker died" if is_expired else "")
+        if is_expired:
+            path = ACTIONS["release-claim"].path(**{task._meta.model_name: task.pk})
+            self.action, self.action_path = "Release", path
+        elif task.status == Task.Status.FAILED:
+            is_decision = isinstance(task, Decision)
+            path = ACTIONS["retry-decision"].path(decision=task.pk) if is_decision else ACTIONS["forecasts"].path()
+            self.action, self.action_path = "Retry", path
 
 
-@dataclass(frozen=True, slots=True)
 class Spending:
-    """A protocol's spending this week, against its cap."""
+    """A protocol's spending in a week, against its cap."""
 
-    protocol: str
-    spent: Decimal
-    cap: Decimal
-    path: str
-
-    @classmethod
-    def in_week(cls, protocol: str, week: datetime) -> "Spending":
-        calls = list_path(ModelCall, sent_at__gte=week.isoformat(), sent_at__lt=(week + WEEK).isoformat())
-        return cls(protocol, spent_in_week(protocol, week), settings.ARENA_SPEND_LIMIT_USD, calls)
-
-    @property
-    def fraction(self) -> Decimal:
-        return self.spent / self.cap if self.cap else Decimal(1)
-
-    @property
-    def css_class(self) -> str:
-        return "bad" if self.fraction >= 1 else "warn" if self.fraction >= SPENDING_WARNING else "good"
+    def __init__(self, protocol: str, week: datetime) -> None:
+        self.protocol, self.cap = protocol, settings.ARENA_SPEND_LIMIT_USD
+        self.spent = spent_in_week(protocol, week)
+        self.path = list_path(ModelCall, sent_at__gte=week.isoformat(), sent_at__lt=(week + WEEK).isoformat())
+        self.fraction = self.spent / self.cap if self.cap else Decimal(1)
+        self.css_class = "bad" if self.fraction >= 1 else "warn" if self.fraction >= SPENDING_WARNING else "good"
 
 
 class Overview:
@@ -122,7 +99,7 @@ class Overview:
         self.decisions_by_status = _count_by_status(decisions)
         self.elicitations_by_status = _count_by_status(elicitations)
         self.failed_tasks = [*_failed_decisions(decisions, now), *_failed_elicitations(elicitations, now)]
-        self.spending = [Spending.in_week(protocol, self.week_start) for protocol in TASK_MODELS]
+        self.spending = [Spending(protocol, self.week_start) for protocol in TASK_MODELS]
         unresolved = operational_metrics.unresolved_markets().filter(closed_at__lte=at - UNRESOLVED_AFTER)
         self.unresolved_markets = list(unresolved.order_by("closed_at")[: ROWS_SHOWN + 1])
         stale = operational_metrics.held_stale_outcomes().select_related("market").defer("market__description")
@@ -151,7 +128,7 @@ class Overview:
 
 
 def _job_statuses(now: datetime) -> list[JobStatus]:
-    runs = operational_metrics.last_runs(sorted(set(COMMANDS.values())))
+    runs = operational_metrics.last_runs(sorted({job.command for job in jobs.JOBS} - {""}))
     schedules = {schedule.name: schedule for schedule in Schedule.objects.filter(name__in=[j.name for j in jobs.JOBS])}
     return [JobStatus(job, runs, schedules.get(job.name), now) for job in jobs.JOBS]
 
@@ -189,26 +166,13 @@ def _unfinished(tasks: Any, now: datetime) -> Any:
 
 def _failed_decisions(decisions: Any, now: datetime) -> Iterator[FailedTask]:
     for decision in _unfinished(decisions, now).select_related("agent__cohort")[: ROWS_SHOWN + 1]:
-        yield _failed_task(decision, f"{decision.agent.display_name}, cohort {decision.agent.cohort.number}")
+        yield FailedTask(decision, f"{decision.agent.display_name}, cohort {decision.agent.cohort.number}")
 
 
 def _failed_elicitations(elicitations: Any, now: datetime) -> Iterator[FailedTask]:
     rows = _unfinished(elicitations, now).select_related("release", "batch__question_set").defer("batch__block")
     for elicitation in rows[: ROWS_SHOWN + 1]:
-        yield _failed_task(elicitation, f"{elicitation.release.display_name}, {elicitation.batch}")
-
-
-def _failed_task(task: Any, name: str) -> FailedTask:
-    action, path = "", ""
-    if task.status == Task.Status.CLAIMED:
-        action, path = "Release", ACTIONS["release-claim"].path(**{task._meta.model_name: task.pk})
-    elif task.status == Task.Status.FAILED and isinstance(task, Decision):
-        action, path = "Retry", ACTIONS["retry-decision"].path(decision=task.pk)
-    elif task.status == Task.Status.FAILED:
-        action, path = "Retry", ACTIONS["forecasts"].path()
-    error = task.error.partition("\n")[0] or ("its worker died" if task.status == Task.Status.CLAIMED else "")
-    status = "expired claim" if task.status == Task.Status.CLAIMED else task.status
-    return FailedTask(name, row_path(task), status, error, action, path)
+        yield FailedTask(elicitation, f"{elicitation.release.display_name}, {elicitation.batch}")
 
 
 def _concerns(overview: Overview) -> Iterator[Concern]:
@@ -244,7 +208,7 @@ def _concerns(overview: Overview) -> Iterator[Concern]:
 
 
 def is_overdue(market: Market, at: datetime) -> bool:
-    return market.closed_at is not None and market.closed_at <= at - operational_metrics.OVERDUE_AFTER
+    return market.closed_at is not None and market.closed_at <= at - OVERDUE_AFTER
 
 
 def _infrastructure_concerns(overview: Overview) -> Iterator[Concern]:

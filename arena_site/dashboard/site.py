@@ -32,6 +32,6 @@ class OperatorSite(AdminSite):
         return super().index(request, context)
 
     def action(self, request: HttpRequest, name: str) -> HttpResponse:
-        from arena_site.dashboard.views import action_page
+        from arena_site.dashboard.views import ActionPage
 
-        return action_page(request, name, self)
+        return ActionPage(request, name, self).response()

@@ -1,6 +1,5 @@
 """The page of an action: GET shows its form and a preview, a confirmed POST performs it."""
 
-from datetime import datetime
 from http import HTTPStatus
 
 from django import forms
@@ -13,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from arena_site.dashboard.action import Action, FormData
+from arena_site.dashboard.action import Action
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.audit import perform_action, write_entry
 from arena_site.models import AuditEntry
@@ -27,20 +26,72 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(max_length=2000, label="Why", widget=forms.Textarea(attrs={"rows": 2, "cols": 60}))
 
 
-def action_page(request: HttpRequest, name: str, site: AdminSite) -> HttpResponse:
-    """The page of an action. Only a confirmed POST by a permitted account changes anything."""
-    action = ACTIONS.get(name)
-    if action is None:
-        raise Http404
-    if not request.user.has_perm(action.permission):  # type: ignore[union-attr]
-        if request.method == "POST":
-            _audit_refusal(action, request)
-        raise PermissionDenied
-    at = clock.now()
-    if request.method == "POST" and CONFIRM in request.POST:
-        return _perform(action, request, at, site)
-    form = _form(action, request.POST if request.method == "POST" else request.GET)
-    return _render(action, form, ReasonForm(initial={"reason": action.default_reason}), request, at, site)
+class ActionPage:
+    """The page of an action at an instant. Only a confirmed POST by a permitted account changes anything."""
+
+    def __init__(self, request: HttpRequest, name: str, site: AdminSite) -> None:
+        if name not in ACTIONS:
+            raise Http404
+        self.request, self.site, self.action, self.at = request, site, ACTIONS[name], clock.now()
+        request.current_app = site.name  # type: ignore[attr-defined]
+
+    def response(self) -> HttpResponse:
+        request, action = self.request, self.action
+        if not request.user.has_perm(action.permission):  # type: ignore[union-attr]
+            if request.method == "POST":
+                self._audit_refusal()
+            raise PermissionDenied
+        if request.method == "POST" and CONFIRM in request.POST:
+            return self._perform()
+        form = _form(action, request.POST if request.method == "POST" else request.GET)
+        return self._render(form, ReasonForm(initial={"reason": action.default_reason}))
+
+    def _perform(self) -> HttpResponse:
+        request, action = self.request, self.action
+        form, reason = action.form(request.POST), ReasonForm(request.POST)
+        if not (form.is_valid() and reason.is_valid()):
+            return self._render(form, reason, status=HTTPStatus.BAD_REQUEST)
+        data, user = form.cleaned_data, request.user
+        assert user.pk is not None
+        with transaction.atomic():
+            by, why = user.get_username(), reason.cleaned_data["reason"]
+            result = perform_action(action, data, at=self.at, by=by, reason=why)
+            if result.changed:
+                # Django's own log entry, from which the API's Last-Modified also takes that rows may have changed.
+                target = action.target(data) or action.title
+                LogEntry.objects.create(
+                    user_id=user.pk, object_repr=target[:200], action_flag=CHANGE,
+                    change_message=f"{action.title}: {target}",
+                )  # fmt: skip
+        action.after_commit(data, result, at=self.at)
+        if result.secret:
+            context = {**self.site.each_context(request), "title": action.title, "result": result}
+            return TemplateResponse(request, "admin/secret.html", context)
+        (messages.success if result.changed else messages.warning)(request, result.message)
+        return HttpResponseRedirect(result.path or action.target_path(data) or reverse("admin:index"))
+
+    def _audit_refusal(self) -> None:
+        form, fields = self.request.POST, self.action.form.base_fields
+        write_entry(
+            action=self.action.name,
+            by=self.request.user.get_username(),
+            result=AuditEntry.Result.REFUSED,
+            reason=form.get("reason", "")[:2000],
+            message=f"needs the permission {self.action.permission}",
+            form_data={name: form.getlist(name)[:50] for name in fields if name in form},
+        )
+
+    def _render(self, form: forms.Form, reason: forms.Form, status: int = HTTPStatus.OK) -> HttpResponse:
+        context = {
+            **self.site.each_context(self.request),
+            "title": self.action.title,
+            "action": self.action,
+            "form": form,
+            "reason": reason,
+            "preview": self.action.preview(form.cleaned_data, at=self.at) if form.is_valid() else None,
+            "media": form.media,
+        }
+        return TemplateResponse(self.request, "admin/action.html", context, status=status)
 
 
 def _form(action: Action, query: QueryDict) -> forms.Form:
@@ -51,64 +102,3 @@ def _form(action: Action, query: QueryDict) -> forms.Form:
     if SHOW_PREVIEW in query or (is_prefilled and all(name in query for name in required)):
         return action.form(query)
     return action.form(initial={name: query[name] for name in fields if name in query})
-
-
-def _perform(action: Action, request: HttpRequest, at: datetime, site: AdminSite) -> HttpResponse:
-    form, reason = action.form(request.POST), ReasonForm(request.POST)
-    if not (form.is_valid() and reason.is_valid()):
-        return _render(action, form, reason, request, at, site, status=HTTPStatus.BAD_REQUEST)
-    data, by = form.cleaned_data, request.user.get_username()
-    with transaction.atomic():
-        result = perform_action(action, data, at=at, by=by, reason=reason.cleaned_data["reason"])
-        if result.changed:
-            _write_log_entry(action, data, request)
-    action.after_commit(data, result, at=at)
-    if result.secret:
-        context = {**site.each_context(request), "title": action.title, "result": result}
-        request.current_app = site.name  # type: ignore[attr-defined]
-        return TemplateResponse(request, "admin/secret.html", context)
-    (messages.success if result.changed else messages.warning)(request, result.message)
-    return HttpResponseRedirect(result.path or action.target_path(data) or reverse("admin:index"))
-
-
-def _write_log_entry(action: Action, data: FormData, request: HttpRequest) -> None:
-    """Django's own log entry, from which the API's Last-Modified also takes that rows may have changed."""
-    assert request.user.pk is not None
-    target = action.target(data) or action.title
-    message = f"{action.title}: {target}"
-    LogEntry.objects.create(
-        user_id=request.user.pk, object_repr=target[:200], action_flag=CHANGE, change_message=message
-    )
-
-
-def _audit_refusal(action: Action, request: HttpRequest) -> None:
-    write_entry(
-        action=action.name,
-        by=request.user.get_username(),
-        result=AuditEntry.Result.REFUSED,
-        reason=request.POST.get("reason", "")[:2000],
-        message=f"needs the permission {action.permission}",
-        form_data={name: request.POST.getlist(name)[:50] for name in action.form.base_fields if name in request.POST},
-    )
-
-
-def _render(
-    action: Action,
-    form: forms.Form,
-    reason: forms.Form,
-    request: HttpRequest,
-    at: datetime,
-    site: AdminSite,
-    status: int = HTTPStatus.OK,
-) -> HttpResponse:
-    context = {
-        **site.each_context(request),
-        "title": action.title,
-        "action": action,
-        "form": form,
-        "reason": reason,
-        "preview": action.preview(form.cleaned_data, at=at) if form.is_valid() else None,
-        "media": form.media,
-    }
-    request.current_app = site.name  # type: ignore[attr-defined]
-    return TemplateResponse(request, "admin/action.html", context, status=status)

@@ -11,18 +11,25 @@ from django.utils.html import json_script
 from jinja2 import ChainableUndefined, Environment, Undefined
 
 from agents.models.family import EXTERNAL_WINDOW
+from agents.records import canonical
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site.manual_settlements import manual_settlements
-from arena_site.pages.filters import FILTERS, page_url
+from arena_site.pages import filters
 from arena_site.pages.formulas import block_formula, inline_formula
 
 GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
     "ALARM_HOURS": OVERDUE_AFTER // timedelta(hours=1),
     "manual_settlements": manual_settlements,
-    "page_url": page_url,
+    "page_url": filters.page_url,
     "static": static,
 }
+FILTERS = (
+    "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "item",
+    "minus", "money", "net_return", "number", "number_cells", "or_dash", "origin", "p_value", "percent", "pnl_class",
+    "price", "readable_color", "score", "seconds", "signed_money", "signed_number", "signed_percent", "signed_score",
+    "single_line", "tick_label", "timestamp", "truncatechars", "untrusted",
+)  # fmt: skip
 DJANGO_FILTERS = ("capfirst", "date", "default", "default_if_none", "pluralize", "slugify", "timesince", "urlencode")
 
 
@@ -31,9 +38,10 @@ def environment(**options: Any) -> Environment:
     options |= {"autoescape": True, "undefined": ChainableUndefined, "keep_trailing_newline": True}
     env = Environment(**options)  # noqa: S701 - autoescape is on
     env.globals |= GLOBALS
-    filters = FILTERS | {name: getattr(defaultfilters, name) for name in DJANGO_FILTERS}
-    env.filters |= {name: _undefined_as_none(function) for name, function in filters.items()}
-    env.filters |= {"block_formula": block_formula, "inline_formula": inline_formula, "json_script": json_script}
+    for module, names in ((filters, FILTERS), (defaultfilters, DJANGO_FILTERS)):
+        env.filters |= {name: _undefined_as_none(getattr(module, name)) for name in names}
+    env.filters |= {"block_formula": block_formula, "inline_formula": inline_formula}
+    env.filters |= {"canonical": canonical, "json_script": json_script}
     env.tests["none"] = lambda value: value is None or isinstance(value, Undefined)
     return env
 

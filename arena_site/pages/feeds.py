@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.syndication.views import Feed
 from django.db.models import Q
@@ -13,17 +12,20 @@ from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
 from agents.models import Decision, Position, Trade
-from arena_site.pages.filters import money, page_url, price, shares, signed_money, single_line
+from arena_site.pages.filters import money, number, page_url, price, signed_money, single_line
 from markets.models import Market
 from scoring.competition import competition_index
 
 MAXIMUM_ITEMS = 50
 REASONING_LENGTH = 1_000
 """Characters of a model's reasoning in a summary; the page has all of it."""
+DECISION_COLUMNS = ("pk", "agent__family", "agent__cohort", "week", "action", "fallback", "reasoning", "decided_at")
+TRADE_COLUMNS = ("decision", "kind", "shares", "outcome__side", "price", "amount", "market__question")
+MARKET_COLUMNS = ("pk", "question", "category", "resolved_at", "winning_outcome__side")
+POSITION_COLUMNS = ("market", "agent__family", "agent__cohort", "outcome__side", "realized_pnl")
 
 
-@dataclass(frozen=True, slots=True)
-class FeedItem:
+class FeedItem(NamedTuple):
     """An entry of a feed; the lines of its summary are text from outside."""
 
     path: str
@@ -61,37 +63,29 @@ class DecisionFeed(AtomFeed):
     """The latest completed decisions, each with its trades and its reasoning."""
 
     title = "Forecaster Arena: decisions"
-    subtitle = "What language models bet, sold or held on real prediction markets, and why."
+    subtitle = "Trades of language models on real prediction markets, with their reasoning."
 
     def link(self) -> str:
         return reverse("leaderboard")
 
     def items(self) -> list[FeedItem]:
         completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-decided_at", "-pk")
-        columns = ("pk", "agent__family", "agent__cohort", "week", "action", "fallback", "reasoning", "decided_at")
-        rows: list[tuple[Any, ...]] = list(completed.values_list(*columns)[:MAXIMUM_ITEMS])
-        trades = Trade.objects.filter(decision__in=[pk for pk, *_ in rows]).order_by("sequence")
-        by_decision = _grouped(
-            trades.values_list("decision", "kind", "shares", "outcome__side", "price", "amount", "market__question")
-        )
-        known = competition_index()
+        decisions: list[Any] = list(completed.values_list(*DECISION_COLUMNS, named=True)[:MAXIMUM_ITEMS])
+        trades = Trade.objects.filter(decision__in=[decision.pk for decision in decisions]).order_by("sequence")
+        by_decision = _grouped(trades.values_list(*TRADE_COLUMNS))
+        competition = competition_index()
         items = []
-        for pk, family_id, cohort_id, week, action, fallback, reasoning, at in rows:
-            family, cohort = known.families[family_id], known.cohorts[cohort_id]
+        for decision in decisions:
+            family, cohort = competition.families[decision.agent__family], competition.cohorts[decision.agent__cohort]
+            action = "HOLD by fallback" if decision.fallback else decision.action
+            title = f"{family.display_name}: {action}, cohort {cohort.number}, week {decision.week}"
             lines = [
-                f"{kind} {shares(number)} {side} at {price(paid)} for {money(amount)}: {question}"
-                for kind, number, side, paid, amount, question in by_decision[pk]
+                f"{kind} {number(shares)} {side} at {price(paid)} for {money(amount)}: {question}"
+                for kind, shares, side, paid, amount, question in by_decision[decision.pk]
             ]
-            items.append(
-                FeedItem(
-                    page_url("decision", pk),
-                    f"{family.display_name}: {'HOLD by fallback' if fallback else action}, "
-                    f"cohort {cohort.number}, week {week}",
-                    [*lines, reasoning[:REASONING_LENGTH]],
-                    at,
-                    [action, family.slug],
-                )
-            )
+            lines.append(decision.reasoning[:REASONING_LENGTH])
+            categories = [decision.action, family.slug]
+            items.append(FeedItem(page_url("decision", decision.pk), title, lines, decision.decided_at, categories))
         return items
 
 
@@ -99,7 +93,7 @@ class ResolutionFeed(AtomFeed):
     """The latest resolved and cancelled markets, of those with trades or questions."""
 
     title = "Forecaster Arena: resolutions"
-    subtitle = "How the markets ended that models bet on or were asked about."
+    subtitle = "Outcomes of the markets that language models traded or forecast."
 
     def link(self) -> str:
         return f"{reverse('markets')}?status=resolved"
@@ -108,28 +102,21 @@ class ResolutionFeed(AtomFeed):
         final = Market.objects.filter(
             Q(traded=True) | Q(has_questions=True), status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED)
         ).order_by("-resolved_at", "-pk")
-        columns = ("pk", "question", "category", "resolved_at", "winning_outcome__side")
-        rows: list[tuple[Any, ...]] = list(final.values_list(*columns)[:MAXIMUM_ITEMS])
-        positions = Position.objects.filter(market__in=[pk for pk, *_ in rows]).order_by("pk")
-        by_market = _grouped(
-            positions.values_list("market", "agent__family", "agent__cohort", "outcome__side", "realized_pnl")
-        )
-        known = competition_index()
-        return [
-            FeedItem(
-                page_url("market", pk),
-                f"{winner or 'Cancelled'}: {question}",
-                [
-                    f"{known.families[family].display_name}, cohort {known.cohorts[cohort].number}, {side}: "
-                    f"{signed_money(pnl)}"
-                    for family, cohort, side, pnl in by_market[pk]
-                ]
-                or ["No agent held it."],
-                at,
-                [single_line(category)] if category else [],
-            )
-            for pk, question, category, at, winner in rows
-        ]
+        markets: list[Any] = list(final.values_list(*MARKET_COLUMNS, named=True)[:MAXIMUM_ITEMS])
+        positions = Position.objects.filter(market__in=[market.pk for market in markets]).order_by("pk")
+        by_market = _grouped(positions.values_list(*POSITION_COLUMNS))
+        competition = competition_index()
+        items = []
+        for market in markets:
+            title = f"{market.winning_outcome__side or 'Cancelled'}: {market.question}"
+            lines = [
+                f"{competition.families[family].display_name}, cohort {competition.cohorts[cohort].number}, {side}: "
+                f"{signed_money(pnl)}"
+                for family, cohort, side, pnl in by_market[market.pk]
+            ] or ["No agent traded it."]
+            categories = [single_line(market.category)] if market.category else []
+            items.append(FeedItem(page_url("market", market.pk), title, lines, market.resolved_at, categories))
+        return items
 
 
 def _grouped(rows: Iterable[Sequence[Any]]) -> dict[Any, list[Sequence[Any]]]:

@@ -1,6 +1,5 @@
-"""Polymarket's CLOB as the exchange fills it: midpoints, books, and who won."""
+"""The sandbox's CLOB API: midpoints, order books and winner flags of the simulated exchange."""
 
-from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -10,20 +9,13 @@ from arena_site.sandbox.exchange import Book, Exchange, Stage
 from arena_site.sandbox.http_messages import Refusal, Reply, Request, plain
 
 BATCH_CAP = 500
-NO_BOOK = Reply(404, {"error": "No orderbook exists for the requested token id"})
 
 
 class Clob:
-    """The order books' HTTP face; each method answers one endpoint."""
+    """The endpoints of the CLOB, one method each."""
 
     def __init__(self, exchange: Exchange):
         self.exchange = exchange
-
-    def midpoint(self, request: Request) -> Reply:
-        return Reply(200, {"mid": plain(self._book(request).mid)})
-
-    def book(self, request: Request) -> Reply:
-        return Reply(200, _book(self._book(request)))
 
     def midpoints(self, request: Request) -> Reply:
         return Reply(200, {book.token: plain(book.mid) for book in self._books(request)})
@@ -61,14 +53,8 @@ class Clob:
         }
         return Reply(200, body)
 
-    def _book(self, request: Request) -> Book:
-        book = self.exchange.book(request.one("token_id") or "", request.at)
-        if book is None:
-            raise Refusal(NO_BOOK)
-        return book
-
     def _books(self, request: Request) -> list[Book]:
-        """The books that exist of the tokens in the body, which are left out where there is none."""
+        """The books of the tokens in the body; a token without one is left out."""
         try:
             tokens = [entry["token_id"] for entry in request.json()]
         except (ValueError, TypeError, KeyError):
@@ -83,7 +69,7 @@ def _book(book: Book) -> dict[str, Any]:
     return {
         "market": book.market.condition_id,
         "asset_id": book.token,
-        "timestamp": str(_milliseconds(book.at)),
+        "timestamp": str(int(book.at.timestamp() * 1000)),
         "hash": sha256(f"{book.token}/{book.at}".encode()).hexdigest()[:40],
         "bids": _levels(book.bids),
         "asks": _levels(book.asks),
@@ -96,7 +82,3 @@ def _book(book: Book) -> dict[str, Any]:
 
 def _levels(levels: tuple[tuple[Decimal, Decimal], ...]) -> list[dict[str, str]]:
     return [{"price": plain(price), "size": plain(size)} for price, size in levels]
-
-
-def _milliseconds(at: datetime) -> int:
-    return int(at.timestamp() * 1000)

@@ -131,6 +131,13 @@ class Exchange:
         yes = chances[market.runner]
         return (yes, 1 - yes)
 
+    def chances(self, question: str, at: datetime) -> dict[str, float]:
+        """The true chance of each outcome of a question, by its name in lower case; none of an unknown question."""
+        market = self.by_question.get(question)
+        if market is None:
+            return {}
+        return dict(zip(map(str.casefold, market.outcomes), self.truth(market, at), strict=True))
+
     def winner(self, market: Market) -> int:
         """The outcome that happens in the end."""
         return self.truth(market, market.closes).index(1.0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from arena_site.sandbox import answer_formats
 from arena_site.sandbox.answer_formats import FormattedAnswer
-from arena_site.sandbox.catalogue import Event, Market
+from arena_site.sandbox.catalogue import Event
 from arena_site.sandbox.exchange import Exchange
 from arena_site.sandbox.personas import Persona
 from arena_site.sandbox.prompt import block, table
@@ -54,7 +54,7 @@ class Question:
     id: str
     text: str
     exclusive: bool
-    options: tuple[str, ...]
+    options: list[str]
     prices: Mapping[str, Decimal | None] | None
 
     @property
@@ -65,26 +65,16 @@ class Question:
         return tuple(even if prices.get(option) is None else float(prices[option] or 0) for option in self.options)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The questions of a message and the text after them, which on a retry holds the complaint."""
-
-    questions: tuple[Question, ...]
-    trailing_text: str
-
-    @classmethod
-    def read(cls, text: str) -> "Batch":
-        """Parses a user message. Raises ValueError with the fault."""
-        lines = text.split("\n")
-        rows, end = block(lines, HEADING)
-        try:
-            questions = tuple(
-                Question(row["question_id"], row["question"], row["exclusive"], tuple(row["options"]), row["prices"])
-                for row in table(rows)
-            )
-        except (KeyError, TypeError, ValueError) as why:
-            raise ValueError(f"the questions are invalid: {why!r}") from why
-        return cls(questions, "\n".join(lines[end:]))
+def _read_questions(text: str) -> tuple[list[Question], str]:
+    """The questions of a message and the text after them, which on a retry holds the complaint. Raises ValueError."""
+    lines = text.split("\n")
+    rows, end = block(lines, HEADING)
+    names = ("question_id", "question", "exclusive", "options", "prices")
+    try:
+        questions = [Question(*(row[name] for name in names)) for row in table(rows)]
+    except (KeyError, TypeError, ValueError) as why:
+        raise ValueError(f"the questions are invalid: {why!r}") from why
+    return questions, "\n".join(lines[end:])
 
 
 def is_batch(text: str) -> bool:
@@ -99,12 +89,11 @@ def forecast(
 
     A `patient` one is never cut short.
     """
-    batch, style = Batch.read(text), STYLES[persona.id]
-    rng = seeded_random(exchanges[0].seed, persona.id, HEADING, at.date(), batch.trailing_text)
-    forecasts = [
-        _forecast_question(exchanges, style, question, at, batch.trailing_text) for question in batch.questions
-    ]
-    answer: dict[str, Any] = {"forecasts": forecasts}
+    (questions, complaint), style = _read_questions(text), STYLES[persona.id]
+    rng = seeded_random(exchanges[0].seed, persona.id, HEADING, at.date(), complaint)
+    answer: dict[str, Any] = {
+        "forecasts": [_forecast_question(exchanges, style, question, at, complaint) for question in questions]
+    }
     if persona.answer_format is answer_formats.garbled:
         cut = rng.random() < 0.15 and not patient
         return (answer_formats.truncated if cut else answer_formats.terse)(answer, rng)
@@ -147,17 +136,11 @@ def _rounded(vector: list[float], exclusive: bool) -> list[float]:
 
 def _truth(exchange: Exchange, question: Question, at: datetime) -> list[float] | None:
     """The true chance of each option; None where the exchange has no such question."""
-    market = exchange.by_question.get(question.text)
-    if market is not None:
-        return _market_truth(exchange, market, question, at)
+    if chances := exchange.chances(question.text, at):
+        named = [chances.get(option.casefold()) for option in question.options]
+        return None if None in named else [chance for chance in named if chance is not None]
     event = exchange.by_title.get(question.text)
     return None if event is None else _event_truth(exchange, event, question, at)
-
-
-def _market_truth(exchange: Exchange, market: Market, question: Question, at: datetime) -> list[float] | None:
-    chances = dict(zip(map(str.casefold, market.outcomes), exchange.truth(market, at), strict=True))
-    named = [chances.get(option.casefold()) for option in question.options]
-    return None if None in named else [chance for chance in named if chance is not None]
 
 
 def _event_truth(exchange: Exchange, event: Event, question: Question, at: datetime) -> list[float]:

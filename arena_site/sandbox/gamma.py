@@ -2,7 +2,7 @@
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -14,15 +14,9 @@ from arena_site.sandbox.http_messages import Refusal, Reply, Request, plain, zul
 
 LAG = timedelta(minutes=5)  # Gamma answers from a cache of that age
 CACHED = {"cache-control": f"public, max-age={LAG.seconds}"}
-MARKETS_CAP, EVENTS_CAP, DEFAULT_LIMIT = 100, 500, 20
-OFFSET_CAP = 2000
+MARKETS_CAP, DEFAULT_LIMIT = 100, 20
 MAX_CACHED_EVENTS = 1024  # rendered rows: each page of a list needs the same ones
 NESTED = ("tags", "markets")  # fields that an event lacks inside a market
-DEPRECATED = {
-    "deprecation": "true",
-    "sunset": "Fri, 01 May 2026 00:00:00 GMT",
-    "warning": '299 - "use /markets/keyset"',
-}
 ZERO_ADDRESS = "0x" + "0" * 40
 
 Row = dict[str, Any]
@@ -30,15 +24,8 @@ SortKey = Callable[[Row], Any]
 
 ORDERS: dict[str, SortKey] = {
     "id": lambda row: int(row["id"]),
-    "slug": lambda row: row["slug"],
-    "startDate": lambda row: row["startDate"],
-    "endDate": lambda row: row.get("endDate", ""),
-    "createdAt": lambda row: row["createdAt"],
     "volumeNum": lambda row: _sortable(row["volumeNum"]),
     "liquidityNum": lambda row: _sortable(row["liquidityNum"]),
-    "volume": lambda row: _sortable(Decimal(row["volume"])),
-    "liquidity": lambda row: _sortable(Decimal(row["liquidity"])),
-    "volume24hr": lambda row: _sortable(row["volume24hr"]),
 }
 
 
@@ -53,51 +40,43 @@ class Gamma:
     def __init__(self, exchange: Exchange):
         self.exchange = exchange
         self._by_id = {event.id: event for event in exchange.season.events}
-        self._by_slug = {market.slug: market for market in exchange.season.markets}
         self._event = lru_cache(maxsize=MAX_CACHED_EVENTS)(self._event_at)
 
     def markets_keyset(self, request: Request) -> Reply:
-        return self._keyset(request, "markets", self._markets(request), MARKETS_CAP)
-
-    def events_keyset(self, request: Request) -> Reply:
-        closed = _flag(request, "closed", False)
-        rows = [row for row in self._events(request.at - LAG, closed) if row["closed"] is closed]
-        return self._keyset(request, "events", _filter_rows(request, rows, {"id": "id", "slug": "slug"}), EVENTS_CAP)
-
-    def markets(self, request: Request) -> Reply:
-        """The legacy list, paged by offset."""
-        limit, offset = _count(request, "limit", DEFAULT_LIMIT), _count(request, "offset", 0)
-        if offset > OFFSET_CAP:
-            raise invalid("offset too large, use /markets/keyset for deeper pagination")
-        rows = _sort_rows(request, self._markets(request))
-        return Reply(200, rows[offset : offset + min(limit, MARKETS_CAP)], CACHED | DEPRECATED)
+        """A page of the markets that match. A larger limit than the cap is cut without a word."""
+        if "offset" in request.query:
+            raise invalid("offset is not allowed on keyset endpoints")
+        limit = min(_count(request, "limit", DEFAULT_LIMIT), MARKETS_CAP)
+        key, descending = _sort_key(request)
+        rows = sorted(self._markets(request), key=key, reverse=descending)
+        if after := request.one("after_cursor"):
+            last = _read_cursor(after)
+            try:
+                rows = [row for row in rows if (key(row) < last if descending else key(row) > last)]
+            except TypeError:
+                raise invalid("after_cursor is invalid") from None
+        body: Row = {"markets": rows[:limit]}
+        if len(rows) > limit > 0:
+            body["next_cursor"] = _write_cursor(key(rows[limit - 1]))
+        return Reply(200, body, CACHED)
 
     def market(self, request: Request, id: str) -> Reply:
         if not id.isascii() or not id.isdigit():
             raise invalid("id is invalid")
-        return self._single(request, self.exchange.by_id.get(id), "id")
-
-    def market_by_slug(self, request: Request, slug: str) -> Reply:
-        return self._single(request, self._by_slug.get(slug), "slug")
-
-    def _single(self, request: Request, market: Market | None, column: str) -> Reply:
+        market = self.exchange.by_id.get(id)
         event = self._event(market.event_id, request.at - LAG) if market else None
-        if market and event:
-            for row in self._rows(request, event):
-                if row["id"] == market.id:
-                    return Reply(200, row, CACHED)
-        return Reply(404, {"type": "not found error", "error": f"{column} not found"})
+        for row in self._rows(request, event) if event else ():
+            if row["id"] == id:
+                return Reply(200, row, CACHED)
+        return Reply(404, {"type": "not found error", "error": "id not found"})
 
     def _markets(self, request: Request) -> list[Row]:
         """The market rows that match the request's filters, open ones unless it asks for closed ones."""
         closed = _flag(request, "closed", False)
         events = self._events(request.at - LAG, closed)
         rows = (row for event in events for row in self._rows(request, event) if row["closed"] is closed)
-        columns = {"id": "id", "slug": "slug", "condition_ids": "conditionId", "question_ids": "questionID"}
-        markets = _filter_rows(request, rows, columns)
-        if tokens := set(request.query.get("clob_token_ids", ())):
-            markets = [row for row in markets if tokens.intersection(self.exchange.by_id[row["id"]].tokens)]
-        return markets
+        ids = request.query.get("id")
+        return [row for row in rows if ids is None or row["id"] in ids]
 
     def _rows(self, request: Request, event: Row) -> Iterator[Row]:
         """An event's market rows, each with the event and, with include_tag, the event's tags."""
@@ -120,23 +99,6 @@ class Gamma:
         if not states:
             return None
         return _event(event, states) | {"tags": _tags(event), "markets": [_market(state) for state in states]}
-
-    def _keyset(self, request: Request, name: str, rows: list[Row], cap: int) -> Reply:
-        if "offset" in request.query:
-            raise invalid("offset is not allowed on keyset endpoints")
-        limit = min(_count(request, "limit", DEFAULT_LIMIT), cap)
-        key, descending = _sort_key(request)
-        rows = _sort_rows(request, rows)
-        if after := request.one("after_cursor"):
-            last = _read_cursor(after)
-            try:
-                rows = [row for row in rows if (key(row) < last if descending else key(row) > last)]
-            except TypeError:
-                raise invalid("after_cursor is invalid") from None
-        body: Row = {name: rows[:limit]}
-        if len(rows) > limit > 0:
-            body["next_cursor"] = _write_cursor(key(rows[limit - 1]))
-        return Reply(200, body, CACHED)
 
 
 def invalid(why: str) -> Refusal:
@@ -265,11 +227,6 @@ def _rules(market: Market) -> str:
     return f"This market asks: {market.question} It will resolve to whichever of {named} is confirmed."
 
 
-def _filter_rows(request: Request, rows: Iterable[Row], columns: dict[str, str]) -> list[Row]:
-    wanted = {column: set(request.query[name]) for name, column in columns.items() if name in request.query}
-    return [row for row in rows if all(row[column] in values for column, values in wanted.items())]
-
-
 def _sort_key(request: Request) -> tuple[SortKey, bool]:
     """The key by which rows are sorted and paged, unique by the id, and whether it descends."""
     name = request.one("order") or "id"
@@ -277,14 +234,6 @@ def _sort_key(request: Request) -> tuple[SortKey, bool]:
         raise invalid("order fields are not valid")
     field = ORDERS[name]
     return (lambda row: [field(row), int(row["id"])]), not _flag(request, "ascending", True)
-
-
-def _sort_rows(request: Request, rows: list[Row]) -> list[Row]:
-    key, descending = _sort_key(request)
-    try:
-        return sorted(rows, key=key, reverse=descending)
-    except KeyError:  # an event lacks this field of markets
-        raise invalid("order fields are not valid") from None
 
 
 def _read_cursor(text: str) -> list[Any]:

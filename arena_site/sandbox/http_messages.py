@@ -1,12 +1,16 @@
-"""HTTP requests and replies, and the text form of numbers and instants in them."""
+"""HTTP requests and replies, whole or streamed, and the text form of numbers and instants in them."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from email.message import Message
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+COMMENT = b": OPENROUTER PROCESSING\n\n"
+CHARACTERS_PER_CHUNK = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,36 @@ class Reply:
 
     def encode(self) -> bytes:
         return encode_json(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class EventStream(Reply):
+    """A completion as server-sent events; with a fault (`cut`, `error`, `stall`) only the first half of them."""
+
+    fault: str = ""
+
+    def events(self) -> Iterator[bytes]:
+        completion = self.body | {"object": "chat.completion.chunk"}
+        (choice,), usage = completion.pop("choices"), completion.pop("usage", None)
+        text = choice["message"]["content"] or ""
+
+        def event(content: str = "", finish: str | None = None, **more: Any) -> bytes:
+            delta = {"role": "assistant", "content": content}
+            chunk = {"choices": [choice | {"message": None, "delta": delta, "finish_reason": finish}]}
+            return b"data: " + encode_json(completion | chunk | more) + b"\n\n"
+
+        yield COMMENT * 2
+        pieces = [text[i : i + CHARACTERS_PER_CHUNK] for i in range(0, len(text), CHARACTERS_PER_CHUNK)]
+        for piece in pieces[: len(pieces) // 2] if self.fault else pieces:
+            yield event(piece)
+        yield COMMENT
+        if self.fault == "error":
+            yield event("", "error", error={"code": 502, "message": "Provider disconnected unexpectedly"})
+        elif not self.fault:
+            yield event("", choice["finish_reason"])
+            if usage is not None:
+                yield event(usage=usage)
+            yield b"data: [DONE]\n\n"
 
 
 class Refusal(Exception):

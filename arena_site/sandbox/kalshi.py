@@ -100,13 +100,6 @@ class Kalshi:
             page = [{name: value for name, value in row.items() if name != "markets"} for row in page]
         return Reply(200, {"events": page, "cursor": _cursor(following), "milestones": []})
 
-    def event(self, request: Request, ticker: str) -> Reply:
-        event = self._by_id.get(ticker)
-        row = self._event(event, request.at, None) if event else None
-        if row is None:
-            raise refused(404, "not_found", "not found")
-        return Reply(200, {"event": row})
-
     def markets(self, request: Request) -> Reply:
         """The markets with these tickers that the live tier has."""
         tickers = (request.one("tickers") or "").split(",")[: _count(request, "limit", DEFAULT_LIMIT)]
@@ -114,15 +107,10 @@ class Kalshi:
         live = [market for market in found if self._is_live(market, request.at)]
         return Reply(200, {"markets": [self._market(market, request.at) for market in live], "cursor": ""})
 
-    def market(self, request: Request, ticker: str) -> Reply:
-        return self._single(ticker, request.at, live=True)
-
-    def historical_market(self, request: Request, ticker: str) -> Reply:
-        return self._single(ticker, request.at, live=False)
-
-    def _single(self, ticker: str, at: datetime, *, live: bool) -> Reply:
-        market = self.exchange.by_id.get(ticker)
-        if market is None or not self.exchange.is_listed(market, at) or self._is_live(market, at) is not live:
+    def market(self, request: Request, tier: str | None, ticker: str) -> Reply:
+        """A market of the live or the historical tier."""
+        market, at = self.exchange.by_id.get(ticker), request.at
+        if market is None or not self.exchange.is_listed(market, at) or self._is_live(market, at) is bool(tier):
             raise refused(404, "not_found", "not found")
         return Reply(200, {"market": self._market(market, at)})
 

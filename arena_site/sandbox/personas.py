@@ -27,22 +27,6 @@ Answer = dict[str, Any]
 """A decision in the format that the arena asks for."""
 
 
-class Bankroll:
-    """Cash that shrinks with every bet, so that each one is legal when its turn comes."""
-
-    def __init__(self, cash: Decimal):
-        self.cash = cash
-
-    def stake(self, share: float) -> int | None:
-        """A bet in whole dollars of about that share of the cash, None where no legal one is left."""
-        most = int(self.cash * LARGEST_SHARE)
-        if most < SMALLEST_BET:
-            return None
-        amount = min(max(int(self.cash * Decimal(repr(share))), SMALLEST_BET), most)
-        self.cash -= amount
-        return amount
-
-
 @dataclass(frozen=True)
 class DecisionContext:
     """The inputs of a persona's decision: its prompt, its random numbers and its knowledge."""
@@ -101,6 +85,11 @@ class Persona:
         entry: dict[str, Any] = next(entry for entry in catalogue()["data"] if entry["id"] == model)
         return entry | dict.fromkeys(("id", "canonical_slug", "name"), self.id) if self.follows else entry
 
+    @property
+    def prices(self) -> tuple[Decimal, Decimal]:
+        """US dollars per token of a prompt, and of an answer."""
+        return Decimal(self.listing["pricing"]["prompt"]), Decimal(self.listing["pricing"]["completion"])
+
 
 @cache
 def catalogue() -> dict[str, Any]:
@@ -114,13 +103,14 @@ def hold(why: str) -> Answer:
 
 
 def bet(prompt: Prompt, stakes: Iterable[tuple[Offer, float]], why: str) -> Answer:
-    """Bets of about these shares of cash, as far as the bankroll goes."""
-    bankroll = Bankroll(prompt.cash)
-    bets = [
-        {"market_id": offer.market_id, "side": offer.side, "amount": amount}
-        for offer, share in stakes
-        if (amount := bankroll.stake(share)) is not None
-    ]
+    """Bets in whole dollars of about these shares of cash, each legal when its turn comes."""
+    cash, bets = prompt.cash, []
+    for offer, share in stakes:
+        most = int(cash * LARGEST_SHARE)
+        if most >= SMALLEST_BET:
+            amount = min(max(int(cash * Decimal(repr(share))), SMALLEST_BET), most)
+            cash -= amount
+            bets.append({"market_id": offer.market_id, "side": offer.side, "amount": amount})
     return {"action": "BET", "bets": bets, "reasoning": why} if bets else hold("Nothing fits my limits this week.")
 
 

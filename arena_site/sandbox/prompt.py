@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from pydantic import BaseModel
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -18,21 +20,20 @@ class Offer:
     category: str
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """A position whose market is on offer, so that it can be sold now."""
+class Holding(BaseModel):
+    """A position whose market is on offer, so that it can be sold now: a row of the POSITIONS block."""
 
     position_id: str
     market_id: str
     question: str
     side: str
-    entry: Decimal
+    entry_price: Decimal
     price: Decimal
 
     @property
     def gain(self) -> Decimal:
         """Price over entry price, less one."""
-        return self.price / self.entry - 1
+        return self.price / self.entry_price - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Prompt:
                 cash=Decimal(context["cash"]),
                 week=int(context["week"]),
                 date=str(context["date"]),
-                holdings=tuple(_holding(row) for row in held if row["market_id"] in on_offer and row["price"]),
+                holdings=tuple(Holding(**row) for row in held if row["market_id"] in on_offer and row["price"]),
                 held=frozenset(row["market_id"] for row in held),
                 offers=offers,
                 trailing_text="\n".join(lines[end:]),
@@ -90,26 +91,10 @@ def table(rows: list[list[Any]]) -> list[dict[str, Any]]:
 
 
 def _offers(row: dict[str, Any]) -> list[Offer]:
+    volume, category = Decimal(row["volume_usd"] or 0), row["category"] or ""
+    prices = {side: Decimal(price) for side, price in row["prices"].items() if price is not None}
     return [
-        Offer(
-            market_id=row["market_id"],
-            question=row["question"],
-            side=side,
-            price=Decimal(price),
-            volume=Decimal(row["volume_usd"] or 0),
-            category=row["category"] or "",
-        )
-        for side, price in row["prices"].items()
-        if price is not None and 0 < Decimal(price) < 1
+        Offer(row["market_id"], row["question"], side, price, volume, category)
+        for side, price in prices.items()
+        if 0 < price < 1
     ]
-
-
-def _holding(row: dict[str, Any]) -> Holding:
-    return Holding(
-        position_id=row["position_id"],
-        market_id=row["market_id"],
-        question=row["question"],
-        side=row["side"],
-        entry=Decimal(row["entry_price"]),
-        price=Decimal(row["price"]),
-    )

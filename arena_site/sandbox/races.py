@@ -30,11 +30,6 @@ def chances(race: Race, at: datetime, seed: int) -> tuple[float, ...]:
     return _chances(race, step if at < race.ends else _steps(race), seed)
 
 
-def winner(race: Race, seed: int) -> int:
-    """The runner that wins."""
-    return chances(race, race.ends, seed).index(1.0)
-
-
 def precompute(races: Iterable[Race], seed: int) -> None:
     """Computes the races ahead, so that no first request waits for one."""
     for race in races:

@@ -19,10 +19,9 @@ from arena_site.sandbox.clob import Clob
 from arena_site.sandbox.editions import extend_season
 from arena_site.sandbox.exchange import Exchange
 from arena_site.sandbox.gamma import Gamma
-from arena_site.sandbox.http_messages import Refusal, Reply, Request, zulu
+from arena_site.sandbox.http_messages import EventStream, Refusal, Reply, Request, zulu
 from arena_site.sandbox.kalshi import Kalshi
 from arena_site.sandbox.openrouter import OpenRouter
-from arena_site.sandbox.streaming import EventStream
 
 HOST = "127.0.0.1"
 
@@ -49,16 +48,38 @@ class Addresses:
         return f"{self.root}/sandbox/clock"
 
 
-class Clock:
-    """The sandbox's own time, which stands still until it is set."""
+class Sandbox:
+    """All simulated services of one seed, and their clock, which stands still until it is set."""
 
-    def __init__(self, now: datetime):
-        self.now = now
+    def __init__(self, seed: int = 0, weeks: int = 0):
+        exchange = Exchange(extend_season(load_season(), weeks), seed)
+        gamma, clob, kalshi = Gamma(exchange), Clob(exchange), Kalshi(exchange)
+        openrouter = OpenRouter(exchange, kalshi.exchange)
+        self._exchanges = (exchange, kalshi.exchange)
+        self.now = exchange.season.starts
+        table: dict[str, Callable[..., Reply]] = {
+            "GET /gamma/markets/keyset": gamma.markets_keyset,
+            "GET /gamma/markets/(?P<id>[^/]+)": gamma.market,
+            "POST /clob/midpoints": clob.midpoints,
+            "POST /clob/books": clob.books,
+            "GET /clob/markets/(?P<condition_id>[^/]+)": clob.market,
+            "GET /kalshi/trade-api/v2/events": kalshi.events,
+            "GET /kalshi/trade-api/v2/markets": kalshi.markets,
+            "GET /kalshi/trade-api/v2/(?P<tier>historical/)?markets/(?P<ticker>[^/]+)": kalshi.market,
+            "POST /openrouter/api/v1/chat/completions": openrouter.complete,
+            "GET /openrouter/api/v1/(?P<name>models|generation|key|credits)": openrouter.endpoint,
+            "POST /sandbox/models": openrouter.end_model,
+            "POST /sandbox/faults": openrouter.set_faults,
+            "POST /sandbox/key": openrouter.billing.set_limits,
+            "GET /sandbox/clock": self.read_clock,
+            "POST /sandbox/clock": self.set_clock,
+        }
+        self._routes = [(re.compile(path), endpoint) for path, endpoint in table.items()]
 
-    def read(self, request: Request) -> Reply:
+    def read_clock(self, request: Request) -> Reply:
         return Reply(200, {"now": zulu(self.now)})
 
-    def set(self, request: Request) -> Reply:
+    def set_clock(self, request: Request) -> Reply:
         try:
             now = datetime.fromisoformat(request.json()["now"])
         except (ValueError, TypeError, KeyError):
@@ -66,45 +87,7 @@ class Clock:
         if now.tzinfo is None:
             raise Refusal(Reply(400, {"error": "now: a naive time is refused, write it with Z"}))
         self.now = now.astimezone(UTC)
-        return self.read(request)
-
-
-Endpoint = Callable[..., Reply]
-
-
-class Sandbox:
-    """All simulated services of one seed: routes a request to its reply."""
-
-    def __init__(self, seed: int = 0, weeks: int = 0):
-        exchange = Exchange(extend_season(load_season(), weeks), seed)
-        gamma, clob, kalshi = Gamma(exchange), Clob(exchange), Kalshi(exchange)
-        openrouter = OpenRouter(exchange, kalshi.exchange)
-        self._exchanges = (exchange, kalshi.exchange)
-        self.clock = Clock(exchange.season.starts)
-        table: list[tuple[str, str, Endpoint]] = [
-            ("GET", "/gamma/markets", gamma.markets),
-            ("GET", "/gamma/markets/keyset", gamma.markets_keyset),
-            ("GET", "/gamma/markets/slug/(?P<slug>[^/]+)", gamma.market_by_slug),
-            ("GET", "/gamma/markets/(?P<id>[^/]+)", gamma.market),
-            ("GET", "/gamma/events/keyset", gamma.events_keyset),
-            ("GET", "/clob/midpoint", clob.midpoint),
-            ("POST", "/clob/midpoints", clob.midpoints),
-            ("GET", "/clob/book", clob.book),
-            ("POST", "/clob/books", clob.books),
-            ("GET", "/clob/markets/(?P<condition_id>[^/]+)", clob.market),
-            ("GET", "/kalshi/trade-api/v2/events", kalshi.events),
-            ("GET", "/kalshi/trade-api/v2/events/(?P<ticker>[^/]+)", kalshi.event),
-            ("GET", "/kalshi/trade-api/v2/markets", kalshi.markets),
-            ("GET", "/kalshi/trade-api/v2/markets/(?P<ticker>[^/]+)", kalshi.market),
-            ("GET", "/kalshi/trade-api/v2/historical/markets/(?P<ticker>[^/]+)", kalshi.historical_market),
-            ("POST", "/openrouter/api/v1/chat/completions", openrouter.complete),
-            ("GET", "/openrouter/api/v1/models", openrouter.models),
-            ("POST", "/sandbox/models", openrouter.end_model),
-            ("POST", "/sandbox/faults", openrouter.set_faults),
-            ("GET", "/sandbox/clock", self.clock.read),
-            ("POST", "/sandbox/clock", self.clock.set),
-        ]
-        self._routes = [(method, re.compile(path), endpoint) for method, path, endpoint in table]
+        return self.read_clock(request)
 
     def precompute(self) -> None:
         """Computes the races of all markets in advance, so that requests need not wait for them."""
@@ -112,18 +95,13 @@ class Sandbox:
             races.precompute(dict.fromkeys(market.race for market in exchange.season.markets), exchange.seed)
 
     def answer(self, request: Request) -> Reply:
-        matches = [
-            (m, endpoint, found) for m, path, endpoint in self._routes if (found := path.fullmatch(request.path))
-        ]
-        if not matches:
-            return Reply(404, {"error": f"no such path: {request.path}"})
-        for method, endpoint, found in matches:
-            if method == request.method:
+        for path, endpoint in self._routes:
+            if found := path.fullmatch(f"{request.method} {request.path}"):
                 try:
                     return endpoint(request, **found.groupdict())
                 except Refusal as refusal:
                     return refusal.reply
-        return Reply(405, {"error": f"{request.method} is not allowed on {request.path}"})
+        return Reply(404, {"error": f"no such path: {request.method} {request.path}"})
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -136,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "0")
         body = self.rfile.read(int(length)) if length.isdigit() else b""
         sandbox = self.server.sandbox
-        request = Request.parse(self.command, self.path, self.headers, body, sandbox.clock.now)
+        request = Request.parse(self.command, self.path, self.headers, body, sandbox.now)
         try:
             reply = sandbox.answer(request)
         except Exception:
@@ -208,15 +186,11 @@ def running(*, port: int = 0, seed: int = 0, weeks: int = 0, precompute: bool = 
         thread.join()
 
 
-def serve(*, port: int = 0, seed: int = 0, weeks: int = 0, announce: Callable[[str], object] | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, once the addresses have been announced as one line of JSON.
-
-    Announces on standard output unless told otherwise, and must run in the main thread, for the signals.
-    """
+def serve(*, port: int = 0, seed: int = 0, weeks: int = 0) -> None:
+    """Serves until SIGTERM or SIGINT, in the main thread; its first line of output is its addresses as JSON."""
     stopped = Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: stopped.set())
     with running(port=port, seed=seed, weeks=weeks, precompute=True) as addresses:
-        line = json.dumps(asdict(addresses))
-        print(line, flush=True) if announce is None else announce(line)
+        print(json.dumps(asdict(addresses)), flush=True)
         stopped.wait()

@@ -7,7 +7,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 register = template.Library()
-SPANS = ((timedelta(days=2), timedelta(days=1), "d"), (timedelta(hours=2), timedelta(hours=1), "h"))
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+SPANS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (timedelta(0), MINUTE, "min"))
+"""From how long a span each unit is used, the unit and its sign."""
 
 
 @register.simple_tag
@@ -20,16 +22,11 @@ def ago(then: datetime | None, now: datetime) -> SafeString | str:
 
 
 def relative(span: timedelta) -> str:
-    if span < timedelta(0):
-        return f"in {length(-span)}"
-    return "just now" if span < timedelta(minutes=1) else f"{length(span)} ago"
-
-
-def length(span: timedelta) -> str:
-    for least, unit, name in SPANS:
-        if span >= least:
-            return f"{span // unit} {name}"
-    return f"{span // timedelta(minutes=1)} min"
+    if timedelta(0) <= span < MINUTE:
+        return "just now"
+    unit, name = next((unit, name) for least, unit, name in SPANS if abs(span) >= least)
+    length = f"{abs(span) // unit} {name}"
+    return f"{length} ago" if span > timedelta(0) else f"in {length}"
 
 
 @register.filter

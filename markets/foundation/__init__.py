@@ -4,7 +4,6 @@
 - `fields`: exact decimal model fields (money, shares, prices, costs); `raw_sql`: the same values in hand-written SQL
 - `guards`: database triggers that protect records
 - `bulk`: reads in batches, updates of changed rows
-- `online_migrations`: schema changes that do not block writers
 - `rest`: bases of the API (view sets, serializers, filters, pagination); `admin`: bases of the admin
 - `commands`: base of management commands; `clock`: their present time; `failpoints`: where tests kill them
 - `json_lines`: text and decimals in prompts; `csv_cells`: values in CSV

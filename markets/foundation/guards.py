@@ -66,7 +66,7 @@ class Trigger:
 
 
 def fixed(model: type[Model], *names: str, when: str = "", name: str = "", message: str = "") -> Trigger:
-    """Refuses to change a row; where fields are named, to change one of those; where `when` holds."""
+    """A trigger that refuses to update a row, or only its fields `names`, wherever `when` holds."""
     change = differs(model, names) if names else ""
     both = f"({change}) AND ({when})" if change and when else change or when
     default = f"{model._meta.verbose_name_plural} are on record: {', '.join(names) or 'they'} {CHANGED}"
@@ -74,7 +74,7 @@ def fixed(model: type[Model], *names: str, when: str = "", name: str = "", messa
 
 
 def protected(model: type[Model], when: str = "", when_on_sqlite: str = "") -> Iterator[Trigger]:
-    """Refuses to delete a row for which `when` holds, and to truncate the table."""
+    """Triggers that refuse to delete a row for which `when` holds, and to truncate the table."""
     table, message = model._meta.db_table, f"{model._meta.verbose_name_plural} are on record: they {DELETED}"
     yield Trigger(f"{table}_is_protected", table, "DELETE", message, when, when_on_sqlite)
     yield Trigger(f"{table}_is_not_truncated", table, "TRUNCATE", message)

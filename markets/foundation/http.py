@@ -10,7 +10,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -29,33 +29,25 @@ BODY_EXCERPT, MAX_MESSAGE = 500, 200
 ERROR_ONLY_KEYS = frozenset({"error", "type", "code", "status", "message"})
 
 
+@dataclass(eq=False)
 class UpstreamError(Exception):
     """A failed request to a service: the reason in one line, and whether a retry may succeed.
 
     `sent` is false if the request never left; `partial` is the response as far as it came.
     """
 
-    def __init__(
-        self,
-        service: str,
-        reason: str,
-        *,
-        status: int | None = None,
-        retryable: bool = False,
-        retry_after: float | None = None,
-        body: str = "",
-        sent: bool = True,
-        partial: "Exchange | None" = None,
-    ) -> None:
-        super().__init__(f"{service}: {reason}")
-        self.service = service
-        self.reason = reason
-        self.status = status
-        self.retryable = retryable
-        self.retry_after = retry_after
-        self.body = body
-        self.sent = sent
-        self.partial = partial
+    service: str
+    reason: str
+    _: KW_ONLY
+    status: int | None = None
+    retryable: bool = False
+    retry_after: float | None = None
+    body: str = ""
+    sent: bool = True
+    partial: "Exchange | None" = None
+
+    def __str__(self) -> str:
+        return f"{self.service}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +231,8 @@ class HttpService:
             raise error(f"{response.status} with {content}", retryable=True) from None
         if isinstance(parsed, dict) and parsed.get("error") and parsed.keys() <= ERROR_ONLY_KEYS:
             message = error_message(text)
-            raise error(f"{response.status} with only an error: {message}", retryable=is_rate_limit(message))
+            retryable = bool(re.search(r"too many requests|rate.?limit", message, re.IGNORECASE))
+            raise error(f"{response.status} with only an error: {message}", retryable=retryable)
         return parsed
 
 
@@ -287,10 +280,6 @@ def error_message(text: str) -> str:
     while isinstance(message, dict):
         message = message.get("error") or message.get("message") or next(iter(message.values()), "")
     return one_line(message) or "no message"
-
-
-def is_rate_limit(message: str) -> bool:
-    return bool(re.search(r"too many requests|rate.?limit", message, re.IGNORECASE))
 
 
 def looks_like_html(text: str) -> bool:

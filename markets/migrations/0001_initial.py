@@ -191,7 +191,7 @@ class Migration(migrations.Migration):
                 ('batch', models.PositiveSmallIntegerField(help_text='The number of its batch, the same in each arm.')),
                 ('reason', models.CharField(choices=[('selected', 'selected by the rule'), ('traded', 'an agent bet on it or holds it')], max_length=10)),
                 ('prices', models.JSONField(help_text='Option to `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`.')),
-                ('duplicate', models.ForeignKey(blank=True, help_text='The same question at the other venue, which is not asked.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='markets.question')),
+                ('duplicate', models.ForeignKey(blank=True, help_text='The same question at another venue, which is not asked.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='markets.question')),
                 ('question', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='markets.question')),
                 ('question_set', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='entries', to='markets.questionset')),
             ],

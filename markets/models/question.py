@@ -171,7 +171,7 @@ class QuestionEntry(models.Model):
     )
     duplicate = models.ForeignKey(
         Question, null=True, blank=True, on_delete=models.PROTECT, related_name="+",
-        help_text="The same question at the other venue, which is not asked.",
+        help_text="The same question at another venue, which is not asked.",
     )  # fmt: skip
 
     class Meta:

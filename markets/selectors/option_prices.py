@@ -43,8 +43,8 @@ def priced_options(*columns: str) -> QuerySet[QuestionOption]:
 def option_prices(question: Question) -> list[OptionPrice]:
     """The options (prefetched as `priced_options`) at the last accepted prices; without a market, 1 less the others."""
     options: Any = list(question.options.all())
-    known = [option.outcome.price or NOTHING for option in options if option.outcome is not None]
-    rest = max(NOTHING, ONE - sum(known, NOTHING))
+    stated = [option.outcome.price or NOTHING for option in options if option.outcome is not None]
+    rest = max(NOTHING, ONE - sum(stated, NOTHING))
     return [_priced(option, rest) for option in options]
 
 

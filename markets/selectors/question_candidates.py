@@ -37,15 +37,15 @@ def single_candidate(market: Market) -> QuestionCandidate:
 
 
 def duplicate_pairs(candidates: Sequence[QuestionCandidate]) -> list[tuple[str, QuestionCandidate]]:
-    """Each candidate that repeats one of an earlier source in the registry, after that one's key."""
+    """Pairs of an original's key and its duplicate, from a source that stands later in the registry."""
     by_key = {candidate.key: candidate for candidate in candidates}
     originals: list[VenueQuestion] = []
     pairs: list[tuple[str, QuestionCandidate]] = []
     for source in SOURCES:
         listed = [_venue_question(candidate) for candidate in candidates if candidate.source == source]
-        found = {duplicate: original for original, duplicate in duplicate_questions(originals, listed)}
-        originals += [question for question in listed if question.id not in found]
-        pairs += [(original, by_key[duplicate]) for duplicate, original in found.items()]
+        originals_by_duplicate = {duplicate: original for original, duplicate in duplicate_questions(originals, listed)}
+        originals += [question for question in listed if question.id not in originals_by_duplicate]
+        pairs += [(original, by_key[duplicate]) for duplicate, original in originals_by_duplicate.items()]
     return pairs
 
 

@@ -16,7 +16,7 @@ from markets.pricing import (
     RETAINED,
     PriceDecision,
     PriceRule,
-    decide_price,
+    decide_polymarket_price,
     decide_quoted_price,
     needs_book,
 )
@@ -94,7 +94,7 @@ def update_prices(markets: Sequence[Market], *, rule: PriceRule, at: datetime, c
         is_new = _is_quote_new(outcome, at)
         if outcome.market.source == TRADED_SOURCE:
             midpoint, spread = midpoints.get(outcome.token_id), book.spread if book else None
-            decision = decide_price(
+            decision = decide_polymarket_price(
                 rule, midpoint=midpoint, gamma=outcome.quote, spread=spread, last=outcome.price, gamma_is_new=is_new
             )
         else:

@@ -182,18 +182,17 @@ def _current_ask(ask: Decimal | None, price: Decimal | None) -> Decimal | None:
 
 def _is_priced(candidate: QuestionCandidate, quotes: Quotes, *, certain: bool = False) -> bool:
     """True if every option has a price and, unless `certain` ones are allowed, at least two lie inside (0, 1)."""
-    prices = [_quote(candidate, i, quotes).price for i in range(len(candidate.options))]
+    prices = [quote.price for quote in _option_quotes(candidate, quotes)]
     inside = sum(price is not None and 0 < price < 1 for price in prices)
-    return all(price is not None for price in prices) and (inside >= 2 or certain)
+    return None not in prices and (inside >= 2 or certain)
 
 
-def _quote(candidate: QuestionCandidate, index: int, quotes: Quotes) -> Quote:
-    option = candidate.options[index]
-    if option.market is not None:
-        return quotes.get((option.market, option.side), NO_QUOTE)
-    others = [_quote(candidate, i, quotes) for i, other in enumerate(candidate.options) if other.market is not None]
-    rest = 1 - sum((quote.price or Decimal(0) for quote in others), Decimal(0))
-    return Quote(max(Decimal(0), rest), None, None, any(quote.stale for quote in others))
+def _option_quotes(candidate: QuestionCandidate, quotes: Quotes) -> list[Quote]:
+    """The quote of each option; an option without a market has what the others leave of 1."""
+    listed = {o: quotes.get((o.market, o.side), NO_QUOTE) for o in candidate.options if o.market is not None}
+    rest = 1 - sum((quote.price or Decimal(0) for quote in listed.values()), Decimal(0))
+    remainder = Quote(max(Decimal(0), rest), None, None, any(quote.stale for quote in listed.values()))
+    return [listed.get(option, remainder) for option in candidate.options]
 
 
 # ── storing ───────────────────────────────────────────────────────────────────────────────────────
@@ -216,7 +215,10 @@ def _store(
                 position=position + 1,
                 batch=position // freeze.rule.questions_per_call + 1,
                 reason=reason,
-                prices={o.name: _quote(candidate, i, quotes).as_json() for i, o in enumerate(candidate.options)},
+                prices={
+                    option.name: quote.as_json()
+                    for option, quote in zip(candidate.options, _option_quotes(candidate, quotes), strict=True)
+                },
                 duplicate=questions[duplicate.key] if duplicate else None,
             )
             for position, ((candidate, duplicate), (_, reason)) in enumerate(zip(pairs, reasons, strict=True))
@@ -249,17 +251,17 @@ def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[st
     markets = {market for candidate in candidates for market in candidate.market_ids}
     external_ids = dict(Market.objects.filter(pk__in=markets).order_by().values_list("pk", "external_id"))
     hashes = {candidate.key: _options_sha256(candidate, external_ids) for candidate in candidates}
-    known = {q.options_sha256: q for q in Question.objects.filter(options_sha256__in=hashes.values())}
+    stored = {q.options_sha256: q for q in Question.objects.filter(options_sha256__in=hashes.values())}
     new: list[tuple[Question, QuestionCandidate]] = []
     for candidate in candidates:
         sha256 = hashes[candidate.key]
-        if sha256 not in known:
+        if sha256 not in stored:
             values = {name: getattr(candidate, name) for name in STATED_FIELDS}
             values |= {"market_id": candidate.only_market_id, "first_asked_at": at}
-            known[sha256], created = Question.objects.get_or_create(options_sha256=sha256, defaults=values)
-            new += [(known[sha256], candidate)] if created else []
+            stored[sha256], created = Question.objects.get_or_create(options_sha256=sha256, defaults=values)
+            new += [(stored[sha256], candidate)] if created else []
     _create_options(new)
-    return {key: known[sha256] for key, sha256 in hashes.items()}
+    return {key: stored[sha256] for key, sha256 in hashes.items()}
 
 
 def _options_sha256(candidate: QuestionCandidate, external_ids: Mapping[int, str]) -> str:
@@ -297,13 +299,12 @@ def question_block(entries: Sequence[QuestionEntry], *, priced: bool) -> str:
     for entry in entries:
         question = entry.question
         options = [option.name for option in question.options.all()]
-        prices = {name: _mid_price(entry.prices[name]) for name in options} if priced else None
+        quoted = {name: entry.prices[name]["price"] for name in options}
+        prices = (
+            {name: price if price is None else Decimal(price) for name, price in quoted.items()} if priced else None
+        )
         closes = question.closes_at.date().isoformat() if question.closes_at else None
         lines.append(
             json_line([str(question.pk), question.text, question.rules, question.exclusive, options, prices, closes])
         )
     return "\n".join(lines)
-
-
-def _mid_price(quote: Mapping[str, Any]) -> Decimal | None:
-    return None if quote["price"] is None else Decimal(quote["price"])

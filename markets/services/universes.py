@@ -56,9 +56,9 @@ def freeze_universe(
     `held` are the ids of the markets that agents of the run hold; `on_priced` receives the price decisions of a new
     universe. Raises NoMarkets if no market qualifies.
     """
-    known = Universe.objects.filter(week_start=week_start, methodology=methodology).first()
-    if known is not None:
-        return known
+    stored = Universe.objects.filter(week_start=week_start, methodology=methodology).first()
+    if stored is not None:
+        return stored
     replay = is_replay(at)
 
     def price(markets: Sequence[Market]) -> PricingResult:
@@ -106,7 +106,7 @@ def draft_universe(
     ]
     for position, entry in enumerate(entries, start=1):
         entry.position = position
-    return UniverseDraft(tuple(entries), _market_block(entries), fingerprint(entries), pricing)
+    return UniverseDraft(tuple(entries), market_block(entries), fingerprint(entries), pricing)
 
 
 def fingerprint(entries: Sequence[UniverseEntry]) -> str:
@@ -152,7 +152,7 @@ def _entry(market: Market, pricing: PricingResult, at: datetime, *, bettable: bo
     )
 
 
-def _market_block(entries: Sequence[UniverseEntry]) -> str:
+def market_block(entries: Sequence[UniverseEntry]) -> str:
     """The MARKETS block: column names, then one JSON line for each bettable market."""
     lines = [json_line(MARKET_COLUMNS)]
     for entry in entries:

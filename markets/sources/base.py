@@ -1,12 +1,7 @@
-"""The interface between a venue and the rest of the arena. To add a venue:
+"""The interface between a venue and the rest of the arena; docs/extend.md says how to add a venue.
 
-1. Write a package beside `kalshi` with a parser (raw row to `VenueMarket`, or `SkippedMarket` with a reason) and a
-   client that implements `Catalogue`, the venue's rule of resolution included; subclass `CatalogueClient` for an HTTP
-   service. `markets.sources.field_parsers` reads single values. A parser raises nothing, whatever the venue sends.
-2. Add a `Source` to `SOURCES` of `markets.sources.registry`, and the service's address to `arena_site.settings`.
-
-Sync, prices, questions, duplicates, pages and resolution then work without further code. Agents trade the markets of
-one source only (`TRADED_SOURCE` in the registry): its prices are checked against Polymarket's order books.
+Agents trade the markets of one source only (`TRADED_SOURCE` in the registry): its prices are checked against
+Polymarket's order books.
 """
 
 import re
@@ -14,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol, Self
+from typing import Any
 
 from markets.foundation.http import HttpService, UpstreamError
+from markets.sources.field_parsers import first_field, identifier, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,6 @@ class VenueMarket:
     liquidity: Decimal | None = None
     closes_at: datetime | None = None
     """The nominal deadline, for display only."""
-    closed_at: datetime | None = None
     oracle_status: str | None = None
     """The oracle's or venue's status of the resolution, in lower case; None if there is none."""
     result: str = ""
@@ -80,6 +75,35 @@ class SkippedMarket:
 
     ref: str
     reason: str
+
+
+class Unusable(ValueError):
+    """Raised by parsers of a market that is skipped, with the reason as message."""
+
+
+def parse_row(
+    raw: object, ref: str, id_fields: Sequence[str], parse: Callable[[dict[str, Any]], VenueMarket]
+) -> VenueMarket | SkippedMarket:
+    """The market that `parse` makes of a row, or the reason why it is skipped. `ref` identifies a row without an id."""
+    if not isinstance(raw, dict):
+        return SkippedMarket(ref, f"{shown(raw)} is not a market")
+    try:
+        return parse(raw)
+    except Unusable as why:
+        return SkippedMarket(first_field(raw, identifier, *id_fields) or ref, str(why))
+
+
+def parse_nested(
+    raw: object, ref: str, id_fields: Sequence[str], parse: Callable[[object, str], VenueMarket | SkippedMarket]
+) -> list[VenueMarket | SkippedMarket]:
+    """The markets nested in an event, each by `parse`."""
+    if not isinstance(raw, dict):
+        return [SkippedMarket(ref, f"{shown(raw)} is not an event")]
+    name = first_field(raw, identifier, *id_fields) or ref
+    markets = raw.get("markets")
+    if not isinstance(markets, list):
+        return [SkippedMarket(name, f"markets: {shown(markets)} is not a list")]
+    return [parse(market, f"{name}, market {place}") for place, market in enumerate(markets, start=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,35 +134,55 @@ class Unresolved:
     reason: str
 
 
-class Catalogue(Protocol):
-    """A venue's client: lists the open markets, looks up single ones, and reads their results."""
+class Catalogue(HttpService):
+    """Base of a venue's client: lists the open markets, looks up single ones, and reads their results."""
 
     source: str
     """The source's name, as in `Market.source`."""
-    service: str
-    """The service's name in error messages."""
     by_volume: bool
     """True if the catalogue is ordered by descending volume, so that reading can stop early."""
 
     def catalogue(self) -> Iterator[CataloguePage]:
         """The pages of all open markets. Raises UpstreamError if a request fails or the pages do not end."""
+        raise NotImplementedError
 
-    def changes(self, since: datetime, known: Sequence[str]) -> Sequence[CataloguePage] | None:
-        """Pages of the markets listed or changed since an instant, and of the `known` ids as they are now.
+    def changes(self, since: datetime, external_ids: Sequence[str]) -> Sequence[CataloguePage] | None:
+        """Pages of the markets listed or changed since an instant, and of those with these ids as they are now.
 
-        None if the venue can not say, so that its whole catalogue is read each time. The rows of known markets may
-        lack a question and whatever else belongs to their event.
+        None if the venue has no such list, so that its whole catalogue is read each time. The rows by id may lack a
+        question and whatever else belongs to their event.
         """
+        return None
 
     def market(self, external_id: str) -> VenueMarket | SkippedMarket | None:
         """A market of any status; None if the venue has none with this id."""
+        raise NotImplementedError
 
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
         """The result that a closed market's row documents, by the venue's own rule. Raises UpstreamError."""
+        raise NotImplementedError
 
-    def __enter__(self) -> Self: ...
+    def follow_cursors(
+        self, page_after: Callable[[str | None], CataloguePage], max_pages: int, first: CataloguePage | None = None
+    ) -> Iterator[CataloguePage]:
+        """The pages up to the one without a cursor. Raises UpstreamError if a cursor repeats or they do not end."""
+        page, seen = first or page_after(None), set[str]()
+        for _ in range(max_pages):
+            yield page
+            if page.cursor is None:
+                return
+            if page.cursor in seen:
+                raise UpstreamError(self.service, f"the catalogue repeats its cursor {page.cursor!r}")
+            seen.add(page.cursor)
+            page = page_after(page.cursor)
+        raise UpstreamError(self.service, f"the catalogue did not end within {max_pages} pages")
 
-    def __exit__(self, *_: object) -> None: ...
+    @staticmethod
+    def with_id(external_id: str, row: VenueMarket | SkippedMarket) -> VenueMarket | SkippedMarket:
+        """The row if it has this id or is skipped anyway, else a skipped market."""
+        if isinstance(row, VenueMarket) and row.external_id != external_id:
+            return SkippedMarket(external_id, f"answered with another market, {row.external_id}")
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,35 +205,6 @@ URL_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,299}")
 def page_under(address: str, segment: str) -> str | None:
     """A page's address; None if the segment, which is text from outside, is no single part of a path."""
     return f"{address}/{segment}" if URL_SEGMENT.fullmatch(segment) else None
-
-
-class CatalogueClient(HttpService):
-    """Base of a venue's HTTP client: pages that name the cursor of the next, and lookups that check the id."""
-
-    def follow_cursors(
-        self, page_after: Callable[[str | None], CataloguePage], max_pages: int, first: CataloguePage | None = None
-    ) -> Iterator[CataloguePage]:
-        """The pages up to the one without a cursor. Raises UpstreamError if a cursor repeats or they do not end."""
-        page, seen = first or page_after(None), set[str]()
-        for _ in range(max_pages):
-            yield page
-            if page.cursor is None:
-                return
-            if page.cursor in seen:
-                raise UpstreamError(self.service, f"the catalogue repeats its cursor {page.cursor!r}")
-            seen.add(page.cursor)
-            page = page_after(page.cursor)
-        raise UpstreamError(self.service, f"the catalogue did not end within {max_pages} pages")
-
-    def changes(self, since: datetime, known: Sequence[str]) -> Sequence[CataloguePage] | None:
-        return None
-
-    @staticmethod
-    def with_id(external_id: str, row: VenueMarket | SkippedMarket) -> VenueMarket | SkippedMarket:
-        """The row if it has this id or is skipped anyway, else a skipped market."""
-        if isinstance(row, VenueMarket) and row.external_id != external_id:
-            return SkippedMarket(external_id, f"answered with another market, {row.external_id}")
-        return row
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -36,6 +36,8 @@ def price(raw: object) -> Decimal:
 
 def line(raw: object) -> str:
     """Text on one line: stripped, without NUL, and with a space for each other control character or line break."""
+    if isinstance(raw, str) and raw.isprintable():
+        return raw.strip()  # nearly always, and quick
     return re.sub(r"[\x01-\x1f\x7f-\x9f\u2028\u2029]", " ", storable(raw)).strip()
 
 
@@ -46,6 +48,8 @@ def label(raw: object) -> str:
 
 def prose(raw: object) -> str:
     """Text of several lines, without control characters other than line breaks and tabs."""
+    if isinstance(raw, str) and raw.isprintable():
+        return raw.strip()
     return re.sub(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]", " ", storable(raw).replace("\r\n", "\n")).strip()
 
 
@@ -56,8 +60,8 @@ def storable(raw: object) -> str:
 
 def identifier(raw: object) -> str | None:
     """An id given as text or integer, as text; None if it is missing or too long."""
-    found = name(raw)
-    return found if 0 < len(found) <= LONGEST_ID else None
+    text = name(raw)
+    return text if 0 < len(text) <= LONGEST_ID else None
 
 
 def name(raw: object) -> str:
@@ -87,11 +91,11 @@ def flag(raw: object) -> bool | None:
 def sequence(raw: object) -> list[Any]:
     """A list from a list or its JSON text. Raises ValueError for anything else."""
     try:
-        found = json.loads(raw, parse_float=Decimal) if isinstance(raw, str) else raw
+        value = json.loads(raw, parse_float=Decimal) if isinstance(raw, str) else raw
     except (ValueError, ArithmeticError, RecursionError):
-        found = None
-    if isinstance(found, list):
-        return found
+        value = None
+    if isinstance(value, list):
+        return value
     raise ValueError(f"{shown(raw)} is not a list")
 
 
@@ -112,12 +116,26 @@ def or_none(read: Callable[[object], T]) -> Callable[[object], T | None]:
     return lenient
 
 
+number_or_none, price_or_none = or_none(number), or_none(price)
+flag_or_none, sequence_or_none = or_none(flag), or_none(sequence)
+
+
 def amount(raw: object) -> Decimal | None:
     """An amount of money or shares; None if it is missing, negative or implausibly large."""
-    value = or_none(number)(raw)
+    value = number_or_none(raw)
     return value if value is not None and 0 <= value < LARGEST_AMOUNT else None
 
 
-def first_known(*candidates: Any) -> Any:
+def coalesce(*values: T | None) -> T | None:
     """The first value that is not None."""
-    return next((one for one in candidates if one is not None), None)
+    return next((value for value in values if value is not None), None)
+
+
+def first_field(raw: Mapping[str, Any], read: Callable[[object], T | None], *names: str) -> T | None:
+    """The value of the first of the named fields from which `read` makes one."""
+    return coalesce(*(read(raw.get(name)) for name in names))
+
+
+def complement(probability: Decimal | None) -> Decimal | None:
+    """The price of the other of two sides."""
+    return None if probability is None else 1 - probability

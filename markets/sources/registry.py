@@ -27,7 +27,7 @@ SOURCES: dict[str, Source] = {
         label="Polymarket",
         client=gamma,
         page_url=lambda external_id, slug: page_under("https://polymarket.com/market", slug),
-        rule="by its prices of exactly 1 and 0 with the oracle’s word or the CLOB’s winner flag",
+        rule="by its prices of exactly 1 and 0 with the oracle resolution or the CLOB’s winner flag",
     ),
     "kalshi": Source(
         label="Kalshi",

@@ -1,11 +1,11 @@
-"""Agents with their values and records."""
+"""Agents with their values and records, their snapshots, and the Brier scores of their bets."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import QuerySet
 from rest_framework import serializers
 
+from agents.api.agent_records import AgentRecordSerializer, AgentRecordViewSet
 from agents.models import Agent, Family
 from cohorts.models import Cohort
 from markets.foundation.rest import (
@@ -14,10 +14,12 @@ from markets.foundation.rest import (
     ReadOnlyViewSet,
     ReadSerializer,
     ReferenceFilter,
+    StrictCursorPagination,
     StrictFilterSet,
 )
 from scoring.competition import attach_competition
-from scoring.valuations import NO_RECORD, records, valuations
+from scoring.models import BrierScore, Snapshot
+from scoring.valuations import NO_RECORD, bet_records, valuations
 
 
 class AgentSerializer(ReadSerializer):
@@ -66,13 +68,7 @@ class AgentViewSet(ReadOnlyViewSet):
     orderings = ("id", "cohort", "family", "cash")
     ordering_paths = {"cohort": "cohort__number", "family": "family__slug"}
 
-    def paginate_queryset(self, queryset: QuerySet[Agent]) -> Sequence[Agent]:  # type: ignore[override]
-        return self.with_values(super().paginate_queryset(queryset) or [])
-
-    def get_object(self) -> Agent:
-        return self.with_values([super().get_object()])[0]
-
-    def with_values(self, agents: Sequence[Any]) -> Sequence[Any]:
+    def complete_rows(self, agents: Sequence[Any]) -> Sequence[Any]:
         """The agents with `valuation` and `record`; each costs one query, and none if its fields are not shown."""
         if self.is_requested("cohort", "family", *VALUATION_FIELDS):
             agents = attach_competition(agents)
@@ -81,7 +77,48 @@ class AgentViewSet(ReadOnlyViewSet):
             for agent in agents:
                 agent.valuation = values[agent.pk]
         if self.is_requested(*RECORD_FIELDS):
-            scores = records([agent.pk for agent in agents])
+            scores = bet_records([agent.pk for agent in agents])
             for agent in agents:
                 agent.record = scores.get(agent.pk, NO_RECORD)
         return agents
+
+
+class SnapshotSerializer(AgentRecordSerializer):
+    class Meta:
+        model = Snapshot
+        fields = (
+            "agent", "cohort", "family", "taken_at", "cash", "positions_value", "total_value", "pnl",
+            "pnl_percent", "brier", "resolved_bets", "open_positions", "stale_positions",
+        )  # fmt: skip
+
+
+class SnapshotViewSet(AgentRecordViewSet):
+    """Portfolio values on the ten-minute grid, newest first."""
+
+    # Prefetched, not joined: for a join the planner may read all snapshots of every agent to find the newest few.
+    queryset = Snapshot.objects.prefetch_related("agent__cohort", "agent__family")
+    serializer_class = SnapshotSerializer
+    filterset_fields = ("agent", "taken_at")
+    orderings = ("taken_at",)
+    ordering = ("-taken_at",)
+    pagination_class = StrictCursorPagination
+
+
+class BrierScoreSerializer(AgentRecordSerializer):
+    outcome = serializers.IntegerField(read_only=True, help_text="1 if the side won, else 0.")
+
+    class Meta:
+        model = BrierScore
+        fields = (
+            "id", "trade", "agent", "cohort", "family", "market", "probability", "outcome", "score",
+            "market_probability", "market_score", "resolved_at", "scored_at",
+        )  # fmt: skip
+
+
+class BrierScoreViewSet(AgentRecordViewSet):
+    """The bet-implied Brier score of each purchase on a market that resolved with a winner."""
+
+    queryset = BrierScore.objects.select_related("agent__cohort", "agent__family")
+    serializer_class = BrierScoreSerializer
+    filterset_fields = ("trade", "agent", "market", "outcome", "resolved_at", "scored_at")
+    orderings = ("id", "score", "resolved_at", "scored_at")

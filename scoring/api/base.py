@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from typing import Any
 
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 
 from cohorts.models import Methodology
-from markets.foundation.rest import JsonOnlyNegotiation, ReadOnlySchema
+from markets.foundation.rest import JsonOnlyNegotiation
 from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
@@ -23,7 +25,6 @@ class ComputedView(GenericAPIView):
     content_negotiation_class = JsonOnlyNegotiation
     pagination_class = None
     filter_backends = ()
-    schema = ReadOnlySchema()
 
 
 class NumberField(serializers.FloatField):
@@ -38,6 +39,11 @@ class IntervalField(serializers.ListField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(child=serializers.FloatField(), min_length=2, max_length=2, allow_null=True, **options)
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class ObjectField(serializers.JSONField):
+    """A JSON object as it is stored."""
 
 
 def selected_name(request: Request, name: str, known: Iterable[str], default: str) -> str:

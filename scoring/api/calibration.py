@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field, inline_serializer
+from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from markets.foundation.rest import check_parameters, query_parameter
-from markets.prompt_conditions import BLIND, PRICED
+from markets.foundation.rest import check_parameters, extend_schema, query_parameter
+from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import (
     ComputedView,
     IntervalField,
@@ -19,26 +19,12 @@ from scoring.api.base import (
 )
 from scoring.calibration import calibration
 
-ARMS = (PRICED, BLIND)
-POINT = {
+STAKE_SCHEMA = {
     "type": "array",
     "prefixItems": [{"type": "number"}, {"type": "number"}, {"type": ["boolean", "null"]}],
     "minItems": 3,
     "maxItems": 3,
 }
-
-
-def _bin() -> Any:
-    share = {name: serializers.FloatField() for name in ("from", "to", "forecast", "outcome", "low", "high")}
-    return inline_serializer(
-        "ReliabilityBin",
-        {
-            **share,
-            "weight": serializers.FloatField(help_text="Its share of all pairs, each weighted by its question."),
-            "pairs": serializers.IntegerField(),
-        },
-        many=True,
-    )
 
 
 class ForecasterCalibrationSerializer(serializers.Serializer):
@@ -56,7 +42,15 @@ class ForecasterCalibrationSerializer(serializers.Serializer):
     uncertainty = NumberField(source="parts.uncertainty")
     within_bin_variance = NumberField(source="parts.within_bin_variance")
     within_bin_covariance = NumberField(source="parts.within_bin_covariance")
-    bins = _bin()
+    bins = inline_serializer(
+        "ReliabilityBin",
+        {
+            **{name: serializers.FloatField() for name in ("from", "to", "forecast", "outcome", "low", "high")},
+            "weight": serializers.FloatField(help_text="Its share of all pairs, each weighted by its question."),
+            "pairs": serializers.IntegerField(),
+        },
+        many=True,
+    )
 
 
 class ProtocolCalibrationSerializer(serializers.Serializer):
@@ -86,7 +80,7 @@ class StakesSerializer(serializers.Serializer):
         help_text="The newest bets: [stated probability, implied confidence, whether the side won]."
     )
 
-    @extend_schema_field({"type": "array", "items": POINT})
+    @extend_schema_field({"type": "array", "items": STAKE_SCHEMA})
     def get_points(self, stakes: Any) -> Any:
         return stakes.points
 

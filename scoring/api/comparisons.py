@@ -1,15 +1,15 @@
 """Comparisons of two families."""
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Family
-from markets.foundation.rest import MoneyStringField, check_parameters
-from markets.prompt_conditions import BLIND, PRICED
+from markets.foundation.rest import MoneyStringField, check_parameters, extend_schema
+from markets.prompt_conditions import ARMS
 from scoring.api.base import ComputedView, NumberField
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
@@ -64,7 +64,7 @@ class BrierTestSerializer(serializers.Serializer):
 class ForecastComparisonSerializer(serializers.Serializer):
     """The two families in one arm of the forecast protocol."""
 
-    arm = serializers.ChoiceField(choices=(PRICED, BLIND))
+    arm = serializers.ChoiceField(choices=ARMS)
     first = ForecastLeaderboardEntrySerializer(allow_null=True)
     second = ForecastLeaderboardEntrySerializer(allow_null=True)
     test = BrierTestSerializer(allow_null=True, help_text="Null where the two have no common forecasts.")

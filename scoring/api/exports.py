@@ -1,4 +1,4 @@
-"""Exports: their list, and the download of a zip file. `arena_site.export_requests` adds the request of a new one."""
+"""Exports: their list, and the download of a zip file. `arena_site.operator_api` adds the request of a new one."""
 
 from typing import Any
 
@@ -17,6 +17,7 @@ from markets.foundation.rest import (
     ReadSerializer,
     ReferenceFilter,
     StrictFilterSet,
+    StrictSerializer,
 )
 from scoring.exports.dictionary import FORMATS
 from scoring.models import Export
@@ -52,20 +53,13 @@ class WindowBoundField(serializers.CharField):
             raise serializers.ValidationError(error.messages) from error
 
 
-class ExportRequestSerializer(serializers.Serializer):
+class ExportRequestSerializer(StrictSerializer):
     """The selection of a new export: everything, or narrowed to a cohort, a half-open window, or both."""
 
     cohort = serializers.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
     start = WindowBoundField(required=False)
     end = WindowBoundField(required=False)
     formats = serializers.ListField(child=serializers.ChoiceField(FORMATS), required=False, min_length=1)
-
-    def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
-            raise serializers.ValidationError(
-                {name: ["unknown; known are cohort, start, end, formats"] for name in unknown}
-            )
-        return super().to_internal_value(data)
 
     def validate_cohort(self, number: int) -> int:
         if not Cohort.objects.filter(number=number).exists():

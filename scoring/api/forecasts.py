@@ -1,27 +1,22 @@
-"""Forecasts and the leaderboards of the forecast protocol."""
-
-from typing import Any
+"""Forecasts, questions with their forecasts, and the leaderboards of the forecast protocol."""
 
 from django.db.models import Prefetch, QuerySet
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
 from agents.api.tasks import ModelCallSerializer
 from agents.models import Family, Forecast, ModelCall
+from markets import api
 from markets.foundation.rest import (
     KnownChoiceFilter,
     NullableCharField,
-    ReadOnlySchema,
     ReadOnlyViewSet,
     ReadSerializer,
     ReferenceFilter,
     StrictCursorPagination,
     StrictFilterSet,
-    field_names,
 )
 from markets.models import Question
-from scoring.api.base import IntervalField, NumberField
+from scoring.api.base import IntervalField, NumberField, ObjectField
 from scoring.constants import FORECAST
 from scoring.models import Leaderboard
 
@@ -80,22 +75,6 @@ class ForecastLeaderboardEntrySerializer(serializers.Serializer):
     refused = serializers.IntegerField(allow_null=True, help_text="Forecasts stated that broke the rules.")
 
 
-class LeaderboardSchema(ReadOnlySchema):
-    """Schema of an endpoint whose rows are those of the protocol that is asked for, each with its own fields."""
-
-    def rows(self) -> tuple[Any, ...]:
-        return (self.view.serializer_class, *self.view.other_serializer_classes)
-
-    def get_override_parameters(self) -> list[OpenApiParameter]:
-        *others, only = super().get_override_parameters()
-        only.enum = list(dict.fromkeys(name for row in self.rows() for name in field_names(row)))
-        return [*others, only]
-
-    def get_response_serializers(self) -> Any:
-        rows = PolymorphicProxySerializer("AnyLeaderboardEntry", self.rows(), resource_type_field_name=None)
-        return super().get_response_serializers() | {200: rows}
-
-
 class ForecastLeaderboardSerializer(ReadSerializer):
     methodology = NullableCharField(help_text="Null: over all.")
     category = NullableCharField(help_text="Null: over all.")
@@ -107,16 +86,13 @@ class ForecastLeaderboardSerializer(ReadSerializer):
 
 class ForecastLeaderboardDetailSerializer(ForecastLeaderboardSerializer):
     entries = ForecastLeaderboardEntrySerializer(many=True, read_only=True)
-    report = serializers.SerializerMethodField(
-        help_text="Results besides the ranking: pairs, return curves, reliability, agreement, forecasts and trades."
+    report = ObjectField(
+        read_only=True,
+        help_text="Results besides the ranking: pairs, return curves, reliability, agreement, forecasts and trades.",
     )
 
     class Meta(ForecastLeaderboardSerializer.Meta):
         fields = (*ForecastLeaderboardSerializer.Meta.fields, "entries", "report")
-
-    @extend_schema_field(OpenApiTypes.OBJECT)
-    def get_report(self, leaderboard: Leaderboard) -> Any:
-        return leaderboard.report
 
 
 class ForecastLeaderboardViewSet(ReadOnlyViewSet):
@@ -204,3 +180,34 @@ class ForecastViewSet(ReadOnlyViewSet):
                 "call__elicitation__batch__question_set",
             ).prefetch_related(Prefetch("elicitation__calls", ModelCall.objects.order_by("sequence")))  # fmt: skip
         return forecasts if self.is_requested("rationale") else forecasts.defer("rationale")
+
+
+class DifficultySerializer(serializers.Serializer):
+    arm = serializers.CharField()
+    difficulty = serializers.FloatField()
+    difficulty_se = serializers.FloatField(allow_null=True)
+    discrimination = serializers.FloatField(allow_null=True)
+    discrimination_se = serializers.FloatField(allow_null=True)
+
+
+class ForecastQuestionDetailSerializer(api.QuestionDetailSerializer):
+    difficulties = DifficultySerializer(many=True, read_only=True, help_text="By item response theory, as last fitted.")
+    forecasts = ForecastSerializer(many=True, read_only=True)
+
+    class Meta(api.QuestionDetailSerializer.Meta):
+        fields = (*api.QuestionDetailSerializer.Meta.fields, "difficulties", "forecasts")
+
+
+class ForecastQuestionViewSet(api.QuestionViewSet):
+    """Questions, newest first; the detail has each day's prices, all forecasts and the fitted difficulties."""
+
+    detail_serializer_class = ForecastQuestionDetailSerializer
+
+    def get_queryset(self) -> QuerySet[Question]:
+        questions = super().get_queryset()
+        if self.is_requested("difficulties"):
+            questions = questions.prefetch_related("difficulties")
+        if self.is_requested("forecasts"):
+            forecasts = Forecast.objects.select_related("family", "score").order_by("made_at", "arm", "family", "pk")
+            questions = questions.prefetch_related(Prefetch("forecasts", forecasts))
+        return questions

@@ -1,13 +1,10 @@
 """Collections of imported forecasts: their files, rejected rows and leaderboards."""
 
-from typing import Any
-
 from django.db.models import Prefetch, QuerySet
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from markets.foundation.rest import ReadOnlyViewSet, ReadSerializer
+from scoring.api.base import ObjectField
 from scoring.models import ForecastImport, ImportCollection, RejectedRow
 
 MAX_REJECTIONS = 1_000
@@ -54,30 +51,20 @@ class ImportSerializer(ReadSerializer):
     class Meta:
         model = ForecastImport
         fields = (
-            "format",
-            "files",
-            "sha256",
-            "imported_at",
-            "completed",
-            "rows",
-            "rejected",
-            "forecasts",
-            "rejections",
-        )
+            "format", "files", "sha256", "imported_at", "completed", "rows", "rejected", "forecasts", "rejections",
+        )  # fmt: skip
 
 
 class CollectionDetailSerializer(CollectionSerializer):
     imports = ImportSerializer(many=True, read_only=True)
-    leaderboard = serializers.SerializerMethodField(
-        help_text="The JSON of `rank`, without single questions; null while no question is resolved."
+    leaderboard = ObjectField(
+        source="leaderboard.report",
+        read_only=True,
+        help_text="The JSON of `rank`, without single questions; null while no question is resolved.",
     )
 
     class Meta(CollectionSerializer.Meta):
         fields = (*CollectionSerializer.Meta.fields, "imports", "leaderboard")  # type: ignore[assignment]
-
-    @extend_schema_field(OpenApiTypes.OBJECT)
-    def get_leaderboard(self, collection: ImportCollection) -> Any:
-        return collection.leaderboard.report
 
 
 class ImportViewSet(ReadOnlyViewSet):

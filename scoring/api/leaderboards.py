@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -15,19 +14,18 @@ from markets.foundation.rest import (
     JsonOnlyNegotiation,
     StrictPagination,
     check_parameters,
+    extend_schema,
     past_instant,
     query_parameter,
     requested_fields,
     select_fields,
 )
-from markets.prompt_conditions import BLIND, PRICED
+from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import IntervalField, NumberField, selected_category, selected_methodology, selected_name
-from scoring.api.forecasts import ForecastLeaderboardEntrySerializer, LeaderboardSchema
+from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.constants import TRADING
 from scoring.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.models import Leaderboard
-
-ARMS = (PRICED, BLIND)
 
 
 class LeaderboardEntrySerializer(serializers.Serializer):
@@ -70,7 +68,6 @@ class LeaderboardViewSet(GenericViewSet):
     serializer_class = LeaderboardEntrySerializer
     pagination_class: Any = StrictPagination
     content_negotiation_class = JsonOnlyNegotiation
-    schema = LeaderboardSchema()
     filter_backends = ()
 
     @extend_schema(

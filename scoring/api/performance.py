@@ -3,27 +3,19 @@
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
-from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.models import Agent
-from markets.foundation.rest import (
-    INSTANT_SCHEMA,
-    JsonOnlyNegotiation,
-    ReadOnlySchema,
-    check_parameters,
-    past_instant,
-    query_parameter,
-)
+from markets.foundation.rest import INSTANT_SCHEMA, check_parameters, extend_schema, past_instant, query_parameter
+from scoring.api.base import ComputedView, selected_name
 from scoring.competition import competition_index
 from scoring.performance import RANGES, Performance, performance
 
 DEFAULT_RANGE = "ALL"
-POINT = {
+POINT_SCHEMA = {
     "type": "array",
     "prefixItems": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "decimal"}],
     "minItems": 2,
@@ -31,7 +23,7 @@ POINT = {
 }
 
 
-@extend_schema_field({"type": "array", "items": POINT})
+@extend_schema_field({"type": "array", "items": POINT_SCHEMA})
 class PointsField(serializers.ListField):
     """Pairs of an instant and the family's mean total value then."""
 
@@ -57,21 +49,14 @@ class PerformanceSerializer(serializers.Serializer):
     release_changes = ReleaseChangeSerializer(many=True)
 
 
-class PerformanceView(GenericAPIView):
+class PerformanceView(ComputedView):
     """Mean total value of each family over its cohorts, at the end of each bucket.
 
     An agent joins its family's mean with its first snapshot, gaps are filled with the last value, and a completed
     cohort keeps its closing value: there is no survivorship bias.
     """
 
-    detail = False
-    # Required by the framework; curves are computed from the competition index instead.
-    queryset = Agent.objects.all()
     serializer_class = PerformanceSerializer
-    content_negotiation_class = JsonOnlyNegotiation
-    pagination_class = None
-    filter_backends = ()
-    schema = ReadOnlySchema()
 
     @extend_schema(
         parameters=[
@@ -84,9 +69,7 @@ class PerformanceView(GenericAPIView):
     )
     def get(self, request: Request) -> Response:
         check_parameters(request, {"range", "cohort", "family", "methodology", "as_of"})
-        name = request.query_params.get("range", DEFAULT_RANGE)
-        if name not in RANGES:
-            raise ValidationError({"range": [f"{name} is unknown; known are {', '.join(RANGES)}"]})
+        name = selected_name(request, "range", RANGES, DEFAULT_RANGE)
         index = competition_index()
         agents = index.agents
         if (number := request.query_params.get("cohort")) is not None:

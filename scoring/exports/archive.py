@@ -19,12 +19,11 @@ from forecast_rank.atomic_files import atomic_write
 from agents.models import Chain
 from agents.records import GENESIS, PROTOCOLS, instant_text
 from scoring.exports.atomic_folders import atomic_folder
-from scoring.exports.checksums import file_sha256, zip_checksum
 from scoring.exports.dictionary import ArchiveTable, dictionary_json
-from scoring.exports.manifest import FORMAT_VERSION, MANIFEST, list_files, manifest_text
+from scoring.exports.manifest import FORMAT_VERSION, MANIFEST, file_sha256, list_files, manifest_text, zip_checksum
 from scoring.exports.readme import LICENSE, readme_text
 from scoring.exports.selection import ExportSelection
-from scoring.exports.table_files import WRITERS, TableWriter
+from scoring.exports.table_files import WRITERS
 from scoring.exports.table_rows import methodology_rows, row_batches
 from scoring.exports.tables import TABLES
 
@@ -133,14 +132,14 @@ def _write_tables(
 def _write_table(draft: Path, table: ArchiveTable, selection: ExportSelection, formats: Sequence[str]) -> int:
     count = 0
     with ExitStack() as open_files:
-        writers: list[TableWriter] = [
+        writers = [
             open_files.enter_context(WRITERS[format](draft / format / f"{table.name}.{format}", table))
             for format in formats
         ]
         for rows in row_batches(table, selection):
             count += len(rows)
-            for writer in writers:
-                writer.write(rows)
+            for write in writers:
+                write(rows)
     return count
 
 

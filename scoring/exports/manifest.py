@@ -1,12 +1,12 @@
-"""The manifest of an archive: the hash of every file, the selection, and the heads of the hash chains."""
+"""The manifest of an archive (the hash of every file, the selection, the heads of the hash chains), and its hashes."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from agents.records import canonical, sha256
-from scoring.exports.checksums import file_sha256
 
 MANIFEST = "manifest.json"
 FORMAT_VERSION = 1
@@ -48,3 +48,13 @@ def list_files(folder: Path, rows: Mapping[str, int]) -> dict[str, dict[str, Any
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != MANIFEST
     }
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def zip_checksum(archive: Path) -> Path:
+    """The path of the file that holds the SHA-256 of a zip file, as `sha256sum -c` reads it."""
+    return archive.with_name(f"{archive.name}.sha256")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from markets.sources.registry import SOURCES
+
 LICENSE = """\
 Terms of reuse
 
@@ -10,15 +12,15 @@ Terms of reuse
    its own prompts and this data dictionary) may be used by anyone for any purpose under CC BY 4.0
    (Creative Commons Attribution 4.0 International). Name "Forecaster Arena" and the hash of the manifest.
 
-2. Market questions, rules, descriptions, outcome names and prices of order books belong to their venues (Polymarket,
-   Kalshi). They are included so that results can be checked. Republish them only under the venue's own terms.
+2. Market questions, rules, descriptions, outcome names and prices of order books belong to their venues
+   ({venues}). They are included so that results can be checked. Republish them only under the venue's own terms.
 
 3. Model outputs (columns raw_response, reasoning, rationale, payload, stated) were made by the models of their
    providers. They are included so that results can be checked; the providers' terms for outputs apply, some of which
    forbid training competing models on them.
 
 Nothing here is advice. The portfolios are paper; trades moved no market and had no depth.
-"""
+""".format(venues=", ".join(source.label for source in SOURCES.values()))
 
 README = """\
 # Forecaster Arena: data

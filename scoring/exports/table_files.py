@@ -3,9 +3,9 @@
 import csv
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any
 
 import polars as pl
 
@@ -15,78 +15,54 @@ from scoring.exports.encoding import csv_parsers, csv_text, decode
 ROW_GROUP_SIZE = 5_000
 """Largest Parquet row group, which is held in memory; smaller where a table's rows are large."""
 POLARS_TYPES = {"integer": pl.Int64, "number": pl.Float64, "boolean": pl.Boolean}
+WriteRows = Callable[[Sequence[tuple[Any, ...]]], None]
 csv.field_size_limit(2**31 - 1)
 
 
-class TableWriter(Protocol):
-    """A file that takes rows of encoded values; complete when its context ends."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-    def write(self, rows: Sequence[tuple[Any, ...]]) -> None: ...
-
-
-class CsvWriter:
+@contextmanager
+def _csv_writer(path: Path, table: ArchiveTable) -> Iterator[WriteRows]:
     """CSV by RFC 4180: UTF-8, a header, lines that end with CR LF."""
-
-    def __init__(self, path: Path, table: ArchiveTable) -> None:
-        self.kinds = [column.kind for column in table.columns]
-        self.file = path.open("w", newline="", encoding="utf-8")
-        self.lines = csv.writer(self.file)
-        self.lines.writerow(table.names)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-
-    def write(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        self.lines.writerows(
-            [csv_text(value, kind) for value, kind in zip(row, self.kinds, strict=True)] for row in rows
+    kinds = [column.kind for column in table.columns]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(table.names)
+        yield lambda rows: lines.writerows(
+            [csv_text(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows
         )
 
 
-class ParquetWriter:
+@contextmanager
+def _parquet_writer(path: Path, table: ArchiveTable) -> Iterator[WriteRows]:
     """Parquet: each row group is a file of its own until the table ends, then they are joined as a stream."""
+    parts, schema, row_group_size = path.with_suffix(".parts"), _schema(table), _row_group_size(table)
+    waiting: list[tuple[Any, ...]] = []
+    files: list[Path] = []
 
-    def __init__(self, path: Path, table: ArchiveTable) -> None:
-        self.path, self.parts, self.count = path, path.with_suffix(".parts"), 0
-        self.schema = _schema(table)
-        self.buffer: list[tuple[Any, ...]] = []
-        self.row_group_size = _row_group_size(table)
-        self.parts.mkdir()
+    def flush() -> None:
+        files.append(parts / f"{len(files):06d}.parquet")
+        pl.DataFrame(waiting, schema=schema, orient="row").write_parquet(files[-1])
+        waiting.clear()
 
-    def __enter__(self) -> Self:
-        return self
+    def write(rows: Sequence[tuple[Any, ...]]) -> None:
+        waiting.extend(rows)
+        if len(waiting) >= row_group_size:
+            flush()
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._close()
-        shutil.rmtree(self.parts)
-
-    def write(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        self.buffer += rows
-        if len(self.buffer) >= self.row_group_size:
-            self._flush()
-
-    def _flush(self) -> None:
-        frame = pl.DataFrame(self.buffer, schema=self.schema, orient="row")
-        frame.write_parquet(self.parts / f"{self.count:06d}.parquet")
-        self.buffer, self.count = [], self.count + 1
-
-    def _close(self) -> None:
-        if self.buffer or not self.count:
-            self._flush()
-        if self.count == 1:
-            (self.parts / "000000.parquet").replace(self.path)
+    parts.mkdir()
+    try:
+        yield write
+        if waiting or not files:
+            flush()
+        if len(files) == 1:
+            files[0].replace(path)
         else:
-            pl.scan_parquet(self.parts / "*.parquet").sink_parquet(self.path, row_group_size=self.row_group_size)
+            pl.scan_parquet(parts / "*.parquet").sink_parquet(path, row_group_size=row_group_size)
+    finally:
+        shutil.rmtree(parts)
 
 
-WRITERS: dict[str, Callable[[Path, ArchiveTable], TableWriter]] = {CSV: CsvWriter, PARQUET: ParquetWriter}
+WRITERS = {CSV: _csv_writer, PARQUET: _parquet_writer}
+"""By format, the context of a new table file: a function that writes rows of encoded values."""
 
 
 def read_table(path: Path, table: ArchiveTable) -> Iterator[dict[str, Any]]:

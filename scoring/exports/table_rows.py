@@ -1,10 +1,10 @@
 """The rows of archive tables: read from one model each, or computed from several."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from agents.models import Agent
 from agents.records import sha256
 from cohorts.models import Methodology
 from markets.models import QuestionBatch
@@ -17,10 +17,14 @@ from scoring.models import Leaderboard
 from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_slugs, resolved_entries
 from scoring.services.trading_leaderboards import trading_entries
-from scoring.valuations import NO_RECORD, records, valuations
+from scoring.valuations import NO_RECORD, bet_records, valuations
 
 Rows = list[tuple[Any, ...]]
+VALUES = ("starting_balance", "cash", "positions_value", "pnl", "return_percent")
+"""The columns of an agent that are figures of its valuation."""
 LEADERBOARD_METRICS = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
+FITTED_FIGURES = ("irt_ability", "irt_se", "weighted_brier", "bt_ability", "bt_se", "pool_weight")
+"""The figures that take seconds to fit, taken from the stored leaderboard."""
 
 
 def row_batches(table: ArchiveTable, selection: ExportSelection) -> Iterator[Rows]:
@@ -37,29 +41,20 @@ def row_batches(table: ArchiveTable, selection: ExportSelection) -> Iterator[Row
 def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     agents = selection.rows(TABLES_BY_NAME["agents"]).select_related("family").prefetch_related("cohort__methodology")
     for batch in _batches(agents.iterator(chunk_size=500), 500):
-        values, scores = valuations(batch), records([agent.pk for agent in batch])
+        values, scores = valuations(batch), bet_records([agent.pk for agent in batch])
         for agent in batch:
-            yield _agent_row(agent, values[agent.pk], scores.get(agent.pk, NO_RECORD))
-
-
-def _agent_row(agent: Agent, valuation: Any, record: Any) -> dict[str, Any]:
-    return {
-        "id": agent.pk,
-        "cohort": agent.cohort.number,
-        "family": agent.family.slug,
-        "release": agent.release_id,
-        "model_id": agent.model_id,
-        "status": agent.status,
-        "starting_balance": valuation.starting_balance,
-        "cash": valuation.cash,
-        "positions_value": valuation.positions_value,
-        "total_value": valuation.total,
-        "pnl": valuation.pnl,
-        "return_percent": valuation.return_percent,
-        "brier": record.brier,
-        "resolved_bets": record.resolved_bets,
-        "win_rate": record.win_rate,
-    }
+            valuation, record = values[agent.pk], scores.get(agent.pk, NO_RECORD)
+            yield {
+                "id": agent.pk,
+                "cohort": agent.cohort.number,
+                "family": agent.family.slug,
+                "release": agent.release_id,
+                "model_id": agent.model_id,
+                "status": agent.status,
+                "total_value": valuation.total,
+                **{name: getattr(valuation, name) for name in VALUES},
+                **asdict(record),
+            }
 
 
 def _prompt_blocks(selection: ExportSelection) -> Iterator[tuple[str, int, str]]:
@@ -116,26 +111,17 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
             chosen = Selection(arm, version)
             asked, families = resolved_entries(chosen), family_slugs(chosen)
             externals = family_slugs(chosen, external=True)
-            stored_leaderboard = Leaderboard.objects.filter(
-                protocol=FORECAST, arm=arm, methodology=version, category=""
-            )
-            stored: list[dict[str, Any]] = next(iter(stored_leaderboard.values_list("entries", flat=True)), [])
-            stored_entries = {entry["forecaster"]: entry for entry in stored}
+            stored = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=version, category="")
+            entries_fitted = stored.values_list("entries", flat=True).first() or []
+            fitted = {entry["forecaster"]: entry for entry in entries_fitted}
             for category in ("", *sorted({entry.category for entry in asked} - {""})):
                 entries = [entry for entry in asked if category in ("", entry.category)]
                 metrics = LEADERBOARD_METRICS if not category else LEADERBOARD_METRICS[:-1]
-                leaderboard = forecast_leaderboard(
-                    entries, families, externals=externals, metrics=metrics, reported=False
-                )
-                for entry in leaderboard.entries:
-                    fitted = {} if category else _slow_fits(stored_entries.get(entry["forecaster"], {}))
-                    yield {**entry, "arm": arm, "methodology": version, "category": category, "figures": entry | fitted}
-
-
-def _slow_fits(entry: dict[str, Any]) -> dict[str, Any]:
-    """Figures of the stored leaderboard that take seconds to fit."""
-    names = ("irt_ability", "irt_se", "weighted_brier", "bt_ability", "bt_se", "pool_weight")
-    return {name: entry.get(name) for name in names}
+                computed = forecast_leaderboard(entries, families, externals=externals, metrics=metrics, reported=False)
+                for entry in computed.entries:
+                    known = fitted.get(entry["forecaster"], {})
+                    figures = entry if category else entry | {name: known.get(name) for name in FITTED_FIGURES}
+                    yield {**entry, "arm": arm, "methodology": version, "category": category, "figures": figures}
 
 
 def _batches(rows: Iterable[Any], size: int) -> Iterator[Any]:

@@ -255,10 +255,10 @@ class Migration(migrations.Migration):
             name='ForecastScore',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('brier', models.FloatField(help_text='Mean form.')),
+                ('brier', models.FloatField(help_text='Mean form: at most 1.')),
                 ('log', models.FloatField(help_text='Natural, clipped at 1e-6.')),
                 ('spherical', models.FloatField()),
-                ('accuracy', models.FloatField(help_text='Was the top option the one that happened? Ties share.')),
+                ('accuracy', models.FloatField(help_text='Was the top option the one that happened? Tied options share the credit.')),
                 ('market_brier', models.FloatField(blank=True, help_text='Null where the market had no price.', null=True)),
                 ('resolved_at', models.DateTimeField()),
                 ('scored_at', models.DateTimeField()),

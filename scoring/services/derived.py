@@ -8,13 +8,17 @@ from functools import partial
 from django.db.models import Model
 
 from agents.models import UniverseCost
-from agents.services.universe_costs import universe_cost_drift
+from agents.services.costs import universe_cost_drift
 from markets.models import CacheVersion
 from markets.services.cache_versions import cache_version_drift
-from scoring.models import BrierScore, FamilyTotal, ForecastScore, Leaderboard, LeaderboardHistory
+from scoring.models import BrierScore, FamilyTotal, ForecastScore, ImportLeaderboard, Leaderboard, LeaderboardHistory
 from scoring.services.family_totals import family_total_drift
 from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
-from scoring.services.leaderboard_drift import leaderboard_drift, leaderboard_history_drift
+from scoring.services.leaderboard_drift import (
+    import_leaderboard_drift,
+    leaderboard_drift,
+    leaderboard_history_drift,
+)
 from scoring.services.score_drift import brier_score_drift, forecast_score_drift
 
 
@@ -27,6 +31,7 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
         BrierScore: partial(brier_score_drift, at=at),
         ForecastScore: partial(forecast_score_drift, at=at),
         Leaderboard: partial(leaderboard_drift, at=at),
+        ImportLeaderboard: partial(import_leaderboard_drift, at=at),
         LeaderboardHistory: leaderboard_history_drift,
     }
 

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from agents.records import instant_text
 from markets.models import Run
-from scoring.exports.checksums import file_sha256, zip_checksum
+from scoring.exports.manifest import file_sha256, zip_checksum
 from scoring.exports.selection import ExportSelection
 from scoring.models import Export
 

@@ -1,20 +1,20 @@
 """The forecast leaderboards: families and references by arm. Computed after a change, stored, read."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, Max, Q, Sum
 from forecast_rank.metrics.agreement import agreement
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.scoreboard import to_json_value
 from forecast_rank.ranking.settings import Settings
 
-from agents.models import Elicitation, Family, Forecast, ModelCall, RefusedForecast, Trade
+from agents.models import Elicitation, Family, Forecast, ModelCall, Trade
 from markets.models import Market, QuestionBatch, QuestionSet
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_history import LeaderboardKey
@@ -30,6 +30,7 @@ from scoring.services.forecast_panels import (
     resolved_entries,
     selection_families,
 )
+from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
 from scoring.services.forecasts_and_trades import by_family, forecast_bets, stake_points
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboard
 from scoring.stored_json import to_json
@@ -54,7 +55,6 @@ RANKING = (
     "bt_ability",
 )  # fmt: skip
 """The figures that rank forecasters, besides the averaged returns."""
-PARTICIPATION = ("cost_usd", "declined", "refused", "asked")
 FORMAT = 3
 """The format of stored leaderboards: those of an older one are computed anew, although their inputs are the same."""
 
@@ -82,7 +82,7 @@ def leaderboard_selections() -> Iterator[tuple[Selection, list[str]]]:
 
 
 def forecast_leaderboard(
-    asked: Sequence[ResolvedEntry],
+    resolved: Sequence[ResolvedEntry],
     families: Sequence[str],
     *,
     externals: Sequence[str] = (),
@@ -95,18 +95,24 @@ def forecast_leaderboard(
     among `metrics` take a question as one item, whatever the days it was asked on, with the last forecast of each. The
     report is empty unless `reported`.
     """
-    made = panels(asked, families)
-    step = max(1, math.ceil(len(asked) / CURVE_POINTS))
+    built = panels(resolved, families)
+    step = max(1, math.ceil(len(resolved) / CURVE_POINTS))
     averaged = tuple(metric for metric in metrics if metric not in SLOWLY_FITTED)
-    settings = Settings(averaged, GAMMAS, stream=step)
-    found = rank_panel(made.families, settings, reference_panel=made.references, agreement_of_rankings=False)
-    if slow := tuple(metric for metric in metrics if metric in SLOWLY_FITTED):
-        _join(found, _fitted(last_forecasts(asked), families, slow))
-    everybody = (
-        found["forecasters"] | found["references"] | _external_figures(asked, families, externals, averaged, slow)
-    )
+    slow = tuple(metric for metric in metrics if metric in SLOWLY_FITTED)
+    last = last_forecasts(resolved) if slow else []
+    report = _rank(built.families, built.references, Settings(averaged, GAMMAS, stream=step))
+    if slow:
+        built = panels(last, families)
+        _join(report, _rank(built.families, built.references, Settings(slow, GAMMAS)))
+    figures_by_name = report["forecasters"] | report["references"]
+    if externals:
+        # Apart from the others: no figure of a family or a reference depends on them.
+        figures_by_name |= _external_figures(resolved, families, externals, averaged)
+        if slow:
+            for name, figures in _external_figures(last, families, externals, slow).items():
+                figures_by_name[name] = figures | figures_by_name[name]
     names = display_names([*families, *externals])
-    questions = _questions_answered(asked, [*families, *externals])
+    questions = _questions_answered(resolved, [*families, *externals])
     entries = [
         {
             "forecaster": name,
@@ -120,107 +126,108 @@ def forecast_leaderboard(
             "forecasts": figures["n"],
             **{key: figures.get(key) for key in FIGURES},
         }
-        for name, figures in everybody.items()
+        for name, figures in figures_by_name.items()
     ]
-    report = _report(found, asked) | {"agreement": _agreement(entries)} if reported else {}
-    return LeaderboardContents(rank_entries(entries), report)
+    if not reported:
+        return LeaderboardContents(rank_entries(entries), {})
+    return LeaderboardContents(rank_entries(entries), _report(report, resolved) | {"agreement": _agreement(entries)})
+
+
+def _rank(families: Panel, others: Panel, settings: Settings) -> dict[str, Any]:
+    """The report of the library on families, with references or external agents beside them."""
+    return rank_panel(families, settings, reference_panel=others, agreement_of_rankings=False)
 
 
 def _external_figures(
-    asked: Sequence[ResolvedEntry],
-    families: Sequence[str],
-    externals: Sequence[str],
-    averaged: tuple[str, ...],
-    slow: tuple[str, ...],
-) -> dict[str, dict[str, Any]]:
-    """The figures of external agents, computed apart: no figure of a family or a reference depends on them."""
-    if not externals:
-        return {}
-    figures: dict[str, dict[str, Any]] = {name: {} for name in externals}
-    for metrics, entries in ((averaged, asked), (slow, last_forecasts(asked) if slow else ())):
-        if metrics:
-            ours, theirs = panels(entries, families).families, external_panel(entries, externals)
-            ranked = rank_panel(ours, Settings(metrics, GAMMAS), reference_panel=theirs, agreement_of_rankings=False)
-            found = ranked["references"]
-            for name in externals:
-                figures[name] = found[name] | figures[name]
-    return figures
+    resolved: Sequence[ResolvedEntry], families: Sequence[str], externals: Sequence[str], metrics: tuple[str, ...]
+) -> dict[str, Any]:
+    own, theirs = panels(resolved, families).families, external_panel(resolved, externals)
+    references = _rank(own, theirs, Settings(metrics, GAMMAS))["references"]
+    return {name: references[name] for name in externals}
 
 
-def _fitted(asked: Sequence[ResolvedEntry], families: Sequence[str], metrics: Sequence[str]) -> dict[str, Any]:
-    made = panels(asked, families)
-    settings = Settings(tuple(metrics), GAMMAS)
-    return rank_panel(made.families, settings, reference_panel=made.references, agreement_of_rankings=False)
-
-
-def _join(found: dict[str, Any], fitted: Mapping[str, Any]) -> None:
+def _join(report: dict[str, Any], fitted: Mapping[str, Any]) -> None:
     """Adds the slow fits to a report of the other metrics."""
     for group in ("forecasters", "references"):
         for name, figures in fitted[group].items():
-            found[group][name] |= {key: figures.get(key) for key in SLOW_FIGURES}
-    found["models"] |= fitted["models"]
-    found["questions"] = fitted["questions"]
-    found["notes"] += fitted["notes"]
+            report[group][name] |= {key: figures.get(key) for key in SLOW_FIGURES}
+    report["models"] |= fitted["models"]
+    report["questions"] = fitted["questions"]
+    report["notes"] += fitted["notes"]
 
 
 def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, refit: bool) -> int:
     """Stores the leaderboards of one arm under each of `versions`, which share them; returns how many."""
     inputs, stored = inputs_version(selection), stored_by_category(selection.arm, versions[0])
-    known = stored.get("")
-    fitted = is_fitted(known, inputs)
+    before = stored.get("")
+    fitted = is_fitted(before, inputs)
     current = {category for category, row in stored.items() if row.report.get("inputs") == inputs}
     if "" in current and (not refit or (fitted and current == stored.keys())):
         return 0
-    slow = not fitted and (refit or known is None or known.report.get("fitted") is None)
+    slow = not fitted and (refit or before is None or before.report.get("fitted") is None)
     omitted = () if refit else stored.keys() - {""}
     leaderboards, difficulties = compute_forecast_leaderboards(
-        selection, inputs, known, at=at, slow=slow, omitted=omitted
+        selection, inputs, before, at=at, slow=slow, omitted=omitted
     )
     with transaction.atomic():
         for version in versions:
             for category, contents in leaderboards.items():
                 key = LeaderboardKey(FORECAST, version, selection.arm, category)
                 store_leaderboard(key, computed_at=at, **contents._asdict())
-        if difficulties and versions[0] == ALL_METHODOLOGIES:
-            _store_difficulties(selection.arm, difficulties)
+        if slow and versions[0] == ALL_METHODOLOGIES:
+            store_difficulties(selection.arm, difficulties)
     return len(versions) * len(leaderboards)
+
+
+def store_difficulties(arm: str, difficulties: Sequence[QuestionDifficulty]) -> None:
+    """Replaces the difficulties of an arm's questions."""
+    with transaction.atomic():
+        QuestionDifficulty.objects.filter(arm=arm).delete()
+        QuestionDifficulty.objects.bulk_create(difficulties, batch_size=500)
 
 
 def compute_forecast_leaderboards(
     selection: Selection,
     inputs: Mapping[str, Any],
-    known: Leaderboard | None,
+    before: Leaderboard | None,
     *,
     at: datetime,
     slow: bool,
     omitted: Collection[str] = (),
-) -> tuple[dict[str, LeaderboardContents], dict[str, Any]]:
+) -> tuple[dict[str, LeaderboardContents], list[QuestionDifficulty]]:
     """The leaderboards of an arm by category, but the `omitted` ones, and the difficulties of its questions.
 
-    Without `slow`, the results of the slow fits are those of the `known` leaderboard, and there are no difficulties.
+    Without `slow`, the results of the slow fits are those of the leaderboard `before`, and there are no difficulties.
     """
-    asked, families = resolved_entries(selection), family_slugs(selection)
-    slow = slow and bool(asked)
+    resolved, families = resolved_entries(selection), family_slugs(selection)
+    slow = slow and bool(resolved)
     externals = family_slugs(selection, external=True)
     metrics = (*AVERAGED, *FITTED, *(SLOWLY_FITTED if slow else ()))
-    leaderboard = forecast_leaderboard(asked, families, externals=externals, metrics=metrics)
+    leaderboard = forecast_leaderboard(resolved, families, externals=externals, metrics=metrics)
     bets = forecast_bets(selection.arm, selection.methodology)
-    before = known.report if known else {}
+    report_before = before.report if before else {}
     leaderboard.report.update(
         inputs=inputs,
-        fitted=inputs["resolved"] if slow else before.get("fitted"),
-        fitted_at=at.isoformat() if slow else before.get("fitted_at"),
+        fitted=inputs["resolved"] if slow else report_before.get("fitted"),
+        fitted_at=at.isoformat() if slow else report_before.get("fitted_at"),
         forecasts_and_trades=by_family(bets),
         stakes=stake_points(bets),
     )
-    if known and not slow:
-        _copy_slow_figures(leaderboard, known)
-    _add_participation(leaderboard.entries, _participation(selection))
-    difficulties = leaderboard.report.pop("questions")
-    by_category = _by_category(selection, [e for e in asked if e.category not in omitted], families, externals)
+    if before and not slow:
+        _copy_slow_figures(leaderboard, before)
+    participation = participation_by_family(selection)
+    for entry in leaderboard.entries:
+        entry |= dict.fromkeys(NO_PARTICIPATION) if entry["reference"] else participation[entry["family"]]
+    figures_by_question = leaderboard.report.pop("questions")
+    by_category = _by_category(selection, [e for e in resolved if e.category not in omitted], families, externals)
     for contents in by_category.values():
         contents.report["inputs"] = inputs
-    return {"": leaderboard} | by_category, difficulties if slow else {}
+    difficulties = [
+        QuestionDifficulty(question_id=int(question), arm=selection.arm, **figures)
+        for question, figures in figures_by_question.items()
+        if slow and figures["difficulty"] is not None
+    ]
+    return {"": leaderboard} | by_category, difficulties
 
 
 def stored_by_category(arm: str, methodology: str) -> dict[str, Leaderboard]:
@@ -235,21 +242,18 @@ def is_fitted(leaderboard: Leaderboard | None, inputs: Mapping[str, Any]) -> boo
 
 
 def _by_category(
-    selection: Selection, asked: Sequence[ResolvedEntry], families: Sequence[str], externals: Sequence[str]
+    selection: Selection, resolved: Sequence[ResolvedEntry], families: Sequence[str], externals: Sequence[str]
 ) -> dict[str, LeaderboardContents]:
-    by_category: dict[str, list[ResolvedEntry]] = defaultdict(list)
-    for entry in asked:
-        if entry.category:
-            by_category[entry.category].append(entry)
-    refused = _refused(selection, "entry__question__category")
+    refused = refused_forecasts(selection, "entry__question__category")
     leaderboards = {}
-    for category, entries in sorted(by_category.items()):
-        leaderboard = forecast_leaderboard(entries, families, externals=externals)
+    for category in sorted({entry.category for entry in resolved} - {""}):
+        of_category = [entry for entry in resolved if entry.category == category]
+        leaderboard = forecast_leaderboard(of_category, families, externals=externals)
         leaderboard.report.pop("questions")
         # A batch mixes categories: its cost, and whether its model declined, belongs to none of them.
         for row in leaderboard.entries:
             refusals = None if row["reference"] else refused[row["family"], category]
-            row.update(dict.fromkeys(PARTICIPATION) | {"refused": refusals})
+            row.update(dict.fromkeys(NO_PARTICIPATION) | {"refused": refusals})
         leaderboards[category] = leaderboard
     return leaderboards
 
@@ -283,31 +287,24 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     return to_json(inputs)
 
 
-def _report(found: Mapping[str, Any], asked: Sequence[ResolvedEntry]) -> dict[str, Any]:
+def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
     """The results besides the ranking."""
-    everybody = found["forecasters"] | found["references"]
+    figures_by_name = report["forecasters"] | report["references"]
     return {
-        "murphy": {name: figures["murphy"] for name, figures in everybody.items() if figures.get("murphy")},
-        "pairs": found["pairs"],
-        "curves": found["curves"],
-        "rankings": found["rankings"],
-        "models": found["models"],
-        "notes": found["notes"],
-        "questions": found["questions"],
-        "data": found["data"] | {"questions": len({e.question for e in asked}), "entries": len(asked)},
+        "murphy": {name: figures["murphy"] for name, figures in figures_by_name.items() if figures.get("murphy")},
+        **{part: report[part] for part in ("pairs", "curves", "rankings", "models", "notes", "questions")},
+        "data": report["data"] | {"questions": len({e.question for e in resolved}), "entries": len(resolved)},
         "extremising": EXTREMISING,
     }
 
 
-def _questions_answered(asked: Sequence[ResolvedEntry], families: Sequence[str]) -> dict[str, int]:
+def _questions_answered(resolved: Sequence[ResolvedEntry], families: Sequence[str]) -> dict[str, int]:
     """The number of questions with a forecast of each forecaster, a question of several days counted once."""
     answered: dict[str, set[int]] = {name: set() for name in (*families, *REFERENCES)}
-    for entry in asked:
-        for slug in (*entry.forecasts, *entry.external_forecasts):
-            if slug in answered:
-                answered[slug].add(entry.question)
-        for name in _references_of(entry):
-            answered[name].add(entry.question)
+    for entry in resolved:
+        for name in (*entry.forecasts, *entry.external_forecasts, *_references_of(entry)):
+            if name in answered:
+                answered[name].add(entry.question)
     return {name: len(questions) for name, questions in answered.items()}
 
 
@@ -338,57 +335,19 @@ def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def display_names(families: Sequence[str]) -> dict[str, str]:
     """The display names of families, by slug, and of references."""
-    known = dict(Family.objects.filter(slug__in=families).order_by().values_list("slug", "display_name"))
-    return {slug: known.get(slug, slug) for slug in families} | {
-        name: name.replace("_", " ").capitalize() for name in REFERENCES
-    }
+    stored = dict(Family.objects.filter(slug__in=families).order_by().values_list("slug", "display_name"))
+    references = {name: name.replace("_", " ").capitalize() for name in REFERENCES}
+    return {slug: stored.get(slug, slug) for slug in families} | references
 
 
-def _copy_slow_figures(leaderboard: LeaderboardContents, known: Leaderboard) -> None:
+def _copy_slow_figures(leaderboard: LeaderboardContents, before: Leaderboard) -> None:
     """Copies the results of the last slow fits from the stored leaderboard."""
-    before = {entry["forecaster"]: entry for entry in known.entries}
+    entries = {entry["forecaster"]: entry for entry in before.entries}
     for entry in leaderboard.entries:
-        entry |= {key: before.get(entry["forecaster"], {}).get(key) for key in SLOW_FIGURES}
+        entry |= {key: entries.get(entry["forecaster"], {}).get(key) for key in SLOW_FIGURES}
     leaderboard.report["agreement"] = _agreement(leaderboard.entries)
-    if "irt" in known.report.get("models", {}):
-        leaderboard.report["models"]["irt"] = known.report["models"]["irt"]
-
-
-def _participation(selection: Selection) -> dict[str, dict[str, Any]]:
-    """The cost of each family's forecasts and how often it was asked, declined and was refused, by slug."""
-    tasks, calls = Elicitation.objects.filter(batch__arm=selection.arm), ModelCall.objects.all()
-    calls = calls.filter(elicitation__batch__arm=selection.arm)
-    if selection.methodology:
-        tasks = tasks.filter(methodology__version=selection.methodology)
-        calls = calls.filter(elicitation__methodology__version=selection.methodology)
-    found: dict[str, dict[str, Any]] = defaultdict(
-        lambda: {"cost_usd": f"{Decimal(0):.6f}", "declined": 0, "refused": 0, "asked": 0}
-    )
-    counted = tasks.order_by().values_list("family__slug")
-    for slug, asked, declined in counted.annotate(Count("pk"), declined=Count("pk", filter=Q(declined=True))):
-        found[slug] |= {"asked": asked, "declined": declined}
-    for slug, cost in calls.order_by().values_list("elicitation__family__slug").annotate(Sum("cost_usd")):
-        found[slug]["cost_usd"] = f"{cost:.6f}"
-    for (slug, _), refused in _refused(selection).items():
-        found[slug]["refused"] += refused
-    return found
-
-
-def _refused(selection: Selection, by: str = "call__elicitation__batch__arm") -> Counter[tuple[str, str]]:
-    """The number of refused forecasts by family and another column."""
-    refused = RefusedForecast.objects.filter(
-        call__elicitation__batch__arm=selection.arm, call__result__in=ModelCall.READ
-    )
-    if selection.methodology:
-        refused = refused.filter(call__elicitation__methodology__version=selection.methodology)
-    rows = refused.order_by().values_list("call__elicitation__family__slug", by).annotate(Count("pk"))
-    return Counter({(slug, column): count for slug, column, count in rows})
-
-
-def _add_participation(entries: Iterable[dict[str, Any]], participation: Mapping[str, dict[str, Any]]) -> None:
-    none = {"cost_usd": f"{Decimal(0):.6f}", "declined": 0, "refused": 0, "asked": 0}
-    for entry in entries:
-        entry |= dict.fromkeys(PARTICIPATION) if entry["reference"] else participation.get(entry["family"], none)
+    if "irt" in before.report.get("models", {}):
+        leaderboard.report["models"]["irt"] = before.report["models"]["irt"]
 
 
 def _agreement(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -398,11 +357,12 @@ def _agreement(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         if not (entry["reference"] or entry["external"]):
             for name, value in _ranking_figures(entry):
                 positions[name][entry["forecaster"]] = math.nan if value is None else value
-    found = agreement({name: column for name, column in positions.items() if not all(map(math.isnan, column.values()))})
+    known = {name: column for name, column in positions.items() if not all(map(math.isnan, column.values()))}
+    tables = agreement(known)
     return {
         measure: {
-            row: {column: to_json_value(getattr(found, measure)[i, j]) for j, column in enumerate(found.names)}
-            for i, row in enumerate(found.names)
+            row: {column: to_json_value(getattr(tables, measure)[i, j]) for j, column in enumerate(tables.names)}
+            for i, row in enumerate(tables.names)
         }
         for measure in ("spearman", "kendall", "common")
     }
@@ -416,16 +376,3 @@ def _ranking_figures(entry: Mapping[str, Any]) -> Iterable[tuple[str, float | No
     for gamma in GAMMAS:
         value = (entry["average_return"] or {}).get(gamma)
         yield f"average_return:{gamma}", None if value is None else -value
-
-
-def _store_difficulties(arm: str, difficulties: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Replaces the stored difficulties of an arm's questions."""
-    QuestionDifficulty.objects.filter(arm=arm).delete()
-    QuestionDifficulty.objects.bulk_create(
-        [
-            QuestionDifficulty(question_id=int(question), arm=arm, **figures)
-            for question, figures in difficulties.items()
-            if figures["difficulty"] is not None
-        ],
-        batch_size=500,
-    )

@@ -28,19 +28,13 @@ class Selection:
     until: datetime | None = None
 
 
-class FamilyForecast(NamedTuple):
-    """A family's forecast on an entry: its id, and a probability for each option in their order."""
-
-    forecast: int
-    vector: Floats
-
-
 @dataclass(frozen=True, slots=True)
 class ResolvedEntry:
     """A resolved question on the day it was asked, with its prices and forecasts by family.
 
     happened : 1 for each option that happened, else 0
     quote, odds, no_odds : per option, NaN where there is no such price, or none at which a dollar could be bet
+    forecasts : a probability for each option in their order
     external_forecasts : those of external agents, which no ensemble includes
     """
 
@@ -55,21 +49,22 @@ class ResolvedEntry:
     quote: Floats
     odds: Floats
     no_odds: Floats
-    forecasts: dict[str, FamilyForecast] = field(default_factory=dict)
-    external_forecasts: dict[str, FamilyForecast] = field(default_factory=dict)
+    forecasts: dict[str, Floats] = field(default_factory=dict)
+    external_forecasts: dict[str, Floats] = field(default_factory=dict)
 
 
 class Panels(NamedTuple):
-    """The forecasts of families and of references on the same questions, with their primary keys.
-
-    forecasts : (F,), ids of the forecasts in `families`
-    entries : (Q,), ids of the entries
-    """
+    """The forecasts of families and of references on the same questions."""
 
     families: Panel
     references: Panel
-    forecasts: list[int]
-    entries: list[int]
+
+
+class _Row(NamedTuple):
+    forecaster: int
+    question: int
+    vector: Floats
+    weight: float = 1.0
 
 
 def family_slugs(selection: Selection, *, external: bool = False) -> list[str]:
@@ -89,18 +84,22 @@ def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
     """Every resolved question of the selection on each day it was asked in the arm, with its forecasts."""
     entries = asked_and_resolved(selection)
     options = _options(entries.order_by().values("question"))
+    columns = ("event_key", "category", "exclusive", "closed_at")
+    by_day = entries.order_by("question_set__day", "pk").values_list(
+        "pk", "question", "prices", *(f"question__{column}" for column in columns)
+    )
     by_id = {
-        pk: resolved_entry(pk, question, options[question], prices, **about)
-        for pk, question, prices, about in _columns(entries)
+        pk: resolved_entry(pk, question, options[question], prices, **dict(zip(columns, question_columns, strict=True)))
+        for pk, question, prices, *question_columns in by_day
     }
     forecasts = Forecast.objects.filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
     # Where two releases of a family answered the same batch, the newer one counts.
     rows = forecasts.order_by("release__effective_from", "release", "pk")
-    columns = ("pk", "entry", "family__slug", "family__external", "probabilities")
-    for pk, entry, slug, external, probabilities in rows.values_list(*columns):
-        found = by_id[entry]
-        of_entry = found.external_forecasts if external else found.forecasts
-        of_entry[slug] = FamilyForecast(pk, _vector(probabilities, found.options))
+    columns = ("entry", "family__slug", "family__external", "probabilities")
+    for pk, slug, external, probabilities in rows.values_list(*columns):
+        entry = by_id[pk]
+        forecasts_of = entry.external_forecasts if external else entry.forecasts
+        forecasts_of[slug] = forecast_vector(probabilities, entry.options)
     return list(by_id.values())
 
 
@@ -131,23 +130,23 @@ def last_forecasts(entries: Iterable[ResolvedEntry]) -> list[ResolvedEntry]:
 def panels(entries: Sequence[ResolvedEntry], families: Sequence[str]) -> Panels:
     """The panels of these entries, with a row of each family even if it has no forecast."""
     questions = _questions(entries)
-    times = Counter((slug, entry.question) for entry in entries for slug in entry.forecasts)
-    place = {slug: i for i, slug in enumerate(families)}
     own = [
-        _Row(place[slug], j, stated.vector, 1 / times[slug, entry.question], stated.forecast)
+        (i, j, entry.forecasts[slug])
         for j, entry in enumerate(entries)
-        for slug, stated in sorted(entry.forecasts.items(), key=lambda item: place.get(item[0], -1))
-        if slug in place
+        for i, slug in enumerate(families)
+        if slug in entry.forecasts
     ]
-    vectors = [(i, j, vector) for j, entry in enumerate(entries) for i, vector in _reference_vectors(entry)]
-    counts = Counter((i, entries[j].question) for i, j, _ in vectors)
-    references = [_Row(i, j, vector, 1 / counts[i, entries[j].question]) for i, j, vector in vectors]
+    references = [(i, j, vector) for j, entry in enumerate(entries) for i, vector in _reference_vectors(entry)]
     return Panels(
-        _panel(families, own, entries, questions),
-        _panel(REFERENCES, references, entries, questions),
-        [row.forecast for row in own],
-        [entry.entry for entry in entries],
+        _panel(families, _weighted(own, entries), entries, questions),
+        _panel(REFERENCES, _weighted(references, entries), entries, questions),
     )
+
+
+def _weighted(vectors: Sequence[tuple[int, int, Floats]], entries: Sequence[ResolvedEntry]) -> list[_Row]:
+    """Rows of (forecaster, question, vector): each of a forecaster's k forecasts of a question weighs 1/k."""
+    counts = Counter((i, entries[j].question) for i, j, _ in vectors)
+    return [_Row(i, j, vector, 1 / counts[i, entries[j].question]) for i, j, vector in vectors]
 
 
 def external_panel(entries: Sequence[ResolvedEntry], externals: Sequence[str]) -> Panel:
@@ -184,21 +183,13 @@ def ensemble_vectors(vectors: Sequence[Floats], *, exclusive: bool) -> tuple[Flo
 # ── from rows to arrays ───────────────────────────────────────────────────────────────────────────
 
 
-class _Row(NamedTuple):
-    forecaster: int
-    question: int
-    vector: Floats
-    weight: float = 1.0
-    forecast: int = 0
-
-
 def resolved_entry(
     entry: int,
     question: int,
     options: Sequence[tuple[str, bool | None]],
     prices: Mapping[str, Any],
     *,
-    event: str = "",
+    event_key: str = "",
     category: str = "",
     exclusive: bool = True,
     closed_at: datetime | None = None,
@@ -208,16 +199,14 @@ def resolved_entry(
     quote, ask, no_ask = (
         np.array([_number(prices, name, key) for name in names]) for key in ("price", "ask", "no_ask")
     )
-    odds, no_odds = (
-        _bettable(np.where(np.isnan(ask), quote, ask)),
-        _bettable(np.where(np.isnan(no_ask), 1 - quote, no_ask)),
-    )
+    odds = _bettable(np.where(np.isnan(ask), quote, ask))
+    no_odds = _bettable(np.where(np.isnan(no_ask), 1 - quote, no_ask))
     if exclusive and not np.nansum(quote) > 0:
         quote = np.full(len(names), np.nan)  # nothing can be brought to a sum of 1
     return ResolvedEntry(
         entry=entry,
         question=question,
-        event=event,
+        event=event_key,
         category=category,
         exclusive=exclusive,
         closed_at=np.nan if closed_at is None else closed_at.timestamp(),
@@ -227,14 +216,6 @@ def resolved_entry(
         odds=odds,
         no_odds=no_odds,
     )
-
-
-def _columns(entries: Any) -> Iterable[tuple[int, int, Any, dict[str, Any]]]:
-    columns = {"event": "event_key", "category": "category", "exclusive": "exclusive", "closed_at": "closed_at"}
-    paths = [f"question__{column}" for column in columns.values()]
-    by_day = entries.order_by("question_set__day", "pk")
-    for pk, question, prices, *about in by_day.values_list("pk", "question", "prices", *paths):
-        yield pk, question, prices, dict(zip(columns, about, strict=True))
 
 
 def _options(questions: Any) -> dict[int, list[tuple[str, bool | None]]]:
@@ -255,7 +236,8 @@ def _bettable(odds: Floats) -> Floats:
     return np.where((odds > 0) & (odds < 1), odds, np.nan)
 
 
-def _vector(probabilities: Mapping[str, float], options: Sequence[str]) -> Floats:
+def forecast_vector(probabilities: Mapping[str, float], options: Sequence[str]) -> Floats:
+    """A forecast's probabilities in the order of the options."""
     return np.array([probabilities[name] for name in options], dtype=np.float64)
 
 
@@ -266,9 +248,7 @@ def _reference_vectors(entry: ResolvedEntry) -> Iterable[tuple[int, Floats]]:
     size = len(entry.options)
     yield 1, np.full(size, 1 / size if entry.exclusive else 0.5)
     if entry.forecasts:
-        yield from enumerate(
-            ensemble_vectors([stated.vector for stated in entry.forecasts.values()], exclusive=entry.exclusive), start=2
-        )
+        yield from enumerate(ensemble_vectors(list(entry.forecasts.values()), exclusive=entry.exclusive), start=2)
 
 
 def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:

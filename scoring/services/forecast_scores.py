@@ -12,8 +12,16 @@ from forecast_rank.metrics.skill import market_brier
 from agents.models import Forecast
 from markets.models import Question
 from scoring.models import ForecastScore
-from scoring.services.forecast_panels import ResolvedEntry, resolved_entry, single_forecasts_panel
+from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry, single_forecasts_panel
 
+MEASURES = {
+    "brier": brier,
+    "log": log_score,
+    "spherical": spherical,
+    "accuracy": accuracy,
+    "market_brier": market_brier,
+}
+"""The measures of a forecast, by their columns in `ForecastScore`."""
 BATCH = 1_000
 """Forecasts scored at a time, which bounds the memory after an outage."""
 
@@ -26,13 +34,9 @@ def score_forecasts(*, at: datetime) -> int:
     unscored = Forecast.objects.resolved().filter(question__resolved_at__lte=at, score=None)
     ids = list(unscored.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(ids), BATCH):
-        _score(ids[start : start + BATCH], at)
+        scores = forecast_scores(Forecast.objects.filter(pk__in=ids[start : start + BATCH]), at=at)
+        ForecastScore.objects.bulk_create(scores, ignore_conflicts=True)
     return len(ids)
-
-
-def _score(ids: Sequence[int], at: datetime) -> None:
-    scores = forecast_scores(Forecast.objects.filter(pk__in=ids), at=at)
-    ForecastScore.objects.bulk_create(scores, ignore_conflicts=True)
 
 
 def forecast_scores(forecasts: QuerySet[Forecast], *, at: datetime) -> list[ForecastScore]:
@@ -48,20 +52,22 @@ def forecast_scores(forecasts: QuerySet[Forecast], *, at: datetime) -> list[Fore
             resolved.append((forecast, entries[forecast.entry_id]))
     if not resolved:
         return []
-    panel = single_forecasts_panel([(entry, _vector(forecast, entry)) for forecast, entry in resolved])
-    columns = [measure(panel).tolist() for measure in (brier, log_score, spherical, accuracy, market_brier)]
+    figures = forecast_figures(
+        [(entry, forecast_vector(forecast.probabilities, entry.options)) for forecast, entry in resolved]
+    )
     return [
-        ForecastScore(
-            forecast=forecast,
-            brier=brier_value,
-            log=log_value,
-            spherical=spherical_value,
-            accuracy=hit,
-            market_brier=None if np.isnan(market) else market,
-            resolved_at=forecast.question.resolved_at or at,
-            scored_at=at,
-        )
-        for (forecast, _), brier_value, log_value, spherical_value, hit, market in zip(resolved, *columns, strict=True)
+        ForecastScore(forecast=forecast, resolved_at=forecast.question.resolved_at or at, scored_at=at, **measured)
+        for (forecast, _), measured in zip(resolved, figures, strict=True)
+    ]
+
+
+def forecast_figures(rows: Sequence[tuple[ResolvedEntry, Floats]]) -> list[dict[str, float | None]]:
+    """The measures of single forecasts, given as vectors on entries; null where there is no number."""
+    panel = single_forecasts_panel(rows)
+    columns = [measure(panel).tolist() for measure in MEASURES.values()]
+    return [
+        {name: None if np.isnan(figure) else figure for name, figure in zip(MEASURES, figures, strict=True)}
+        for figures in zip(*columns, strict=True)
     ]
 
 
@@ -69,7 +75,3 @@ def _entry(forecast: Forecast) -> ResolvedEntry:
     question = forecast.question
     options = [(option.name, option.happened) for option in question.options.all()]
     return resolved_entry(forecast.entry_id, question.pk, options, forecast.entry.prices, exclusive=question.exclusive)
-
-
-def _vector(forecast: Forecast, entry: ResolvedEntry) -> Floats:
-    return np.array([forecast.probabilities[name] for name in entry.options], dtype=np.float64)

@@ -23,7 +23,7 @@ MAX_LOG_WEALTH = 300.0
 
 
 class ForecastBet(NamedTuple):
-    """A purchase and the same release's forecast of the side it bought, stated on the day of the same universe.
+    """A purchase and the same release's forecast of the side it bought, made on the day its universe was frozen.
 
     ask, other_ask : price of a share of the side and of the opposite side; the frozen price without an order book
     won : None while the market is unresolved
@@ -45,11 +45,6 @@ class ForecastBet(NamedTuple):
     def edge(self) -> float:
         """The stated probability less the ask: the expected profit of a share."""
         return self.stated - self.ask
-
-
-def forecasts_and_trades(arm: str, methodology: str = "") -> list[dict[str, Any]]:
-    """The figures of each family's bets against its forecasts of the same markets, by slug."""
-    return by_family(forecast_bets(arm, methodology))
 
 
 def by_family(bets: Iterable[ForecastBet]) -> list[dict[str, Any]]:
@@ -76,15 +71,14 @@ def forecast_bets(arm: str, methodology: str = "") -> list[ForecastBet]:
     purchases = purchases.select_related("agent__family", "market", "decision__universe").defer(
         "decision__universe__market_block", "decision__reasoning", "market__description"
     )
-    trades = list(purchases.order_by("pk"))
-    forecasts = _market_forecasts({trade.market_id for trade in trades}, {_day(trade) for trade in trades}, arm)
+    bought = [(trade, trade.decision.universe) for trade in purchases.order_by("pk") if trade.decision.universe]
+    days = {day_of(universe.frozen_at) for _, universe in bought}
+    forecasts = _market_forecasts({trade.market_id for trade, _ in bought}, days, arm)
     bets = []
-    for trade in trades:
-        universe = trade.decision.universe
-        assert universe is not None
-        forecast = forecasts.get((trade.agent.release_id, trade.market_id, _day(trade), universe.methodology))
-        if forecast is not None:
-            bets.append(_forecast_bet(trade, forecast))
+    for trade, universe in bought:
+        key = (trade.agent.release_id, trade.market_id, day_of(universe.frozen_at), universe.methodology)
+        if key in forecasts:
+            bets.append(_forecast_bet(trade, forecasts[key]))
     return bets
 
 
@@ -113,9 +107,9 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         "price": _mean(price),
         "over_betting": _mean(confidence - stated),
         "over_betting_ci": cluster_interval(confidence - stated, [bet.event for bet in bets]) if bets else None,
-        "spearman": _known(spearman(stated, confidence)),
+        "spearman": _finite(spearman(stated, confidence)),
         "positive_edge": _mean((edge > 0).astype(np.float64)),
-        "stake_edge": _known(spearman(amount, edge)),
+        "stake_edge": _finite(spearman(amount, edge)),
         "resolved": int(resolved.sum()),
         "stated_brier": _mean(brier_score(stated[resolved], won)),
         "bet_brier": _mean(brier_score(confidence[resolved], won)),
@@ -180,12 +174,6 @@ def _market_forecasts(
     }
 
 
-def _day(trade: Trade) -> datetime:
-    universe = trade.decision.universe
-    assert universe is not None
-    return day_of(universe.frozen_at)
-
-
 def _forecast_bet(trade: Trade, forecast: MarketForecast) -> ForecastBet:
     price = float(trade.price)
     if trade.outcome_id in forecast.names:
@@ -220,7 +208,7 @@ def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _known(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 

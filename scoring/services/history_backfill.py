@@ -1,46 +1,64 @@
 """Past leaderboards: those of forecasts as of an instant, and the backfill of both protocols."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from cohorts.models import Methodology
 from markets.models import Question, QuestionBatch, QuestionSet
 from scoring import leaderboard_history as history
-from scoring.constants import ALL_METHODOLOGIES, FORECAST, REFERENCES
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, REFERENCES, TRADING
 from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod, ResolutionTimes
 from scoring.services.forecast_leaderboards import (
     FIGURES,
-    PARTICIPATION,
+    NO_PARTICIPATION,
     display_names,
     forecast_leaderboard,
     rank_entries,
 )
 from scoring.services.forecast_panels import ResolvedEntry, Selection, resolved_entries, selection_families
-from scoring.services.trading_leaderboards import backfill_trading_history
+from scoring.services.trading_leaderboards import past_scored, resolution_times
 
 DAILY_LIMIT, HOURLY_LIMIT = 1_000, 50
 """Leaderboards of an arm that one backfill computes, each in a fraction of a second."""
+TRADING_LIMIT = 1_000
+"""Trading leaderboards that one backfill stores."""
 NOBODY = ""
 """A family without a forecast: its entry is that of every family that had none by then."""
 
 
 def backfill_history(*, limit: int) -> int:
     """Stores the missing past leaderboards of both protocols, of each arm the newest `limit`; returns how many."""
-    used = Methodology.objects.filter(cohorts__isnull=False).order_by("version")
-    stored = sum(
-        backfill_trading_history(version) for version in _versions(list(used.values_list("version", flat=True)))
-    )
-    asked = QuestionSet.objects.order_by("methodology").values_list("methodology", flat=True)
+    used = Methodology.objects.filter(cohorts__isnull=False).order_by("version").values_list("version", flat=True)
+    stored = sum(backfill(LeaderboardKey(TRADING, version), limit=TRADING_LIMIT) for version in _versions(used))
+    asked = QuestionSet.objects.order_by("methodology").values_list("methodology", flat=True).distinct()
     for arm in QuestionBatch.objects.order_by("arm").values_list("arm", flat=True).distinct():
-        for version in _versions(list(asked.distinct())):
-            stored += backfill_forecast_history(Selection(arm, version), limit=limit)
+        stored += sum(backfill(LeaderboardKey(FORECAST, version, arm), limit=limit) for version in _versions(asked))
     return stored
 
 
-def _versions(methodologies: list[str]) -> list[str]:
+def _versions(methodologies: Iterable[str]) -> list[str]:
     """All methodologies together, and each by itself where there are several: one alone has the leaderboard of all."""
     several = list(dict.fromkeys(methodologies))
     return [ALL_METHODOLOGIES, *several] if len(several) > 1 else [ALL_METHODOLOGIES]
+
+
+def backfill(leaderboard: LeaderboardKey, *, limit: int) -> int:
+    """Stores the past leaderboards of every category of a selection that are missing, the newest first."""
+    version = history.begin_backfill(leaderboard.protocol)
+    times, compute = past_leaderboards(leaderboard)
+    missing = history.missing_periods(leaderboard, times, version)[:limit]
+    return history.store_history(compute(missing), leaderboard.protocol, version) if missing else 0
+
+
+def past_leaderboards(
+    leaderboard: LeaderboardKey,
+) -> tuple[ResolutionTimes, Callable[[Iterable[LeaderboardPeriod]], Iterator[tuple[LeaderboardPeriod, Any]]]]:
+    """The instants at which a leaderboard changes, and the function that computes it for some periods."""
+    if leaderboard.protocol == TRADING:
+        return resolution_times(leaderboard.methodology), partial(past_scored, leaderboard.methodology)
+    times = ResolutionTimes.of(_resolved().values_list("category", "resolved_at").distinct())
+    return times, partial(past_forecast_entries, Selection(leaderboard.arm, leaderboard.methodology))
 
 
 def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]:
@@ -58,7 +76,7 @@ def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]
         for slug, name, external in families
     ]
     entries += [by_forecaster[name] | {"display_name": names[name]} for name in REFERENCES]
-    empty = dict.fromkeys(("family", "rank", "rank_low", "rank_high", *FIGURES, *PARTICIPATION))
+    empty = dict.fromkeys(("family", "rank", "rank_low", "rank_high", *FIGURES, *NO_PARTICIPATION))
     return rank_entries([empty | entry for entry in entries])
 
 
@@ -76,36 +94,24 @@ def answered_entries(asked: Sequence[ResolvedEntry]) -> list[dict[str, Any]]:
     ]
 
 
-def backfill_forecast_history(selection: Selection, *, limit: int) -> int:
-    """Stores the past leaderboards of a selection that are missing, the newest first; returns how many."""
-    version = history.begin_backfill(FORECAST)
-    leaderboard = LeaderboardKey(FORECAST, selection.methodology, selection.arm)
-    missing = history.missing_periods(leaderboard, question_times(), version)[:limit]
-    return history.store_history(past_forecast_entries(selection, missing), FORECAST, version) if missing else 0
-
-
 def past_forecast_entries(
     selection: Selection, periods: Iterable[LeaderboardPeriod]
 ) -> Iterator[tuple[LeaderboardPeriod, list[dict[str, Any]]]]:
     """The entries of past leaderboards, each as of the beginning of its period."""
     asked = resolved_entries(selection)
     resolved_at = dict(_resolved().values_list("pk", "resolved_at"))
-    known: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    entries_by_number: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for period in periods:
         of_category = [e for e in asked if period.key.category in ("", e.category)]
         by_then = [e for e in of_category if (resolved_at.get(e.question) or history.FOREVER) <= period.since]
-        cache_key = (period.key.category, len(by_then))  # of a category, later leaderboards hold all earlier entries
-        if cache_key not in known:
-            known[cache_key] = answered_entries(by_then)
-        yield period, known[cache_key]
+        number = (period.key.category, len(by_then))  # of a category, later leaderboards hold all earlier entries
+        if number not in entries_by_number:
+            entries_by_number[number] = answered_entries(by_then)
+        yield period, entries_by_number[number]
 
 
 def _resolved() -> Any:
     return Question.objects.filter(status=Question.Status.RESOLVED).order_by()
-
-
-def question_times() -> ResolutionTimes:
-    return ResolutionTimes.of(_resolved().values_list("category", "resolved_at").distinct())
 
 
 def _stored_methodology(selection: Selection) -> str:

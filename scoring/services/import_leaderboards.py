@@ -15,17 +15,24 @@ from forecast_rank.ranking.settings import Settings
 from forecast_rank.readers.records import SCHEMA, input_table
 
 from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
+from scoring.stored_json import to_json
 
 Progress = Callable[[int, int, str], None]
 _CHUNK_SIZE = 50_000
-_OMITTED_PARTS = ("questions",)
-"""Parts of a report that grow with the number of questions and are not shown."""
 
 
 def compute_import_leaderboard(
     *, collection: ImportCollection, at: datetime, progress: Progress = lambda done, of, caption: None
 ) -> ImportLeaderboard:
-    """The collection's leaderboard over resolved questions of completed imports; no report while there are none.
+    """Stores the collection's leaderboard in place of the one before."""
+    values = import_leaderboard(collection=collection, at=at, progress=progress)
+    return ImportLeaderboard.objects.update_or_create(collection=collection, defaults=values)[0]
+
+
+def import_leaderboard(
+    *, collection: ImportCollection, at: datetime, progress: Progress = lambda done, of, caption: None
+) -> dict[str, Any]:
+    """The columns of a collection's leaderboard over resolved questions of completed imports; no report without any.
 
     Contradictions between files are treated like those between rows of one file, and counted in `rejected`.
     """
@@ -37,18 +44,16 @@ def compute_import_leaderboard(
         reading = read_rows(_table(resolved), fractional_outcomes=True)
         report = {"settings": asdict(settings), **rank_panel(reading.panel, settings, progress)}
         report["data"] |= {"rows": reading.rows, "rejected": len(reading.rejected), "superseded": reading.superseded}
-        for part in _OMITTED_PARTS:
-            report.pop(part, None)
+        del report["questions"]  # which grow with their number, and are not shown
     questions = forecasts.values("question").distinct()
-    values = {
+    return {
         "computed_at": at,
-        "report": report,
+        "report": to_json(report),
         "forecasters": forecasts.values("forecaster").distinct().count(),
         "questions": questions.count() + collection.questions.exclude(question__in=questions).count(),
         "open_questions": questions.filter(outcome__isnull=True).count(),
         "probabilities": forecasts.count(),
     }
-    return ImportLeaderboard.objects.update_or_create(collection=collection, defaults=values)[0]
 
 
 def _table(forecasts: Any) -> InputTable:
@@ -58,12 +63,8 @@ def _table(forecasts: Any) -> InputTable:
     keys: list[np.ndarray] = []
     while chunk := list(islice(rows, _CHUNK_SIZE)):
         key, *columns = zip(*chunk, strict=True)
-        frames.append(
-            pl.DataFrame(
-                {name: [_cell(value) for value in column] for name, column in zip(SCHEMA, columns, strict=True)},
-                schema=SCHEMA,
-            )
-        )
+        cells = {name: [_cell(value) for value in column] for name, column in zip(SCHEMA, columns, strict=True)}
+        frames.append(pl.DataFrame(cells, schema=SCHEMA))
         keys.append(np.array(key, dtype=np.int64))
     return input_table(frames, np.concatenate(keys))
 

@@ -20,19 +20,15 @@ from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportedQuestion, RejectedRow
-from scoring.models.imports import FORECASTER_LENGTH, OPTION_LENGTH, QUESTION_LENGTH
 
 Progress = Callable[[int, int], None]
 
 BATCH = 2_000
 """Rows written in one transaction, which on SQLite blocks all other writers."""
 _YEAR_1, _YEAR_9999 = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
-_LENGTHS = {
-    "forecaster": FORECASTER_LENGTH,
-    "question": QUESTION_LENGTH,
-    "option": OPTION_LENGTH,
-    "event": QUESTION_LENGTH,
-    "category": 200,
+_LENGTHS: dict[str, int] = {
+    name: ImportedForecast._meta.get_field(name).max_length  # type: ignore[union-attr,misc]
+    for name in ("forecaster", "question", "option", "event", "category")
 }
 
 
@@ -144,7 +140,7 @@ def _store_questions(collection: ImportCollection, reading: ParsedFile) -> None:
                 closed_at=_instant(item.closed_at),
             )
             for item in reading.questions
-            if len(item.question) <= QUESTION_LENGTH and "\0" not in item.question
+            if len(item.question) <= _LENGTHS["question"] and "\0" not in item.question
         ]
     )
     while chunk := list(islice(questions, BATCH)):

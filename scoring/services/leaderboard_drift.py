@@ -5,35 +5,42 @@ A current leaderboard is not compared while its job has yet to reach what has ch
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from agents.models import JournalEntry, Position
 from markets.models import CacheVersion, Run
 from markets.services.cache_versions import Scope, current_versions, lock_scope, renew_versions
 from scoring import leaderboard_history as history
-from scoring.constants import FORECAST, TRADING
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.leaderboard_history import LeaderboardKey
-from scoring.models import BrierScore, Leaderboard, LeaderboardHistory
+from scoring.models import (
+    BrierScore,
+    ImportCollection,
+    ImportLeaderboard,
+    Leaderboard,
+    LeaderboardHistory,
+    QuestionDifficulty,
+)
 from scoring.services.forecast_leaderboards import (
     compute_forecast_leaderboards,
     inputs_version,
     is_fitted,
     leaderboard_selections,
+    store_difficulties,
     stored_by_category,
 )
 from scoring.services.forecast_panels import Selection
-from scoring.services.history_backfill import past_forecast_entries, question_times
+from scoring.services.history_backfill import past_leaderboards
+from scoring.services.score_drift import GRACE
 from scoring.services.trading_leaderboards import (
     LeaderboardContents,
     compute_trading_leaderboards,
-    past_scored,
-    resolution_times,
     store_leaderboard,
 )
-from scoring.stored_json import first_difference, to_json
+from scoring.stored_json import first_difference, is_same, to_json
 
 TRADING_JOBS = ("take_snapshots", "run_decisions", "check_resolutions", "compute_scores", "start_cohort")
 """Commands that change portfolios first and the trading leaderboards last."""
@@ -80,14 +87,31 @@ def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, 
     known = next((stored[""] for stored in by_version.values() if "" in stored), None)
     if known is None or known.report.get("inputs") != inputs:
         return
-    computed, _ = compute_forecast_leaderboards(selection, inputs, known, at=at, slow=is_fitted(known, inputs))
+    slow = is_fitted(known, inputs)
+    computed, difficulties = compute_forecast_leaderboards(selection, inputs, known, at=at, slow=slow)
     computed[""].report["fitted_at"] = known.report.get("fitted_at")
+    if slow and versions[0] == ALL_METHODOLOGIES:
+        yield from _difficulty_drift(selection.arm, difficulties, repair=repair)
     for version, stored in by_version.items():
         for category in sorted(stored.keys() | computed.keys()):
             row = stored.get(category)
             if row is None or row.report.get("inputs") == inputs:
                 key = LeaderboardKey(FORECAST, version, selection.arm, category)
                 yield from _compare(key, row, computed.get(category), at=at, repair=repair)
+
+
+def _difficulty_drift(arm: str, computed: list[QuestionDifficulty], *, repair: bool) -> Iterator[str]:
+    """A line for each question of an arm whose stored difficulty is not the fitted one."""
+    stored = {row.question_id: _fit(row) for row in QuestionDifficulty.objects.filter(arm=arm)}
+    due = {row.question_id: _fit(row) for row in computed}
+    wrong = [pk for pk in sorted(stored.keys() | due.keys()) if not is_same(stored.get(pk), due.get(pk))]
+    yield from (f"difficulty of question {pk} {arm} is {stored.get(pk)}, should be {due.get(pk)}" for pk in wrong)
+    if wrong and repair:
+        store_difficulties(arm, computed)
+
+
+def _fit(row: QuestionDifficulty) -> list[float | None]:
+    return [row.difficulty, row.difficulty_se, row.discrimination, row.discrimination_se]
 
 
 def _compare(
@@ -109,6 +133,26 @@ def _compare(
             renew_versions(Scope.LEADERBOARDS)
 
 
+def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
+    """A line for each leaderboard of an imported collection that is missing or differs; `repair` computes it anew."""
+    from scoring.services.import_leaderboards import import_leaderboard  # loads polars
+
+    for collection in ImportCollection.objects.select_related("leaderboard"):
+        stored = getattr(collection, "leaderboard", None)
+        reached = at - GRACE if stored is None else stored.computed_at
+        newest = collection.imports.filter(completed=True).aggregate(at=Max("imported_at"))["at"]
+        if newest is None or newest > reached:
+            continue  # the import is at work on it
+        due = import_leaderboard(collection=collection, at=reached)
+        difference: str | None = "is missing"
+        if stored is not None:
+            difference = first_difference({name: getattr(stored, name) for name in due}, due)
+        if difference is not None:
+            yield f"leaderboard of collection {collection.slug}: {difference}"
+            if repair:
+                ImportLeaderboard.objects.update_or_create(collection=collection, defaults=due)
+
+
 def leaderboard_history_drift(*, repair: bool = False) -> Iterator[str]:
     """A line for each past leaderboard, not marked as stale, that differs from what is computed; `repair` deletes it.
 
@@ -127,18 +171,10 @@ def _selection_drift(leaderboard: LeaderboardKey, *, repair: bool) -> Iterator[s
         protocol=leaderboard.protocol, methodology=leaderboard.methodology, arm=leaderboard.arm
     )
     stored = {(row.category, row.since): row for row in rows}
-    if leaderboard.protocol == TRADING:
-        times = resolution_times(leaderboard.methodology)
-        periods = {(period.key.category, period.since): period for period in times.periods(leaderboard)}
-        computed: Any = past_scored(
-            leaderboard.methodology, [period for key, period in periods.items() if key in stored]
-        )
-    else:
-        selection = Selection(leaderboard.arm, leaderboard.methodology)
-        periods = {(period.key.category, period.since): period for period in question_times().periods(leaderboard)}
-        computed = past_forecast_entries(selection, [period for key, period in periods.items() if key in stored])
+    times, compute = past_leaderboards(leaderboard)
+    periods = {(period.key.category, period.since): period for period in times.periods(leaderboard)}
     wrong = dict.fromkeys(stored.keys() - periods.keys(), "no resolution begins there")
-    for period, entries in computed:
+    for period, entries in compute([period for key, period in periods.items() if key in stored]):
         key = (period.key.category, period.since)
         if stored[key].until > period.until:
             wrong[key] = f"it should end at {period.until:%Y-%m-%d %H:%M:%S}"

@@ -82,16 +82,12 @@ def prune_runs(*, at: datetime) -> int:
 
 
 def _days_with_prices(*, until: datetime) -> Iterator[datetime]:
-    day: datetime | None = None
-    while True:
-        rest = PriceObservation.objects.filter(observed_at__lt=until).order_by("observed_at")
-        if day is not None:
-            rest = rest.filter(observed_at__gte=day + DAY)
-        first = rest.values_list("observed_at", flat=True).first()
-        if first is None:
-            return
+    observed = PriceObservation.objects.filter(observed_at__lt=until).order_by("observed_at")
+    first = observed.values_list("observed_at", flat=True).first()
+    while first is not None:
         day = first.replace(hour=0, minute=0, second=0, microsecond=0)
         yield day
+        first = observed.filter(observed_at__gte=day + DAY).values_list("observed_at", flat=True).first()
 
 
 def _delete(model: type[Model], keys: Iterable[int]) -> int:

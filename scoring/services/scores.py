@@ -1,7 +1,7 @@
 """Scores of bets on resolved markets, and the refresh of the leaderboards that show them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -23,7 +23,6 @@ class ScoreReport:
     brier_rows: int = 0
     forecasts_scored: int = 0
     leaderboards: int = 0
-    log: list[str] = field(default_factory=list)
 
 
 def compute_scores(*, at: datetime, refit: bool = True, forecast_leaderboards: bool = True) -> ScoreReport:

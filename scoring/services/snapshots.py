@@ -23,7 +23,7 @@ from markets.sources.polymarket import Clob
 from scoring.models import Snapshot
 from scoring.services.family_totals import refresh_family_totals
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
-from scoring.valuations import NO_RECORD, ZERO, Valuation, records
+from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class _Holding:
 
 
 def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
-    """Prices all held positions and records every agent that plays at `at`, taken down to the grid.
+    """Prices every unsettled position and records each agent that plays at `at`, rounded down to the grid.
 
     An instant older than the newest on record is a replay: stored prices, no network. An agent that has its
     snapshot keeps it.
@@ -75,9 +75,7 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResu
         marks = update_prices(followed, rule=Methodology.objects.current().price_rule, at=instant, clob=clob)
     held_outcomes = set(Position.objects.held_at(instant).values_list("outcome", flat=True))
     report.fallback_prices = len(marks.stale & held_outcomes)
-    report.priced = len(held_outcomes & marks.prices().keys()) - len(
-        marks.stale & held_outcomes & marks.prices().keys()
-    )
+    report.priced = len((held_outcomes & marks.prices().keys()) - marks.stale)
     report.log += marks.failures
     report.failures += filter(None, [marks.total_failure])
     return marks
@@ -94,7 +92,7 @@ def _record(agents: Sequence[Agent], instant: datetime, marks: PricingResult) ->
     ids = [agent.pk for agent in agents]
     holdings = _holdings(ids, instant)
     cash_since = _cash_since(ids, instant)
-    scores = records(ids, at=instant)
+    scores = bet_records(ids, at=instant)
     prices, stale = marks.prices(), marks.stale
     rows = []
     for agent in agents:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +30,6 @@ from scoring.valuations import Valuation, mean_score, snapshot_valuations, valua
 
 SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
 """The fields of an entry that follow from scores alone: as long as these are the same, so are the fields."""
-BACKFILL_LIMIT = 1_000
-"""Past leaderboards that are stored in one backfill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +51,6 @@ class LeaderboardContents(NamedTuple):
 
     entries: list[dict[str, Any]]
     report: dict[str, Any]
-
-
-class TradingLeaderboard(NamedTuple):
-    """A leaderboard's entries, and the returns in percent by family slug and cohort number."""
-
-    entries: list[dict[str, Any]]
-    returns: dict[str, dict[int, float]]
 
 
 class BetScore(NamedTuple):
@@ -99,15 +89,15 @@ def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[Leaderbo
 
 
 def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
-    # A score is never changed, but replaced where an outcome is reversed: as many scores may be others.
+    # A score never changes, but a reversal replaces it: an equal count does not mean the same scores.
     scores = _scores(methodology, None, "").aggregate(bets=Count("pk"), newest=Max("pk"))
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, methodology)._asdict()).first()
     if not (reuse_scores and stored and stored.report.get("scores") == scores):
         stored = None
-    known = {entry["family"]: {name: entry[name] for name in SCORED} for entry in stored.entries} if stored else {}
-    entries, returns = trading_leaderboard(methodology, known)
+    scored = {entry["family"]: {name: entry[name] for name in SCORED} for entry in stored.entries} if stored else None
+    contents = trading_leaderboard(methodology, scored)
     calibration = stored.report["calibration"] if stored else bet_calibration(methodology)
-    return LeaderboardContents(entries, {"scores": scores, "calibration": calibration, "returns": returns})
+    return contents._replace(report={"scores": scores, "calibration": calibration, **contents.report})
 
 
 def store_leaderboard(key: LeaderboardKey, **fields: Any) -> None:
@@ -126,48 +116,42 @@ def trading_entries(
 
 def trading_leaderboard(
     methodology: str = ALL_METHODOLOGIES,
-    known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    scored_before: Mapping[str, dict[str, Any]] | None = None,
     *,
     at: datetime | None = None,
     category: str = "",
-) -> TradingLeaderboard:
-    """The leaderboard, its entries ranked by mean return over cohorts; equal returns share a rank.
+) -> LeaderboardContents:
+    """The leaderboard, ranked by mean return over cohorts, and the returns in percent by family slug and cohort number.
+
+    Equal returns share a rank.
 
     External agents follow without a rank: they may answer a quarter of an hour later than the line-up.
 
-    `known` may hold the SCORED fields of all families with scores, by slug.
+    `scored_before` may hold the SCORED fields of all families with scores, by slug.
     With `at`, the leaderboard of a past instant: cohorts started by then, values of the newest snapshots by then,
     scores of markets resolved by then, costs of universes frozen by then. A `category` narrows the SCORED fields to
     bets on its markets; an agent has one bankroll for all of them, so values, returns and ranks stay those over all.
     """
     participants, values = _participants(methodology, at)
-    by_family: dict[int, list[Agent | AgentSummary]] = defaultdict(list)
+    results: dict[int, _FamilyResults] = {}
     for agent in participants:
-        by_family[agent.family.pk].append(agent)
-    results = [
-        _FamilyResults(agents[0].family, agents, [values[agent.pk] for agent in agents])
-        for agents in by_family.values()
-    ]
-    families = [result.family for result in results]
+        result = results.setdefault(agent.family.pk, _FamilyResults(agent.family, [], []))
+        result.agents.append(agent)
+        result.values.append(values[agent.pk])
+    families = [result.family for result in results.values()]
     costs = _costs(methodology, at)
-    scored = None if at is None else _stored_history(methodology, at, category, families)
-    if scored is None:
-        scored = _scored(_scores(methodology, at, category), families, known)
-
-    def rows(of: Iterable[_FamilyResults]) -> list[dict[str, Any]]:
-        return [_entry(result, scored[result.family.pk], costs) for result in of]
-
-    def order(row: dict[str, Any]) -> tuple[float, str]:
-        return -row["return_percent"], row["family"]
-
-    line_up = [result for result in results if not result.family.external]
-    ranked = rows(line_up)
-    for row, (low, high) in zip(ranked, rank_ranges([result.returns for result in line_up]), strict=True):
+    if scored_before is not None:
+        scored = {family.pk: scored_before.get(family.slug) or score_fields(()) for family in families}
+    else:
+        scored = _scored(methodology, at, category, families)
+    rows = [_entry(result, scored[pk], costs) for pk, result in results.items()]
+    ranked = [row for row in rows if not row["external"]]
+    ranges = rank_ranges([result.returns for result in results.values() if not result.family.external])
+    for row, (low, high) in zip(ranked, ranges, strict=True):
         row["rank_low"], row["rank_high"] = int(low), int(high)
-    for row in ranked:
         row["rank"] = 1 + sum(other["return_percent"] > row["return_percent"] for other in ranked)
-    entries = sorted(ranked, key=order) + sorted(rows(r for r in results if r.family.external), key=order)
-    return TradingLeaderboard(entries, {result.family.slug: result.returns for result in results})
+    rows.sort(key=lambda row: (row["external"], -row["return_percent"], row["family"]))
+    return LeaderboardContents(rows, {"returns": {result.family.slug: result.returns for result in results.values()}})
 
 
 def _participants(methodology: str, at: datetime | None) -> tuple[Sequence[Agent | AgentSummary], dict[int, Valuation]]:
@@ -190,20 +174,10 @@ def _participants(methodology: str, at: datetime | None) -> tuple[Sequence[Agent
 def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
     """The entries of the stored leaderboard, their SCORED fields narrowed to bets on markets of a category."""
     leaderboard = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
-    entries: list[dict[str, Any]] = next(iter(leaderboard.values_list("entries", flat=True)), [])
+    entries: list[dict[str, Any]] = leaderboard.values_list("entries", flat=True).first() or []
     families = {f.slug: f for f in Family.objects.filter(slug__in=[entry["family"] for entry in entries])}
-    scored = _stored_history(methodology, None, category, families.values())
-    if scored is None:
-        scored = _scored(_scores(methodology, None, category), families.values(), {})
+    scored = _scored(methodology, None, category, families.values())
     return [entry | scored[families[entry["family"]].pk] for entry in entries]
-
-
-def backfill_trading_history(methodology: str) -> int:
-    """Stores the SCORED fields of past leaderboards that are missing, the newest first; returns of how many."""
-    version = history.begin_backfill(TRADING)
-    missing = history.missing_periods(LeaderboardKey(TRADING, methodology), resolution_times(methodology), version)
-    leaderboards = past_scored(methodology, missing[:BACKFILL_LIMIT]) if missing else ()
-    return history.store_history(leaderboards, TRADING, version)
 
 
 def resolution_times(methodology: str) -> ResolutionTimes:
@@ -222,18 +196,15 @@ def past_scored(
     by_family: dict[int, list[tuple[BetScore, datetime, str]]] = defaultdict(list)
     for family, score, market_score, outcome, market, resolved_at, category in scores.values_list(*columns):
         by_family[family].append((BetScore(score, market_score, outcome, events[market]), resolved_at, category))
-    known: dict[tuple[int, str, int], dict[str, Any]] = {}
+    pooled_by_number: dict[tuple[int, str, int], dict[str, Any]] = {}
 
     def pooled(family: int, category: str, until: datetime) -> dict[str, Any]:
         own = [score for score, at, of in by_family[family] if at <= until and category in ("", of)]
-        cache_key = (
-            family,
-            category,
-            len(own),
-        )  # of a family and a category, later leaderboards hold all earlier scores
-        if cache_key not in known:
-            known[cache_key] = score_fields(own)
-        return known[cache_key]
+        # A later leaderboard holds all earlier scores of a family and category: their number identifies them.
+        number = (family, category, len(own))
+        if number not in pooled_by_number:
+            pooled_by_number[number] = score_fields(own)
+        return pooled_by_number[number]
 
     for period in periods:
         fields = {str(pk): pooled(pk, period.key.category, period.since) for pk in by_family}
@@ -311,11 +282,14 @@ def _scores(methodology: str, at: datetime | None, category: str) -> QuerySet[Br
 
 
 def _scored(
-    scores: QuerySet[BrierScore], families: Iterable[Family], known: Mapping[str, dict[str, Any]]
+    methodology: str, at: datetime | None, category: str, families: Iterable[Family]
 ) -> dict[int, dict[str, Any]]:
-    """The SCORED fields of each family, by id; reads the scores unless `known` holds the fields."""
-    if known:
-        return {family.pk: known.get(family.slug) or score_fields(()) for family in families}
+    """The SCORED fields of each family, by id: those of the history where they are stored, else from the scores."""
+    if at is not None or category:
+        stored = _stored_history(methodology, at, category, families)
+        if stored is not None:
+            return stored
+    scores = _scores(methodology, at, category)
     event_keys = _event_keys(scores)
     by_family: dict[int, list[BetScore]] = defaultdict(list)
     # Columns, since a model with its market for each bet would take most of a leaderboard's time.

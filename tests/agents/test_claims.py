@@ -14,11 +14,9 @@ from django.utils import timezone
 from agents import clients
 from agents.gateway import Completion, Gateway
 from agents.models import Agent, Decision, ModelCall, Trade
-from agents.models.task import PromptParts
-from agents.prompts import Prompt
 from agents.services.audit import verify_ledger
 from agents.services.claims import Claim, ClaimLost, claim_task
-from agents.services.decisions import run_decisions
+from agents.services.decisions import DecisionConversation, run_decisions
 from agents.services.model_calls import CallSettings, request_answer
 from markets.models import Universe
 from tests.commands import run
@@ -74,10 +72,9 @@ def expire_lease() -> None:
 
 def request_under(claim: Claim) -> ModelCall:
     """Asks the model under a claim, without executing the answer."""
-    universe = Universe.objects.get()
-    prompt = Prompt("", f"MARKETS\n{universe.market_block}", PromptParts())
+    parts = DecisionConversation().prompt(claim.task)
     with clients.gateway() as gateway:
-        return request_answer(CallSettings(gateway, Decimal(25), 0, LEASE), claim, prompt, attempt=1, max_tokens=16_000)
+        return request_answer(CallSettings(gateway, Decimal(25), 0, LEASE), claim, parts, attempt=1, max_tokens=16_000)
 
 
 def decision() -> Decision:

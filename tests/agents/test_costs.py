@@ -151,4 +151,4 @@ def test_pages_and_api_say_what_is_booked(venue: Venue, client: Any) -> None:
     (said,) = client.get(f"/api/v1/decisions/{call.decision_id}/").json()["calls"]
     assert (said["cost_source"], said["booked_usd"]) == ("booked", said["cost_usd"])
     for page in (f"/decisions/{call.decision_id}/", "/models/gpt-5.1/"):
-        assert b"booked, not confirmed" in client.get(page).content, page
+        assert b"reserved, not yet confirmed" in client.get(page).content, page

@@ -20,8 +20,8 @@ from tests.captured import CAPTURED
 RACE = PromptQuestion("88", ("Alpha", "Beta", "Other"), exclusive=True)
 COIN = PromptQuestion("7", ("YES", "NO"), exclusive=True)
 PANEL = PromptQuestion("9", ("rain", "wind"), exclusive=False)
-RACE_SAID = {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}
-COIN_SAID = {"YES": 0.4, "NO": 0.6}
+RACE_VECTOR = {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}
+COIN_VECTOR = {"YES": 0.4, "NO": 0.6}
 
 
 def answer(*forecasts):
@@ -37,7 +37,7 @@ def stated(question="7", rationale="", **probabilities):
     return StatedForecast(question, tuple((name, Decimal(value)) for name, value in probabilities.items()), rationale)
 
 
-def judged(question, *vectors):
+def check(question, *vectors):
     (result,) = check_forecasts(
         parse_forecasts(answer(*((question.question_id, vector) for vector in vectors))), [question]
     )
@@ -71,7 +71,7 @@ def test_answer_of_the_contract_is_read():
         case("percent set apart", '"12.5 %"', "0.125"),
         case("no percent sign, nothing divided", "40", "40"),
         case("no percent sign in text either", '"40"', "40"),
-        case("negative, not judged here", "-0.1", "-0.1"),
+        case("negative, not checked here", "-0.1", "-0.1"),
     ],
 )
 def test_probability_is_taken_as_written(value, number):
@@ -85,7 +85,7 @@ def test_probability_is_taken_as_written(value, number):
         case("a fence", "```json\n{}\n```"),
         case("prose", "I lean to no.\n{}\nThat is all."),
         case("thinking", '<think>{{"forecasts": []}}</think>{}'),
-        case("said twice", "{0}\n{0}"),
+        case("repeated", "{0}\n{0}"),
     ],
 )
 def test_text_around_the_object_is_ignored(wrapped):
@@ -141,29 +141,29 @@ def test_malformed_answer_is_refused_with_its_reason(text, reason):
 
 
 def test_complete_vector_is_accepted_as_stated():
-    result = judged(RACE, {"Alpha": "50%", "Beta": "0.30", "Other": 0.2})
+    result = check(RACE, {"Alpha": "50%", "Beta": "0.30", "Other": 0.2})
     assert result.probabilities == {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2}
     assert result.stated == {"Alpha": "0.50", "Beta": "0.30", "Other": "0.2"}
     assert (result.normalised, result.reason) == (False, "")
 
 
 def test_results_are_in_the_order_of_questions_without_unknown_ones():
-    said = parse_forecasts(answer(("9", {"rain": 0.9, "wind": 0.8}), ("1", {"YES": 1}), ("88", RACE_SAID)))
-    results = check_forecasts(said, [RACE, COIN, PANEL])
+    forecasts = parse_forecasts(answer(("9", {"rain": 0.9, "wind": 0.8}), ("1", {"YES": 1}), ("88", RACE_VECTOR)))
+    results = check_forecasts(forecasts, [RACE, COIN, PANEL])
     assert [result.question_id for result in results] == ["88", "7", "9"]
     assert [result.reason for result in results] == ["", "question 7: no forecast", ""]
 
 
 def test_option_names_match_by_casefold_if_unambiguous():
-    result = judged(COIN, {" yes": 0.4, "No": 0.6})
+    result = check(COIN, {" yes": 0.4, "No": 0.6})
     assert result.probabilities == {"YES": 0.4, "NO": 0.6}
     assert result.stated == {"YES": "0.4", "NO": "0.6"}
 
 
 def test_exact_name_takes_precedence_over_casefold():
     twins = PromptQuestion("5", ("US", "us"), exclusive=True)
-    assert judged(twins, {"us": 0.1, "US": 0.9}).probabilities == {"US": 0.9, "us": 0.1}
-    assert judged(twins, {"Us": 0.1, "US": 0.9}).reason == 'question 5: "Us" may mean 2 of its options'
+    assert check(twins, {"us": 0.1, "US": 0.9}).probabilities == {"US": 0.9, "us": 0.1}
+    assert check(twins, {"Us": 0.1, "US": 0.9}).reason == 'question 5: "Us" may mean 2 of its options'
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_exact_name_takes_precedence_over_casefold():
     ],
 )
 def test_invalid_vector_is_refused_with_question_and_option(vector, reason):
-    result = judged(COIN, vector)
+    result = check(COIN, vector)
     assert result.reason.startswith("question 7: ")
     assert reason in result.reason
     assert result.probabilities is None
@@ -201,7 +201,7 @@ def test_invalid_vector_is_refused_with_question_and_option(vector, reason):
     ],
 )
 def test_small_error_of_the_sum_is_normalised_and_marked(vector, normalised):
-    result = judged(COIN, vector)
+    result = check(COIN, vector)
     assert result.normalised is normalised
     assert sum(result.probabilities.values()) == pytest.approx(1, abs=EXACT_TOLERANCE)
     ratio = float(vector["YES"]) / float(vector["NO"])
@@ -210,28 +210,28 @@ def test_small_error_of_the_sum_is_normalised_and_marked(vector, normalised):
 
 
 def test_options_that_are_not_exclusive_need_no_sum():
-    result = judged(PANEL, {"rain": 0.9, "wind": 0.8})
+    result = check(PANEL, {"rain": 0.9, "wind": 0.8})
     assert (result.probabilities, result.normalised) == ({"rain": 0.9, "wind": 0.8}, False)
 
 
 def test_same_vector_twice_counts_once():
-    result = judged(COIN, COIN_SAID, {"no": "60%", "yes": "0.40"})
-    assert result.probabilities == COIN_SAID
+    result = check(COIN, COIN_VECTOR, {"no": "60%", "yes": "0.40"})
+    assert result.probabilities == COIN_VECTOR
 
 
 def test_two_vectors_for_one_question_are_refused():
-    assert judged(COIN, COIN_SAID, {"YES": 0.5, "NO": 0.5}).reason == 'question 7: "YES" is given as 0.4 and as 0.5'
-    assert judged(COIN, COIN_SAID, {"YES": 0.4}).reason == 'question 7: "NO" has no probability'
+    assert check(COIN, COIN_VECTOR, {"YES": 0.5, "NO": 0.5}).reason == 'question 7: "YES" is given as 0.4 and as 0.5'
+    assert check(COIN, COIN_VECTOR, {"YES": 0.4}).reason == 'question 7: "NO" has no probability'
 
 
 def test_invalid_forecast_does_not_affect_the_others():
-    race, coin = check_forecasts(parse_forecasts(answer(("88", RACE_SAID), ("7", {"YES": 0.4}))), [RACE, COIN])
-    assert race.probabilities == RACE_SAID
+    race, coin = check_forecasts(parse_forecasts(answer(("88", RACE_VECTOR), ("7", {"YES": 0.4}))), [RACE, COIN])
+    assert race.probabilities == RACE_VECTOR
     assert coin.probabilities is None
 
 
 def test_reason_is_one_short_line_for_any_option_name():
-    result = judged(PromptQuestion("5", ("A\nB" * 100, "C"), exclusive=True), {"C": 1})
+    result = check(PromptQuestion("5", ("A\nB" * 100, "C"), exclusive=True), {"C": 1})
     assert "\n" not in result.reason
     assert len(result.reason) < 150
 
@@ -275,25 +275,25 @@ def test_every_result_is_a_distribution_or_a_reason(values, count, exclusive):
 
 
 @given(st.lists(st.builds(StatedForecast, names, st.lists(st.tuples(names, parts)).map(tuple), names)).map(tuple))
-def test_stored_forecasts_are_read_back_unchanged(said):
-    stored = json.loads(json.dumps([forecast.as_json() for forecast in said]))
-    assert tuple(map(StatedForecast.from_json, stored)) == said
+def test_stored_forecasts_are_read_back_unchanged(forecasts):
+    stored = json.loads(json.dumps([forecast.as_json() for forecast in forecasts]))
+    assert tuple(map(StatedForecast.from_json, stored)) == forecasts
 
 
 pieces = st.sampled_from(
     ["{", "}", "[", "]", '"', ",", ":", "\ud800", "\0", "NaN", "null", "<think>", '"forecasts":', '"question_id":']
-    + ['"probabilities":', '"7"', "0.4", '"40%"', one("0.4"), answer(("7", COIN_SAID))]
+    + ['"probabilities":', '"7"', "0.4", '"40%"', one("0.4"), answer(("7", COIN_VECTOR))]
 )
 
 
 @given(st.text() | st.lists(pieces, max_size=30).map("".join))
 def test_arbitrary_text_is_parsed_or_malformed(text):
     try:
-        said = parse_forecasts(text)
+        forecasts = parse_forecasts(text)
     except Malformed as refusal:
         refusal.reason.encode()
     else:
-        for result in check_forecasts(said, [COIN, RACE]):
+        for result in check_forecasts(forecasts, [COIN, RACE]):
             json.dumps(result.stated).encode()
             (result.reason + result.rationale).encode()
 

@@ -31,7 +31,7 @@ from tests.factories import (
     ModelCallFactory,
     UniverseFactory,
     bet,
-    chained,
+    chain_all,
     resolve,
     sale,
 )
@@ -292,7 +292,7 @@ def played() -> Agent:
     resolve(won, "YES")
     resolve(cancelled, None)
     assert verify_ledger().violations == []
-    chained()
+    chain_all()
     return agent
 
 
@@ -387,7 +387,7 @@ def test_consistently_forged_journal_contradicts_its_trades(played: Agent) -> No
 def test_only_the_changed_agent_is_named(played: Agent) -> None:
     other = AgentFactory(cohort=played.cohort)
     bet(other, amount="700.00")
-    chained()
+    chain_all()
     add_one_unit(Agent._meta.db_table, "cash", other.pk)
     _, lines, _ = run_verification()
     assert lines

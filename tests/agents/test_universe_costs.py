@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import Sum
 
 from agents.models import Family, ModelCall, UniverseCost
-from agents.services.universe_costs import add_call_cost, universe_cost_drift
-from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, QuestionFactory, asked
+from agents.services.costs import add_call_cost, universe_cost_drift
+from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, QuestionFactory, ask
 
 pytestmark = pytest.mark.django_db
 
@@ -60,7 +60,7 @@ def test_first_call_of_a_universe_makes_its_row(call: ModelCall) -> None:
 
 def test_calls_without_a_universe_count_nowhere(call: ModelCall) -> None:
     before = stored()
-    asked(QuestionFactory(), {"grok-4": (0.5, 0.5)})
+    ask(QuestionFactory(), {"grok-4": (0.5, 0.5)})
     ModelCallFactory(decision=DecisionFactory(agent=AgentFactory(), universe=None))
     assert stored() == summed() == before
 

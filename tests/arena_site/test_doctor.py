@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from django.core.management import call_command
 from pytest_httpserver import HTTPServer
@@ -106,6 +107,18 @@ def test_faults_that_the_gateway_tells(healthy: Any, httpserver: HTTPServer) -> 
     assert found[RELEASE][0].startswith("20,000 tokens do not hold")
 
 
+def test_release_is_no_fault_of_a_catalogue_that_can_not_be_read(healthy: Any, httpserver: HTTPServer) -> None:
+    httpserver.expect_request("/models").respond_with_json({}, status=503)
+    healthy.OPENROUTER_BASE_URL = httpserver.url_for("")
+    assert failed(run("doctor", SUNDAY))[RELEASE] == ("not looked up", "Mend the catalogue first.")
+
+
+def test_week_costs_as_many_decisions_as_ever_overlap(healthy: Any) -> None:
+    cost = next(item for item in run("doctor", SUNDAY)["items"] if item["name"] == "a week's cost")
+    # 26,923 tokens at 9.873 and 2,000 at 54.478 dollars per million, of all seven models
+    assert cost["detail"].startswith("about $0.37 for the decisions of a cohort, $1.87 once 5 overlap; ")
+
+
 def test_refused_key_is_a_fault(healthy: Any, httpserver: HTTPServer) -> None:
     gateway(httpserver, healthy, status=401)
     assert failed(run("doctor", SUNDAY))["gateway key"] == ("refused with 401", "Make a new key at the gateway.")
@@ -136,6 +149,9 @@ def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandb
 
     code, items = diagnose()
     assert (code, items["database"]["ok"], items[RELEASE]["ok"]) == (0, True, True)
+    httpx.post(f"{sandbox.root}/sandbox/models", json={"id": GEMINI, "ends": "2026-03-01"}).raise_for_status()
+    code, items = diagnose()
+    assert (code, items[f"release {GEMINI}"]["remedy"]) == (1, "uv run manage.py arena --current")
     migrate = [sys.executable, "manage.py", "migrate", "-v0", "markets"]
     subprocess.run(migrate, env=env, check=True, cwd=Path(__file__).parents[2])
     code, items = diagnose()

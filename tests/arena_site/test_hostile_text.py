@@ -23,9 +23,9 @@ from tests.factories import (
     PriceObservationFactory,
     QuestionFactory,
     UniverseFactory,
-    asked,
+    ask,
     bet,
-    chained,
+    chain_all,
     imported_collection,
     resolve,
 )  # fmt: skip
@@ -123,20 +123,18 @@ def hostile() -> None:
         PriceObservationFactory(outcome=held.outcomes.earliest("pk"), reason=BOUNDED)
     question = QuestionFactory(markets=[market], rules=worst)
     for day in range(2):
-        entry = asked(question, {"gpt-5.1": [0.5, 0.3, 0.2]}, day=WEEK.replace(day=8 + day))
+        entry = ask(question, {"gpt-5.1": [0.5, 0.3, 0.2]}, day=WEEK.replace(day=8 + day))
     first = entry.forecasts.get()
-    RefusedForecast.objects.create(
-        call=first.call, entry=asked(QuestionFactory(markets=[long])), stated={}, reason=worst
-    )
+    RefusedForecast.objects.create(call=first.call, entry=ask(QuestionFactory(markets=[long])), stated={}, reason=worst)
     Forecast.objects.create(
-        elicitation=first.elicitation, call=first.call, entry=asked(QuestionFactory(text=worst)), question=question,
+        elicitation=first.elicitation, call=first.call, entry=ask(QuestionFactory(text=worst)), question=question,
         family=first.family, release=first.release, methodology="v2", arm="priced", made_at=WEEK, rationale=worst,
         probabilities={side: 1.0}, stated={side: worst},
     )  # fmt: skip
     resolve(market, side)
     imported_collection(BOUNDED[:100])
     compute_scores(at=WEEK.replace(month=5))
-    chained()
+    chain_all()
 
 
 def pages() -> Iterator[str]:

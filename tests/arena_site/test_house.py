@@ -53,6 +53,24 @@ def test_every_link_of_the_documentation_leads_to_a_file() -> None:
     assert broken == []
 
 
+def test_every_path_and_name_in_the_documentation_exists() -> None:
+    """`scoring/valuations.py`, `settle_market`: what stands in backticks is a tracked path or a word of the code."""
+    files = {str(path.relative_to(ROOT)) for path in tracked()}
+    places = files | {str(parent) for name in files for parent in Path(name).parents}
+    code = (path for path in tracked() if path.suffix in {".py", ".html", ".toml", ".yml", ".yaml", ".example"})
+    words = {word for path in code for word in re.findall(r"\w+", path.read_text())}
+    unknown = []
+    for page in ROOT.glob("docs/**/*.md"):
+        for quoted in re.findall(r"`(\w[\w./]*)`", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
+            if quoted.endswith(".py"):
+                exists = quoted in files or any(name.endswith(f"/{quoted}") for name in files)
+            else:
+                exists = quoted.strip("/") in places or words.issuperset(re.findall(r"\w+", quoted))
+            if not exists:
+                unknown.append(f"{page.relative_to(ROOT)}: {quoted}")
+    assert unknown == []
+
+
 def test_no_public_class_name_stands_for_two_things() -> None:
     """The sandbox has classes of its own for what it imitates."""
     modules = defaultdict(set)

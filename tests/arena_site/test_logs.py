@@ -55,5 +55,3 @@ def test_each_step_of_a_decision_names_its_cohort_agent_and_decision(
 def test_only_the_json_format_logs_each_step() -> None:
     assert "agents" not in logs.configuration("line")["loggers"]
     assert logs.configuration("json")["loggers"]["agents"] == {"level": "INFO"}
-    with pytest.raises(ValueError, match="line, json"):
-        logs.form("xml")

@@ -21,10 +21,8 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from agents.services.registrations import hash_token, register_external_agent
-from arena_site.dashboard.actions import ACTIONS
-from arena_site.dashboard.actions.runs import EnqueueJob
-from arena_site.jobs_api import JOB_ACTIONS
 from arena_site.models import AuditEntry, OperatorToken
+from arena_site.operator_api import job_actions
 from markets.models import Run
 from scoring.models import Export
 from tests.arena_site.dashboard.accounts import create_account, issue_token, perform, sign_in
@@ -224,14 +222,18 @@ def test_use_is_recorded_at_most_once_a_minute(ann: User, kind: str) -> None:
 
 def test_every_job_of_the_dashboard_is_enqueued_once(ann: User) -> None:
     token = issue_token(ann, scope="jobs")
-    assert JOB_ACTIONS.keys() == {action.kind for action in ACTIONS.values() if isinstance(action, EnqueueJob)}
-    for command in JOB_ACTIONS:
+    commands = {
+        "sync_markets", "run_decisions", "run_forecasts", "check_resolutions", "take_snapshots", "compute_scores",
+        "verify_ledger", "check_lineup",
+    }  # fmt: skip
+    assert job_actions().keys() == commands
+    for command in commands:
         first, repeated = (post(token, JOBS, command=command) for _ in range(2))
         assert (first.status_code, first.json()["enqueued"]) == (202, True)
         assert (repeated.status_code, repeated.json()["enqueued"]) == (202, False)
-    assert OrmQ.objects.count() == len(JOB_ACTIONS)
+    assert OrmQ.objects.count() == 8
     entries = AuditEntry.objects.order_by("pk")
-    assert [entry.result for entry in entries] == ["done", "unchanged"] * len(JOB_ACTIONS)
+    assert [entry.result for entry in entries] == ["done", "unchanged"] * 8
     assert {entry.by for entry in entries} == {"ann"}
     assert {entry.reason for entry in entries} == {"requested over the API (token ci)"}
 
@@ -246,20 +248,27 @@ def test_invalid_job_is_a_400_that_names_the_field(ann: User, body: dict[str, st
     assert not OrmQ.objects.exists()
 
 
-@pytest.mark.parametrize(("role", "status"), [("operator", 202), ("viewer", 403), (None, 401)])
-def test_session_enqueues_a_job_if_its_role_permits(client: Client, role: str | None, status: int) -> None:
-    if role:
+WRITES = pytest.mark.parametrize(("path", "body"), [(EXPORTS, {}), (JOBS, {"command": "verify_ledger"})])
+
+
+@WRITES
+@pytest.mark.parametrize(("role", "status"), [("operator", 202), ("viewer", 403), (None, 403), ("anonymous", 401)])
+def test_session_writes_if_its_role_permits(
+    client: Client, path: str, body: dict[str, str], role: str | None, status: int
+) -> None:
+    if role != "anonymous":
         client.force_login(create_account("bob", role))
-    answer = client.post(JOBS, {"command": "verify_ledger"}, content_type="application/json")
-    assert answer.status_code == status
-    assert OrmQ.objects.exists() == (status == 202)
+    assert client.post(path, body, content_type="application/json").status_code == status
+    assert (Export.objects.exists() or OrmQ.objects.exists()) == (status == 202)
 
 
-def test_session_needs_its_csrf_token(ann: User) -> None:
+@WRITES
+def test_session_needs_its_csrf_token(ann: User, path: str, body: dict[str, str]) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(ann)
-    assert browser.post(JOBS, {"command": "sync_markets"}, content_type="application/json").status_code == 403
+    assert browser.post(path, body, content_type="application/json").status_code == 403
     assert not OrmQ.objects.exists()
+    assert not Export.objects.exists()
 
 
 # ── by command ────────────────────────────────────────────────────────────────────────────────────

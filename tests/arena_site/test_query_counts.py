@@ -7,10 +7,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.models import Agent
+from agents.models import Agent, Decision
 from arena_site.api import ENDPOINTS, router
 from markets.models import Question
-from tests.factories import MarketFactory, asked, bet, play_week
+from tests.factories import InstructionFactory, MarketFactory, ModelCallFactory, ask, bet, play_week
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -47,14 +47,15 @@ QUERIES: dict[str, tuple[int, int | None]] = {
 
 
 def _season() -> None:
-    """Two weeks; one agent trades five times more, one question is answered by three and on two days."""
+    """Two weeks; an agent trades five times more, a decision takes three calls, a question is answered on two days."""
     first, _ = play_week(), play_week()
     for _ in range(5):
         bet(Agent.objects.filter(cohort=first).first(), MarketFactory(), amount="50.00")
+    decision = Decision.objects.earliest("pk")
+    for _ in range(2):
+        InstructionFactory(call=ModelCallFactory(decision=decision))
     forecasts = {slug: [0.6, 0.4] for slug in ("gpt-5.1", "grok-4", "kimi-k2")}
-    asked(
-        Question.objects.order_by("pk").first(), forecasts, day=first.week_start.replace(day=first.week_start.day + 1)
-    )
+    ask(Question.objects.order_by("pk").first(), forecasts, day=first.week_start.replace(day=first.week_start.day + 1))
 
 
 season = shared_rows(_season)

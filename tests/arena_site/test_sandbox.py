@@ -53,16 +53,20 @@ class Season:
         return self.http.get(self.addresses.clob + path, params=query)
 
     def midpoints(self, *tokens: str) -> dict[str, str]:
-        body = [{"token_id": token} for token in tokens]
-        mids: dict[str, str] = self.http.post(f"{self.addresses.clob}/midpoints", json=body).json()
-        return mids
+        return self._batch("midpoints", tokens)
 
-    def walk(self, path: str = "/markets/keyset", **query: Any) -> list[list[Row]]:
-        """All pages of a keyset list."""
+    def books(self, *tokens: str) -> list[Row]:
+        return self._batch("books", tokens)
+
+    def _batch(self, name: str, tokens: Sequence[str]) -> Any:
+        return self.http.post(f"{self.addresses.clob}/{name}", json=[{"token_id": token} for token in tokens]).json()
+
+    def walk(self, **query: Any) -> list[list[Row]]:
+        """All pages of the open markets."""
         pages = []
         while True:
-            body = self.gamma(path, **query).json()
-            pages.append(next(rows for name, rows in body.items() if name != "next_cursor"))
+            body = self.gamma("/markets/keyset", **query).json()
+            pages.append(body["markets"])
             if "next_cursor" not in body:
                 return pages
             query["after_cursor"] = body["next_cursor"]
@@ -169,8 +173,7 @@ def test_clob_answers_have_the_fields_and_types_of_captured_ones(season: Season,
     season.turn_to(3)
     market = exchange.season.markets[0]
     for capture, ours in [
-        ("book__nautilus.json", season.clob("/book", token_id=market.tokens[0]).json()),
-        ("midpoint__ra1nty.json", season.clob("/midpoint", token_id=market.tokens[0]).json()),
+        ("book__nautilus.json", season.books(market.tokens[0])[0]),
         ("clob_market__closed_accepting_false.json", season.clob(f"/markets/{market.condition_id}").json()),
     ]:
         real = json.loads((CAPTURED / "polymarket" / "clob" / capture).read_text())
@@ -203,7 +206,6 @@ def test_closed_markets_show_only_when_asked_for(season: Season, exchange: Excha
     market = next(m for m in exchange.season.markets if m.resolution is ResolutionKind.PLAIN)
     season.turn_to(market.closes + DAY)
     assert season.gamma("/markets/keyset", id=market.id).json() == {"markets": []}
-    assert season.gamma("/markets", id=market.id).json() == []
     (row,) = season.gamma("/markets/keyset", id=market.id, closed="true").json()["markets"]
     alone = season.gamma(f"/markets/{market.id}").json()
     assert row["id"] == alone["id"] == market.id
@@ -221,8 +223,6 @@ def test_closed_markets_show_only_when_asked_for(season: Season, exchange: Excha
         ("/markets/keyset", {"after_cursor": "???"}, "after_cursor is invalid"),
         ("/markets/keyset", {"limit": "many"}, "limit is invalid"),
         ("/markets/keyset", {"closed": "perhaps"}, "closed is invalid"),
-        ("/events/keyset", {"order": "volumeNum"}, "order fields are not valid"),
-        ("/markets", {"offset": "3000"}, "offset too large, use /markets/keyset for deeper pagination"),
         ("/markets/0xabc", {}, "id is invalid"),
     ],
 )
@@ -231,26 +231,16 @@ def test_gamma_refuses_invalid_requests(season: Season, path: str, query: Row, e
     assert (reply.status_code, reply.json()) == (422, {"type": "validation error", "error": error})
 
 
-def test_legacy_list_has_deprecation_headers(season: Season) -> None:
-    season.turn_to(10)
-    reply = season.gamma("/markets", limit=500, offset=100)
-    assert reply.headers["deprecation"] == "true"
-    assert "keyset" in reply.headers["warning"]
-    assert 0 < len(reply.json()) < 100
-
-
-def test_event_includes_its_markets_and_tags(season: Season) -> None:
+def test_market_includes_its_event_and_tags(season: Season) -> None:
     season.turn_to(12)
-    events = [event for page in season.walk("/events/keyset", limit=500) for event in page]
-    group = next(event for event in events if event["title"] == "Harbour Cup winner 2026")
-    assert [tag["label"] for tag in group["tags"]] == ["Sports"]
-    assert group["negRisk"]
-    assert len(group["markets"]) == 8
-    assert 0.98 < sum(float(json.loads(m["outcomePrices"])[0]) for m in group["markets"]) < 1.25
-    assert group["volume"] == pytest.approx(sum(m["volumeNum"] for m in group["markets"]))
-    (row,) = season.gamma("/markets/keyset", id=group["markets"][0]["id"], include_tag="true").json()["markets"]
-    assert row["tags"] == group["tags"]
-    assert row["events"][0]["id"] == group["id"]
+    rows = [row for page in season.walk(limit=500, include_tag="true") for row in page]
+    group = [row for row in rows if row["events"][0]["title"] == "Harbour Cup winner 2026"]
+    (event,) = {json.dumps(row["events"]) for row in group}
+    assert json.loads(event)[0]["negRisk"]
+    assert {tag["label"] for row in group for tag in row["tags"]} == {"Sports"}
+    assert len(group) == 8
+    assert 0.98 < sum(float(json.loads(row["outcomePrices"])[0]) for row in group) < 1.25
+    assert json.loads(event)[0]["volume"] == pytest.approx(sum(row["volumeNum"] for row in group))
 
 
 # The CLOB
@@ -263,17 +253,14 @@ def test_midpoints_leave_out_tokens_without_a_book(season: Season, exchange: Exc
     mids = season.midpoints(*shut.tokens, *open_.tokens, "12345")
     assert mids.keys() == set(open_.tokens)
     assert sum(map(Decimal, mids.values())) == 1
-    reply = season.clob("/midpoint", token_id=shut.tokens[0])
-    assert (reply.status_code, reply.json()) == (404, {"error": "No orderbook exists for the requested token id"})
-    assert season.clob("/book", token_id="12345").status_code == 404
+    assert season.books(*shut.tokens, "12345") == []
 
 
 def test_best_levels_of_a_book_are_last_and_enclose_the_midpoint(season: Season, exchange: Exchange) -> None:
     season.turn_to(2)
     tokens = [token for market in exchange.season.markets[:40] for token in market.tokens]
     mids = season.midpoints(*tokens)
-    body = [{"token_id": token} for token in tokens]
-    for book in season.http.post(f"{season.addresses.clob}/books", json=body).json():
+    for book in season.books(*tokens):
         bids, asks = ([Decimal(level["price"]) for level in book[side]] for side in ("bids", "asks"))
         assert bids == sorted(bids)
         assert asks == sorted(asks, reverse=True)
@@ -409,14 +396,14 @@ def test_one_sided_book_moves_the_midpoint_but_not_gammas_price(season: Season, 
     market = next(m for m in exchange.season.markets if m.one_sided)
     assert market.one_sided
     now = season.turn_to(market.one_sided[0] + timedelta(hours=3))
-    book = season.clob("/book", token_id=market.tokens[0]).json()
+    (book,) = season.books(market.tokens[0])
     assert book["bids"] == []
     assert book["asks"][-1]["price"] == "0.02"
     assert season.midpoints(*market.tokens) == {market.tokens[0]: "0.01", market.tokens[1]: "0.99"}
     quote = exchange.quotes(market, now - timedelta(minutes=5))[0]
     assert json.loads(season.gamma(f"/markets/{market.id}").json()["outcomePrices"])[0] == str(quote.normalize())
     season.turn_to(market.one_sided[1])
-    assert season.clob("/book", token_id=market.tokens[0]).json()["bids"]
+    assert season.books(market.tokens[0])[0]["bids"]
 
 
 # Seed and clock
@@ -424,14 +411,12 @@ def test_one_sided_book_moves_the_midpoint_but_not_gammas_price(season: Season, 
 
 def test_seed_determines_the_answers() -> None:
     def responses(seed: int) -> list[str]:
-        exchange = Exchange(load_season(), seed)
-        with running(seed=seed) as addresses, httpx.Client() as http:
-            season = Season(addresses, exchange)
-            season.http.close()
-            season.http = http
-            now = season.turn_to(9)
-            lists = season.gamma("/markets/keyset", limit=100).text
-            return [lists, season.ask(CLAUDE, season.prompt(now)).text]
+        with running(seed=seed) as addresses:
+            season = Season(addresses, Exchange(load_season(), seed))
+            with season.http:
+                now = season.turn_to(9)
+                lists = season.gamma("/markets/keyset", limit=100).text
+                return [lists, season.ask(CLAUDE, season.prompt(now)).text]
 
     first, second, other = responses(7), responses(7), responses(8)
     assert first == second

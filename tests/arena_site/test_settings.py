@@ -33,6 +33,7 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
         ("CLOB_BASE_URL", "http://h:port", "is no URL"),
         ("DATABASE_URL", "mysql://root@h/arena", "must begin with sqlite://, postgresql:// or postgres://"),
         ("ARENA_SPEND_LIMIT_USD", "-1", "must be zero or more dollars"),
+        ("ARENA_LOG", "xml", "must be one of line, json"),
         ("ARENA_LINEUP", "always", "must be one of approve, auto, unchecked"),
         ("ARENA_SPEND_LIMIT_USD", "NaN", "must be zero or more dollars"),
         ("ARENA_SOURCES", "polymarket,manifold", "must name sources out of polymarket, kalshi"),
@@ -99,7 +100,8 @@ def test_web_server_refuses_too() -> None:
 
 def test_web_server_has_loaded_its_pages_before_the_first_visitor_asks() -> None:
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "x" * 50}
-    code = "import sys, arena_site.wsgi; print('arena_site.pages.views.leaderboard' in sys.modules)"
+    loaded = "{'arena_site.pages.views.leaderboard', 'arena_site.pages.environment'} <= sys.modules.keys()"
+    code = f"import sys, arena_site.wsgi; print({loaded})"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True)
     assert ran.stdout == "True\n", ran.stderr
 

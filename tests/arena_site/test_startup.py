@@ -6,19 +6,22 @@ import sys
 
 import pytest
 
-SCHEMA_GENERATOR = ("drf_spectacular.generators", "drf_spectacular.views", "arena_site.schema")
+SCHEMA_GENERATOR = ("drf_spectacular.openapi", "drf_spectacular.plumbing", "arena_site.schema")
+TEST_TOOLS = ("rest_framework.test", "django.test", "unittest")
 PLOTTING = ("matplotlib", "mpld3")
 SCORING = ("forecast_rank", "numpy", "polars", "scipy")
 SANDBOX = ("arena_site.sandbox",)
 CLIENTS = ("httpx", "stamina")
 VALIDATION = ("pydantic",)
+GATEWAY = ("agents.gateway", "arena_site.dashboard.actions")
+PAGES = ("jinja2", "arena_site.pages.environment")
 TERMINAL = ("rich",)
-HEAVY = SCHEMA_GENERATOR + PLOTTING + SCORING + SANDBOX + CLIENTS + TERMINAL + VALIDATION
+HEAVY = SCHEMA_GENERATOR + TEST_TOOLS + PLOTTING + SCORING + SANDBOX + CLIENTS + TERMINAL + VALIDATION + GATEWAY + PAGES
 SETUP = "import django; django.setup()"
-URLS = f"{SETUP}; from django.core.checks.urls import check_url_config; check_url_config(None)"
+CHECKS = f"{SETUP}; from django.core.checks import run_checks; run_checks()"
 
 
-@pytest.mark.parametrize("code", [SETUP, URLS], ids=["setup", "urls"])
+@pytest.mark.parametrize("code", [SETUP, CHECKS], ids=["setup", "checks"])
 def test_startup_leaves_heavy_modules_unloaded(code: str) -> None:
     program = f"{code}; import sys; print(*sys.modules)"
     env = os.environ | {"DJANGO_SETTINGS_MODULE": "arena_site.settings", "DEBUG": "1"}

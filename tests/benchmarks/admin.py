@@ -1,19 +1,20 @@
 """How quick is the admin over a large arena? `uv run python -m tests.benchmarks.admin --database URL [--requests 3]`.
 
-Asks in one process, as a superuser, for the front page, every act, and of everything that is registered: its list, all
+Asks in one process, as a superuser, for the front page, every action, and of every registered model: its list, all
 that a link of the list leads to (filters, orders, pages, dates), searches, and the pages of two rows. Prints the
-least milliseconds that each took of this process (with SQLite, of the database too) and by the clock, and its queries;
-`!` marks what misses its bar of the former. The database, which `seed_scale` filled, is left as it was.
+least milliseconds that each took of this process (with SQLite, of the database too) and by the clock, and its
+queries; `!` marks what misses its bar of the former. The database, which `generate` filled, is left as it was.
 """
 
 import argparse
 import html
-import os
 import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from tests.benchmarks.environment import set_up_production
 
 BAR = 150.0
 """Milliseconds that a page may take."""
@@ -31,7 +32,7 @@ def paths(client: Any) -> Iterator[str]:
     from arena_site.dashboard.actions import ACTIONS
 
     yield reverse("admin:index")
-    yield from (act.path() for act in ACTIONS.values())
+    yield from (action.path() for action in ACTIONS.values())
     for model, registered in admin.site._registry.items():
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         shown = reverse(f"{name}_changelist")
@@ -80,7 +81,7 @@ def measure(requests: int) -> int:
     missed = 0
     with transaction.atomic():
         client = Client(headers={"host": "localhost"})
-        client.force_login(User.objects.create(username="who-measures", is_staff=True, is_superuser=True))
+        client.force_login(User.objects.create(username="benchmark", is_staff=True, is_superuser=True))
         print(f"{'':2}{'ms':>8}{'clock':>8}{'queries':>9}")
         for path in paths(client):
             of = cost(client, path, requests)
@@ -95,11 +96,7 @@ def main() -> None:
     parser.add_argument("--database", metavar="URL", required=True, help="a database that `generate` filled")
     parser.add_argument("--requests", type=int, default=3, help="answers for each page")
     options = parser.parse_args()
-    os.environ |= {"DATABASE_URL": options.database, "SECRET_KEY": "x" * 50}
-    os.environ["DJANGO_SETTINGS_MODULE"] = "arena_site.settings"
-    import django
-
-    django.setup()
+    set_up_production(options.database)
     raise SystemExit(bool(measure(options.requests)))
 
 

@@ -1,52 +1,38 @@
-"""What a process and a database hold: memory, descriptors, connections; tables with their rows and bytes."""
+"""Sizes of this process and of the database: memory, descriptors, connections; tables with their rows and bytes."""
 
 import os
-import threading
-from dataclasses import dataclass
 from pathlib import Path
 
 from django.apps import apps
 from django.db import connection
 
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """What this process holds."""
-
-    resident: int
-    """Bytes of memory."""
-    descriptors: int
-    connections: int
-    """To the database: sessions on a server, open handles on a file."""
-    threads: int
+DESCRIPTORS = Path("/proc/self/fd")
 
 
-def footprint() -> Footprint:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return Footprint(
-        resident=pages * os.sysconf("SC_PAGE_SIZE"),
-        descriptors=len(os.listdir("/proc/self/fd")),
-        connections=_connections(),
-        threads=threading.active_count(),
-    )
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _connections() -> int:
+def descriptor_count() -> int:
+    return len(os.listdir(DESCRIPTORS))
+
+
+def connection_count() -> int:
+    """Sessions on a database server, open handles on a database file."""
     if connection.vendor == "postgresql":
-        return int(_one("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"))
+        return _select_number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
     database = os.path.realpath(str(connection.settings_dict["NAME"]))
-    links = (Path("/proc/self/fd") / fd for fd in os.listdir("/proc/self/fd"))
-    return sum(os.path.realpath(link) == database for link in links)
+    return sum(os.path.realpath(DESCRIPTORS / name) == database for name in os.listdir(DESCRIPTORS))
 
 
 def row_counts() -> dict[str, int]:
     """Rows of every table that a model stands for, by the table's name."""
     tables = sorted({model._meta.db_table for model in apps.get_models(include_auto_created=True)})
-    return {table: int(_one(f'SELECT count(*) FROM "{table}"')) for table in tables}
+    return {table: _select_number(f'SELECT count(*) FROM "{table}"') for table in tables}
 
 
 def table_bytes() -> dict[str, int]:
-    """Bytes of every table with its indexes, once what was deleted has been made room of."""
+    """Bytes of every table with its indexes, on PostgreSQL after a vacuum."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("VACUUM")
@@ -61,19 +47,11 @@ def table_bytes() -> dict[str, int]:
 
 def database_bytes() -> int:
     if connection.vendor == "postgresql":
-        return int(_one("SELECT pg_database_size(current_database())"))
-    return int(_one("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"))
+        return _select_number("SELECT pg_database_size(current_database())")
+    return _select_number("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 
 
-def processor_seconds(pid: int) -> float:
-    """Of a running process, since it began."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    user, system = fields[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def _one(sql: str) -> int:
+def _select_number(sql: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql)
-        value = cursor.fetchone()[0]
-    return int(value)
+        return int(cursor.fetchone()[0])

@@ -3,12 +3,11 @@
 Makes 50 forecasters' 850,000 forecasts of 20,000 questions (2.4 million rows) from a seed, gives both the same data,
 one after the other on the same machine, and prints seconds and ratios; then the `rank` command on a file of it, with
 all metrics and 1,000 resamples, at three sizes. The package is installed for the purpose into a virtual environment
-that is thrown away (`--venv DIR` keeps one). `--irt` times its variational IRT too, which installs PyTorch; `--csv` its
-own CSV loader. Its bootstrap and IRT are run in part and scaled, as both are linear in resamples and steps.
+that is thrown away (`--venv DIR` keeps one). `--irt` times its variational IRT too, which installs PyTorch. Its
+bootstrap and IRT are run in part and scaled, as both are linear in resamples and steps.
 """
 
 import argparse
-import csv
 import json
 import os
 import subprocess
@@ -47,10 +46,10 @@ BARS = {
     "bootstrap": 150,
     "irt": 5,
 }
-"""How many times as fast the suite promises to be."""
+"""How many times as fast as the package the suite should be."""
 
 
-def made(forecasters: int, questions: int, seed: int) -> Panel:
+def rounded_panel(forecasters: int, questions: int, seed: int) -> Panel:
     """Forecasts as people write them: probabilities of four digits that sum to 1, prices in whole cents."""
     panel = synthetic(forecasters, questions, seed).panel
     said = np.round(panel.probability, 4)
@@ -64,8 +63,8 @@ def made(forecasters: int, questions: int, seed: int) -> Panel:
     return panel
 
 
-def write(panel: Panel, path: Path) -> None:
-    """The panel in long form, as CSV, JSON Lines or Parquet by the suffix."""
+def write_long_form(panel: Panel, path: Path) -> None:
+    """The panel in long form, as CSV or Parquet by the suffix."""
     import polars as pl
 
     asked, of_cell = panel.questions, panel.cell_forecast
@@ -84,15 +83,15 @@ def write(panel: Panel, path: Path) -> None:
             "closed_at": closed.dt.to_string("%Y-%m-%dT%H:%M:%SZ"),
         }
     )
-    {".csv": rows.write_csv, ".jsonl": rows.write_ndjson, ".parquet": rows.write_parquet}[path.suffix](path)
+    {".csv": rows.write_csv, ".parquet": rows.write_parquet}[path.suffix](path)
 
 
 NOWHERE = "postgres://nobody@127.0.0.1:1/nowhere"
 """A database that is not there: `rank` needs none."""
 
 
-def ours(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]]:
-    """Seconds of each wanted one of the suite's metrics on a panel, the median of three."""
+def suite_seconds(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]]:
+    """Seconds of each of the suite's `wanted` metrics on a panel, the median of three; of IRT one."""
     from forecast_rank.metrics.bradley_terry import pool_weights
     from forecast_rank.metrics.calibration import ece
     from forecast_rank.metrics.irt import fit_irt
@@ -107,37 +106,33 @@ def ours(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]]:
         sums = event_sums(panel, scores)
         return percentile_interval(bootstrap_means(sums, resample_counts(sums.sums.shape[1])))
 
-    parts: dict[str, tuple[Callable[[], object], int]] = {
-        "brier": (lambda: panel.forecaster_means(brier(panel)), TIMES),
-        "log": (lambda: panel.forecaster_means(log_score(panel, 0.01)), TIMES),
-        "spherical": (lambda: panel.forecaster_means(spherical(panel)), TIMES),
-        "weighted brier": (
-            lambda: panel.forecaster_means(brier(panel), panel.weight * weights[panel.question]),
-            TIMES,
-        ),
-        "average return 0": (lambda: panel.forecaster_means(average_return(panel, 0)), TIMES),
-        "average return 0.5": (lambda: panel.forecaster_means(average_return(panel, 0.5)), TIMES),
-        "return stream": (
-            lambda: return_stream(panel, average_return(panel, 0), max(1, len(panel.questions) // 200)),
-            TIMES,
-        ),
-        "calibration": (lambda: ece(panel), TIMES),
-        "calibration by count": (lambda: ece(panel, kind="count"), TIMES),
-        "bradley_terry": (lambda: pool_weights(panel), TIMES),
-        "bootstrap": (bootstrap, TIMES),
-        "irt": (lambda: fit_irt(panel), 1),
+    def returns(gamma: float) -> object:
+        return panel.forecaster_means(average_return(panel, gamma))
+
+    parts: dict[str, Callable[[], object]] = {
+        "brier": lambda: panel.forecaster_means(brier(panel)),
+        "log": lambda: panel.forecaster_means(log_score(panel, 0.01)),
+        "spherical": lambda: panel.forecaster_means(spherical(panel)),
+        "weighted brier": lambda: panel.forecaster_means(brier(panel), panel.weight * weights[panel.question]),
+        "average return 0": lambda: returns(0),
+        "average return 0.5": lambda: returns(0.5),
+        "return stream": lambda: return_stream(panel, average_return(panel, 0), max(1, len(panel.questions) // 200)),
+        "calibration": lambda: ece(panel),
+        "calibration by count": lambda: ece(panel, kind="count"),
+        "bradley_terry": lambda: pool_weights(panel),
+        "bootstrap": bootstrap,
+        "irt": lambda: fit_irt(panel),
     }
-    for name, (act, times) in parts.items():
+    for name in [name for name in parts if name in wanted]:
         spent = []
-        for _ in range(times if name in wanted else 0):
+        for _ in range(1 if name == "irt" else TIMES):
             began = time.perf_counter()
-            act()
+            parts[name]()
             spent.append(time.perf_counter() - began)
-        if spent:
-            yield name, median(spent)
+        yield name, median(spent)
 
 
-def loaded(path: Path) -> dict[str, float]:
+def loading_cost(path: Path) -> dict[str, float]:
     """Seconds and peak MiB of reading a file in a process of its own."""
     code = (
         "import json, sys, time; from forecast_rank.ranking.forecasts import read_forecasts;"
@@ -150,7 +145,7 @@ def loaded(path: Path) -> dict[str, float]:
     return dict(json.loads(run.stdout))
 
 
-def ranked(path: Path) -> tuple[float, float, float, dict[str, Any]]:
+def rank_cost(path: Path) -> tuple[float, float, float, dict[str, Any]]:
     """Seconds, processor seconds, peak MiB and report of `rank` with all metrics and 1,000 resamples on a file."""
     with tempfile.TemporaryFile() as out:
         began = time.perf_counter()
@@ -165,7 +160,7 @@ def ranked(path: Path) -> tuple[float, float, float, dict[str, Any]]:
 
 
 @contextmanager
-def package(folder: Path | None, *, irt: bool) -> Iterator[Path]:
+def package_interpreter(folder: Path | None, *, irt: bool) -> Iterator[Path]:
     """The interpreter of a virtual environment with the package; a temporary one unless a folder is named."""
     with tempfile.TemporaryDirectory() as scratch:
         place = folder or Path(scratch) / "venv"
@@ -177,7 +172,9 @@ def package(folder: Path | None, *, irt: bool) -> Iterator[Path]:
         yield python
 
 
-def theirs(python: Path, panel: Panel, folder: Path, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+def package_seconds(
+    python: Path, panel: Panel, folder: Path, options: argparse.Namespace
+) -> dict[str, dict[str, float]]:
     """Seconds of each of the package's models on the same forecasts."""
     asked = panel.questions
     arrays = folder / "panel.npz"
@@ -193,51 +190,16 @@ def theirs(python: Path, panel: Panel, folder: Path, options: argparse.Namespace
         },
     )
     fast = [name for name in BARS if name in options.parts and name not in ("loading", "irt")]
-    found: dict[str, dict[str, float]] = {}
+    timings: dict[str, dict[str, float]] = {}
     for wanted in (fast, *((["irt"],) if options.irt else ())):
         run = [python, SIDE, arrays, ",".join(wanted), str(options.resamples), str(options.steps)]
         with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
             for line in child.stdout or ():
                 if line.startswith("{"):
-                    said = json.loads(line)
-                    say(f"pm_rank: {said['name']} {said['seconds']:.2f} s")
-                    found.setdefault(said["name"], said)
-    return found
-
-
-def their_csv(python: Path, panel: Panel, folder: Path) -> float:
-    """Seconds that the package needs for its own CSV of the same forecasts."""
-    path = folder / "prophet.csv"
-    asked, sizes = panel.questions, panel.sizes
-    with path.open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(
-            ["event_ticker", "predictor_name", "prediction_id", "submission_id", "category", "close_time"]
-            + ["market_info", "market_outcome", "prediction"]
-        )
-        for i in range(len(panel)):
-            question, cells = panel.question[i], slice(panel.offsets[i], panel.offsets[i + 1])
-            happened = asked.outcome[asked.offsets[question] : asked.offsets[question + 1]]
-            prices = zip(panel.odds[cells].tolist(), panel.no_odds[cells].tolist(), strict=True)
-            info = {
-                f"o{k}": {"yes_ask": round(100 * yes), "no_ask": round(100 * no), "liquidity": 1000}
-                for k, (yes, no) in enumerate(prices)
-            }
-            said = [{"market": f"o{k}", "probability": p} for k, p in enumerate(panel.probability[cells].tolist())]
-            ticker, who = asked.names[question], panel.forecasters[panel.forecaster[i]]
-            category = asked.category_names[asked.category[question]]
-            outcome = {f"o{k}": int(happened[k]) for k in range(sizes[i])}
-            closed = "2026-01-01T00:00:00+00:00"
-            texts = [json.dumps(part) for part in (info, outcome, {"probabilities": said})]
-            writer.writerow([ticker, who, str(i), f"s{question}", category, closed, *texts])
-    code = (
-        "import sys, time; from pm_rank.data.loaders import ProphetArenaChallengeLoader as Loader;"
-        "began = time.perf_counter(); Loader(predictions_file=sys.argv[1]).load_challenge();"
-        "print('seconds', time.perf_counter() - began)"
-    )
-    run = subprocess.run([python, "-c", code, path], check=True, capture_output=True, text=True)
-    path.unlink()
-    return float(run.stdout.split("seconds")[-1])
+                    timing = json.loads(line)
+                    say(f"pm_rank: {timing['name']} {timing['seconds']:.2f} s")
+                    timings.setdefault(timing["name"], timing)
+    return timings
 
 
 def say(text: str) -> None:
@@ -246,27 +208,26 @@ def say(text: str) -> None:
 
 def compare(options: argparse.Namespace, folder: Path) -> None:
     """Prints the table of ratios."""
-    panel = made(options.forecasters, options.questions, options.seed)
+    panel = rounded_panel(options.forecasters, options.questions, options.seed)
     rows, csv_file = folder / "forecasts.parquet", folder / "forecasts.csv"
-    write(panel, rows)
-    write(panel, csv_file)
+    write_long_form(panel, rows)
+    write_long_form(panel, csv_file)
     print(
         f"{len(panel.forecasters)} forecasters, {len(panel.questions):,} questions, {len(panel):,} forecasts,", end=" "
     )
     print(f"{len(panel.probability):,} rows; load average {os.getloadavg()[0]:.1f}")
-    with package(options.venv, irt=options.irt) as python:
-        other = theirs(python, panel, folder, options)
-        other_csv = their_csv(python, panel, folder) if options.csv else None
-    quick = min((loaded(rows) for _ in range(TIMES)), key=lambda run: run["seconds"])
+    with package_interpreter(options.venv, irt=options.irt) as python:
+        other = package_seconds(python, panel, folder, options)
+    quick = min((loading_cost(rows) for _ in range(TIMES)), key=lambda run: run["seconds"])
     own = {"loading": quick["seconds"]}
     began = time.perf_counter()
     fresh = replace(panel)
     _ = fresh.outcome, fresh.exclusive, fresh.priced
     first = time.perf_counter() - began
-    for name, seconds in ours(panel, options.parts):
+    for name, seconds in suite_seconds(panel, options.parts):
         say(f"ours: {name} {seconds:.3f} s")
         own[name] = seconds
-    print(f"{'':28}{'pm_rank s':>12}{'ours s':>10}{'ratio':>8}{'promised':>10}")
+    print(f"{'':28}{'pm_rank s':>12}{'ours s':>10}{'ratio':>8}{'goal':>10}")
     for name, bar in BARS.items():
         if name in other and name in own:
             scaled = f" (x {other[name]['scaled']:g})" if other[name].get("scaled", 1) != 1 else ""
@@ -275,12 +236,9 @@ def compare(options: argparse.Namespace, folder: Path) -> None:
             label = name + scaled
             print(f"{label:28}{other[name]['seconds']:12.2f}{own[name]:10.3f}{ratio:8.0f}{bar:10}{mark}")
     print(f"what all metrics share (the outcome of each cell, …) is worked out once per panel: {first:.3f} s")
-    slow = loaded(csv_file)
+    slow = loading_cost(csv_file)
     print(f"memory of loading: pm_rank {other['loading']['mib']:,.0f} MiB,", end=" ")
     print(f"ours {quick['mib']:,.0f} MiB (Parquet), {slow['mib']:,.0f} MiB (CSV, {slow['seconds']:.2f} s)")
-    if other_csv is not None:
-        ratio = other_csv / slow["seconds"]
-        print(f"CSV, each its own: pm_rank {other_csv:.1f} s, ours {slow['seconds']:.2f} s, ratio {ratio:.0f}")
 
 
 def sizes(options: argparse.Namespace, folder: Path) -> None:
@@ -288,10 +246,10 @@ def sizes(options: argparse.Namespace, folder: Path) -> None:
     heads = ("rows", "s", "CPU s", "MiB", "CPU s per million rows")
     print(f"{'rank, all metrics':20}{heads[0]:>12}{heads[1]:>8}{heads[2]:>8}{heads[3]:>8}{heads[4]:>25}")
     for share in (4, 2, 1):
-        panel = made(options.forecasters, options.questions // share, options.seed)
+        panel = rounded_panel(options.forecasters, options.questions // share, options.seed)
         path = folder / f"size_{share}.csv"
-        write(panel, path)
-        seconds, busy, mib, report = ranked(path)
+        write_long_form(panel, path)
+        seconds, busy, mib, report = rank_cost(path)
         count = report["data"]["rows"]
         asked = f"{len(panel.questions):,} questions"
         each = busy / count * 1e6
@@ -306,7 +264,6 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=50, help="of the package's bootstrap, scaled to 1,000")
     parser.add_argument("--steps", type=int, default=50, help="of the package's IRT, scaled to 1,000")
     parser.add_argument("--irt", action="store_true", help="the package's IRT too: installs PyTorch")
-    parser.add_argument("--csv", action="store_true", help="the package's CSV loader too")
     parser.add_argument("--venv", type=Path, help="a virtual environment to use, or to make, and keep")
     parser.add_argument("--parts", type=lambda text: text.split(","), default=list(BARS), help="of " + ", ".join(BARS))
     parser.add_argument("--only", choices=["compare", "sizes"])

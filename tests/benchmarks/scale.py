@@ -1,38 +1,36 @@
 """How quick is a large arena? `uv run python -m tests.benchmarks.scale [--postgres] [--small] [--requests 40]`.
 
-Seeds a database (or takes the SQLite file of `--database`, as `generate` left it), starts the server as `manage.py
-arena` does, and asks for every endpoint and page at 1 and at 8 connections: as it is, and those whose answers are kept
-also when a snapshot pass has them made anew. Beside it, a view that does nothing. Times are milliseconds; `!` marks
-what misses its bar. At last, what a snapshot pass takes on it.
+Fills a database (or takes the one of `--database`, as `generate` left it), starts the server as `manage.py arena`
+does, and asks for every endpoint and page at 1 and at 8 connections: as it is, and those whose responses are cached
+also after a snapshot pass has invalidated them. Beside it, a view that does nothing. Times are milliseconds; `!`
+marks what misses its bar. At last, what a snapshot pass takes on it.
 """
 
 import argparse
 import http.client
 import json
 import logging
-import os
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.environment import scratch_url, set_up_production, web_server
+
 ROOT = Path(__file__).resolve().parents[2]
-ME = [sys.executable, "-m", "tests.benchmarks.scale"]
 EMPTY = "/healthz"
-KEPT = ("/api/v1/leaderboard/", "/api/v1/performance/")
+CACHED = ("/api/v1/leaderboard/", "/api/v1/performance/")
 QUICK = tuple(f"/api/v1/{name}/" for name in ("markets", "cohorts", "families", "agents"))
-BAR_KEPT, BAR_QUICK, BAR_API, BAR_PAGE = 15.0, 20.0, 40.0, 25.0
-"""Milliseconds at the median that an answer may take which has to be made."""
+BAR_CACHED, BAR_QUICK, BAR_API, BAR_PAGE = 15.0, 20.0, 40.0, 25.0
+"""Milliseconds at the median that a response may take that is not cached."""
 BAR_WARM = 1.5
-"""How many times an empty view a kept answer may take."""
+"""How many times as long as an empty view a cached response may take."""
 BAR_SNAPSHOT_S = 1.0
 MANY, WORKERS = 8, 2
 Change = Callable[[], None]
@@ -63,6 +61,8 @@ def ask(address: tuple[str, int], path: str, number: int, change: Change | None 
     for _ in range(number):
         if change is not None:
             change()
+            connection.close()  # the server closes connections that stay idle meanwhile
+            connection.connect()
         began = time.perf_counter()
         connection.request("GET", path)
         response = connection.getresponse()
@@ -101,9 +101,9 @@ def paths() -> list[str]:
     found = [f"/api/v1/{name}/" for name in ENDPOINTS]
     found += [f"/api/v1/{name}/{key}/" for name, key in rows.items() if key is not None]
     curves = ("range=1D", "range=1M", f"cohort={agent.cohort_id}", f"family={slug}", f"as_of={then}")
-    found += [KEPT[1], *(f"{KEPT[1]}?{query}" for query in curves)]
-    found += [f"{KEPT[0]}?{query}" for query in ("protocol=forecast", f"as_of={then}")]
-    found += [f"{KEPT[0]}?protocol=forecast&as_of={then}"]
+    found += [CACHED[1], *(f"{CACHED[1]}?{query}" for query in curves)]
+    found += [f"{CACHED[0]}?{query}" for query in ("protocol=forecast", f"as_of={then}")]
+    found += [f"{CACHED[0]}?protocol=forecast&as_of={then}"]
     found += ["/api/v1/calibration/", "/api/v1/comparisons/gpt-5.1/grok-4/", "/api/schema/", "/api/docs/"]
     found += ["/", f"/?as_of={then}", "/cohorts/", "/cohorts/1/", f"/cohorts/1/{slug}/", f"/cohorts/1/{slug}/trades/"]
     found += ["/models/", f"/models/{slug}/", "/markets/", f"/markets/{market.pk}/", f"/decisions/{decision.pk}/"]
@@ -124,8 +124,8 @@ def _some_row(view: Any) -> Any:
 def bar(path: str) -> float:
     if not path.startswith("/api/"):
         return BAR_PAGE
-    if path.startswith(KEPT):
-        return BAR_KEPT
+    if path.startswith(CACHED):
+        return BAR_CACHED
     return BAR_QUICK if path.startswith(QUICK) else BAR_API
 
 
@@ -149,7 +149,7 @@ def next_pass() -> None:
 def measure(requests: int) -> int:
     """Prints the table; how many bars are missed."""
     missed = 0
-    with server() as address:
+    with web_server() as address:
         timed(address, "/", 4, MANY)
         empty = {connections: timed(address, EMPTY, requests * 4, connections) for connections in (1, MANY)}
         print(f"{'':60}{'1 connection':>24}{'8 connections':>27}")
@@ -162,14 +162,14 @@ def measure(requests: int) -> int:
                 print(f"{failure} !", flush=True)
                 missed += 1
                 continue
-            kept = path.startswith(KEPT) and "as_of" not in path
-            if kept:
+            cached = path.startswith(CACHED) and "as_of" not in path
+            if cached:
                 timed(address, path, 4 * WORKERS, 2 * WORKERS)
                 cold = timed(address, path, max(8, requests // 4), 1, next_pass)
                 missed += line(f"{path} after a pass", bar(path), cold, None)
                 timed(address, path, 4 * WORKERS, 2 * WORKERS)
             one, many = (timed(address, path, requests, connections) for connections in (1, MANY))
-            missed += line(path, empty[1].p50 * BAR_WARM if kept else bar(path), one, many)
+            missed += line(path, empty[1].p50 * BAR_WARM if cached else bar(path), one, many)
     return missed
 
 
@@ -194,13 +194,13 @@ def snapshot_pass() -> int:
     from scoring.services.snapshots import take_snapshots
 
     def midpoints(request: Request) -> Response:
-        return said({item["token_id"]: prices.get(item["token_id"], "0.41") for item in request.get_json()})
+        return as_json({item["token_id"]: prices.get(item["token_id"], "0.41") for item in request.get_json()})
 
     def books(request: Request) -> Response:
         sides = {"bids": [{"price": "0.40", "size": "9"}], "asks": [{"price": "0.42", "size": "9"}]}
-        return said([{"asset_id": item["token_id"], **sides} for item in request.get_json()])
+        return as_json([{"asset_id": item["token_id"], **sides} for item in request.get_json()])
 
-    def said(body: object) -> Response:
+    def as_json(body: object) -> Response:
         return Response(json.dumps(body), content_type="application/json")
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -220,76 +220,23 @@ def snapshot_pass() -> int:
     return int(slow)
 
 
-@contextmanager
-def server() -> Iterator[tuple[str, int]]:
-    """The web server as `manage.py arena` starts it."""
-    from arena_site.processes import start, stop, web_server
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    web = start(web_server(port))
-    try:
-        for _ in range(200):
-            with suppress(OSError):
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            time.sleep(0.1)
-        yield "127.0.0.1", port
-    finally:
-        stop(web)
-
-
-def run(options: argparse.Namespace, url: str, *, seed: bool) -> None:
-    env = {**os.environ, "DATABASE_URL": url, "SECRET_KEY": "x" * 50, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
-    # Counted as ever, but never refused.
-    env["ARENA_API_RATE"] = "1000000"
-    if seed:
-        manage = [sys.executable, "manage.py"]
-        subprocess.run([*manage, "migrate", "-v0"], cwd=ROOT, env=env, check=True)
-        began = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "tests.benchmarks.generate", *(["--small"] if options.small else [])],
-            cwd=ROOT,
-            env=env,
-            check=True,
-        )
-        print(f"seeded in {time.perf_counter() - began:.0f} s", flush=True)
-    told = ["--measure", "--requests", str(options.requests)]
-    raise SystemExit(subprocess.run([*ME, *told], cwd=ROOT, env=env).returncode)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--requests", type=int, default=40, help="answers for each path and number of connections")
     parser.add_argument("--database", metavar="URL", help="a database that `tests.benchmarks.generate` filled")
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.measure:
-        import django
-
-        django.setup()
-        raise SystemExit(bool(measure(options.requests) + snapshot_pass()))
-    if options.database:
-        run(options, options.database, seed=False)
-    with tempfile.TemporaryDirectory() as folder:
-        if not options.postgres:
-            run(options, f"sqlite:///{folder}/scale.sqlite3", seed=True)
-        import psycopg
-
-        from tests.databases import postgres_url
-
-        there = postgres_url()
-        base, _, query = there.partition("?")
-        with psycopg.connect(there, autocommit=True) as connection:
-            connection.execute("DROP DATABASE IF EXISTS arena_scale WITH (FORCE)")
-            connection.execute("CREATE DATABASE arena_scale")
-            try:
-                run(options, f"{base.rpartition('/')[0]}/arena_scale" + (f"?{query}" if query else ""), seed=True)
-            finally:
-                connection.execute("DROP DATABASE arena_scale WITH (FORCE)")
+    with ExitStack() as stack:
+        set_up_production(options.database or stack.enter_context(scratch_url(postgres=options.postgres)))
+        if not options.database:
+            began = time.perf_counter()
+            generate = [sys.executable, "-m", "tests.benchmarks.generate", *(["--small"] if options.small else [])]
+            for command in ([sys.executable, "manage.py", "migrate", "-v0"], generate):
+                subprocess.run(command, cwd=ROOT, check=True)
+            print(f"generated in {time.perf_counter() - began:.0f} s", flush=True)
+        missed = measure(options.requests) + snapshot_pass()
+    raise SystemExit(bool(missed))
 
 
 if __name__ == "__main__":

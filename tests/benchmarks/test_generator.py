@@ -13,7 +13,7 @@ from django.test import Client
 from agents.models import Agent, ChainLink, Decision, Forecast, JournalEntry, ModelCall, Position, Settlement, Trade
 from markets.models import Market, Universe
 from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
-from scoring.valuations import records, valuations
+from scoring.valuations import bet_records, valuations
 from tests.benchmarks.generator.command import Command
 from tests.benchmarks.generator.plan import SMALL
 from tests.factories import CohortFactory
@@ -48,7 +48,7 @@ def test_a_small_arena_is_whole_and_its_books_balance(client: Client) -> None:
 
     newest = Snapshot.objects.latest("taken_at").taken_at
     played = list(Agent.objects.select_related("cohort__methodology"))
-    worth, record = valuations(played), records([agent.pk for agent in played])
+    worth, record = valuations(played), bet_records([agent.pk for agent in played])
     for snapshot in Snapshot.objects.filter(taken_at=newest):
         assert snapshot.total_value == worth[snapshot.agent_id].total
         if snapshot.agent_id in record:

@@ -7,16 +7,14 @@ Prints median and slowest answer of each phase in milliseconds, and the ratio to
 
 import argparse
 import os
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+
+from tests.benchmarks.environment import scratch_url, set_up_production, web_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = (
@@ -27,21 +25,13 @@ PHASES = ("idle", "snapshots", "settlement", "scores")
 LIMIT_MS = 250
 
 
-def fill() -> None:
-    from django.core.management import call_command
-
-    from tests.bulk_factories import create_portfolios
-
-    call_command("migrate", verbosity=0)
-    create_portfolios(cohorts=20, positions=32)
-
-
 def work(phase: str, seconds: float) -> None:
     """Runs one kind of pass over and over, in a process of its own, as a worker does."""
     from agents.services.resolutions import Resolution
     from agents.services.settlement import settle_market
     from cohorts.weeks import GRID
     from markets.models import Market
+    from markets.sources.polymarket import Clob
     from scoring.services.scores import compute_scores
     from scoring.services.snapshots import take_snapshots
     from tests.factories import WEEK
@@ -51,7 +41,7 @@ def work(phase: str, seconds: float) -> None:
     markets = list(Market.objects.unsettled().prefetch_related("outcomes")[:200])
     while time.monotonic() < end:
         if phase == "snapshots":
-            with _silent_clob() as clob:
+            with Clob("http://127.0.0.1:9", retries=0) as clob:
                 take_snapshots(at=at + passes * GRID, clob=clob)
         elif phase == "settlement":
             if passes == len(markets):
@@ -61,15 +51,7 @@ def work(phase: str, seconds: float) -> None:
         else:
             compute_scores(at=at + timedelta(weeks=1))
         passes += 1
-    print(f"{passes} {'markets settled' if phase == 'settlement' else 'passes'}")
-
-
-@contextmanager
-def _silent_clob() -> Iterator["object"]:
-    from markets.sources.polymarket import Clob
-
-    with Clob("http://127.0.0.1:9", retries=0) as clob:
-        yield clob
+    print(f"{phase}: {passes} {'markets settled' if phase == 'settlement' else 'passes'}")
 
 
 Answer = tuple[float, str, float]
@@ -83,7 +65,7 @@ def visit(address: str, seconds: float) -> list[Answer]:
     answers = []
     start = time.monotonic()
     end = start + seconds
-    with httpx.Client(base_url=address, timeout=30) as visitor:
+    with httpx.Client(base_url=address, timeout=120) as visitor:
         while time.monotonic() < end:
             for path in PATHS:
                 began = time.perf_counter()
@@ -92,45 +74,22 @@ def visit(address: str, seconds: float) -> list[Answer]:
     return answers
 
 
-@contextmanager
-def web(env: dict[str, str]) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "gunicorn", "arena_site.wsgi", "--worker-class", "gthread", "--workers", "2"]
-    command += ["--threads", "8", "--bind", f"127.0.0.1:{port}", "--log-level", "error"]
-    server = subprocess.Popen(command, cwd=ROOT, env=env)
-    try:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def measure(options: argparse.Namespace, url: str) -> None:
-    env = {**os.environ, "DATABASE_URL": url, "SECRET_KEY": "x" * 50, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
-    # Counted as ever, but never refused.
-    env["ARENA_API_RATE"] = "1000000"
-    me = [sys.executable, "-m", "tests.benchmarks.visitors"]
-    subprocess.run([*me, "--work", "fill"], cwd=ROOT, env=env, check=True)
-    results: dict[str, list[Answer]] = {}
-    with web(env) as address:
+def measure(seconds: float) -> dict[str, list[Answer]]:
+    """The answers of each phase."""
+    results = {}
+    with web_server() as (host, port):
+        address = f"http://{host}:{port}"
         visit(address, 3)  # warms the workers
         for phase in PHASES:
-            worker = None
-            if phase != "idle":
-                worker = subprocess.Popen(
-                    [*me, "--work", phase, "--seconds", str(options.seconds)],
-                    cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True,
-                )  # fmt: skip
-            results[phase] = visit(address, options.seconds)
+            command = [sys.executable, "-m", "tests.benchmarks.visitors", "--work", phase, "--seconds", str(seconds)]
+            worker = subprocess.Popen(command, cwd=ROOT) if phase != "idle" else None
+            results[phase] = visit(address, seconds)
             if worker is not None:
-                print(f"{phase}: {worker.communicate()[0].strip()}")
+                worker.wait()
+    return results
+
+
+def show(results: dict[str, list[Answer]]) -> None:
     idle = statistics.median(ms for ms, *_ in results["idle"])
     titles = f"{'':12}{'answers':>9}{'median ms':>11}{'p99 ms':>9}{'slowest ms':>12}{'median ratio':>14}"
     print(f"{titles}{'over 250 ms':>13}  slowest")
@@ -149,29 +108,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--seconds", type=float, default=15)
-    parser.add_argument("--work", choices=["fill", *PHASES[1:]], help=argparse.SUPPRESS)
+    parser.add_argument("--work", choices=PHASES[1:], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        import django
-
-        django.setup()
-        fill() if options.work == "fill" else work(options.work, options.seconds)
+        set_up_production(os.environ["DATABASE_URL"])
+        work(options.work, options.seconds)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        if not options.postgres:
-            measure(options, f"sqlite:///{folder}/visitors.sqlite3")
-            return
-        import psycopg
+    with scratch_url(postgres=options.postgres) as url:
+        set_up_production(url)
+        from django.core.management import call_command
 
-        from tests.databases import postgres_url
+        from tests.bulk_factories import create_portfolios
 
-        server = postgres_url()
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute("DROP DATABASE IF EXISTS arena_visitors WITH (FORCE)")
-            connection.execute("CREATE DATABASE arena_visitors")
-            base, _, query = server.partition("?")
-            measure(options, f"{base.rpartition('/')[0]}/arena_visitors" + (f"?{query}" if query else ""))
-            connection.execute("DROP DATABASE arena_visitors WITH (FORCE)")
+        call_command("migrate", verbosity=0)
+        create_portfolios(cohorts=20, positions=32)
+        show(measure(options.seconds))
 
 
 if __name__ == "__main__":

@@ -1,27 +1,26 @@
 """A year in the sandbox: `uv run python -m tests.benchmarks.year [--weeks 52] [--postgres] [--json] [--seed 0]`.
 
 One process plays every job at its simulated time, on the clock of that time, against the bundled sandbox: 52 cohorts of
-7 agents, models that are down or talk nonsense, markets that vanish or never end, and an operator who cancels the
-latter. The grid is coarser than live: sync, resolutions and scores once a day, snapshots every 6 hours, decisions on
-Sunday 00:05 and 06:00, `prune` once a week. Prints what time, memory and every table came to, and a line for each
-promise that was broken: exit 1 if there is any.
+7 agents, models that fail or answer nonsense, markets that vanish or never end, and an operator who cancels the latter.
+The grid is coarser than live: sync, resolutions and scores once a day, snapshots every 6 hours, decisions on Sunday
+00:05 and 06:00, `prune` once a week. Prints time, memory and the size of every table, and a line for each violation
+that `season_checks` finds: exit 1 if there is any.
 """
 
 import argparse
 import io
 import json
-import subprocess
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from tests.benchmarks.filled import scratch_database
+from tests.benchmarks.environment import scratch_database
 
 STARTS = datetime(2026, 3, 1, tzinfo=UTC)
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
@@ -29,12 +28,10 @@ SNAPSHOTS_EVERY = timedelta(hours=6)
 OPERATOR, SCORES = "operator", "compute_scores"
 PATIENCE = timedelta(days=14)
 """How long an alert stands before the operator cancels its market."""
-PAGE = {"scoring_snapshot": 201, "markets_priceobservation": 221, "markets_run": 452, "markets_market": 2048}
-"""Bytes a row as the page about the architecture has them: PostgreSQL, with indexes."""
 
 
 def timetable(weeks: int) -> Iterator[tuple[datetime, tuple[str, ...]]]:
-    """Which jobs are enqueued at which instant, in order; the last instant is the end of the last week."""
+    """The jobs that are enqueued at each instant, in order; the last instant is the end of the last week."""
     at, end = STARTS, STARTS + weeks * WEEK
     while at <= end:
         since = (at - STARTS) % WEEK
@@ -58,13 +55,14 @@ def timetable(weeks: int) -> Iterator[tuple[datetime, tuple[str, ...]]]:
 
 @dataclass(slots=True)
 class Week:
-    """What one week cost, and what stood at its end."""
+    """What one week cost, and what stood at its end.
+
+    seconds, processor : by job; the latter of this process alone, without the sandbox or a database server
+    """
 
     number: int
     seconds: dict[str, float] = field(default_factory=dict)
-    """By job."""
     processor: dict[str, float] = field(default_factory=dict)
-    """Processor seconds by job, of this process alone: neither the sandbox nor a database server is in them."""
     resident: int = 0
     descriptors: int = 0
     connections: int = 0
@@ -72,7 +70,7 @@ class Week:
 
 
 class Year:
-    """Plays the timetable and keeps what the checks need to know."""
+    """Plays the timetable and records what the checks need."""
 
     def __init__(self, weeks: int, clock: str):
         from django_q.brokers import get_broker
@@ -90,34 +88,22 @@ class Year:
     def play(self) -> None:
         import httpx
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import track
 
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        of = len(self.weeks)
-        with (
-            httpx.Client(timeout=30) as client,
-            Progress(*columns, console=console, disable=not console.is_terminal) as bar,
-        ):
-            task = bar.add_task("playing", total=of)
-            for index, part in groupby(timetable(of), lambda step: min((step[0] - STARTS) // WEEK, of - 1)):
-                week = self.weeks[index]
-                for at, names in part:
-                    bar.update(task, description=f"{at:%d %b %Y}")
+        count = len(self.weeks)
+        by_week = groupby(timetable(count), lambda step: min((step[0] - STARTS) // WEEK, count - 1))
+        with httpx.Client(timeout=30) as client:
+            for index, steps in track(by_week, "playing", total=count, console=Console(stderr=True)):
+                for at, names in steps:
                     client.post(self.clock, json={"now": at.isoformat()}).raise_for_status()
                     for name in names:
-                        self.enqueue(name, at, week)
-                self.measure(week)
-                bar.update(task, completed=week.number)
-                if not console.is_terminal:
-                    took, held = sum(week.seconds.values()), week.resident >> 20
-                    console.print(f"week {week.number} of {of}: {took:.1f} s, {held} MiB")
+                        self.enqueue(name, at, self.weeks[index])
+                self.measure(self.weeks[index])
 
     def measure(self, week: Week) -> None:
-        from tests.benchmarks.measures import footprint, row_counts
+        from tests.benchmarks.measures import connection_count, descriptor_count, resident_bytes, row_counts
 
-        held = footprint()
-        week.resident, week.descriptors, week.connections = held.resident, held.descriptors, held.connections
+        week.resident, week.descriptors, week.connections = resident_bytes(), descriptor_count(), connection_count()
         week.rows = row_counts()
 
     def enqueue(self, name: str, at: datetime, week: Week) -> None:
@@ -129,7 +115,7 @@ class Year:
         began, began_processor = time.perf_counter(), time.process_time()
         with time_machine.travel(at, tick=True):
             if name == OPERATOR:
-                self.cancelled += cancel_what_waits(at)
+                self.cancelled += cancel_stuck_markets(at)
             else:
                 result, failed = self.run(name, at)
                 self.failures[name] += failed
@@ -141,7 +127,7 @@ class Year:
         week.processor[name] = week.processor.get(name, 0.0) + time.process_time() - began_processor
 
     def run(self, name: str, at: datetime) -> tuple[str, bool]:
-        """What a job said, and whether it failed: a model that is down fails a run, and is part of the year."""
+        """The result of a job, and whether it failed: a model that is down fails a run, and is part of the year."""
         from django.core.management import call_command
 
         from arena_site import jobs
@@ -149,17 +135,17 @@ class Year:
         if name == "prune":
             self.pruned_at = at
         if name == SCORES:
-            said = io.StringIO()
-            call_command(SCORES, at=at, json=True, stdout=said)
-            return said.getvalue(), False
+            output = io.StringIO()
+            call_command(SCORES, at=at, json=True, stdout=output)
+            return output.getvalue(), False
         try:
             return getattr(jobs, name)(), False
         except jobs.JobFailed as failure:
             return str(failure), True
 
 
-def cancel_what_waits(at: datetime) -> int:
-    """What a person does about markets that are gone, or closed without an end, for too long; returns how many."""
+def cancel_stuck_markets(at: datetime) -> int:
+    """Cancels markets that have been gone, or closed without an end, for too long; returns how many."""
     from agents.services.resolutions import CANCELLATION
     from agents.services.settlement import settle_market
     from markets.models import Alert, Market
@@ -173,29 +159,25 @@ def cancel_what_waits(at: datetime) -> int:
     return cancelled
 
 
-@contextmanager
-def sandbox(weeks: int, seed: int) -> Iterator[dict[str, str]]:
-    """A sandbox process with markets for so many weeks, to which the settings point; yields its addresses."""
-    from django.test import override_settings
+def job_rows(year: Year) -> list[dict[str, Any]]:
+    """Seconds and processor seconds a week of each job, in the first and the last weeks."""
+    from tests.benchmarks.season_checks import first_and_last
 
-    from arena_site.processes import manage_command, start, stop, stoppable
-
-    with stoppable():
-        process = start(manage_command("sandbox", "--seed", str(seed), "--weeks", str(weeks)), stdout=subprocess.PIPE)
-        try:
-            assert process.stdout is not None
-            addresses = json.loads(process.stdout.readline())
-            bases = {f"{name.upper()}_BASE_URL": addresses[name] for name in ("gamma", "clob", "openrouter")}
-            with override_settings(**bases):
-                yield addresses | {"pid": str(process.pid)}
-        finally:
-            stop(process)
+    return [
+        {"job": job, "runs": year.enqueued[job]}
+        | {
+            f"{title}, {end}": round(sum(getattr(week, title).get(job, 0.0) for week in weeks) / len(weeks), 2)
+            for title in ("seconds", "processor")
+            for end, weeks in zip(("first", "last"), first_and_last(year.weeks), strict=True)
+        }
+        for job in sorted(year.enqueued)
+    ]
 
 
 def table_rows(year: Year, predicted: dict[str, int]) -> list[dict[str, Any]]:
     """Each table that holds anything, the largest first."""
     from tests.benchmarks.measures import table_bytes
-    from tests.benchmarks.promises import weekly
+    from tests.benchmarks.season_checks import rows_a_week
 
     sizes, rows = table_bytes(), year.weeks[-1].rows
     return [
@@ -204,8 +186,7 @@ def table_rows(year: Year, predicted: dict[str, int]) -> list[dict[str, Any]]:
             "rows": rows[table],
             "at most": predicted.get(table),
             "bytes a row": round(sizes[table] / rows[table]),
-            "on the page": PAGE.get(table),
-            "rows a week": weekly(year.weeks, table),
+            "rows a week, then and last": rows_a_week(year.weeks, table),
             "MiB": round(sizes[table] / 2**20, 2),
         }
         for table in sorted(rows, key=lambda table: -sizes.get(table, 0))
@@ -213,35 +194,17 @@ def table_rows(year: Year, predicted: dict[str, int]) -> list[dict[str, Any]]:
     ]
 
 
-def show(year: Year, tables: list[dict[str, Any]]) -> None:
+def print_table(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from markets.foundation.commands import table_text
-    from tests.benchmarks.promises import ends_of
 
-    parts = ends_of(year.weeks)
-    lasting = Table(title=f"Seconds a week, and processor seconds: first and last {len(parts[0])} weeks")
-    for column in ("job", "runs", "first", "last", "ratio", "first", "last", "ratio"):
-        lasting.add_column(column, justify="left" if column == "job" else "right")
-    for job in [*sorted(year.enqueued), "whole"]:
-        cells = []
-        for what in ("seconds", "processor"):
-            first, last = (
-                sum(sum(s for name, s in getattr(week, what).items() if job in (name, "whole")) for week in part)
-                / len(part)
-                for part in parts
-            )
-            cells += [f"{first:.2f}", f"{last:.2f}", f"{last / first:.2f}" if first else "–"]
-        lasting.add_row(job, str(year.enqueued[job] or ""), *cells)
-    print(table_text(lasting))
-    sizes = Table(title="Tables")
-    for column in tables[0]:
-        sizes.add_column(column, justify="left" if column == "table" else "right")
-    for row in tables:
-        change = row["rows a week"]
-        shown = row | {"rows a week": f"{change[0]:.0f} → {change[1]:.0f}" if change else None}
-        sizes.add_row(*("" if value is None else str(value) for value in shown.values()))
-    print(table_text(sizes))
+    table = Table()
+    for place, heading in enumerate(rows[0]):
+        table.add_column(heading, justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    print(table_text(table))
 
 
 def main() -> int:
@@ -253,26 +216,32 @@ def main() -> int:
     options = parser.parse_args()
     if options.weeks < 1:
         parser.error("--weeks must be at least 1")
-    with scratch_database(postgres=options.postgres), sandbox(options.weeks, options.seed) as addresses:
-        from arena_site.jobs import install
-        from tests.benchmarks import promises
-        from tests.benchmarks.measures import database_bytes, processor_seconds
+    with ExitStack() as stack:
+        stack.enter_context(scratch_database(postgres=options.postgres))
+        from django.test import override_settings
 
+        from arena_site.jobs import install
+        from tests.benchmarks import season_checks
+        from tests.benchmarks.measures import database_bytes
+        from tests.faults.processes import sandbox
+
+        addresses = stack.enter_context(sandbox(options.seed, options.weeks))
+        bases = {f"{name.upper()}_BASE_URL": addresses[name] for name in ("gamma", "clob", "openrouter")}
+        stack.enter_context(override_settings(**bases))
         install()
         began = time.perf_counter()
         year = Year(options.weeks, f"{addresses['root']}/sandbox/clock")
         year.play()
         seconds = time.perf_counter() - began
         span: dict[str, Any] = {"starts": STARTS, "ends": STARTS + options.weeks * WEEK, "grid": SNAPSHOTS_EVERY}
-        lines = promises.broken(year, **span)
-        tables = table_rows(year, promises.predicted_rows(year, **span))
-        early, last = promises.early(year.weeks), year.weeks[-1]
+        violations = season_checks.violations(year, **span)
+        tables = table_rows(year, season_checks.predicted_rows(year, **span))
+        early, last = season_checks.early(year.weeks), year.weeks[-1]
         summary = {
             "weeks": options.weeks,
             "database": "PostgreSQL" if options.postgres else "SQLite",
             "seconds": round(seconds, 1),
             "processor seconds": round(sum(sum(week.processor.values()) for week in year.weeks), 1),
-            "of the sandbox": round(processor_seconds(int(addresses["pid"])), 1),
             "jobs enqueued": sum(year.enqueued.values()),
             "jobs failed": dict(+year.failures),
             "markets cancelled by hand": year.cancelled,
@@ -280,16 +249,17 @@ def main() -> int:
             "MiB of memory": {f"week {week.number}": round(week.resident / 2**20, 1) for week in (early, last)},
             "descriptors": {f"week {week.number}": week.descriptors for week in (early, last)},
             "connections": {f"week {week.number}": week.connections for week in (early, last)},
-            **promises.tally(),
+            **season_checks.tally(),
         }
     if options.json:
         by_week = [asdict(week) for week in year.weeks]
-        print(json.dumps(summary | {"tables": tables, "by week": by_week, "broken": lines}))
+        print(json.dumps(summary | {"tables": tables, "by week": by_week, "violations": violations}))
     else:
-        show(year, tables)
-        print("\n".join([*(f"{name}: {value}" for name, value in summary.items()), *lines]))
-        print(f"{len(lines)} promises broken")
-    return int(bool(lines))
+        print_table(job_rows(year))
+        print_table(tables)
+        print("\n".join([*(f"{name}: {value}" for name, value in summary.items()), *violations]))
+        print(f"{len(violations)} violations")
+    return int(bool(violations))
 
 
 if __name__ == "__main__":

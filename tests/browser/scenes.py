@@ -30,6 +30,7 @@ def main(file: Path) -> None:
 def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]]:
     from django.contrib.auth.models import User
     from django.utils import timezone
+    from django_q.models import Schedule
 
     from agents.models import Decision, Family, Release
     from agents.services.lineups import propose_lineup
@@ -40,7 +41,7 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
 
     now = timezone.now()
     jobs.install()
-    jobs.pause("scores")
+    Schedule.objects.filter(name="scores").update(repeats=jobs.PAUSED)
     failed, expired = Decision.objects.filter(status="failed").order_by("-universe__week_start", "pk")[:2]
     night = failed.week_start + timedelta(minutes=40)
     lease = {"lease_id": uuid.uuid4(), "lease_until": now - timedelta(hours=1)}

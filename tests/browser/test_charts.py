@@ -36,6 +36,13 @@ def hover(chart: Locator, share: float = 0.5) -> Locator:
     return readout
 
 
+def choose_a_week(visitor: Visitor) -> None:
+    week = visitor.page.get_by_role("link", name="1 week", exact=True)
+    week.click()
+    expect(week).to_have_attribute("aria-current", "true")
+    expect(visitor.page.locator(CHART)).to_have_count(1)
+
+
 def test_hovering_shows_the_apis_values_of_that_instant(visitor: Visitor, chart: Locator) -> None:
     names = {family["slug"]: family["display_name"] for family in visitor.json("/api/v1/families/")["results"]}
     series = visitor.json("/api/v1/performance/", cohort=1)["series"]
@@ -111,9 +118,7 @@ def test_another_range_loads_without_leaving_the_page(visitor: Visitor, places: 
     visitor.go(places["leaderboard"])
     before = visitor.page.locator(CHART).locator("tbody tr").count()
     visitor.page.evaluate("window.same = true")
-    visitor.page.get_by_role("link", name="1W", exact=True).click()
-    expect(visitor.page.get_by_role("link", name="1W", exact=True)).to_have_attribute("aria-current", "true")
-    expect(visitor.page.locator(CHART)).to_have_count(1)
+    choose_a_week(visitor)
     assert visitor.page.url.endswith("?range=1W#over-time")
     assert visitor.page.evaluate("window.same") is True
     assert visitor.page.locator(CHART).locator("tbody tr").count() != before
@@ -124,9 +129,9 @@ def test_without_javascript_a_range_is_a_plain_link(visitors: Callable[..., Visi
     plain = visitors(java_script_enabled=False)
     plain.reset()
     plain.go(places["leaderboard"])
-    plain.page.get_by_role("link", name="1W", exact=True).click()
+    plain.page.get_by_role("link", name="1 week", exact=True).click()
     plain.page.wait_for_url("**/?range=1W*")
-    assert plain.page.locator("a[aria-current=true]", has_text="1W").count() == 1
+    assert plain.page.locator("a[aria-current=true]", has_text="1 week").count() == 1
     assert plain.page.locator("figure.chart table tbody tr").count() > 0
 
 
@@ -144,9 +149,7 @@ def test_the_times_that_another_range_brings_say_the_readers_own_too(visitor: Vi
     newest = visitor.page.locator(CHART).locator("tbody time").first
     before = newest.get_attribute("title") or ""
     assert "2026" in before
-    visitor.page.get_by_role("link", name="1W", exact=True).click()
-    expect(visitor.page.get_by_role("link", name="1W", exact=True)).to_have_attribute("aria-current", "true")
-    expect(visitor.page.locator(CHART)).to_have_count(1)
+    choose_a_week(visitor)
     expect(newest).to_have_attribute("title", before)
     times = visitor.page.locator("#over-time time")
     assert times.count() > 10

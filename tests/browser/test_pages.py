@@ -75,18 +75,6 @@ def well_formed(body: dict[str, Any]) -> None:
     assert NOT_VALUES.findall(re.sub(r"\{\{ 7(\|add:7 \}\}|…)", "", body["text"])) == []
 
 
-def test_each_page_has_a_title_and_a_description_of_its_own(visitors: Callable[..., Visitor], places: Places) -> None:
-    plain = visitors(java_script_enabled=False)
-    names: dict[str, str] = {}
-    for name in ("leaderboard", "cohorts", "cohort", "agent", "family", "markets", "market held", "forecasts",
-                 "calibration", "comparison", "methodology", "about", "decision to sell", "question open"):  # fmt: skip
-        plain.go(places[name])
-        body = plain.page.evaluate(BODY)
-        for text in (body["title"], body["description"]):
-            assert text not in names, f"{name} says what {names[text]} says: {text}"
-            names[text] = name
-
-
 def test_no_kind_of_page_is_left_out(places: Places) -> None:
     visited = [path.partition("?")[0].removeprefix("/") for path in places.paths.values()]
     pages = [p for p in urlpatterns if isinstance(p, URLPattern) and not str(p.pattern).endswith(MACHINES)]

@@ -1,19 +1,41 @@
-"""A methodology's arithmetic and its fingerprint: what is legal follows from the row, not from code."""
+"""A methodology's arithmetic and fingerprint, and that a version in use can not be changed by code or by SQL."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.core.management import call_command
+from django.db import IntegrityError, connection, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cohorts.methodologies.v1 import V1
+from cohorts.methodologies.v2 import V2
 from cohorts.models import Methodology
 from tests.factories import CohortFactory
 
 pytestmark = pytest.mark.django_db
+PUBLISHED = {"v1": "3d827980", "v2": "92d172b0"}
+"""The first characters of each version's fingerprint. A change of one is a new version, never a new value here."""
 RULES = Methodology(
     minimum_bet=Decimal(50), maximum_bet_fraction=Decimal("0.25"), starting_balance=Decimal(10_000), decision_weeks=5
 )
+
+
+def version(name: str) -> Methodology:
+    return Methodology.objects.get(version=name)
+
+
+def new_version(**changed: Any) -> Methodology:
+    """A copy of v2 that no cohort uses."""
+    copy = version("v2")
+    for name, value in ({"pk": None, "version": "v3"} | changed).items():
+        setattr(copy, name, value)
+    copy.save()
+    return copy
+
+
+# ── arithmetic ────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -43,43 +65,80 @@ def test_bankruptcy_begins_where_no_bet_is_legal() -> None:
     assert Methodology.objects.current().bankruptcy_cash == Decimal(200)
 
 
+def test_deciding_ends_after_the_versions_own_number_of_weeks() -> None:
+    cohort = CohortFactory(methodology=new_version(decision_weeks=2))
+    assert (cohort.decisions_end_at - cohort.week_start).days == 14
+    assert not cohort.is_deciding(cohort.decisions_end_at)
+
+
+# ── versions ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("data", [V1, V2], ids=lambda data: data["version"])
+def test_a_version_is_as_it_was_published(data: dict[str, Any]) -> None:
+    stored = version(data["version"])
+    assert stored.sha256.startswith(PUBLISHED[stored.version])
+    assert Methodology(**data).sha256 == stored.sha256
+
+
+def test_v2_trades_as_v1_did() -> None:
+    v1, v2 = version("v1"), version("v2")
+    fields = [field.name for field in Methodology.frozen_fields()]
+    differing = {name for name in fields if getattr(v1, name) != getattr(v2, name)}
+    assert differing == {"version", "rulings", "scoring", "forecast"}
+    assert v1.forecast_rules is None
+
+
 def test_fingerprint_changes_with_every_frozen_field_and_with_no_other() -> None:
-    v1 = Methodology.objects.get(version="v1")
+    v1 = version("v1")
     before = v1.sha256
     for field in Methodology.frozen_fields():
-        changed = Methodology.objects.get(version="v1")
-        kept = getattr(changed, field.name)
-        setattr(changed, field.name, [kept, "changed"])
+        changed = version("v1")
+        setattr(changed, field.name, [getattr(changed, field.name), "changed"])
         assert changed.sha256 != before, field.name
     v1.title = "Another title"
     assert v1.sha256 == before
 
 
 def test_newest_published_version_is_current_and_a_draft_is_not() -> None:
-    v2 = Methodology.objects.get(version="v2")
-    draft = Methodology.objects.get(version="v2")
-    draft.pk, draft.version, draft.published_at = None, "v3", None
-    draft.save()
+    v2 = version("v2")
+    new_version(published_at=None)
     assert Methodology.objects.current() == v2
     Methodology.objects.filter(version="v3").update(published_at=v2.published_at.replace(year=2027))
     assert Methodology.objects.current().version == "v3"
 
 
-def test_version_without_a_cohort_changes_freely_beside_one_that_is_frozen() -> None:
-    draft = Methodology.objects.get(version="v2")
-    draft.pk, draft.version = None, "v3"
-    draft.save()
-    CohortFactory(methodology=Methodology.objects.get(version="v2"))
-    draft.max_tokens = 1
-    draft.save()
+# ── versions in use ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_in_use_it_can_not_be_changed_by_code_or_sql_and_a_draft_beside_it_can() -> None:
+    draft, used = new_version(), version("v2")
+    CohortFactory(methodology=used)
+    before = used.sha256
+    used.universe_size = 100
+    with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+        used.save()
     with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
         Methodology.objects.filter(version="v2").update(decision_weeks=6)
+    with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+        connection.cursor().execute("UPDATE cohorts_methodology SET max_tokens = 1")
+    assert version("v2").sha256 == before
+    draft.max_tokens = 1
+    draft.save()
+    assert version("v3").max_tokens == 1
 
 
-def test_deciding_ends_after_the_versions_own_number_of_weeks() -> None:
-    short = Methodology.objects.get(version="v2")
-    short.pk, short.version, short.decision_weeks = None, "v3", 2
-    short.save()
-    cohort = CohortFactory(methodology=short)
-    assert (cohort.decisions_end_at - cohort.week_start).days == 14
-    assert not cohort.is_deciding(cohort.decisions_end_at)
+def test_not_in_use_it_is_still_a_draft_and_its_title_never_freezes() -> None:
+    Methodology.objects.filter(version="v2").update(universe_size=100)
+    CohortFactory(methodology=version("v2"))
+    Methodology.objects.filter(version="v2").update(title="Trading")
+    assert (version("v2").title, version("v2").universe_size) == ("Trading", 100)
+
+
+def test_guard_comes_back_after_a_migrate() -> None:
+    CohortFactory(methodology=version("v2"))
+    on = " ON cohorts_methodology" if connection.vendor == "postgresql" else ""
+    connection.cursor().execute(f"DROP TRIGGER methodology_in_use_is_frozen{on}")
+    call_command("migrate", verbosity=0)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        connection.cursor().execute("UPDATE cohorts_methodology SET max_tokens = 1")

@@ -32,14 +32,14 @@ def synced(venue: Venue) -> None:
     run("start_cohort", SUNDAY)
 
 
-def held(venue: Venue) -> None:
+def with_positions(venue: Venue) -> None:
     """One agent holds both, and nothing was heard of them since."""
     synced(venue)
     venue.says(GPT, bet(RAIN, "YES", 500, (CUP, "Lakers", 550)))
     assert run("run_decisions", DECISION, **ONE)["trades"] == 2
 
 
-def held_alone(venue: Venue) -> None:
+def with_one_position(venue: Venue) -> None:
     synced(venue)
     venue.says(GPT, bet(RAIN, "YES", 500))
     assert run("run_decisions", DECISION, **ONE)["trades"] == 1
@@ -49,8 +49,7 @@ def bought_all(venue: Venue, *questions: str) -> None:
     """Markets on which one agent holds YES, 50 dollars each at 0.40."""
     for question in questions:
         venue.market(question)
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     venue.says(GPT, bet(questions[0], "YES", 50, *((question, "YES", 50) for question in questions[1:])))
     assert run("run_decisions", DECISION, **ONE)["trades"] == len(questions)
 
@@ -66,17 +65,17 @@ def jumped(venue: Venue) -> None:
 
 
 def doubtful(venue: Venue) -> None:
-    held(venue)
+    with_positions(venue)
     venue.quote(venue.tokens(RAIN)[0], "0.70")
 
 
 def won(venue: Venue) -> None:
-    held_alone(venue)
+    with_one_position(venue)
     venue.resolve(RAIN, "Yes")
 
 
 def won_but_unconfirmed(venue: Venue) -> None:
-    held_alone(venue)
+    with_one_position(venue)
     venue.close(RAIN, "1", "0")
     venue.winners[RAIN] = "Yes"
 
@@ -159,7 +158,7 @@ ENTRY_POINTS = (
         {"code": 0, "updated": 2, "stale": 0},
     ),
     EntryPoint(
-        "midpoints", "CLOB_BASE_URL", "take_snapshots", LATER, held,
+        "midpoints", "CLOB_BASE_URL", "take_snapshots", LATER, with_positions,
         {"stale": LOST | AT_LAST_PRICES | {"priced": 0, "fallback_prices": 2, "changed": ["flags"]}},
         {"code": 0, "priced": 2, "fallback_prices": 0},
     ),

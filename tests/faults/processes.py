@@ -7,18 +7,18 @@ with a copy of a prepared database and ends with its ledger, read without ids so
 import contextlib
 import io
 import json
+import multiprocessing
 import os
-import pickle
 import random
 import signal
 import subprocess
 import sys
-import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,11 @@ FIRST_SUNDAY = datetime(2026, 3, 1, tzinfo=UTC)
 SUNDAY = FIRST_SUNDAY + timedelta(weeks=1)
 NO_SANDBOX = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.0.0.1:9")
 """Addresses at which nothing answers."""
+FORK = multiprocessing.get_context("fork")
+BARRIER_S = 60
+"""How long processes that start at the same instant wait for each other."""
+CRASHED = 70
+"""The exit code of a process in which a command raised."""
 COMPLETED = (0, 1)
 """Exit codes of a command that ran to its end; 1 reports failures, such as a model that is down."""
 
@@ -102,10 +107,10 @@ class UndisturbedRun:
 
 
 @contextlib.contextmanager
-def sandbox(seed: int = 3) -> Iterator[dict[str, str]]:
-    """A sandbox process; yields its addresses."""
+def sandbox(seed: int = 3, weeks: int = 0) -> Iterator[dict[str, str]]:
+    """A sandbox process with markets for so many weeks; yields its addresses."""
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
-    command = [sys.executable, "manage.py", "sandbox", "--seed", str(seed)]
+    command = [sys.executable, "manage.py", "sandbox", "--seed", str(seed), "--weeks", str(weeks)]
     process = subprocess.Popen(command, cwd=PROJECT, env=env, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -157,32 +162,20 @@ class CommandRunner:
         """The results of one command in several processes that start it at the same instant."""
         at, command = step
         self.set_clock(at)
-        ready_reader, ready = os.pipe()
-        go_reader, go = os.pipe()
-        results_reader, results = os.pipe()
+        start, results = FORK.Barrier(processes), FORK.SimpleQueue()
 
         def work() -> int:
-            os.close(go)
-            os.write(ready, b".")
-            os.read(go_reader, 1)  # returns once the parent has closed its end
+            start.wait(BARRIER_S)
             result = _command_result(command, at)
-            # Less than a pipe takes in one piece, so that no two reports mix.
-            os.write(results, json.dumps([result.code, result.summary, result.stderr[-2000:]]).encode() + b"\n")
+            results.put(replace(result, stderr=result.stderr[-2000:]))  # less than a pipe holds until it is read
             return result.code
 
-        children = [self._fork(name, work) for _ in range(processes)]
-        os.close(results)
-        os.close(ready)
-        waiting = sum(len(os.read(ready_reader, 1)) for _ in children)
-        os.close(go)
-        with os.fdopen(results_reader) as reports:
-            ends = [CommandOutput(*json.loads(line)) for line in reports]
-        for pid in children:
-            os.waitpid(pid, 0)
-        os.close(ready_reader)
-        os.close(go_reader)
-        assert len(ends) == waiting == processes, "a process died before it reported its result"
-        return ends
+        children = [self.start(name, work) for _ in range(processes)]
+        for child in children:
+            child.join()
+        outputs = [results.get() for _ in children if not results.empty()]
+        assert len(outputs) == processes, "a process died before it reported its result"
+        return outputs
 
     def call(self, name: str, command: str, *arguments: str, at: datetime = SUNDAY, **options: Any) -> CommandOutput:
         """The result of a command with options."""
@@ -222,42 +215,43 @@ class CommandRunner:
 
     def read(self, name: str, function: Callable[[], Any]) -> Any:
         """The result of a function called in a process that is connected to this database."""
-        reader, writer = os.pipe()
+        receiver, sender = FORK.Pipe(duplex=False)
 
-        def write() -> int:
-            with os.fdopen(writer, "wb") as pipe:
-                pickle.dump(function(), pipe)
+        def send() -> int:
+            sender.send(function())
             return 0
 
-        pid = self._fork(name, write)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            result = pipe.read()
-        os.waitpid(pid, 0)
-        return pickle.loads(result)
+        child = self.start(name, send)
+        sender.close()  # the child's is left, so that its death ends the wait
+        result = receiver.recv()
+        child.join()
+        return result
 
     def _child(self, name: str, work: Callable[[], int], kill: Kill | FailpointRecorder | None = None) -> int:
-        pid = self._fork(name, work, kill)
+        child = self.start(name, work, kill)
         if isinstance(kill, Kill) and kill.after_s:
-            time.sleep(kill.after_s)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        return os.waitstatus_to_exitcode(status)
+            child.join(kill.after_s)
+            child.kill()
+        child.join()
+        assert child.exitcode is not None
+        return child.exitcode
 
-    def _fork(self, name: str, work: Callable[[], int], kill: Kill | FailpointRecorder | None = None) -> int:
-        pid = os.fork()
-        if pid:
-            return pid
-        code = 70
-        try:
-            self.unblock()
-            _configure_child(name, self.database, self.addresses, kill)
-            code = work()
-        except BaseException:  # a child must never return into the parent's code
-            traceback.print_exc()
-        finally:
-            os._exit(code)
+    def start(self, name: str, work: Callable[[], int], kill: Kill | FailpointRecorder | None = None) -> ForkProcess:
+        """A process that is connected to this database; it ends with the code that `work` returns."""
+
+        def main() -> None:
+            try:
+                self.unblock()
+                _configure_child(name, self.database, self.addresses, kill)
+                code = work()
+            except BaseException:
+                traceback.print_exc()
+                code = CRASHED
+            sys.exit(code)
+
+        child = FORK.Process(target=main)
+        child.start()
+        return child
 
 
 @contextlib.contextmanager
@@ -309,7 +303,7 @@ def _command_result(name: str, at: datetime, *arguments: str, **options: Any) ->
     try:
         return run(command, at, *rest, *arguments, **options)
     except Exception:  # the test that reads this shows it
-        return CommandOutput(70, {}, traceback.format_exc())
+        return CommandOutput(CRASHED, {}, traceback.format_exc())
 
 
 def _deactivate_all_but(line_up: Sequence[str]) -> int:

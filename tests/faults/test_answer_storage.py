@@ -199,7 +199,7 @@ def test_worker_of_a_cluster_that_is_stopped_holds_its_answer_no_longer(on_file:
     assert [prompt.model for prompt in on_file.venue.asked] == [GPT]
 
 
-def test_answer_is_held_until_a_full_disk_has_room(on_file: Arena, tmp_path: Path) -> None:
+def test_answer_waits_until_a_full_disk_has_room(on_file: Arena, tmp_path: Path) -> None:
     (process,) = on_file.deciding("gpt-5.1")
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     on_file.answer.set()

@@ -1,7 +1,7 @@
-"""What broke in the field, line by line: which tests stand guard, and those guards that have no better home.
+"""Failures of systems of this kind: each has tests, and those without a better home are here.
 
-Each of these failures happened to a system of this kind. A guard's name begins with the number of its failure, so that
-`pytest -k failure_07` runs all that keeps number 7 from coming back.
+The name of such a test begins with the number of its failure: `pytest -k failure_07` runs all that keep number 7 from
+coming back.
 """
 
 import ast
@@ -64,8 +64,8 @@ DAY, TEN = timedelta(days=1), timedelta(minutes=10)
 EVERYBODY = (GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI, QWEN)
 
 
-def guards() -> set[int]:
-    """The failures whose number begins the name of a test."""
+def numbers_with_tests() -> set[int]:
+    """The numbers of the failures that have a test."""
     names = (
         node.name
         for path in (PROJECT / "tests").rglob("test_*.py")
@@ -75,16 +75,15 @@ def guards() -> set[int]:
     return {int(name.split("_")[2]) for name in names if name.startswith("test_failure_")}
 
 
-def test_every_failure_has_its_guard() -> None:
-    assert guards() == set(FAILURES)
+def test_every_failure_has_a_test() -> None:
+    assert numbers_with_tests() == set(FAILURES)
 
 
 @pytest.fixture
 def opened(venue: Venue) -> Venue:
     """One market synced and cohort 1 started, Sunday midnight."""
     venue.market(RAIN)
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     return venue
 
 
@@ -96,7 +95,7 @@ def holding(opened: Venue) -> Venue:
     return opened
 
 
-def shown(client: Client, address: str) -> str:
+def page_text(client: Client, address: str) -> str:
     return unescape(client.get(address).content.decode())
 
 
@@ -118,7 +117,7 @@ def test_failure_01_a_gateway_that_fails_for_everybody_costs_the_week_nothing_bu
     assert Decision.objects.filter(status="completed", action="HOLD", fallback=False).count() == len(EVERYBODY)
 
 
-class Stalling(Clob):
+class StallingClob(Clob):
     """Has its prices, but does not come back with them before `meanwhile` is over."""
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
@@ -137,7 +136,7 @@ def test_failure_04_a_worker_that_waits_on_prices_while_another_decides_trades_n
         assert run("run_decisions", DECISION)["trades"] == 1
 
     opened.says(GPT, bet(RAIN, "YES", 500), bet(RAIN, "NO", 900))
-    with Stalling(overtake) as clob, clients.gateway() as gateway:
+    with StallingClob(overtake) as clob, clients.gateway() as gateway:
         report = run_decisions(at=DECISION, settings=clients.call_settings(gateway), clob=clob)
     assert (report.asked, report.trades, report.failed) == (0, 0, 0)
     assert len(opened.asked) == len(EVERYBODY)
@@ -176,25 +175,25 @@ def test_failure_05_a_bet_that_is_paid_late_pays_nobody_else_again(holding: Venu
     assert JournalEntry.objects.filter(kind="payout").count() == BrierScore.objects.count() == 2
 
 
-def test_failure_07_a_stale_price_is_marked_wherever_it_is_shown(
+def test_failure_07_a_stale_price_is_marked_wherever_it_is_page_text(
     holding: Venue, client: Client, admin_client: Client
 ) -> None:
     places = {f"/markets/{Market.objects.get().pk}/": 5, "/cohorts/1/gpt-5.1/": 1}
     """How often each page says so: the market's of both sides, of what was observed of them, and of the position."""
 
     def marked() -> dict[str, int]:
-        return {page: shown(client, page).count('<span class="badge stale">') for page in places}
+        return {page: page_text(client, page).count('<span class="badge stale">') for page in places}
 
     run("take_snapshots", SUNDAY + TEN)
     assert marked() == dict.fromkeys(places, 0)
-    assert "arena_stale_prices 0.0" in shown(client, "/metrics")
+    assert "arena_stale_prices 0.0" in page_text(client, "/metrics")
     holding.quote(holding.tokens(RAIN)[0], None)
     holding.gone.add(holding.row(RAIN)["id"])
     for command in ("sync_markets", "take_snapshots"):
         run(command, SUNDAY + 2 * TEN)
     assert marked() == places
-    assert "arena_stale_prices 1.0" in shown(client, "/metrics")
-    assert "1 held price stale" in shown(admin_client, reverse("admin:index"))
+    assert "arena_stale_prices 1.0" in page_text(client, "/metrics")
+    assert "1 held price stale" in page_text(admin_client, reverse("admin:index"))
     (newest, *_) = client.get("/api/v1/snapshots/", {"family": "gpt-5.1"}).json()["results"]
     assert (newest["total_value"], newest["stale_positions"]) == ("10000.00", 1)
     (outcome, _) = client.get(f"/api/v1/markets/{Market.objects.get().pk}/").json()["outcomes"]
@@ -211,13 +210,13 @@ def test_failure_08_what_awaits_its_resolution_says_so_and_keeps_its_value_on_ev
     holding.close(RAIN, "0.9995", "0.0005", status="disputed")
     for command in ("sync_markets", "take_snapshots", "check_resolutions"):
         run(command, SUNDAY + 2 * DAY)
-    says = {
+    texts = {
         f"/markets/{Market.objects.get().pk}/": "Closed and awaiting its resolution",
         "/cohorts/1/gpt-5.1/": "awaiting resolution",
-        "/cohorts/1/": "1 await resolution",
-        "/cohorts/": "1 await resolution",
+        "/cohorts/1/": "1 awaiting resolution",
+        "/cohorts/": "1 awaiting resolution",
     }
-    assert [page for page, words in says.items() if words not in shown(client, page)] == []
+    assert [page for page, text in texts.items() if text not in page_text(client, page)] == []
     (agent,) = client.get("/api/v1/agents/", {"family": "gpt-5.1"}).json()["results"]
     (entry,) = [e for e in client.get("/api/v1/leaderboard/").json()["results"] if e["family"] == "gpt-5.1"]
     assert agent["total_value"] == entry["total_value"] == "10150.00"
@@ -225,7 +224,7 @@ def test_failure_08_what_awaits_its_resolution_says_so_and_keeps_its_value_on_ev
     assert facts("/models/gpt-5.1/", client)["Mean value"] == "$10,150.00"
 
 
-def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_shown(opened: Venue, client: Client) -> None:
+def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(opened: Venue, client: Client) -> None:
     opened.says(GPT, "I would rather not say.", '{"action": "HOLD"}')
     ran = run("run_decisions", DECISION)
     assert Decimal(ran["cost_usd"]) == Decimal("0.008")
@@ -242,7 +241,7 @@ def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_shown(open
         "/": 1,
     }
     assert {page: client.get(page).content.decode().count("$0.0020") for page in places} == places
-    assert f'arena_model_cost_usd_total{{model="{GPT}"}} 0.002' in shown(client, "/metrics")
+    assert f'arena_model_cost_usd_total{{model="{GPT}"}} 0.002' in page_text(client, "/metrics")
     assert spent_in_week("trading", SUNDAY) == Decimal("0.008")
 
 
@@ -268,8 +267,7 @@ def test_failure_13_an_archive_and_the_admin_have_the_numbers_of_the_api(
     questions = [f"Question {number}?" for number in range(len(AMOUNTS))]
     for question, price in zip((*questions, RAIN), ("0.37", "0.41", "0.113", "0.59", "0.87", "0.661"), strict=True):
         venue.market(question, {"Yes": price, "No": str(1 - Decimal(price))})
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     first, *others = [(question, "YES", amount) for question, amount in zip(questions, AMOUNTS, strict=True)]
     venue.says(GPT, bet(*first, *others, (RAIN, "NO", "132.52")))
     venue.says(GROK, "no JSON", bet(RAIN, "YES", "647.51"))
@@ -294,19 +292,19 @@ def test_failure_13_an_archive_and_the_admin_have_the_numbers_of_the_api(
 
     agents = {agent["id"]: agent for agent in client.get("/api/v1/agents/").json()["results"]}
     names = {agent["display_name"]: agent for agent in agents.values()}
-    purse = ("cash", "positions_value", "total_value", "pnl")
+    money_fields = ("cash", "positions_value", "total_value", "pnl")
     archived = table_rows(tmp_path / "all", "snapshots")
     assert len(archived) == len(agents)
     for row in archived:
         agent = agents[row["agent"]]
-        assert {key: row[key] for key in purse} == {key: Decimal(agent[key]) for key in purse}
+        assert {key: row[key] for key in money_fields} == {key: Decimal(agent[key]) for key in money_fields}
         assert (row["brier"], row["resolved_bets"]) == (agent["brier"], agent["resolved_bets"])
         assert agent["brier"] == entries[agent["family"]]["brier"]
-    seen = taken(admin_client, "scoring_snapshot")
-    assert len(seen) == len(agents)
-    for line in seen:
+    listed = admin_csv(admin_client, "scoring_snapshot")
+    assert len(listed) == len(agents)
+    for line in listed:
         agent = names[line["agent"].partition(" in cohort")[0]]
-        assert {key: line[key] for key in purse} == {key: agent[key] for key in purse}
+        assert {key: line[key] for key in money_fields} == {key: agent[key] for key in money_fields}
         assert line["brier"] == ("" if agent["brier"] is None else repr(agent["brier"]))
 
 
@@ -319,8 +317,7 @@ def test_failure_14_in_archive_and_admin_negative_numbers_are_numbers_and_formul
 ) -> None:
     for question in FORMULAS:
         venue.market(question)
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     bets = bet(FORMULAS[0], "YES", 100, *((question, "YES", 100) for question in FORMULAS[1:]))
     venue.says(GPT, lambda prompt: bets(prompt) | {"reasoning": "\t=1+1"})
     assert run("run_decisions", DECISION)["trades"] == len(FORMULAS)
@@ -330,12 +327,12 @@ def test_failure_14_in_archive_and_admin_negative_numbers_are_numbers_and_formul
     assert "'\t=1+1" in {row["reasoning"] for row in csv_cells(tmp_path / "all", "decisions")}
     bought = [row["amount"] for row in csv_cells(tmp_path / "all", "journal") if row["kind"] == "buy"]
     assert bought == ["-100.00"] * len(FORMULAS)
-    entries = [row for row in taken(admin_client, "agents_journalentry") if row["kind"] == "buy"]
+    entries = [row for row in admin_csv(admin_client, "agents_journalentry") if row["kind"] == "buy"]
     assert {row["market"] for row in entries} == {f"'{text}" for text in FORMULAS}
     assert {row["amount"] for row in entries} == {"-100.00"}
 
 
-def taken(operator: Client, model: str) -> list[dict[str, str]]:
-    """A list of the admin as it is taken away."""
+def admin_csv(operator: Client, model: str) -> list[dict[str, str]]:
+    """The rows of an admin list as its CSV has them."""
     answer: Any = operator.get(reverse(f"admin:{model}_csv"))
     return list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))

@@ -56,7 +56,7 @@ def test_after_weeks_of_downtime_each_schedule_is_enqueued_once_for_the_present(
     assert state["messages"] == 0
 
 
-def test_what_a_lost_message_left_undone_is_made_up(rough: tuple) -> None:
+def test_what_a_lost_message_left_undone_is_done_later(rough: tuple) -> None:
     _, _, state = rough
     assert state["decisions"] == {"completed": 12, "failed": 2}  # one model is down, in two cohorts
     assert state["snapshots"] == 14
@@ -75,7 +75,7 @@ def test_a_cluster_stops_when_its_main_process_is_asked_to(rough: tuple) -> None
     assert queue.stopped.seconds < processes.PATIENCE_S
 
 
-def test_a_worker_killed_in_the_middle_of_a_job_is_made_up_by_the_next_enqueue(
+def test_a_worker_killed_in_the_middle_of_a_job_is_done_by_the_next_enqueue(
     arena: CommandRunner, prepared: str, tmp_path: Path
 ) -> None:
     with queue_of(arena, prepared, tmp_path) as queue:
@@ -111,7 +111,7 @@ def undisturbed(arena: CommandRunner, prepared: str, tmp_path_factory: pytest.Te
     return ledger
 
 
-def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_enqueue(
+def test_a_database_gone_for_ten_seconds_is_done_by_the_next_enqueue(
     arena: CommandRunner, prepared: str, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
     with queue_of(arena, prepared, tmp_path) as queue:
@@ -124,7 +124,7 @@ def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_enqueue(
             with queue.outage():
                 queue.gateway.over.set()  # the answer comes while nothing can be written down
                 time.sleep(OUTAGE_S)
-            _enqueue_until_made_up(queue)
+            _enqueue_until_done(queue)
             assert len(cluster.children(recursive=True)) == PROCESSES
         state, ledger = queue.ask(_state), _ledger_of_the_morning(queue)
     # Further attempts may take five minutes, after which the next snapshots are due.
@@ -139,7 +139,7 @@ def test_a_database_gone_for_ten_seconds_is_made_up_by_the_next_enqueue(
     assert ledger["violations"] == ledger["answers bought twice"] == []
 
 
-def _enqueue_until_made_up(queue: Queue) -> None:
+def _enqueue_until_done(queue: Queue) -> None:
     """Makes every schedule due, again where a job came too early.
 
     A job in the last moments of the outage fails, one within the lease of a claim finds nothing to do: then the next
@@ -148,11 +148,11 @@ def _enqueue_until_made_up(queue: Queue) -> None:
     for _ in range(ATTEMPTS):
         queue.ask(_install_long_ago)
         with suppress(AssertionError):
-            return eventually(lambda: _made_up(queue), PATIENCE_S / ATTEMPTS)
+            return eventually(lambda: _all_done(queue), PATIENCE_S / ATTEMPTS)
     raise AssertionError(f"after {ATTEMPTS} attempts: {queue.ask(ended)}, {queue.ask(_state)}")
 
 
-def _made_up(queue: Queue) -> bool:
+def _all_done(queue: Queue) -> bool:
     ended_jobs = {job for job, _ in queue.ask(ended)}
     decisions = queue.ask(_state)["decisions"]
     return ended_jobs == {job.function for job in jobs.JOBS} and decisions == {"completed": 12, "failed": 2}

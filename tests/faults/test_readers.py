@@ -1,9 +1,8 @@
-"""Visitors beside jobs: while a job in another process has its whole work uncommitted, every door answers.
+"""Visitors beside jobs: while a job in another process has its whole work uncommitted, every entry point answers.
 
 Nothing is timed. The visitor's connection waits for no lock and may write nothing, so a page that does either fails.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
@@ -12,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.databases import database_copies
-from tests.faults.processes import NO_SANDBOX, CommandRunner
+from tests.faults.processes import FORK, NO_SANDBOX, CommandRunner
 
+PATIENCE_S = 120
 PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
 """What an address needs beside the id of a row."""
 
@@ -39,33 +39,28 @@ def name(arena: CommandRunner, played: str) -> Iterator[str]:
 
 
 @contextmanager
-def held(arena: CommandRunner, name: str, work: Callable[[], Any], *, uncommitted: bool = True) -> Iterator[None]:
+def paused_after(arena: CommandRunner, name: str, work: Callable[[], Any], *, commits: bool = False) -> Iterator[None]:
     """A process that has done `work`, stands still, and ends with the block: only then it commits what it did."""
-    done, tell = os.pipe()
-    gate, opens = os.pipe()
+    done, over = FORK.Event(), FORK.Event()
 
     def job() -> int:
         from django.db import transaction
 
-        os.close(opens)
-        with transaction.atomic() if uncommitted else nullcontext():
-            kept = work()
-            os.write(tell, b".")
-            os.read(gate, 1)  # returns once the parent has closed its end
-            del kept
+        with nullcontext() if commits else transaction.atomic():
+            result = work()
+            done.set()
+            over.wait()
+            del result
         return 0
 
-    pid = arena._fork(name, job)
-    os.close(tell)
+    process = arena.start(name, job)
     try:
-        assert os.read(done, 1), "it ended before its work was done"
+        assert done.wait(PATIENCE_S), "its work is not done"
         yield
     finally:
-        os.close(opens)
-        _, status = os.waitpid(pid, 0)
-        os.close(done)
-        os.close(gate)
-    assert status == 0
+        over.set()
+        process.join()
+    assert process.exitcode == 0
 
 
 def settlement() -> None:
@@ -95,7 +90,7 @@ def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
     arena: CommandRunner, name: str, job: Callable[[], None]
 ) -> None:
     session, before = arena.read(name, _log_in), arena.read(name, _committed)
-    with held(arena, name, job):
+    with paused_after(arena, name, job):
         answers = arena.read(name, lambda: _visit_everything(session))
         assert arena.read(name, _committed) == before
     assert arena.read(name, _committed) > before
@@ -105,7 +100,7 @@ def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
 
 def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(arena: CommandRunner, name: str) -> None:
     before = arena.read(name, _committed)
-    with held(arena, name, _read_a_little, uncommitted=False):
+    with paused_after(arena, name, _read_a_little, commits=True):
         arena.read(name, lambda: _impatient() or settlement())
         assert arena.read(name, _committed) > before
 

@@ -15,7 +15,7 @@ from agents.services import model_calls
 from tests.commands import run
 from tests.faults.upstream import FAULTS, Fault, answering, faulty
 from tests.markets.test_http import Act, saying
-from tests.venue import DECISION, GPT, HOLD, SUNDAY, Venue
+from tests.venue import DECISION, GPT, HOLD, Venue
 
 ONE = {"family": "gpt-5.1"}
 HOUR = timedelta(hours=1)
@@ -109,8 +109,7 @@ def patience(venue: Venue, monkeypatch: pytest.MonkeyPatch, settings: Any) -> No
     settings.ARENA_LLM_TIMEOUT_S = 5
     monkeypatch.setattr(model_calls, "FIRST_PAUSE_S", 0)
     venue.market("Will it rain?")
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -29,15 +29,15 @@ EVERY = " ".join(WRONG)
 LATER = SUNDAY + timedelta(hours=6)
 
 
-def spoiled(row: dict[str, Any], path: str, value: str) -> dict[str, Any]:
+def replace_field(row: dict[str, Any], path: str, value: str) -> dict[str, Any]:
     """The row with the field at `path` set to a JSON value, or taken out."""
     head, _, rest = path.partition(".")
     if rest:
         inner = row[head]
-        return row | {
-            head: [spoiled(inner[0], rest, value)] if isinstance(inner, list) else spoiled(inner, rest, value)
-        }
-    others = {name: kept for name, kept in row.items() if name != head}
+        is_list = isinstance(inner, list)
+        replaced = replace_field(inner[0] if is_list else inner, rest, value)
+        return row | {head: [replaced] if is_list else replaced}
+    others = {key: other for key, other in row.items() if key != head}
     return others if value == ABSENT else others | {head: json.loads(value)}
 
 
@@ -94,7 +94,7 @@ def test_field_of_a_gamma_row(venue: Venue, settings: Any, name: str) -> None:
     known = {value: Market.objects.get(external_id=rows[value]["id"]) for value in WRONG}
     before = {value: on_record(market) for value, market in known.items()}
     new = {value: venue.market(f"New, with {value}?", **WHOLE_ROW) for value in WRONG}
-    page = [spoiled(row, name, value) for listed in (rows, new) for value, row in listed.items()]
+    page = [replace_field(row, name, value) for listed in (rows, new) for value, row in listed.items()]
     with faulty(Fault(answering(200, {"markets": page}))) as upstream:
         settings.GAMMA_BASE_URL = upstream.url
         ran = run("sync_markets", LATER)
@@ -116,14 +116,14 @@ def on_record(market: Market) -> list[Any]:
 def test_id_that_is_none_costs_the_row_and_no_other(venue: Venue) -> None:
     for value in WRONG:
         row = venue.market(f"With the id {value}?")
-        venue.rows[row["id"]] = spoiled(row, "id", value)
+        venue.rows[row["id"]] = replace_field(row, "id", value)
     ran = run("sync_markets", SUNDAY)
     assert (ran.code, ran["created"], ran["skipped"]) == (0, 2, 6)
     assert set(Market.objects.values_list("external_id", flat=True)) == {"7", "x"}
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e99999999999999999999", "9" * 5000, "0." + "3" * 5000])
-def test_number_that_can_not_be_held_costs_its_own_field(venue: Venue, settings: Any, number: str) -> None:
+def test_number_beyond_the_column_costs_its_own_field(venue: Venue, settings: Any, number: str) -> None:
     rows = [venue.market("Broken?", volumeNum=-1), venue.market("Whole?")]
     page = json.dumps({"markets": rows}).replace('"volumeNum": -1', f'"volumeNum": {number}')
     with faulty(Fault(answering(200, page.encode()))) as upstream:
@@ -165,7 +165,7 @@ def test_field_of_a_final_row_settles_nothing_wrong(venue: Venue, name: str) -> 
     for value in WRONG:
         venue.resolve(value, "Yes")
     for value, row in zip(WRONG, list(venue.rows.values()), strict=True):
-        venue.rows[row["id"]] = spoiled(row, name, value)
+        venue.rows[row["id"]] = replace_field(row, name, value)
     ran = run("check_resolutions", LATER)
     settles = set(FINAL[name].split())
     assert (ran.code, ran["resolved"], ran["positions_settled"], ran["cancelled"]) == (0, *[len(settles)] * 2, 0)
@@ -312,22 +312,21 @@ FIELDS = {
 @pytest.mark.parametrize("name", FIELDS)
 def test_field_of_a_completion(venue: Venue, settings: Any, name: str) -> None:
     venue.market("Will it rain?")
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     values: dict[str, str] = {}
 
     def answer(request: Request) -> Response:
         model = Prompt(request.get_json(), {}).model
         value = values.setdefault(model, WRONG[1:][len(values)])
-        return Response(json.dumps(spoiled(COMPLETION | {"model": model}, name, value)))
+        return Response(json.dumps(replace_field(COMPLETION | {"model": model}, name, value)))
 
     venue.server.expect_request("/odd/chat/completions").respond_with_handler(answer)
     settings.OPENROUTER_BASE_URL = venue.server.url_for("/odd")
     ran = run("run_decisions", DECISION)
     decided = {values[decision.agent.model_id]: decision for decision in Decision.objects.all()}
     failed = {value for value, decision in decided.items() if decision.status == Decision.Status.FAILED}
-    held_back = {value for value, decision in decided.items() if decision.fallback}
-    assert (failed, held_back) == tuple(set(listed.split()) for listed in FIELDS[name])
+    fallbacks = {value for value, decision in decided.items() if decision.fallback}
+    assert (failed, fallbacks) == tuple(set(listed.split()) for listed in FIELDS[name])
     assert (ran.code, ran["failed"], ran["completed"]) == (int(bool(failed)), len(failed), 7 - len(failed))
     settings.OPENROUTER_BASE_URL = venue.server.url_for("/gateway")
     later = run("run_decisions", DECISION + timedelta(hours=1))

@@ -96,7 +96,7 @@ def test_token_that_two_markets_claim_is_believed_of_the_one_whose_catalogue_pri
     assert list(prices) == [(Decimal("0.42"), False), (Decimal("0.40"), True)]
 
 
-def test_book_or_midpoint_given_twice_is_one(venue: Venue, settings: Any) -> None:
+def test_book_or_midpoint_that_stands_twice_counts_once(venue: Venue, settings: Any) -> None:
     bought_all(venue, RAIN)
     token = venue.tokens(RAIN)[0]
     book = {"asset_id": token, "bids": [{"price": "0.695"}], "asks": [{"price": "0.705"}]}

@@ -37,6 +37,16 @@ def rows_of(
     return rows
 
 
+def answers(**probabilities: Sequence[float]) -> list[Row]:
+    """The rows of forecasters by name on questions q0, q1, … with two options, of which the first always happened."""
+    return [
+        row
+        for name, stated in probabilities.items()
+        for k, p in enumerate(stated)
+        for row in rows_of(name, f"q{k}", [p, round(1 - p, 9)], 0)
+    ]
+
+
 def panel(rows: Iterable[Row]) -> Panel:
     """The panel of long rows (see `rows_of`); forecasters, questions, options and events in order of first appearance.
 
@@ -143,21 +153,19 @@ def synthetic(
     latent = generator.normal(0, 1.5, total)
     shared = generator.normal(0, 0.5, total) if event_size > 1 else np.zeros(total)
 
-    def probabilities(logits: Floats, question_of_option: np.ndarray, count: int) -> Floats:
-        """Softmax over each question's options where they exclude each other, the logistic function elsewhere."""
-        one = excludes[question_of_option % questions]
+    def probabilities(logits: Floats, group: np.ndarray, exclusive_options: np.ndarray) -> Floats:
+        """Softmax over each group's options where they exclude each other, the logistic function elsewhere."""
         # The error can be large, so each logit is bounded: nobody says exactly 0 or 1 by rounding.
         powers = np.exp(np.clip(logits, -12, 12))
-        sums = np.bincount(question_of_option, powers, count)
-        return np.where(one, powers / sums[question_of_option], powers / (1 + powers))
+        return np.where(exclusive_options, powers / np.bincount(group, powers)[group], powers / (1 + powers))
 
-    truth = probabilities(latent, owner, questions)
+    truth = probabilities(latent, owner, excludes[owner])
     # The largest of logit + Gumbel noise is option k with the softmax probability of k.
     drawn = latent + generator.gumbel(size=total)
     best = np.maximum.reduceat(drawn, offsets[:-1]) if questions else drawn
     happened = np.where(excludes[owner], drawn == best[owner], generator.random(total) < truth)
 
-    market = probabilities(latent + generator.normal(0, market_noise, total), owner, questions)
+    market = probabilities(latent + generator.normal(0, market_noise, total), owner, excludes[owner])
     with_price = (generator.random(questions) < priced)[owner]
     odds = np.where(with_price, np.clip(market + overround / 2, 0.01, 0.99), np.nan)
     no_odds = np.where(with_price, np.clip(1 - market + overround / 2, 0.01, 0.99), np.nan)
@@ -169,10 +177,8 @@ def synthetic(
     option = np.arange(cells[-1]) + np.repeat(offsets[question] - cells[:-1], counts)
     scale = np.repeat(errors[forecaster], counts)
     logits = latent[option] + shared[option] + scale * generator.normal(0, 1, len(option))
-    said_by = np.repeat(np.arange(len(question)), counts)
-    powers = np.exp(np.clip(logits, -12, 12))
-    sums = np.bincount(said_by, powers, len(question))
-    probability = np.where(excludes[owner[option]], powers / sums[said_by], powers / (1 + powers))
+    forecast = np.repeat(np.arange(len(question)), counts)
+    probability = probabilities(logits, forecast, excludes[owner[option]])
     weight = generator.choice([0.5, 1.0, 2.0], len(question)) if weighted else np.ones(len(question))
     made = Panel(
         questions=Questions(
@@ -216,41 +222,42 @@ def scored(
     return made, table[made.forecaster, made.question]
 
 
-def relabelled(forecasts: Panel, seed: int) -> tuple[Panel, np.ndarray, np.ndarray]:
-    """The same forecasts with forecasters and questions in another order, and the old codes in that order."""
-    generator = np.random.default_rng(seed)
-    who, what = generator.permutation(len(forecasts.forecasters)), generator.permutation(len(forecasts.questions))
-    asked = forecasts.questions
-    sizes = asked.sizes[what]
-    offsets = _offsets(sizes)
-    option = np.arange(offsets[-1]) + np.repeat(asked.offsets[what] - offsets[:-1], sizes)
-    questions = Questions(
-        offsets=offsets,
-        outcome=asked.outcome[option],
-        exclusive=asked.exclusive[what],
-        event=asked.event[what],
-        category=asked.category[what],
-        closed_at=asked.closed_at[what],
-        names=[asked.names[j] for j in what],
-        option_names=[asked.option_names[k] for k in option],
-        event_names=asked.event_names,
-        category_names=asked.category_names,
-    )
-    forecaster, question = np.argsort(who)[forecasts.forecaster], np.argsort(what)[forecasts.question]
-    order = np.lexsort((forecaster, question))
-    counts = forecasts.sizes[order]
-    starts = _offsets(counts)
-    cell = np.arange(starts[-1]) + np.repeat(forecasts.offsets[:-1][order] - starts[:-1], counts)
-    moved = Panel(
-        questions=questions,
-        forecasters=[forecasts.forecasters[i] for i in who],
-        forecaster=forecaster[order],
-        question=question[order],
-        offsets=starts,
-        probability=forecasts.probability[cell],
-        odds=forecasts.odds[cell],
-        no_odds=forecasts.no_odds[cell],
-        weight=forecasts.weight[order],
-        made_at=forecasts.made_at[order],
-    )
-    return moved, who, what
+def long_rows(forecasts: Panel) -> list[Row]:
+    """The long rows of a panel, by question and forecaster."""
+    questions, rows = forecasts.questions, []
+    for i, (who, what) in enumerate(zip(forecasts.forecaster, forecasts.question, strict=True)):
+        cells = slice(forecasts.offsets[i], forecasts.offsets[i + 1])
+        vector = rows_of(
+            forecasts.forecasters[who],
+            questions.names[what],
+            forecasts.probability[cells],
+            forecasts.outcome[cells],
+            forecasts.odds[cells],
+            forecasts.no_odds[cells],
+            event=questions.event_names[questions.event[what]],
+            category=questions.category_names[questions.category[what]],
+            closed_at=questions.closed_at[what],
+            weight=forecasts.weight[i],
+            exclusive=questions.exclusive[what],
+        )
+        options = [questions.option_names[k] for k in forecasts.cell_option[cells]]
+        rows += [row | {"option": option} for row, option in zip(vector, options, strict=True)]
+    return rows
+
+
+def stated_probabilities(forecasts: Panel) -> dict[tuple[str, str], dict[str, float]]:
+    """The probability of each option, by forecaster and question."""
+    vectors: dict[tuple[str, str], dict[str, float]] = {}
+    for row in long_rows(forecasts):
+        vectors.setdefault((row["forecaster"], row["question"]), {})[row["option"]] = float(row["probability"])
+    return vectors
+
+
+def relabelled(forecasts: Panel, seed: int) -> tuple[Panel, list[int], list[int]]:
+    """The same forecasts with forecasters, questions and options in another order, and the old codes of the former."""
+    rows, generator = long_rows(forecasts), np.random.default_rng(seed)
+    who = {name: k for k, name in enumerate(generator.permutation(forecasts.forecasters))}
+    what = {name: k for k, name in enumerate(generator.permutation(forecasts.questions.names))}
+    moved = panel(sorted(rows, key=lambda row: (what[row["question"]], who[row["forecaster"]], -int(row["option"]))))
+    asked = [forecasts.questions.names.index(name) for name in moved.questions.names]
+    return moved, [forecasts.forecasters.index(name) for name in moved.forecasters], asked

@@ -1,5 +1,7 @@
 """The command `forecast-rank`: tables, JSON, output files and exit codes."""
 
+import gzip
+import io
 import json
 import os
 import subprocess
@@ -106,15 +108,28 @@ class TestOutput:
         file.write_text(FORECASTS.replace("closed_at", "close_at"))
         assert "unknown columns, ignored: close_at" in run(file, "--metrics", "brier", "--bootstrap", "0")
 
-    def test_fractional_outcomes_count_only_if_allowed(self, file: Path, run_json: Any) -> None:
-        fractional = FORECASTS.replace("q2,YES,0.2,0,", "q2,YES,0.2,0.3,").replace("q2,YES,0.1,0,", "q2,YES,0.1,0.3,")
-        file.write_text(fractional)
-        assert len(run_json(file)["rejected"]) == 2
-        assert run_json(file, "--fractional-outcomes")["forecasters"]["ann"]["n"] == 3
-
     def test_plots_are_drawn_into_the_folder(self, file: Path, tmp_path: Path, run: Any) -> None:
         run(file, "--metrics", "brier,log", "--bootstrap", "20", "--plots", str(tmp_path / "plots"))
         assert (tmp_path / "plots" / "ranks.svg").read_text().startswith("<?xml")
+
+    @pytest.mark.parametrize("packed", [False, True])
+    @pytest.mark.parametrize("source", ["-", "<(cat)"])
+    def test_standard_input_and_pipes_are_read(self, source: str, packed: bool) -> None:
+        command = f"{sys.executable} -m forecast_rank {source} --format csv --metrics brier --bootstrap 0 --json"
+        content = gzip.compress(FORECASTS.encode()) if packed else FORECASTS.encode()
+        shell = subprocess.run(["bash", "-c", command], input=content, capture_output=True, check=True)
+        assert json.loads(shell.stdout)["rankings"]["brier"] == ["ann", "bob"]
+
+    def test_format_of_standard_input_is_that_of_its_content(
+        self, monkeypatch: pytest.MonkeyPatch, run_json: Any
+    ) -> None:
+        rows = [
+            {"forecaster": name, "question": "q", "probability": p, "outcome": 1}
+            for name, p in (("a", 0.9), ("b", 0.6))
+        ]
+        content = "\n".join(map(json.dumps, rows)).encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert run_json(Path("-"), "--metrics", "brier")["rankings"]["brier"] == ["a", "b"]
 
     def test_closed_output_pipe_ends_quietly(self, file: Path) -> None:
         command = f"{sys.executable} -m forecast_rank {file} --metrics brier --bootstrap 0 | true"
@@ -188,20 +203,6 @@ class TestExitCodes:
         assert run_json(file, "--allow-rejected")["rankings"]["brier"] == ["ann", "bob"]
         file.write_text(FORECASTS + bad[: bad.rindex("cy")])  # 8 of 16: half, not more
         assert run_json(file)["data"]["rejected"] == 8
-
-    @pytest.mark.captured
-    def test_captured_file_with_percentages_for_probabilities_is_refused(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture
-    ) -> None:
-        header, *lines = (CAPTURED / "pm_rank" / "S.csv").read_text().splitlines()
-        place = header.split(",").index("probability")
-        for k, line in enumerate(lines[: 3 * len(lines) // 4]):
-            cells = line.split(",")
-            cells[place] = str(100 * float(cells[place]) + 2)
-            lines[k] = ",".join(cells)
-        (tmp_path / "S.csv").write_text("\n".join([header, *lines]) + "\n")
-        assert main([str(tmp_path / "S.csv"), "--metrics", "brier", "--bootstrap", "0"]) == 1
-        assert "rows are rejected; --allow-rejected" in capsys.readouterr().err
 
 
 def test_library_and_command_import_no_django(file: Path) -> None:

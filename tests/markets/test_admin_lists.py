@@ -12,7 +12,7 @@ from django.urls import reverse
 from agents.models import Forecast
 from markets.foundation.admin.readonly import periods
 from markets.models import Market, Question, Run
-from tests.factories import MarketFactory, asked, play_week
+from tests.factories import MarketFactory, ask, play_week
 
 pytestmark = pytest.mark.django_db
 
@@ -78,7 +78,7 @@ def test_the_count_of_a_list_is_bounded_and_sums_no_costs(admin_client: Client, 
 
 def test_filter_values_come_from_the_smaller_table(admin_client: Client) -> None:
     play_week()
-    entry = asked(Question.objects.earliest("pk"), {"gpt-5.1": [0.6, 0.4]}, arm="blind")
+    entry = ask(Question.objects.earliest("pk"), {"gpt-5.1": [0.6, 0.4]}, arm="blind")
     path = reverse("admin:agents_forecast_changelist")
     assert not any(query.startswith('SELECT DISTINCT "agents_forecast"') for query in queries_of(admin_client, path))
     (arm,) = [spec for spec in admin_client.get(path).context["cl"].filter_specs if spec.title == "arm"]

@@ -23,6 +23,8 @@ from markets.foundation.http import USER_AGENT, HttpService, UpstreamError, retr
 NOON = datetime(2026, 3, 8, 12, 0, tzinfo=UTC)
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
+
 
 # ── servers that misbehave below HTTP ─────────────────────────────────────────────────────────────
 
@@ -102,12 +104,6 @@ drips_its_header = dripping(OK, b"X")
 
 
 # ── the tests ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(autouse=True)
-def no_waits() -> Iterator[None]:
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
 
 
 @pytest.fixture

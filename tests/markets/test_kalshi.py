@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-import stamina
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
@@ -20,6 +19,8 @@ from markets.sources.kalshi import Kalshi, parse_event, parse_market
 
 NO_PRICE = "no price: no trade yet, and no book of two sides"
 RULE = PriceRule(*(Decimal("0.10"),) * 2, jump_tolerance=Decimal("0.25"))
+
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
 
 
 def raw(**fields: Any) -> dict[str, Any]:
@@ -57,12 +58,6 @@ def price(**fields: Any) -> tuple[Decimal | None, str]:
     yes = row(**fields).outcomes[0]
     decision = decide_quoted_price(RULE, trade=yes.price, bid=yes.bid, ask=yes.ask, last=None)
     return decision.price, decision.source
-
-
-@pytest.fixture(autouse=True)
-def no_waits() -> Iterator[None]:
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-import stamina
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
@@ -17,6 +16,8 @@ from markets.foundation.http import UpstreamError
 from markets.sources.base import CataloguePage, SkippedMarket, TopOfBook, VenueMarket
 from markets.sources.polymarket import Clob, Gamma, WinningToken
 from markets.sources.polymarket.parsing import parse_event, parse_market
+
+pytestmark = pytest.mark.usefixtures("retries_without_waits")
 
 
 def raw(**fields: Any) -> dict[str, Any]:
@@ -43,12 +44,6 @@ def skipped(**fields: Any) -> SkippedMarket:
     parsed = parse_market(raw(**fields), "row 1")
     assert isinstance(parsed, SkippedMarket), parsed
     return parsed
-
-
-@pytest.fixture(autouse=True)
-def no_waits() -> Iterator[None]:
-    with stamina.set_testing(True, attempts=99, cap=True):
-        yield
 
 
 @pytest.fixture
@@ -427,7 +422,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from([*raw(), "events", "tags", "endDate", "volume", "bestBid"]), JSON, max_size=4))
 def test_no_json_crashes_the_parser(fields: dict[str, Any]) -> None:
     parsed = parse_market(raw() | fields, "row 1")

@@ -69,7 +69,6 @@ def test_what_is_open_is_what_gamma_left_open() -> None:
 def test_missing_dates_and_liquidity_cost_no_row() -> None:
     rows = [row for _, row in usable()]
     assert sum(row.closes_at is None for row in rows) == sum("endDate" not in raw for raw, _ in usable())
-    assert all(row.closed_at for raw, row in usable() if raw.get("closedTime"))
     assert sum(row.liquidity is None for row in rows) == sum("liquidity" not in raw for raw, _ in usable())
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from markets.pricing import PriceRule, decide_price, decide_quoted_price, needs_book
+from markets.pricing import PriceRule, decide_polymarket_price, decide_quoted_price, needs_book
 
 RULE = PriceRule(Decimal("0.10"), Decimal("0.10"), Decimal("0.25"))
 PRICES = st.none() | st.decimals("0", "1", places=4)
@@ -58,14 +58,14 @@ def test_failure_07_believed_price(
     source: str,
     stale: bool,
 ) -> None:
-    verdict = decide_price(RULE, midpoint=d(midpoint), gamma=d(gamma), spread=d(spread), last=d(last))
+    verdict = decide_polymarket_price(RULE, midpoint=d(midpoint), gamma=d(gamma), spread=d(spread), last=d(last))
     assert (verdict.price, verdict.source, verdict.stale) == (d(price), source, stale)
     assert verdict.reason
 
 
 def test_gamma_price_not_seen_since_the_last_accepted_one_confirms_but_replaces_nothing() -> None:
     def believed(midpoint: str | None) -> tuple[Decimal | None, str, bool]:
-        verdict = decide_price(
+        verdict = decide_polymarket_price(
             RULE, midpoint=d(midpoint), gamma=d("0.42"), spread=None, last=d("0.40"), gamma_is_new=False
         )
         return verdict.price, verdict.source, verdict.stale
@@ -86,7 +86,7 @@ def test_book_is_fetched_only_for_a_midpoint_in_doubt(midpoint: str | None, gamm
 def test_verdict_is_one_of_the_prices_on_offer_and_stale_exactly_where_nothing_new_was_believed(
     midpoint: Decimal | None, gamma: Decimal | None, spread: Decimal | None, last: Decimal | None
 ) -> None:
-    verdict = decide_price(RULE, midpoint=midpoint, gamma=gamma, spread=spread, last=last)
+    verdict = decide_polymarket_price(RULE, midpoint=midpoint, gamma=gamma, spread=spread, last=last)
     assert verdict.price == {"midpoint": midpoint, "gamma": gamma, "retained": last, "": None}[verdict.source]
     assert verdict.stale == (verdict.source in ("retained", ""))
     assert len(verdict.reason) <= 300
@@ -97,7 +97,7 @@ def test_verdict_is_one_of_the_prices_on_offer_and_stale_exactly_where_nothing_n
 
 
 def test_the_other_side_of_a_binary_market_is_the_exact_complement() -> None:
-    verdict = decide_price(RULE, midpoint=d("0.3333333333"), gamma=d("0.33"), spread=None, last=None)
+    verdict = decide_polymarket_price(RULE, midpoint=d("0.3333333333"), gamma=d("0.33"), spread=None, last=None)
     assert verdict.complement.price == Decimal("0.6666666667")
     assert verdict.complement.source == "midpoint"
 

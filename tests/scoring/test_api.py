@@ -27,7 +27,7 @@ RESOLVED = WEEK + timedelta(days=30)
 def test_agent_shows_its_value_and_record(client: Client) -> None:
     agent = AgentFactory()
     won = bet(agent, amount="1250.00", price="0.50")
-    held = bet(agent, MarketFactory(), amount="500.00", price="0.50")
+    unresolved = bet(agent, MarketFactory(), amount="500.00", price="0.50")
     resolve(won.market, "YES")
     compute_scores(at=RESOLVED)
     row = client.get(f"/api/v1/agents/{agent.pk}/").json()
@@ -48,7 +48,7 @@ def test_agent_shows_its_value_and_record(client: Client) -> None:
         "resolved_bets": 1,
         "win_rate": 1.0,
     }
-    assert held.position.shares == 1000
+    assert unresolved.position.shares == 1000
     assert client.get("/api/v1/agents/").json()["results"] == [row]
 
 
@@ -62,13 +62,13 @@ def test_agent_without_a_resolved_bet_has_no_score(client: Client) -> None:
 def test_agents_are_filtered(client: Client) -> None:
     first, second = AgentFactory(), AgentFactory()
 
-    def found(**query: object) -> list[int]:
+    def ids(**query: object) -> list[int]:
         return [row["id"] for row in client.get("/api/v1/agents/", query).json()["results"]]
 
-    assert found(cohort=1) == [first.pk]
-    assert found(family="gpt-5.1", status="active") == [first.pk, second.pk]
-    assert found(release=first.release_id, ordering="-cohort") == [second.pk, first.pk]
-    assert found(status="bankrupt") == []
+    assert ids(cohort=1) == [first.pk]
+    assert ids(family="gpt-5.1", status="active") == [first.pk, second.pk]
+    assert ids(release=first.release_id, ordering="-cohort") == [second.pk, first.pk]
+    assert ids(status="bankrupt") == []
 
 
 def test_snapshots_are_filtered_and_newest_first(client: Client) -> None:

@@ -6,10 +6,12 @@ import pytest
 from django.test import Client
 
 from agents.models import Family
-from tests.arena_site.pages.test_board_pages import GPT, GROK, agent_of, create_season
-from tests.factories import CohortFactory, MarketFactory, QuestionFactory, asked, bet
+from tests.arena_site.pages.test_board_pages import GPT, GROK, create_season
+from tests.factories import AgentFactory, CohortFactory, MarketFactory, QuestionFactory, ask, bet
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
+season = shared_rows(create_season)
 
 
 def get(client: Client, path: str, code: int = 200, **query: str) -> Any:
@@ -72,15 +74,13 @@ def test_empty_arena_has_no_calibration_and_no_comparison(client: Client) -> Non
     assert (comparison["position_disagreements"], comparison["disagreements"]) == ({"markets": 0, "largest": []}, [])
 
 
-def test_comparison_has_the_entries_of_both_families(client: Client) -> None:
-    create_season()
+def test_comparison_has_the_entries_of_both_families(client: Client, season: None) -> None:
     comparison = get(client, f"comparisons/{GPT}/{GROK}/")
     for side in (comparison["trades"], *comparison["forecasts"]):
         assert (side["first"]["family"], side["second"]["family"]) == (GPT, GROK)
 
 
-def test_swapping_the_families_changes_only_the_signs(client: Client) -> None:
-    create_season()
+def test_swapping_the_families_changes_only_the_signs(client: Client, season: None) -> None:
     one, other = (get(client, f"comparisons/{pair}/") for pair in (f"{GPT}/{GROK}", f"{GROK}/{GPT}"))
     assert one["trades"]["test"]["difference"] == -other["trades"]["test"]["difference"] != 0
     assert one["forecasts"][0]["test"]["difference"] == -other["forecasts"][0]["test"]["difference"] != 0
@@ -92,8 +92,8 @@ def test_swapping_the_families_changes_only_the_signs(client: Client) -> None:
 
 def test_elicitations_show_their_cost_and_are_filtered(client: Client) -> None:
     question = QuestionFactory()
-    asked(question, {GPT: (0.7, 0.3), GROK: (0.4, 0.6)}, cost="0.02")
-    asked(question, {GPT: (0.6, 0.4)}, arm="blind", cost="0.03")
+    ask(question, {GPT: (0.7, 0.3), GROK: (0.4, 0.6)}, cost="0.02")
+    ask(question, {GPT: (0.6, 0.4)}, arm="blind", cost="0.03")
     rows = get(client, "elicitations/")["results"]
     assert [(row["family"], row["arm"], row["cost_usd"]) for row in rows] == [
         (GPT, "priced", "0.020000"), (GROK, "priced", "0.020000"), (GPT, "blind", "0.030000"),
@@ -110,8 +110,7 @@ def test_elicitations_show_their_cost_and_are_filtered(client: Client) -> None:
 # --- pages that lead to a comparison ----------------------------------------------------------------------
 
 
-def test_form_of_the_leaderboard_leads_to_a_comparison(client: Client) -> None:
-    create_season()
+def test_form_of_the_leaderboard_leads_to_a_comparison(client: Client, season: None) -> None:
     leaderboard = client.get("/").content.decode()
     assert '<form class="filters" method="get" action="/compare/">' in leaderboard
     assert f'<option value="{GPT}">' in leaderboard
@@ -137,7 +136,7 @@ def test_family_page_links_its_comparison_with_every_other_family(client: Client
 
 def test_equal_stakes_on_both_sides_count_as_the_first_side(client: Client) -> None:
     market, cohort = MarketFactory(), CohortFactory()
-    both, other = agent_of(GPT, cohort), agent_of(GROK, cohort)
+    both, other = (AgentFactory(slug=slug, cohort=cohort) for slug in (GPT, GROK))
     bet(both, market, "NO", "300.00")
     bet(both, market, "YES", "300.00")
     bet(other, market, "NO", "200.00")

@@ -14,7 +14,7 @@ from scoring.services.derived import comparisons
 from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
 from tests.commands import run
-from tests.factories import WEEK, chained, play_week
+from tests.factories import WEEK, chain_all, play_week
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def play() -> None:
     play_week()
     compute_scores(at=END)
     backfill_history(limit=DAILY_LIMIT)
-    chained()
+    chain_all()
 
 
 season = shared_rows(play)
@@ -55,6 +55,7 @@ CHANGED = {
     "cost of family N": "UPDATE agents_universecost SET cost_usd = cost_usd + 1",
     "score is 0.123, should be": "UPDATE scoring_brierscore SET score = 0.123",
     "brier is 0.123, should be": "UPDATE scoring_forecastscore SET brier = 0.123",
+    "leaderboard of collection others-1: forecasters is 9": "UPDATE scoring_importleaderboard SET forecasters = 9",
     "its entries are not those": "UPDATE scoring_leaderboardhistory SET entries = '[]'",
     "leaderboard trading: entries[0].total_value is '1.00'": tampered(
         "trading", lambda row: row.entries[0].update(total_value="1.00")
@@ -71,6 +72,7 @@ DELETED = {
     "leaderboard trading: is missing": (
         "DELETE FROM scoring_leaderboard WHERE protocol = 'trading' AND methodology = ''"
     ),
+    "leaderboard of collection others-1: is missing": "DELETE FROM scoring_importleaderboard",
     "snapshots has no cache version": "DELETE FROM markets_cacheversion WHERE scope = 'snapshots'",
 }
 OTHERS = {

@@ -14,7 +14,7 @@ from tests.factories import (
     FamilyFactory,
     MarketFactory,
     QuestionFactory,
-    asked,
+    ask,
     bet,
     resolve,
 )
@@ -40,7 +40,7 @@ def agents() -> dict[str, Agent]:
     bet(agents[GROK], other, "YES", "950.00")
     for market, odds in ((one, (0.9, 0.4, 0.45)), (other, (0.2, 0.3, 0.9))):
         stated = dict(zip(THREE, ([share, 1 - share] for share in odds), strict=True))
-        asked(QuestionFactory(markets=[market]), stated)
+        ask(QuestionFactory(markets=[market]), stated)
     return agents
 
 
@@ -66,7 +66,7 @@ def test_a_bet_shows_at_once(agents: dict[str, Agent]) -> None:
 
 def test_a_forecast_shows_at_once(agents: dict[str, Agent]) -> None:
     question = QuestionFactory()
-    asked(question, {GPT: [1.0, 0.0], GROK: [0.0, 1.0]})
+    ask(question, {GPT: [1.0, 0.0], GROK: [0.0, 1.0]})
     assert disagreements(family(GPT), family(GROK), PRICED)[0].question.pk == question.pk
 
 

@@ -17,9 +17,9 @@ from tests.factories import (
     FamilyFactory,
     MarketFactory,
     QuestionFactory,
-    asked,
+    ask,
     bet,
-    ended,
+    end_question,
     resolve,
 )
 from tests.guards import guards_removed
@@ -72,7 +72,7 @@ def test_pages_and_api_show_external_agents_last_and_marked(cohort_with_external
         page = client.get(address).content.decode()
         assert 'Visitor <span class="badge">external</span>' in page
         assert "None" not in page
-    assert "without a rank" in client.get("/").content.decode()
+    assert "so they are not ranked" in client.get("/").content.decode()
     assert "Visitor" not in client.get("/cohorts/").content.decode()  # it leads no cohort
     assert client.get("/api/v1/families/visitor/").json()["external"] is True
 
@@ -90,8 +90,8 @@ def forecast_entries(client: Client) -> dict[str, dict[str, Any]]:
 
 def test_perfect_external_forecaster_takes_no_rank_and_is_in_no_ensemble(visitor: Family, client: Client) -> None:
     question = QuestionFactory()
-    asked(question, stated(GPT, GROK, "visitor"))
-    ended(question, "YES")
+    ask(question, stated(GPT, GROK, "visitor"))
+    end_question(question, "YES")
     compute_scores(at=END)
     entries = forecast_entries(client)
     assert list(entries)[-1] == "visitor"
@@ -102,18 +102,18 @@ def test_perfect_external_forecaster_takes_no_rank_and_is_in_no_ensemble(visitor
     assert entries["ensemble"]["brier"] == pytest.approx(0.16)
     page = client.get("/forecasts/").content.decode()
     assert 'Visitor <span class="badge">external</span>' in page
-    assert "without a rank" in page
+    assert "neither ranked nor part of an ensemble" in page
 
 
 def test_external_forecasts_change_no_figure_of_others(visitor: Family, client: Client) -> None:
     for winner in ("YES", "NO", "YES"):
         question = QuestionFactory()
-        asked(question, stated(GPT, GROK))
-        ended(question, winner)
+        ask(question, stated(GPT, GROK))
+        end_question(question, winner)
     compute_scores(at=END)
     before = forecast_entries(client)
     for number, question in enumerate(list(QuestionFactory._meta.model.objects.all())):
-        asked(question, {"visitor": [0.9, 0.1]}, day=WEEK, cost=f"0.0{number}")
+        ask(question, {"visitor": [0.9, 0.1]}, day=WEEK, cost=f"0.0{number}")
     compute_scores(at=END)
     after = forecast_entries(client)
     guest = after.pop("visitor")

@@ -11,7 +11,6 @@ import pytest
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Sum
-from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
 from cohorts.models import Cohort
@@ -23,6 +22,7 @@ from scoring.models import FamilyTotal, Snapshot
 from scoring.services.retention import prune_snapshots
 from scoring.services.snapshots import delete_snapshots, record_snapshots
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
+from tests.scoring.reads import statements
 
 pytestmark = pytest.mark.django_db
 TEN, DAY = timedelta(minutes=10), timedelta(days=1)
@@ -174,12 +174,8 @@ def test_means_read_from_totals_are_those_of_the_agents(season: list[Agent], cho
 
 def test_where_every_agent_has_its_snapshot_no_agent_is_looked_up(season: list[Agent]) -> None:
     """A curve costs the same, however many cohorts there are."""
-    with CaptureQueriesContext(connection) as counted:
-        family_values(season, [WEEK + step * TEN for step in (1, 2, 3, 14, 15)])
-    assert len(counted) == 2
-    with CaptureQueriesContext(connection) as counted:
-        family_values(season, [WEEK + step * TEN for step in (1, 4, 14)])
-    assert len(counted) == 3
+    assert statements(family_values, season, [WEEK + step * TEN for step in (1, 2, 3, 14, 15)]) == 2
+    assert statements(family_values, season, [WEEK + step * TEN for step in (1, 4, 14)]) == 3
 
 
 def test_migrating_keeps_totals(season: list[Agent]) -> None:

@@ -4,16 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from agents.models import Forecast
 from agents.models.task import PromptParts
 from markets.models import Question
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
-from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended
+from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
+from tests.scoring.reads import statements
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
@@ -36,10 +35,10 @@ def rain() -> Question:
     """Binary, asked on two days with prices and once without, happened."""
     market = MarketFactory(question="Will it rain?", category="Weather")
     question = QuestionFactory(markets=[market], rules="By the gauge.")
-    asked(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]}, asks={"YES": ("0.42", "0.61")})
-    asked(question, {GPT: [0.9, 0.1]}, day=WEEK + DAY)
-    asked(question, {GPT: [0.5, 0.5]}, arm="blind")
-    return ended(question, "YES")
+    ask(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]}, asks={"YES": ("0.42", "0.61")})
+    ask(question, {GPT: [0.9, 0.1]}, day=WEEK + DAY)
+    ask(question, {GPT: [0.5, 0.5]}, arm="blind")
+    return end_question(question, "YES")
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def cup() -> Question:
         for name, price in (("A", "0.5"), ("B", "0.25"))
     ]
     question = QuestionFactory(markets=markets, text="Who wins the cup?", category="Sports")
-    asked(question, {GPT: [0.4, 0.4, 0.2]})
+    ask(question, {GPT: [0.4, 0.4, 0.2]})
     return question
 
 
@@ -81,7 +80,7 @@ def test_an_option_without_a_market_has_what_the_others_leave(client: Client, cu
 def test_several_options_may_have_happened_where_they_do_not_exclude_each_other(client: Client) -> None:
     markets = [MarketFactory(question=name) for name in "ABC"]
     question = QuestionFactory(markets=markets, exclusive=False)
-    ended(question, "A", "C")
+    end_question(question, "A", "C")
     assert get(client, f"questions/{question.pk}/")["outcome"] == ["A", "C"]
 
 
@@ -107,7 +106,9 @@ def test_one_question_tells_each_days_prices_and_what_everybody_said(client: Cli
     first = stated["priced", GPT, "2026-03-08"]
     assert (first["probabilities"], first["brier"]) == ({"YES": 0.7, "NO": 0.3}, pytest.approx(0.09))
     assert first["rationale"] == "GPT-5.2 has its reasons."
-    assert [found["arm"] for found in row["difficulties"]] == ["priced"]  # in the other arm one model alone spoke
+    assert [difficulty["arm"] for difficulty in row["difficulties"]] == [
+        "priced"
+    ]  # in the other arm one model alone spoke
 
 
 def test_a_forecast_as_the_contract_names_it(client: Client, cup: Question) -> None:
@@ -179,8 +180,8 @@ def test_the_leaderboard_of_the_protocol_holds_families_and_references(client: C
 
 def test_the_leaderboard_of_a_past_instant_knows_only_what_was_resolved_by_then(client: Client, rain: Question) -> None:
     later = QuestionFactory()
-    asked(later, {GPT: [0.5, 0.5]})
-    ended(later, "YES", at=END + DAY)
+    ask(later, {GPT: [0.5, 0.5]})
+    end_question(later, "YES", at=END + DAY)
     compute_scores(at=END + DAY)
 
     def first(**query: Any) -> Any:
@@ -206,29 +207,19 @@ def test_one_leaderboard_holds_all_that_stands_beside_the_ranking(client: Client
     "path", ["questions/", "forecasts/", "forecast-leaderboards/", "leaderboard/?protocol=forecast"]
 )
 def test_a_list_costs_the_same_queries_however_long(client: Client, path: str) -> None:
-    def queries() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            get(client, path)
-        return len(captured)
-
     def more(number: int) -> None:
         for _ in range(number):
-            asked(QuestionFactory(), {GPT: [0.6, 0.4], GROK: [0.5, 0.5]})
+            ask(QuestionFactory(), {GPT: [0.6, 0.4], GROK: [0.5, 0.5]})
         compute_scores(at=END)
 
     more(1)
-    few = queries()
+    few = statements(get, client, path)
     more(3)
-    assert queries() == few <= 8
+    assert statements(get, client, path) == few <= 8
 
 
 def test_one_question_costs_the_same_queries_however_often_it_was_asked(client: Client, cup: Question) -> None:
-    def queries() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            get(client, f"questions/{cup.pk}/")
-        return len(captured)
-
-    few = queries()
+    few = statements(get, client, f"questions/{cup.pk}/")
     for day in range(1, 4):
-        asked(cup, {GPT: [0.4, 0.4, 0.2], GROK: [0.4, 0.4, 0.2]}, day=WEEK + day * DAY)
-    assert queries() == few <= 10
+        ask(cup, {GPT: [0.4, 0.4, 0.2], GROK: [0.4, 0.4, 0.2]}, day=WEEK + day * DAY)
+    assert statements(get, client, f"questions/{cup.pk}/") == few <= 10

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from forecast_rank.metrics import panel
 
 from agents.models import Elicitation, Family, Forecast, Release
@@ -24,8 +22,10 @@ from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
 from scoring.services.forecast_panels import Selection, family_slugs, panels, resolved_entries
 from scoring.services.forecast_scores import score_forecasts
+from scoring.services.leaderboard_drift import leaderboard_drift
 from scoring.services.scores import clear_scores, compute_scores
-from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended, reversed_to
+from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, reverse_to
+from tests.scoring.reads import statements
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
@@ -39,8 +39,8 @@ def asked_and_ended(
     """A binary question at YES 0.40, asked on these days, ended."""
     question = QuestionFactory(**rest)
     for day in days:
-        asked(question, stated, day=WEEK + day * DAY)
-    return ended(question, winner)
+        ask(question, stated, day=WEEK + day * DAY)
+    return end_question(question, winner)
 
 
 def leaderboard(arm: str = "priced", **selection: Any) -> dict[str, dict[str, Any]]:
@@ -107,9 +107,9 @@ def test_the_market_and_the_uniform_answer_what_no_family_did() -> None:
 def test_a_question_asked_on_several_days_counts_once() -> None:
     """((0.09 + 0.01) / 2 + 0.25) / 2: a mean over forecasts would be (0.09 + 0.01 + 0.25) / 3."""
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]})
-    asked(question, {GPT: [0.9, 0.1]}, day=WEEK + DAY)
-    ended(question, "YES")
+    ask(question, {GPT: [0.7, 0.3]})
+    ask(question, {GPT: [0.9, 0.1]}, day=WEEK + DAY)
+    end_question(question, "YES")
     asked_and_ended({GPT: [0.5, 0.5]}, "NO")
     entry = leaderboard()[GPT]
     assert (entry["n"], entry["forecasts"]) == (2, 3)
@@ -119,9 +119,9 @@ def test_a_question_asked_on_several_days_counts_once() -> None:
 
 def test_the_arms_are_never_mixed() -> None:
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]})
-    asked(question, {GPT: [0.1, 0.9]}, arm="blind")
-    ended(question, "YES")
+    ask(question, {GPT: [0.7, 0.3]})
+    ask(question, {GPT: [0.1, 0.9]}, arm="blind")
+    end_question(question, "YES")
     assert leaderboard()[GPT]["brier"] == pytest.approx(0.09)
     assert leaderboard("blind")[GPT]["brier"] == pytest.approx(0.81)
     assert leaderboard("blind")["ensemble"]["brier"] == pytest.approx(0.81)
@@ -129,19 +129,19 @@ def test_the_arms_are_never_mixed() -> None:
 
 def test_an_ask_is_what_a_dollar_is_bet_at_and_the_mid_what_the_market_says() -> None:
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]}, asks={"YES": ("0.50", "0.70"), "NO": ("0.70", "0.50")})
-    ended(question, "YES")
+    ask(question, {GPT: [0.7, 0.3]}, asks={"YES": ("0.50", "0.70"), "NO": ("0.70", "0.50")})
+    end_question(question, "YES")
     entries = leaderboard()
     assert entries[GPT]["average_return"]["0"] == pytest.approx(2.0)
     assert entries["market"]["brier"] == pytest.approx(0.36)
     assert entries[GPT]["alpha"] == pytest.approx(0.36 - 0.09)
 
 
-@pytest.mark.parametrize("ask", ["0", "1", "1.2"])
-def test_an_option_that_can_not_be_bet_on_leaves_its_question_without_a_return(ask: str) -> None:
+@pytest.mark.parametrize("price", ["0", "1", "1.2"])
+def test_an_option_that_can_not_be_bet_on_leaves_its_question_without_a_return(price: str) -> None:
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]}, asks={"YES": (ask, None)})
-    ended(question, "YES")
+    ask(question, {GPT: [0.7, 0.3]}, asks={"YES": (price, None)})
+    end_question(question, "YES")
     entry = leaderboard()[GPT]
     assert (entry["average_return"]["0"], entry["brier"]) == (None, pytest.approx(0.09))
 
@@ -157,7 +157,7 @@ def test_who_never_answered_has_nulls_and_stands_last() -> None:
 
 def test_the_newer_of_two_releases_that_answered_the_same_batch_speaks_for_the_family() -> None:
     question = QuestionFactory()
-    entry = asked(question, {GPT: [0.7, 0.3]})
+    entry = ask(question, {GPT: [0.7, 0.3]})
     older = Forecast.objects.get()
     family = Family.objects.get(slug=GPT)
     newer = Release.objects.create(
@@ -169,7 +169,7 @@ def test_the_newer_of_two_releases_that_answered_the_same_batch_speaks_for_the_f
     task.save()
     older.pk, older.elicitation, older.release, older.probabilities = None, task, newer, {"YES": 0.9, "NO": 0.1}
     older.save()
-    ended(question, "YES")
+    end_question(question, "YES")
     assert entry.forecasts.count() == 2
     assert leaderboard()[GPT]["brier"] == pytest.approx(0.01)
 
@@ -177,14 +177,14 @@ def test_the_newer_of_two_releases_that_answered_the_same_batch_speaks_for_the_f
 def test_a_selection_ends_with_an_instant() -> None:
     asked_and_ended({GPT: [0.7, 0.3]})
     later = QuestionFactory()
-    asked(later, {GPT: [0.5, 0.5]})
-    ended(later, "YES", at=END + DAY)
+    ask(later, {GPT: [0.5, 0.5]})
+    end_question(later, "YES", at=END + DAY)
     assert (leaderboard(until=END)[GPT]["n"], leaderboard()[GPT]["n"]) == (1, 2)
 
 
 @pytest.mark.parametrize("resolved", [0, 1, 2, 3])
 def test_few_questions_raise_nothing(resolved: int) -> None:
-    asked(QuestionFactory(), {GPT: [0.7, 0.3]})
+    ask(QuestionFactory(), {GPT: [0.7, 0.3]})
     for _ in range(resolved):
         asked_and_ended({GPT: [1.0, 0.0], GROK: [0.5, 0.5]})
     compute_scores(at=END)
@@ -202,9 +202,9 @@ def a_week(questions: int = 6) -> None:
         asks = {"YES": ("0.42", "0.62"), "NO": ("0.62", "0.42")}
         question = QuestionFactory(markets=[market])
         for day in range(1 + (number < 2)):
-            asked(question, stated, day=WEEK + day * DAY, asks=asks)
-            asked(question, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY, arm="blind")
-        ended(question, ("YES", "NO", "NO")[number % 3])
+            ask(question, stated, day=WEEK + day * DAY, asks=asks)
+            ask(question, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY, arm="blind")
+        end_question(question, ("YES", "NO", "NO")[number % 3])
 
 
 def ranked(path: Path, *, latest: bool) -> dict[str, Any]:
@@ -256,21 +256,22 @@ def _flat(value: Any) -> list[float]:
 def _write_long_form(path: Path, *, latest: bool) -> None:
     chosen = Selection("priced")
     entries = resolved_entries(chosen)
-    made = panels(entries, family_slugs(chosen)).families
-    asked_of = made.questions
+    families = panels(entries, family_slugs(chosen)).families
+    questions = families.questions
     names = ("forecaster", "question", "option", "probability", "outcome", "odds", "no_odds", "event", "weight")
     with path.open("w", newline="") as file:
         out = csv.writer(file)
         out.writerow([*names, "exclusive", *(("made_at", "closed_at") if latest else ())])
-        for cell in range(len(made.probability)):
-            forecast = int(made.cell_forecast[cell])
-            question, option = int(made.question[forecast]), int(made.cell_option[cell])
+        for cell in range(len(families.probability)):
+            forecast = int(families.cell_forecast[cell])
+            question, option = int(families.question[forecast]), int(families.cell_option[cell])
             entry = entries[question]
-            row = [made.forecasters[made.forecaster[forecast]], str(entry.question if latest else entry.entry).zfill(9)]
-            row += [asked_of.option_names[option], made.probability[cell], int(asked_of.outcome[option])]
-            row += [made.odds[cell], made.no_odds[cell], asked_of.event_names[asked_of.event[question]]]
+            number = str(entry.question if latest else entry.entry).zfill(9)
+            row = [families.forecasters[families.forecaster[forecast]], number]
+            row += [questions.option_names[option], families.probability[cell], int(questions.outcome[option])]
+            row += [families.odds[cell], families.no_odds[cell], questions.event_names[questions.event[question]]]
             times = [(WEEK + question * DAY).isoformat(), (END + 60 * DAY).isoformat()] if latest else []
-            out.writerow([*row, 1 if latest else made.weight[forecast], 1, *times])
+            out.writerow([*row, 1 if latest else families.weight[forecast], 1, *times])
 
 
 def test_leaderboards_are_kept_by_methodology_arm_and_category() -> None:
@@ -292,7 +293,14 @@ def test_a_leaderboard_tells_what_asking_cost_and_stores_how_hard_questions_were
     entry = next(e for e in stored().entries if e["forecaster"] == GPT)
     assert (entry["cost_usd"], entry["asked"], entry["declined"], entry["refused"]) == ("0.080000", 8, 0, 0)
     assert entry["irt_ability"] is not None
-    assert QuestionDifficulty.objects.filter(arm="priced").count() == 6
+    difficulties = QuestionDifficulty.objects.filter(arm="priced")
+    assert difficulties.count() == 6
+    assert list(leaderboard_drift(at=END)) == []
+    difficulties.update(difficulty=9.0)
+    drift = list(leaderboard_drift(at=END, repair=True))
+    assert [line.partition(" priced is [9.0")[1] for line in drift] == [" priced is [9.0"] * 6
+    assert not difficulties.filter(difficulty=9.0).exists()
+    assert list(leaderboard_drift(at=END)) == []
 
 
 def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_to_fit() -> None:
@@ -317,7 +325,7 @@ def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
     question = asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
     compute_scores(at=END)
     market = Market.objects.get(outcomes__question_options__question=question, outcomes__side="YES")
-    reversed_to(market, "NO", at=END + DAY)
+    reverse_to(market, "NO", at=END + DAY)
     clear_scores(market, correct_question_outcomes(market, at=END + DAY))
     score_forecasts(at=END + DAY)
     refresh_forecast_leaderboards(at=END + DAY, refit=False)
@@ -328,15 +336,10 @@ def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
 
 
 def test_a_leaderboard_costs_the_same_queries_whatever_was_asked() -> None:
-    def queries() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            resolved_entries(Selection("priced"))
-        return len(captured)
-
     a_week(2)
-    before = queries()
+    before = statements(resolved_entries, Selection("priced"))
     a_week(4)
-    assert queries() == before == 3
+    assert statements(resolved_entries, Selection("priced")) == before == 3
 
 
 def test_the_report_holds_pairs_agreement_curves_and_reliability() -> None:

@@ -10,7 +10,7 @@ from markets.models import Question
 from scoring.models import ForecastScore
 from scoring.services.forecast_scores import score_forecasts
 from tests.commands import run
-from tests.factories import WEEK, MarketFactory, QuestionFactory, asked, ended, resolve
+from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, resolve
 from tests.venue import Venue
 
 pytestmark = pytest.mark.django_db
@@ -33,8 +33,8 @@ def several(*prices: str, exclusive: bool = True) -> Question:
 
 def test_a_binary_forecast_by_hand() -> None:
     question = QuestionFactory()  # YES at 0.40
-    asked(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
-    ended(question, "YES")
+    ask(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
+    end_question(question, "YES")
     assert score_forecasts(at=END) == 2
     sure, doubting = score_of(GPT), score_of(GROK)
     assert (sure.brier, doubting.brier) == (pytest.approx(0.09), pytest.approx(0.64))
@@ -48,8 +48,8 @@ def test_a_binary_forecast_by_hand() -> None:
 def test_exclusive_options_are_one_vector_and_the_market_is_brought_to_a_sum_of_1() -> None:
     """(0.16 + 0.36 + 0.01 + 0.01) / 4; mids 0.6, 0.4 and 0.25 leave nothing for none of these: over 1.25."""
     question = several("0.6", "0.4", "0.25")
-    asked(question, {GPT: [0.4, 0.4, 0.1, 0.1]})
-    ended(question, "B")
+    ask(question, {GPT: [0.4, 0.4, 0.1, 0.1]})
+    end_question(question, "B")
     score_forecasts(at=END)
     assert score_of(GPT).brier == pytest.approx(0.135)
     assert score_of(GPT).market_brier == pytest.approx((0.48**2 + 0.68**2 + 0.2**2 + 0) / 4)
@@ -57,16 +57,16 @@ def test_exclusive_options_are_one_vector_and_the_market_is_brought_to_a_sum_of_
 
 def test_none_of_these_happens_when_every_market_ended_in_no() -> None:
     question = several("0.5", "0.2")
-    asked(question, {GPT: [0.1, 0.1, 0.8]})
-    ended(question, "None of these")
+    ask(question, {GPT: [0.1, 0.1, 0.8]})
+    end_question(question, "None of these")
     score_forecasts(at=END)
     assert score_of(GPT).log == pytest.approx(log(0.8))
 
 
 def test_options_that_do_not_exclude_each_other_are_two_way_questions() -> None:
     question = several("0.4", "0.4", exclusive=False)
-    asked(question, {GPT: [0.9, 0.2]})
-    ended(question, "A")
+    ask(question, {GPT: [0.9, 0.2]})
+    end_question(question, "A")
     score_forecasts(at=END)
     score = score_of(GPT)
     assert score.brier == pytest.approx((0.01 + 0.04) / 2)
@@ -76,25 +76,25 @@ def test_options_that_do_not_exclude_each_other_are_two_way_questions() -> None:
 
 def test_without_a_price_the_market_has_no_score_and_the_forecaster_has() -> None:
     question = QuestionFactory(markets=[MarketFactory(prices={"YES": None, "NO": None})])
-    asked(question, {GPT: [0.5, 0.5]})
-    ended(question, "YES")
+    ask(question, {GPT: [0.5, 0.5]})
+    end_question(question, "YES")
     score_forecasts(at=END)
     assert (score_of(GPT).brier, score_of(GPT).market_brier) == (0.25, None)
 
 
 def test_a_forecast_is_scored_once_and_not_before_its_question_is_resolved() -> None:
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]})
+    ask(question, {GPT: [0.7, 0.3]})
     assert score_forecasts(at=END) == 0
-    ended(question, "NO", at=END)
+    end_question(question, "NO", at=END)
     assert score_forecasts(at=END - timedelta(days=1)) == 0
     assert [score_forecasts(at=END) for _ in range(2)] == [1, 0]
 
 
 def test_a_cancelled_question_scores_nobody() -> None:
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]})
-    assert ended(question).status == Question.Status.CANCELLED
+    ask(question, {GPT: [0.7, 0.3]})
+    assert end_question(question).status == Question.Status.CANCELLED
     assert score_forecasts(at=END) == 0
 
 
@@ -102,8 +102,8 @@ def test_many_are_scored_in_batches_each_with_its_own_figures(monkeypatch: pytes
     monkeypatch.setattr("scoring.services.forecast_scores.BATCH", 2)
     for tenths in range(1, 6):
         question = QuestionFactory()
-        asked(question, {GPT: [tenths / 10, 1 - tenths / 10]})
-        ended(question, "YES")
+        ask(question, {GPT: [tenths / 10, 1 - tenths / 10]})
+        end_question(question, "YES")
     assert score_forecasts(at=END) == 5
     for forecast in Forecast.objects.select_related("score"):
         assert forecast.score.brier == pytest.approx((forecast.probabilities["YES"] - 1) ** 2)
@@ -112,7 +112,7 @@ def test_many_are_scored_in_batches_each_with_its_own_figures(monkeypatch: pytes
 def test_a_resolution_pass_ends_questions_and_scores_forecasts(venue: Venue) -> None:
     """From the command alone; run again it finds nothing to do."""
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]})
+    ask(question, {GPT: [0.7, 0.3]})
     assert question.market is not None
     resolve(question.market, "YES", at=END)
     first = run("check_resolutions", END)

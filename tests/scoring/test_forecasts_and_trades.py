@@ -7,16 +7,16 @@ import pytest
 
 from agents.models import Agent
 from markets.models import Market, Question
-from scoring.services.forecasts_and_trades import forecast_bets, forecasts_and_trades
+from scoring.services.forecasts_and_trades import by_family, forecast_bets
 from tests.factories import (
     WEEK,
     AgentFactory,
     CohortFactory,
     MarketFactory,
     QuestionFactory,
-    asked,
+    ask,
     bet,
-    ended,
+    end_question,
     resolve,
 )
 
@@ -35,7 +35,7 @@ def about(market: Market) -> Question:
 
 
 def figures(arm: str = "priced") -> dict[str, Any]:
-    (row,) = forecasts_and_trades(arm)
+    (row,) = by_family(forecast_bets(arm))
     return row
 
 
@@ -44,8 +44,8 @@ def test_a_bet_stands_beside_what_was_said_of_its_side(ada: Agent) -> None:
     rain, snow = MarketFactory(), MarketFactory()
     bet(ada, rain, "YES", "2500.00")
     bet(ada, snow, "NO", "750.00")
-    asked(about(rain), {ada.family.slug: [0.55, 0.45]}, asks={"YES": ("0.42", "0.61"), "NO": ("0.61", "0.42")})
-    asked(about(snow), {ada.family.slug: [0.5, 0.5]})
+    ask(about(rain), {ada.family.slug: [0.55, 0.45]}, asks={"YES": ("0.42", "0.61"), "NO": ("0.61", "0.42")})
+    ask(about(snow), {ada.family.slug: [0.5, 0.5]})
     first, second = forecast_bets("priced")
     assert (first.stated, first.confidence, first.price, first.ask, first.other_ask) == (0.55, 1.0, 0.4, 0.42, 0.61)
     assert (second.stated, second.confidence, second.price, second.ask) == (0.5, pytest.approx(0.4), 0.6, 0.6)
@@ -64,8 +64,8 @@ def test_what_resolved_tells_which_was_nearer_and_what_kelly_would_have_made_of_
     rain, snow = MarketFactory(), MarketFactory()
     bet(ada, rain, "YES", "2500.00")
     bet(ada, snow, "YES", "750.00")
-    asked(about(rain), {ada.family.slug: [0.55, 0.45]})
-    asked(about(snow), {ada.family.slug: [0.3, 0.7]})
+    ask(about(rain), {ada.family.slug: [0.55, 0.45]})
+    ask(about(snow), {ada.family.slug: [0.3, 0.7]})
     resolve(rain, "YES")
     resolve(snow, "NO")
     row = figures()
@@ -83,7 +83,7 @@ def test_what_resolved_tells_which_was_nearer_and_what_kelly_would_have_made_of_
 def test_what_was_called_certain_and_did_not_happen_ruins_the_full_stake_and_halves_the_half(ada: Agent) -> None:
     market = MarketFactory()
     bet(ada, market, "YES", "500.00")
-    asked(about(market), {ada.family.slug: [1.0, 0.0]})
+    ask(about(market), {ada.family.slug: [1.0, 0.0]})
     resolve(market, "NO")
     assert figures()["kelly"] == {"markets": 1, "full": 0.0, "half": pytest.approx(0.5)}
 
@@ -93,7 +93,7 @@ def test_one_forecast_behind_the_bets_of_two_cohorts_is_one_bet_of_kelly(ada: Ag
     bet(ada, market, "YES", "500.00", week=2)
     second = AgentFactory(cohort=CohortFactory(), family=ada.family)
     bet(second, market, "YES", "500.00")
-    asked(about(market), {ada.family.slug: [0.55, 0.45]}, day=WEEK + timedelta(weeks=1))
+    ask(about(market), {ada.family.slug: [0.55, 0.45]}, day=WEEK + timedelta(weeks=1))
     resolve(market, "YES")
     row = figures()
     assert (row["bets"], row["resolved"], row["kelly"]["markets"]) == (2, 2, 1)
@@ -105,10 +105,10 @@ def test_no_of_a_market_that_is_one_option_of_a_list_is_what_its_option_leaves(a
     one, other = MarketFactory(question="A"), MarketFactory(question="B", prices={"YES": "0.30", "NO": "0.70"})
     bet(ada, one, "NO", "500.00")
     question = QuestionFactory(markets=[one, other])
-    asked(question, {ada.family.slug: [0.3, 0.5, 0.2]}, asks={"A": ("0.42", "0.63")})
+    ask(question, {ada.family.slug: [0.3, 0.5, 0.2]}, asks={"A": ("0.42", "0.63")})
     (spoken,) = forecast_bets("priced")
     assert (spoken.stated, spoken.ask, spoken.other_ask) == (pytest.approx(0.7), 0.63, 0.42)
-    ended(question, "B")
+    end_question(question, "B")
     assert figures()["stated_brier"] == pytest.approx(0.09)
 
 
@@ -116,19 +116,19 @@ def test_only_words_of_the_same_release_day_arm_and_methodology_count(ada: Agent
     market = MarketFactory()
     bet(ada, market, "YES", "500.00")
     question = about(market)
-    asked(question, {ada.family.slug: [0.9, 0.1]}, day=WEEK + timedelta(days=1))  # a later day
-    asked(question, {"grok-4": [0.9, 0.1]})  # somebody else
-    assert forecasts_and_trades("priced") == []
-    asked(question, {ada.family.slug: [0.6, 0.4]}, arm="blind")
-    assert forecasts_and_trades("priced") == []
+    ask(question, {ada.family.slug: [0.9, 0.1]}, day=WEEK + timedelta(days=1))  # a later day
+    ask(question, {"grok-4": [0.9, 0.1]})  # somebody else
+    assert forecast_bets("priced") == []
+    ask(question, {ada.family.slug: [0.6, 0.4]}, arm="blind")
+    assert forecast_bets("priced") == []
     assert figures("blind")["stated"] == pytest.approx(0.6)
-    assert forecasts_and_trades("blind", "v1") == []
+    assert forecast_bets("blind", "v1") == []
 
 
 def test_a_cancelled_market_is_compared_and_not_scored(ada: Agent) -> None:
     market = MarketFactory()
     bet(ada, market, "YES", "500.00")
-    asked(about(market), {ada.family.slug: [0.6, 0.4]})
+    ask(about(market), {ada.family.slug: [0.6, 0.4]})
     resolve(market, None)
     row = figures()
     assert (row["bets"], row["resolved"], row["bet_brier"], row["kelly"]["markets"]) == (1, 0, None, 0)

@@ -33,11 +33,12 @@ from tests.factories import (
     ModelCallFactory,
     QuestionFactory,
     SnapshotFactory,
-    asked,
+    ask,
     bet,
-    ended,
-    reversed_to,
+    end_question,
+    reverse_to,
 )
+from tests.scoring.reads import statements
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +46,7 @@ DAY = timedelta(days=1)
 END = WEEK + 30 * DAY
 GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
 POLITICS, SPORTS = "Politics", "Sports"
+PRICED_FORECASTS = history.LeaderboardKey("forecast", "", "priced")
 SECOND = timedelta(seconds=1)
 INSTANTS = [WEEK, WEEK + 2.75 * DAY, WEEK + 3 * DAY, END]
 
@@ -66,10 +68,10 @@ def play() -> None:
         for place, agent in enumerate(players):
             bet(agent, market, amount=f"{(place + 1) * 300 + day}.00")
         question = QuestionFactory(markets=[market], category=category)
-        asked(question, {GPT: [0.1 * day, 1 - 0.1 * day], GROK: [0.4, 0.6]} | ({KIMI: [0.8, 0.2]} if day > 2 else {}))
-        asked(question, {GPT: [0.6, 0.4], GROK: [0.3, 0.7]}, day=WEEK + DAY, arm="blind")
+        ask(question, {GPT: [0.1 * day, 1 - 0.1 * day], GROK: [0.4, 0.6]} | ({KIMI: [0.8, 0.2]} if day > 2 else {}))
+        ask(question, {GPT: [0.6, 0.4], GROK: [0.3, 0.7]}, day=WEEK + DAY, arm="blind")
         if side:
-            ended(question, side, at=WEEK + day * DAY)
+            end_question(question, side, at=WEEK + day * DAY)
     for day in range(1, 12):
         for place, agent in enumerate(players):
             SnapshotFactory(agent=agent, taken_at=WEEK + day * DAY, cash=Decimal(10_000 + day * 7 - place * 30))
@@ -156,9 +158,7 @@ def test_both_leaderboards_together_are_each_by_itself(season: None, category: s
     assert both == tuple(leaderboard_entries(protocol, category=category, at=at) for protocol in PROTOCOLS)
     assert all(both)
     if at is None and not category:
-        with CaptureQueriesContext(connection) as counted:
-            entries_of_both_protocols("", "", None)
-        assert len(counted) == 1
+        assert statements(entries_of_both_protocols, "", "", None) == 1
 
 
 def test_a_past_leaderboard_has_the_money_of_the_newest_snapshots_by_then(season: None) -> None:
@@ -193,14 +193,14 @@ def test_a_past_leaderboard_has_the_costs_of_the_weeks_frozen_by_then(season: No
 def resolve_late() -> None:
     """Resolves the fifth market after the others, at an instant before some of them."""
     question = Question.objects.get(status=Question.Status.OPEN)
-    ended(question, "YES", at=WEEK + 2.5 * DAY)
+    end_question(question, "YES", at=WEEK + 2.5 * DAY)
     score_and_store()
 
 
 def late_forecast() -> None:
     """Another family answers a question that has resolved already."""
     question = Question.objects.filter(status="resolved").order_by("resolved_at")[1]
-    asked(
+    ask(
         question,
         {KIMI: [0.99, 0.01]}
         if not Forecast.objects.filter(question=question, family__slug=KIMI).exists()
@@ -210,7 +210,7 @@ def late_forecast() -> None:
 
 def reversed_bets() -> None:
     market = Market.objects.filter(status="resolved").order_by("resolved_at")[1]
-    reversed_to(market, None, at=END - DAY)
+    reverse_to(market, None, at=END - DAY)
     clear_scores(market, correct_question_outcomes(market, at=END - DAY))
 
 
@@ -242,12 +242,12 @@ def test_a_rolled_back_change_leaves_every_leaderboard_current(season: None) -> 
 def test_ends_and_reversals(season: None, what: str) -> None:
     before = all_entries()
     if what == "another end":
-        ended(Question.objects.get(status=Question.Status.OPEN), "NO", at=END - DAY)
+        end_question(Question.objects.get(status=Question.Status.OPEN), "NO", at=END - DAY)
     elif what == "an end of the past":
         resolve_late()
     else:
         market = Market.objects.filter(status="resolved").order_by("resolved_at")[1]
-        reversed_to(market, "YES" if what == "a reversal" else None, at=END - DAY)
+        reverse_to(market, "YES" if what == "a reversal" else None, at=END - DAY)
         clear_scores(market, correct_question_outcomes(market, at=END - DAY))
     computed_equally()
     score_and_store()
@@ -256,10 +256,10 @@ def test_ends_and_reversals(season: None, what: str) -> None:
 
 
 def test_a_new_end_reaches_nothing_before_it(season: None) -> None:
-    kept = set(LeaderboardHistory.objects.values_list("pk", flat=True))
-    ended(Question.objects.get(status=Question.Status.OPEN), "YES", at=END - DAY)
+    before = set(LeaderboardHistory.objects.values_list("pk", flat=True))
+    end_question(Question.objects.get(status=Question.Status.OPEN), "YES", at=END - DAY)
     score_and_store()
-    assert kept < set(LeaderboardHistory.objects.values_list("pk", flat=True))
+    assert before < set(LeaderboardHistory.objects.values_list("pk", flat=True))
 
 
 def test_who_never_spoke_stands_on_past_leaderboard_by_the_name_of_now(season: None) -> None:
@@ -299,27 +299,27 @@ def test_what_changes_while_leaderboards_are_made_is_on_none_of_them(
     season: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     LeaderboardHistory.objects.all().delete()
-    make = history_backfill.answered_entries
+    compute = history_backfill.answered_entries
 
     def meanwhile(asked: Any) -> Any:
-        made = make(asked)
+        entries = compute(asked)
         mark_history_stale(Scope.FORECAST_HISTORY, since=WEEK + 2 * DAY)
-        return made
+        return entries
 
     monkeypatch.setattr(history_backfill, "answered_entries", meanwhile)
-    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=100) == 0
+    assert history_backfill.backfill(PRICED_FORECASTS, limit=100) == 0
     monkeypatch.undo()
-    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=100) == 11
+    assert history_backfill.backfill(PRICED_FORECASTS, limit=100) == 11
     computed_equally([END])
 
 
 def test_leaderboards_are_made_the_newest_first_and_no_more_than_asked_for(season: None) -> None:
     LeaderboardHistory.objects.all().delete()
-    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=2) == 2
+    assert history_backfill.backfill(PRICED_FORECASTS, limit=2) == 2
     assert (is_stored(END), is_stored(WEEK + 2 * DAY)) == (True, False)
     computed_equally([WEEK + 2 * DAY, END])
-    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=100) == 9
-    assert history_backfill.backfill_forecast_history(Selection("priced"), limit=100) == 0
+    assert history_backfill.backfill(PRICED_FORECASTS, limit=100) == 9
+    assert history_backfill.backfill(PRICED_FORECASTS, limit=100) == 0
 
 
 def test_migrating_keeps_every_past_leaderboard(season: None) -> None:

@@ -13,17 +13,17 @@ from markets.sources import registry as clients
 from scoring.models import Snapshot
 from scoring.services.snapshots import take_snapshots
 from tests.bulk_factories import Portfolios, create_portfolios
-from tests.factories import chained
+from tests.factories import chain_all
 from tests.venue import Venue
 
 MOST_QUERIES = 75
 """SQLite takes a few dozen rows to a statement; the same markets cost the same whoever holds them."""
 
 
-def cost(made: Portfolios) -> int:
+def cost(portfolios: Portfolios) -> int:
     with clients.clob() as clob, CaptureQueriesContext(connection) as queries:
-        report = take_snapshots(at=made.at, clob=clob)
-    assert report.snapshots == made.agents
+        report = take_snapshots(at=portfolios.at, clob=clob)
+    assert report.snapshots == portfolios.agents
     return len(queries)
 
 
@@ -44,12 +44,12 @@ class _Everything(dict[str, str | None]):
 
 
 def test_140_agents_with_4480_positions_cost_one_call_and_a_bounded_number_of_queries(quoted: Venue) -> None:
-    made = create_portfolios(cohorts=20, positions=32)
-    assert (made.agents, made.positions) == (140, 4480)
-    assert cost(made) <= MOST_QUERIES
+    portfolios = create_portfolios(cohorts=20, positions=32)
+    assert (portfolios.agents, portfolios.positions) == (140, 4480)
+    assert cost(portfolios) <= MOST_QUERIES
     assert quoted.requests == ["POST /clob/midpoints"]
     assert Snapshot.objects.count() == 140
-    assert Outcome.objects.filter(side="YES", price="0.41").count() == made.markets
+    assert Outcome.objects.filter(side="YES", price="0.41").count() == portfolios.markets
 
 
 def test_queries_do_not_grow_with_positions(quoted: Venue) -> None:
@@ -64,12 +64,12 @@ def test_queries_do_not_grow_with_positions(quoted: Venue) -> None:
 @pytest.mark.django_db
 def test_the_crowd_is_a_ledger_that_proves() -> None:
     create_portfolios(cohorts=1, positions=5)
-    chained()
+    chain_all()
     call_command("verify_ledger", json=True)
 
 
 def test_a_second_pass_for_the_same_instant_takes_none(quoted: Venue) -> None:
-    made = create_portfolios(cohorts=1, positions=3)
-    cost(made)
+    portfolios = create_portfolios(cohorts=1, positions=3)
+    cost(portfolios)
     with clients.clob() as clob:
-        assert take_snapshots(at=made.at + timedelta(minutes=9), clob=clob).snapshots == 0
+        assert take_snapshots(at=portfolios.at + timedelta(minutes=9), clob=clob).snapshots == 0

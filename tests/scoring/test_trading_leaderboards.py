@@ -5,8 +5,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent, Family
 from cohorts.models import Methodology
@@ -15,7 +13,7 @@ from scoring.competition import competition_index
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.scores import clear_scores, compute_scores, score_trades
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards, trading_entries
-from scoring.valuations import records, valuations
+from scoring.valuations import bet_records, valuations
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -25,9 +23,10 @@ from tests.factories import (
     ModelCallFactory,
     bet,
     resolve,
-    reversed_to,
+    reverse_to,
     sale,
 )
+from tests.scoring.reads import statements
 
 pytestmark = pytest.mark.django_db
 SETTLED = WEEK + timedelta(days=30)
@@ -90,7 +89,7 @@ def test_family_is_scored_over_all_its_bets_and_not_by_a_mean_of_means(ada: Agen
     resolve(market, "NO")
     compute_scores(at=SETTLED)
     assert entry(ada.family)["brier"] == pytest.approx((0 + 0.16 + 0.25) / 3)
-    assert records([second.pk])[second.pk].brier == pytest.approx(0.25)
+    assert bet_records([second.pk])[second.pk].brier == pytest.approx(0.25)
 
 
 def test_family_return_is_the_mean_over_cohorts_with_students_interval(ada: Agent) -> None:
@@ -205,18 +204,13 @@ def test_sold_bet_still_counts_in_win_rate_and_brier() -> None:
 
 
 def test_leaderboard_costs_the_same_number_of_queries_whatever_was_played(ada: Agent) -> None:
-    def queries() -> int:
-        competition_index()  # who plays is read once for a change, not for a leaderboard
-        with CaptureQueriesContext(connection) as captured:
-            trading_entries()
-        return len(captured)
-
     bet(ada, amount="100.00")
-    before = queries()
+    competition_index()  # who plays is read once for a change, not for a leaderboard
+    before = statements(trading_entries)
     for _ in range(4):
-        agent = again(ada)
-        bet(agent, amount="100.00")
-    assert queries() == before
+        bet(again(ada), amount="100.00")
+    competition_index()
+    assert statements(trading_entries) == before
 
 
 def entries(version: str = "") -> Any:
@@ -233,10 +227,10 @@ def test_a_leaderboard_that_keeps_known_scores_says_the_same_as_one_made_afresh(
     resolve(market, "NO")
     score_trades(at=SETTLED)
     refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)
-    kept = {version: entries(version) for version in ("", "v2")}
+    reused = {version: entries(version) for version in ("", "v2")}
     refresh_trading_leaderboards(at=SETTLED)
-    assert kept == {version: entries(version) for version in ("", "v2")}
-    assert next(row for row in kept[""] if row["family"] == ada.family.slug)["resolved_bets"] == 3
+    assert reused == {version: entries(version) for version in ("", "v2")}
+    assert next(row for row in reused[""] if row["family"] == ada.family.slug)["resolved_bets"] == 3
 
 
 def test_scores_are_read_again_when_scoring_and_not_by_each_snapshot(ada: Agent) -> None:
@@ -251,7 +245,7 @@ def test_scores_are_read_again_when_scoring_and_not_by_each_snapshot(ada: Agent)
 
 def test_reversed_outcome_is_read_although_there_are_as_many_scores(ada: Agent) -> None:
     market = Market.objects.get(trades__amount="2500.00")
-    reversed_to(market, "NO", at=SETTLED)
+    reverse_to(market, "NO", at=SETTLED)
     clear_scores(market, [])
     score_trades(at=SETTLED)
     refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import pytest
-from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.models import Agent, Position
 from agents.models.ledger import marked_value
-from scoring.valuations import MAX_SHARES, valuations
+from scoring.valuations import MAX_SHARES_IN_SQL, valuations
 from tests.factories import WEEK, AgentFactory, MarketFactory
+from tests.scoring.reads import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -25,14 +25,14 @@ PRICES = st.integers(0, 10**10).map(lambda number: Decimal(number).scaleb(-10)) 
 )
 
 
-def holding(*held: tuple[str, str | None]) -> Agent:
+def holding(*positions: tuple[str, str | None]) -> Agent:
     """An agent with nothing but a position of each number of shares at each price."""
-    return _holding([(Decimal(shares), None if price is None else Decimal(price)) for shares, price in held])
+    return _holding([(Decimal(shares), None if price is None else Decimal(price)) for shares, price in positions])
 
 
-def _holding(held: Sequence[tuple[Decimal, Decimal | None]]) -> Agent:
+def _holding(positions: Sequence[tuple[Decimal, Decimal | None]]) -> Agent:
     agent: Agent = AgentFactory()
-    for shares, price in held:
+    for shares, price in positions:
         outcome = MarketFactory().outcomes.earliest("pk")
         outcome.price = price
         outcome.save()
@@ -48,10 +48,10 @@ def positions_value(agent: Agent) -> Decimal:
 
 @settings(max_examples=30)
 @given(st.lists(st.tuples(SHARES, st.none() | PRICES), min_size=1, max_size=4))
-def test_a_portfolio_is_worth_what_its_positions_are(held: list[tuple[Decimal, Decimal | None]]) -> None:
+def test_a_portfolio_is_worth_what_its_positions_are(positions: list[tuple[Decimal, Decimal | None]]) -> None:
     with transaction.atomic():
-        agent = _holding(held)
-        assert positions_value(agent) == sum(marked_value(shares, COST, price) for shares, price in held)
+        agent = _holding(positions)
+        assert positions_value(agent) == sum(marked_value(shares, COST, price) for shares, price in positions)
         transaction.set_rollback(True)
 
 
@@ -75,9 +75,9 @@ def test_half_a_cent_is_rounded_to_the_even_one(shares: str, price: str, value: 
 
 
 def test_more_shares_than_the_database_can_multiply_are_worth_no_less() -> None:
-    beyond = str(MAX_SHARES * 1000)
+    beyond = str(MAX_SHARES_IN_SQL * 1000)
 
-    assert positions_value(holding((beyond, "0.5"), ("10", "0.25"))) == MAX_SHARES * 500 + Decimal("2.50")
+    assert positions_value(holding((beyond, "0.5"), ("10", "0.25"))) == MAX_SHARES_IN_SQL * 500 + Decimal("2.50")
 
 
 def test_an_unpriced_position_counts_at_cost_beside_priced_ones() -> None:
@@ -86,9 +86,7 @@ def test_an_unpriced_position_counts_at_cost_beside_priced_ones() -> None:
 
 def test_a_portfolio_is_one_row_however_many_positions_it_has() -> None:
     agents = [holding(*[("10", "0.25")] * number) for number in (1, 3)]
-    with CaptureQueriesContext(connection) as captured:
-        worth = valuations(Agent.objects.select_related("cohort__methodology").filter(pk__in=[a.pk for a in agents]))
-
-    assert [each.positions_value for each in worth.values()] == [Decimal("2.50"), Decimal("7.50")]
-    assert len(captured) == 2
+    chosen = Agent.objects.select_related("cohort__methodology").filter(pk__in=[a.pk for a in agents])
+    assert [each.positions_value for each in valuations(chosen).values()] == [Decimal("2.50"), Decimal("7.50")]
+    assert statements(valuations, chosen.all()) == 2
     assert valuations([]) == {}

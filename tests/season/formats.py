@@ -48,6 +48,11 @@ def share(value: Any, places: int = 1) -> str:
     return percent(None if value is None else 100 * Decimal(str(value)), places)
 
 
+def net_return(gross: Any) -> str:
+    """The return in percent of a stake of which a dollar came to this."""
+    return signed_percent(None if gross is None else 100 * (Decimal(str(gross)) - 1))
+
+
 def shares(value: Any) -> str:
     return _format(value, 2)
 

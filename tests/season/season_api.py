@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.markup import chart_data, element, elements, visible_text
 from tests.season import formats
-from tests.season.page_figures import NO_FIGURE, Page, Row, by
+from tests.season.page_figures import NO_FIGURE, Page, Row, by, one_line
 from tests.season.running_site import Site
 
 FAMILY = re.compile(r"/models/([^/]+)/")
@@ -161,7 +161,7 @@ def check_chart(
 def calibration_squares(page: Page) -> list[tuple[str, list[str]]]:
     """The calibration diagrams of a page: the caption of each and the titles of its dots."""
     return [
-        (visible_text(square, "figcaption"), [title.text() for title in elements(square, "title")])
+        (visible_text(square, "figcaption"), [one_line(title.text()) for title in elements(square, "title")])
         for square in elements(page.html, "figure.diagram")
     ]
 
@@ -169,7 +169,8 @@ def calibration_squares(page: Page) -> list[tuple[str, list[str]]]:
 def expected_square(row: Any) -> tuple[str, list[str]]:
     """The calibration diagram of a forecaster of the API."""
     return row["display_name"], [
-        f"said {each['forecast']:.2f}, happened {each['outcome']:.2f}, {each['pairs']} probabilities"
+        f"forecast {formats.share(each['forecast'])}, observed {formats.share(each['outcome'])}, "
+        f"{each['pairs']} probabilities"
         for each in row["bins"]
     ]
 
@@ -181,10 +182,9 @@ def trade_columns(season: SeasonApi) -> dict[str, Callable[[Any], Any] | None]:
         "Price": lambda t: formats.price(t["price"]),
         "Amount": lambda t: formats.money(t["amount"]),
         "Implied confidence": lambda t: formats.share(t["implied_confidence"]),
-        "Confidence": lambda t: formats.share(t["implied_confidence"]),
         "Realized P/L": lambda t: formats.signed_money(t["realized_pnl"]) if t["kind"] == "SELL" else "–",
         "Outcome": NO_FIGURE,
-        "Brier": lambda t: formats.score(scores.get(t["id"])),
+        "Bet-sizing score": lambda t: formats.score(scores.get(t["id"])),
     }
 
 
@@ -201,16 +201,16 @@ def _parameters(sent: dict[str, Any]) -> str:
 def check_calls(page: Page, calls: list[Any]) -> None:
     """Compares the table of the calls of a decision or an elicitation."""
     columns = {
-        "Asked": lambda c: (c["model"], _parameters(c["parameters"])),
-        "Answered by": lambda c: (formats.text(c["returned_model"]), c["provider"] or ""),
+        "Requested model": lambda c: (c["model"], _parameters(c["parameters"])),
+        "Responding model": lambda c: (formats.text(c["returned_model"]), c["provider"] or ""),
         "Tokens in / out": lambda c: " / ".join(map(formats.count, (c["tokens_input"], c["tokens_output"]))),
         "Cost": lambda c: (
             formats.cost(c["cost_usd"]),
-            "booked, not confirmed"
+            "reserved, not yet confirmed"
             if c["cost_source"] == "booked"
-            else "by tokens × price" * (c["cost_source"] == "computed" and c["tokens_input"] is not None),
+            else "estimated: tokens × price" * (c["cost_source"] == "computed" and c["tokens_input"] is not None),
         ),
-        "Took": lambda c: formats.seconds(c["latency_ms"]),
+        "Latency": lambda c: formats.seconds(c["latency_ms"]),
         "Sent": lambda c: formats.minute(c["sent_at"]),
     }
     page.table("calls", by(calls, "sequence"), columns, "#", no_figure=["#", "Result", "Error"])
@@ -221,12 +221,10 @@ def check_chain_link(page: Page, season: SeasonApi, task: str, pk: int) -> None:
     for link in season.rows(f"chain-links/?{task}={pk}"):
         page.fact("Link", f"{formats.count(link['sequence'])} of the {link['protocol']} chain")
         page.fact("Previous hash", link["previous"])
-        page.fact("Record’s hash", link["record_sha256"])
-        page.fact("This link’s hash", link["sha256"])
+        page.fact("Record hash", link["record_sha256"])
+        page.fact("Link hash", link["sha256"])
         (record,) = [
-            details
-            for details in elements(page.html, "details")
-            if visible_text(details, "summary") == "The record that is hashed"
+            details for details in elements(page.html, "details") if visible_text(details, "summary") == "Hashed record"
         ]
         assert sha256(element(record, "pre").text()) == link["record_sha256"]
 
@@ -238,23 +236,23 @@ def check_positions(page: Page, season: SeasonApi, positions: list[dict[str, Any
         return (*row.target(MARKET if of == "agent" else AGENT), row.cells["Side"].text)
 
     names = ("market", "side") if of == "agent" else ("cohort", "family", "side")
-    columns = ("Market", "Side") if of == "agent" else ("Cohort", "Family", "Side")
+    columns = ("Market", "Side") if of == "agent" else ("Cohort", "Model", "Side")
     status = {str(row["id"]): row["status"] for row in season.rows("markets/")}
     held = {
         "State": lambda p: "awaiting resolution" if status[str(p["market"])] == "closed" else "open",
         "Shares": lambda p: formats.shares(p["shares"]),
-        "Paid a share": lambda p: formats.price(p["entry_price"]),
-        "Price now": lambda p: formats.price(p["price"]),
+        "Entry price": lambda p: formats.price(p["entry_price"]),
+        "Current price": lambda p: formats.price(p["price"]),
         "Cost": lambda p: formats.money(p["cost_basis"]),
         "Value": lambda p: formats.money(p["value"]),
         "Unrealized P/L": lambda p: formats.signed_money(p["unrealized_pnl"]),
     }
     now = by([row for row in positions if row["status"] == "open"], *names)
-    page.table("Positions held now", now, held, key, no_figure=columns)
+    page.table("Open positions", now, held, key, no_figure=columns)
     ended = {
         "Opened": lambda p: formats.day(p["opened_at"]),
-        "Ended": lambda p: formats.day(p["closed_at"]),
+        "Closed": lambda p: formats.day(p["closed_at"]),
         "Realized P/L": lambda p: formats.signed_money(p["realized_pnl"]),
     }
     past = by([row for row in positions if row["status"] != "open"], *names)
-    page.table("Past positions", past, ended, key, no_figure=[*columns, "Came to"])
+    page.table("Closed positions", past, ended, key, no_figure=[*columns, "Outcome"])

@@ -98,8 +98,7 @@ def test_named_outcome_is_bought_at_its_own_price(opened: Venue) -> None:
 
 def test_failure_10_a_side_is_named_exactly_or_by_a_casefold_that_only_one_has(venue: Venue) -> None:
     venue.market("Goals?", {"Over": "0.40", "OVER": "0.30", "ısik": "0.20", "Draw": "0.10"})
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     named = ("OVER", "over", "ISIK", "dRAW", "D raw")
     venue.says(GPT, bet("Goals?", named[0], 100, *(("Goals?", side, 100) for side in named[1:])))
     run("run_decisions", DECISION)

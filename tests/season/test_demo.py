@@ -5,10 +5,12 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -30,7 +32,7 @@ def environment(**extra: str) -> dict[str, str]:
 def demo(database: Path, *options: str) -> str:
     """The table that a one-week demo prints."""
     command = [sys.executable, "manage.py", "demo", "--no-serve", "--weeks", "1", "--database", f"sqlite:///{database}"]
-    ran = subprocess.run([*command, *options], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([*command, *options], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr
     assert "week 1 of 1" in ran.stderr
     assert re.search(r"admin login: admin / \S+", ran.stdout)
@@ -84,6 +86,10 @@ def test_a_demo_never_plays_over_a_live_season(migrated_file: Path, tmp_path: Pa
 
 @pytest.fixture
 def port() -> int:
+    return free_port()
+
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -95,7 +101,7 @@ def launch(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*command: str, **env: str) -> "subprocess.Popen[str]":
-        log = (tmp_path / f"{command[0]}.log").open("w")
+        log = (tmp_path / f"{command[0]}.log").open("a")
         process = subprocess.Popen(
             [sys.executable, "manage.py", *command], cwd=ROOT, env=environment(**env), stdout=log, stderr=log, text=True
         )
@@ -128,23 +134,32 @@ def children(pid: int) -> set[int]:
 
 
 def test_failure_16_arena_runs_jobs_in_processes_apart_from_the_web_and_stops_all_cleanly(
-    launch: Callable[..., "subprocess.Popen[str]"], port: int, tmp_path: Path
+    launch: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:
     database = f"sqlite:///{tmp_path}/arena.sqlite3"
     dead = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in ("GAMMA", "CLOB", "OPENROUTER")}
-    arena = launch("arena", "--port", str(port), DATABASE_URL=database, SECRET_KEY="x" * 50, **dead)
-    eventually(lambda: answers(f"http://127.0.0.1:{port}/healthz") == 200)
+    env = dead | {"DATABASE_URL": database, "SECRET_KEY": "x" * 50}
+    ports = [free_port(), free_port()]  # two at once on one fresh database
+    arena = launch("arena", "--port", str(ports[0]), "--current", **env, ARENA_LINEUP="unchecked")
+    other = launch("arena", "--port", str(ports[1]), **env)
+    for port in ports:
+        eventually(lambda port=port: answers(f"http://127.0.0.1:{port}/healthz") == 200)  # type: ignore[misc]
     eventually(lambda: len(children(arena.pid)) >= 6)  # gunicorn and its workers, the cluster and its own
     family = children(arena.pid)
     commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in family]
     assert sum("gunicorn" in command for command in commands) >= 2
     assert sum("qcluster" in command for command in commands) >= 4
-    arena.send_signal(signal.SIGTERM)
-    assert arena.wait(PATIENCE_S) == 0
+    for process in (arena, other):
+        process.send_signal(signal.SIGTERM)
+    assert [process.wait(PATIENCE_S) for process in (arena, other)] == [0, 0]
     assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
     said = (tmp_path / "arena.log").read_text()
-    assert f"{len(jobs.JOBS)} schedules installed" in said
+    assert said.count(f"{len(jobs.JOBS)} schedules installed") == 2
     assert "createsuperuser" in said
+    assert "gpt-5.1: openai/gpt-5.2 at $1.75 and $14 per million tokens becomes openai/gpt-5.6-sol at $5" in said
+    assert "the line-up could not be checked, and no cohort starts before it is: gateway: GET /models" in said
+    with closing(sqlite3.connect(tmp_path / "arena.sqlite3")) as stored:
+        assert stored.execute("SELECT count(*) FROM django_q_schedule").fetchone() == (len(jobs.JOBS),)
 
 
 def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_it_is_stopped(
@@ -155,7 +170,7 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     eventually(lambda: answers(f"http://127.0.0.1:{port}/") == 200)
     page = httpx.get(f"http://127.0.0.1:{port}/")
     assert "Claude Opus 4.5" in page.text
-    assert "the models are stand-ins" in page.text
+    assert "the models are simulated" in page.text
     said = (tmp_path / "demo.log").read_text()
     assert played[1] in said
     (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", said)

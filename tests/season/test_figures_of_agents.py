@@ -37,11 +37,11 @@ def test_the_cohorts(season: SeasonApi) -> None:
         "Week start": lambda c: formats.day(c["week_start"]),
         "Agents": lambda c: formats.count(c["agents"]),
         "Return": lambda c: formats.signed_percent(max(returns[c["number"]])),
-        "Mean of all": lambda c: formats.signed_percent(mean(returns[c["number"]])),
-        "Held": lambda c: open_positions(season, f"cohort={c['number']}", "await resolution"),
-        "Rules": lambda c: c["methodology"],
+        "Mean return": lambda c: formats.signed_percent(mean(returns[c["number"]])),
+        "Open positions": lambda c: open_positions(season, f"cohort={c['number']}", "awaiting resolution"),
+        "Methodology": lambda c: c["methodology"],
     }
-    page.table("Cohorts", by(cohorts, "number"), columns, COHORT, no_figure=["Cohort", "Status", "Leads"])
+    page.table("Cohorts", by(cohorts, "number"), columns, COHORT, no_figure=["Cohort", "Status", "Leader"])
     page.assert_compared(at_least=15)
 
 
@@ -56,12 +56,12 @@ def test_a_cohort(season: SeasonApi, number: int) -> None:
 
     columns = {
         "Rank": rank,
-        "Held": lambda a: open_positions(season, f"agent={a['id']}", "await"),
+        "Open positions": lambda a: open_positions(season, f"agent={a['id']}", "awaiting resolution"),
         **money_of_an_agent(season),
     }
     page.table("agents", agents, columns, AGENT, no_figure=["Model"])
     values = season.one(f"performance/?range=ALL&cohort={number}")
-    check_curves(page, season, f"{DATA}Total value of each agent over time", values)
+    check_curves(page, season, f"{DATA}Portfolio value of each agent over time", values)
     badges = {(row["family"], row["week"]): row for row in season.rows(f"decisions/?cohort={number}")}
     for row in page.tables.pop("decisions"):
         (_, model), *weeks = row.cells.items()
@@ -78,9 +78,9 @@ def test_a_cohort(season: SeasonApi, number: int) -> None:
     page.fact("Started", formats.minute(cohort["started_at"]))
     page.fact("Decisions", formats.count(len(decisions)))
     page.fact("Trades", formats.count(len(trades)))
-    page.fact("Positions held", open_positions(season, f"cohort={number}", "await resolution"))
+    page.fact("Open positions", open_positions(season, f"cohort={number}", "awaiting resolution"))
     page.fact("Model cost", formats.cost(total(decisions, "cost_usd")))
-    page.fact("Rules", cohort["methodology"])
+    page.fact("Methodology", cohort["methodology"])
     page.assert_compared(at_least=100)
 
 
@@ -96,12 +96,12 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
     columns = {"Release": lambda a: a["model_id"], "Tokens": tokens, **money_of_an_agent(season)}
     page.table("cohorts", agents, columns, AGENT, no_figure=["Cohort"])
     (entry,) = [row for row in season.rows("leaderboard/") if row["family"] == slug]
-    page.fact("Rank", (str(entry["rank"] or "external, apart"), f"({ranks(entry)})" if ranks(entry) else ""))
+    page.fact("Rank", (str(entry["rank"] or "external, unranked"), f"({ranks(entry)})" if ranks(entry) else ""))
     page.fact("Mean return", (formats.signed_percent(entry["return_percent"]), formats.half_width(entry["return_ci"])))
     page.fact("Mean value", formats.money(entry["total_value"]))
-    page.fact("Brier", (formats.score(entry["brier"]), formats.interval(entry["brier_ci"])))
-    page.fact("Skill against the market", formats.signed_score(entry["bss_market"]))
-    page.fact("Skill against chance", formats.signed_score(entry["bss_random"]))
+    page.fact("Bet-sizing score", (formats.score(entry["brier"]), formats.interval(entry["brier_ci"])))
+    page.fact("Skill vs. market", formats.signed_score(entry["bss_market"]))
+    page.fact("Skill vs. random", formats.signed_score(entry["bss_random"]))
     page.fact("Win rate", (formats.share(entry["win_rate"]), f"of {formats.count(entry['resolved_bets'])}"))
     page.fact("Model cost", formats.cost(entry["cost_usd"]))
     arms = {"with the market’s prices": "priced", "without prices": "blind"}
@@ -110,28 +110,28 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
         for label, arm in arms.items()
     }
     columns = {
-        "Rank": lambda e: (str(e["rank"] or "apart"), ranks(e)),
-        "Brier, mean form": lambda e: formats.with_interval(e, "brier"),
+        "Rank": lambda e: (str(e["rank"] or "unranked"), ranks(e)),
+        "Brier score": lambda e: formats.with_interval(e, "brier"),
         "Log score": lambda e: formats.signed_score(e["log"]),
-        "Accuracy": lambda e: formats.share(e["accuracy"]),
+        "Top-choice accuracy": lambda e: formats.share(e["accuracy"]),
         "Alpha": lambda e: formats.with_interval(e, "alpha", formats.signed_score, " to "),
         "ECE": lambda e: formats.score(e["ece"]),
-        "Return": lambda e: formats.score(e["average_return"]["0"]),
-        "Questions": lambda e: (formats.count(e["n"]), f"{formats.share(e['coverage'])} of those asked"),
+        "Return": lambda e: formats.net_return(e["average_return"]["0"]),
+        "Questions": lambda e: (formats.count(e["n"]), f"{formats.share(e['coverage'])} coverage"),
         "Cost": lambda e: formats.cost(e["cost_usd"]),
     }
-    page.table("forecasts", boards, columns, "Arm", no_figure=["Arm"])
+    page.table("forecasts", boards, columns, "Prompt condition", no_figure=["Prompt condition"])
     releases = by(season.rows(f"releases/?family={slug}"), "model_id")
     cohorts = {r["id"]: season.rows(f"agents/?release={r['id']}&ordering=cohort") for r in releases.values()}
     columns = {
-        "Since": lambda r: formats.day(r["effective_from"]),
-        "$ per million tokens in": lambda r: formats.money(Decimal(r["price_prompt"]) * 1_000_000),
-        "Out": lambda r: formats.money(Decimal(r["price_completion"]) * 1_000_000),
+        "Available since": lambda r: formats.day(r["effective_from"]),
+        "$ per million input tokens": lambda r: formats.money(Decimal(r["price_prompt"]) * 1_000_000),
+        "$ per million output tokens": lambda r: formats.money(Decimal(r["price_completion"]) * 1_000_000),
         "Cohorts": lambda r: " ".join(str(a["cohort"]) for a in cohorts[r["id"]]) or "–",
     }
     page.table("releases", releases, columns, "Release", no_figure=["Release"])
     values = season.one(f"performance/?range=ALL&family={slug}")
-    check_curves(page, season, f"{DATA}Mean value of its portfolios over time", values)
+    check_curves(page, season, f"{DATA}Mean portfolio value over time", values)
     page.skip("cost")  # compared by itself
     page.assert_compared(at_least=30)
 
@@ -154,20 +154,20 @@ def test_every_agent(season: SeasonApi) -> None:
         positions = season.rows(f"positions/?agent={agent['id']}")
         realized = formats.signed_money(total(positions, "realized_pnl"))
         unrealized = formats.signed_money(total(positions, "unrealized_pnl"))
-        parts = f"{realized} realized, {unrealized} not" if positions else ""
+        parts = f"{realized} realized, {unrealized} unrealized" if positions else ""
         page.fact("Total value", formats.money(agent["total_value"]))
         page.fact("Return", formats.signed_percent(agent["pnl_percent"]))
         page.fact("P/L", (formats.signed_money(agent["pnl"]), parts))
         page.fact("Cash", formats.money(agent["cash"]))
         page.fact("Positions", formats.money(agent["positions_value"]))
-        page.fact("Brier", formats.score(agent["brier"]))
+        page.fact("Bet-sizing score", formats.score(agent["brier"]))
         page.fact("Win rate", (formats.share(agent["win_rate"]), f"of {formats.count(agent['resolved_bets'])}"))
         tokens = [formats.count(total(decisions.values(), f"tokens_{way}")) for way in ("input", "output")]
         cost = formats.cost(total(decisions.values(), "cost_usd"))
         page.fact("Model cost", (cost, f"{tokens[0]} tokens in, {tokens[1]} out"))
         points = [(row["taken_at"], row["total_value"]) for row in season.rows(f"snapshots/?agent={agent['id']}")]
         curve = {"family": agent["family"], "points": points}
-        check_curves(page, season, f"{DATA}Total value over time", {"series": [curve]})
+        check_curves(page, season, f"{DATA}Portfolio value over time", {"series": [curve]})
         check_positions(page, season, positions, "agent")
         answers = {key: {**row, **season.one(f"decisions/{key[0]}/")} for key, row in decisions.items()}
         page.table("decisions", answers, DECISIONS, DECISION, no_figure=["Action", "Reasoning"])
@@ -200,7 +200,7 @@ def money_of_an_agent(season: SeasonApi) -> dict[str, Callable[[Any], Any]]:
         "P/L": lambda a: formats.signed_money(a["pnl"]),
         "Return": lambda a: formats.signed_percent(a["pnl_percent"]),
         "Cash": lambda a: formats.money(a["cash"]),
-        "Brier": lambda a: formats.score(a["brier"]),
+        "Bet-sizing score": lambda a: formats.score(a["brier"]),
         "Win rate": lambda a: formats.share(a["win_rate"]),
         "Resolved bets": lambda a: formats.count(a["resolved_bets"]),
         "Cost": cost,

@@ -35,7 +35,7 @@ SIGNS = (1, -1, 1, 1, -1)
 
 
 CALIBRATION = {
-    "Pairs": lambda r: formats.count(r["pairs"]),
+    "Probabilities": lambda r: formats.count(r["pairs"]),
     "ECE": lambda r: (formats.score(r["ece"]), formats.score(r["ece_noise_floor"])),
     "Brier": lambda r: formats.score(r["brier"]),
     "= Reliability": lambda r: formats.fine_score(r["reliability"]),
@@ -46,20 +46,20 @@ CALIBRATION = {
 }
 BINS = {
     "Forecaster": lambda b: b[0],
-    "Bin": lambda b: formats.interval((b[1]["from"], b[1]["to"])),
-    "Said": lambda b: formats.score(b[1]["forecast"]),
-    "Happened": lambda b: formats.score(b[1]["outcome"]),
-    "95 % interval": lambda b: formats.interval((b[1]["low"], b[1]["high"])),
-    "Pairs": lambda b: formats.count(b[1]["pairs"]),
-    "Share": lambda b: formats.share(b[1]["weight"]),
+    "Bin": lambda b: f"{formats.share(b[1]['from'], 0)} to {formats.share(b[1]['to'], 0)}",
+    "Mean forecast": lambda b: formats.share(b[1]["forecast"]),
+    "Observed": lambda b: formats.share(b[1]["outcome"]),
+    "95 % interval": lambda b: formats.interval((b[1]["low"], b[1]["high"]), formats.share, " to "),
+    "Probabilities": lambda b: formats.count(b[1]["pairs"]),
+    "Weight": lambda b: formats.share(b[1]["weight"]),
 }
 STAKES = {
     "Bets": lambda s: formats.count(s["bets"]),
-    "Said": lambda s: formats.share(s["stated"]),
-    "Staked": lambda s: formats.share(s["confidence"]),
-    "Over-betting": lambda s: formats.with_interval(s, "over_betting", formats.signed_score, " to "),
-    "Agreement": lambda s: formats.signed_score(s["spearman"]),
-    "Brier said · staked": lambda s: formats.dots(s["stated_brier"], s["bet_brier"]),
+    "Mean forecast": lambda s: formats.share(s["stated"]),
+    "Mean stake": lambda s: formats.share(s["confidence"]),
+    "Overbetting": lambda s: formats.with_interval(s, "over_betting", formats.signed_score, " to "),
+    "Rank correlation": lambda s: formats.signed_score(s["spearman"]),
+    "Brier: forecast · stake": lambda s: formats.dots(s["stated_brier"], s["bet_brier"]),
 }
 
 
@@ -69,8 +69,8 @@ STAKES = {
 def test_calibration(season: SeasonApi, query: str) -> None:
     page, answer = season.page(f"/calibration/{query}"), season.one(f"calibration/{query}")
     sides = [answer[side]["forecasters"] for side in ("forecasts", "trades") if answer[side]["forecasters"]]
-    parts = [label for label in page.tables if label.startswith("Calibration and the parts")]
-    bins = [label for label in page.tables if label.startswith("The bins")]
+    parts = [label for label in page.tables if label.startswith("Calibration and decomposition")]
+    bins = [label for label in page.tables if label.startswith("Bins")]
     assert len(sides) == len(parts) == len(bins) >= 1
     for rows, of_parts, of_bins in zip(sides, parts, bins, strict=True):
         page.table(of_parts, by(rows, "display_name"), CALIBRATION, "Forecaster", no_figure=["Forecaster"])
@@ -84,11 +84,11 @@ def test_calibration(season: SeasonApi, query: str) -> None:
     for each in answer["stakes"]:
         correlation = formats.signed_score(each["spearman"])
         bets = f"{formats.count(len(each['points']))} bets"
-        said = f"{bets}, rank correlation of what was said and what was staked {correlation}"
+        said = f"{bets}, rank correlation of forecast and stake {correlation}"
         assert f"{names[each['family']]}: {said}" in page.labels
     for side in ("forecasts", "trades"):
         at = answer[side]["computed_at"]
-        assert at is None or f"Computed {formats.minute(at)}" in page.text
+        assert at is None or f"Updated {formats.minute(at)}" in page.text
     page.assert_compared(at_least=20)
 
 
@@ -121,8 +121,8 @@ TRADES = {
     "Mean return": ("return_percent", formats.signed_percent),
     "Rank": ("rank", formats.count),
     "Mean value": ("total_value", formats.money),
-    "Brier, bet-implied": ("brier", formats.score),
-    "Skill over the market": ("bss_market", formats.signed_score),
+    "Bet-sizing score": ("brier", formats.score),
+    "Skill vs. market": ("bss_market", formats.signed_score),
     "Win rate": ("win_rate", formats.share),
     "Resolved bets": ("resolved_bets", formats.count),
     "Cohorts": ("cohorts", formats.count),
@@ -133,10 +133,10 @@ FORECASTS = {
     "Rank": ("rank", formats.count),
     "Log score": ("log", formats.signed_score),
     "Alpha": ("alpha", formats.signed_score),
-    "Top option right": ("accuracy", formats.share),
+    "Top-choice accuracy": ("accuracy", formats.share),
     "Calibration error": ("ece", formats.score),
     "Adjusted Brier": ("adjusted_brier", formats.score),
-    "Ability, item response": ("irt_ability", formats.signed_score),
+    "IRT ability": ("irt_ability", formats.signed_score),
     "Questions": ("n", formats.count),
     "Coverage": ("coverage", formats.share),
 }
@@ -160,25 +160,23 @@ def check_pair(page: Page, label: str, figures: dict[str, Any], names: tuple[str
 def chance(p: float | None, of: str) -> str:
     if p is None:
         return ""
-    return (
-        f"p {formats.p_value(p)}, corrected for {of} pairs: {'more than chance' if p < 0.05 else 'it may be chance'}."
-    )
+    return f"p {formats.p_value(p)}, corrected for {of} pairs: {'significant' if p < 0.05 else 'not significant'}."
 
 
 def trading_headline(answer: dict[str, Any], names: tuple[str, str], pairs: int) -> str:
     """The page's sentence on the test of two returns."""
     test = answer["trades"]["test"]
     if test is None:
-        return "They have played no cohort together yet."
+        return "They have no common cohort yet."
     ahead = names[test["difference"] < 0]
     error = "" if test["se"] is None else f" ± {formats.number(test['se'])} (SE)"
     said = f"{ahead} ahead " if test["difference"] else "Even "
-    said += f"{names[0]} less {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
+    said += f"{names[0]} minus {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
     said += f"{formats.plural(test['cohorts'], 'common cohort')}. "
-    said += chance(test["p_holm"], formats.count(pairs)) or "One cohort says nothing about spread."
+    said += chance(test["p_holm"], formats.count(pairs)) or "One cohort is too few for a test."
     if test["p_holm"] is not None and test["cohorts_more"]:
         more = formats.count(test["cohorts_more"])
-        said += f" About {more} more cohorts would be needed to find a true difference of 5 points."
+        said += f" About {more} more cohorts are needed to detect a true difference of 5 points with 80 % power."
     return said
 
 
@@ -197,9 +195,9 @@ def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
         return said + "Too few events for a test."
     said += chance(test["p_holm"], formats.count(test["pairs"]))
     if not test["questions_more"]:
-        return f"{said} Enough questions to find a true difference of 0.01."
+        return f"{said} Enough questions to detect a true difference of 0.01 with 80 % power."
     more = formats.count(test["questions_more"])
-    return f"{said} {more} more resolved questions would be needed to find a true difference of 0.01."
+    return f"{said} {more} more resolved questions are needed to detect a true difference of 0.01 with 80 % power."
 
 
 def test_every_comparison(season: SeasonApi) -> None:
@@ -219,9 +217,9 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
     entries = by(season.rows("leaderboard/"), "family")
     both = (answer["trades"]["first"], answer["trades"]["second"])
     assert both == (entries[first,], entries[second,])
-    check_pair(page, "Figures by their bets", TRADES, names, both)
+    check_pair(page, "Trading figures", TRADES, names, both)
     assert [arm["arm"] for arm in answer["forecasts"]] == ["priced", "blind"]
-    labels = iter([label for label in page.tables if label.startswith("Figures by their words")])
+    labels = iter([label for label in page.tables if label.startswith("Forecast figures")])
     for arm in answer["forecasts"]:
         board = by(season.rows(f"leaderboard/?protocol=forecast&arm={arm['arm']}"), "forecaster")
         assert (arm["first"], arm["second"]) == (board[first,], board[second,])
@@ -231,7 +229,7 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
             line = f"On {formats.count(test['n'])} common forecasts: {formats.signed_score(test['difference'])}"
             line += "" if test["se"] is None else f" {formats.plus_minus(test['se'])}"
             line += f", p {formats.p_value(test['p_holm'])} corrected, "
-            assert f"{line}{formats.count(test['questions_more'])} more questions needed for 0.01." in page.text
+            assert f"{line}{formats.count(test['questions_more'])} more questions needed to detect 0.01." in page.text
     verdicts = visible_text(page.html, ".headlines")
     pairs = answer["trades"]["test"]["pairs"] if answer["trades"]["test"] else 0
     assert trading_headline(answer, names, pairs) in verdicts
@@ -257,7 +255,7 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
     columns = {
         names[0]: lambda a: (a["first_side"], formats.money(a["first_amount"])),
         names[1]: lambda a: (a["second_side"], formats.money(a["second_amount"])),
-        "Came to": lambda a: a["winner"] or markets[str(a["market"]),]["status"],
+        "Outcome": lambda a: a["winner"] or markets[str(a["market"]),]["status"],
     }
     page.table("position-disagreements", against, columns, MARKET, no_figure=["Market"])
     for a in against.values():
@@ -266,17 +264,17 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
             by_side = [t for t in bought if t["side"] == a[f"{place}_side"]]
             assert formats.money(total(by_side, "amount")) == formats.money(a[f"{place}_amount"])
     columns = {
-        "Asked": lambda d: formats.day(d["day"]),
+        "Date": lambda d: formats.day(d["day"]),
         "Option": lambda d: d["option"],
         names[0]: lambda d: formats.share(d["first"]),
         names[1]: lambda d: formats.share(d["second"]),
         "Market": lambda d: formats.share(d["price"]),
-        "Happened": lambda d: {None: "open", True: "yes", False: "no"}[d["happened"]],
+        "Outcome": lambda d: {None: "open", True: "yes", False: "no"}[d["happened"]],
     }
     page.table("disagreements", by(answer["disagreements"], "question"), columns, QUESTION, no_figure=["Question"])
     one, other = (season.one(f"performance/?range=ALL&family={slug}") for slug in (first, second))
     whole = {name: [*one[name], *other[name]] for name in ("series", "release_changes")}
-    check_curves(page, season, f"{DATA}Mean total value of both over time", whole)
+    check_curves(page, season, f"{DATA}Mean portfolio value of both models over time", whole)
     calibrated = by(season.one("calibration/")["forecasts"]["forecasters"], "forecaster")
     assert calibration_squares(page) == [
         expected_square(calibrated[slug,]) for slug in (first, second) if (slug,) in calibrated
@@ -321,7 +319,7 @@ def test_every_universe(season: SeasonApi) -> None:
             f"{markets[str(e['market']),]['category'] or '–'} · {e['source']} {e['external_id']}",
         ),
         "Prices and their sources": prices,
-        "State": lambda e: "closed" if not e["open"] else "open" if e["bettable"] else "held besides",
+        "State": lambda e: "closed" if not e["open"] else "open" if e["bettable"] else "held only",
     }
     for listed in season.rows("universes/"):
         answer = season.one(f"universes/{listed['id']}/")
@@ -330,7 +328,7 @@ def test_every_universe(season: SeasonApi) -> None:
         page.table("Entries", entries, columns, MARKET)
         page.fact("Markets", formats.count(len(entries)))
         page.fact("Frozen", formats.minute(answer["frozen_at"]))
-        page.fact("Rules", answer["methodology"])
+        page.fact("Methodology", answer["methodology"])
         assert answer["size"] == sum(entry["bettable"] for entry in answer["entries"])
         assert answer["sha256"] in page.text
         page.assert_compared(at_least=30)
@@ -351,17 +349,17 @@ def test_every_batch_of_forecasts(season: SeasonApi) -> None:
         question = season.one(f"questions/{answer['question']}/")
         (asked,) = [each for each in question["days_asked"] if each["day"][:10] == answer["made_at"][:10]]
         page = season.page(f"/forecasts/{answer['id']}/")
-        page.fact("Made", formats.minute(answer["made_at"]))
+        page.fact("Submitted", formats.minute(answer["made_at"]))
         market = "" if answer["market_brier"] is None else f"market {formats.score(answer['market_brier'])}"
-        page.fact("Brier, mean form", (formats.score(answer["brier"]), market))
+        page.fact("Brier score", (formats.score(answer["brier"]), market))
         page.fact("Log score", formats.signed_score(answer["log"]))
-        page.fact("Spherical", formats.score(answer["spherical"]))
-        page.fact("Rules", answer["methodology"])
+        page.fact("Spherical score", formats.score(answer["spherical"]))
+        page.fact("Methodology", answer["methodology"])
         page.fact("Release", answer["calls"][0]["model"])
         columns = {
-            "Market then": lambda name, asked=asked: formats.price(asked["prices"][name]["price"]),
+            "Market price": lambda name, asked=asked: formats.price(asked["prices"][name]["price"]),
             "Ask": lambda name, asked=asked: formats.price(asked["prices"][name]["ask"]),
-            "As written": lambda name, answer=answer: answer["stated"][name],
+            "Stated": lambda name, answer=answer: answer["stated"][name],
             "Probability": lambda name, answer=answer: formats.share(answer["probabilities"][name]),
         }
         options = {(option["name"],): option["name"] for option in question["options"]}
@@ -390,16 +388,16 @@ def test_the_families(season: SeasonApi) -> None:
     trading = by(season.rows("leaderboard/"), "family")
     forecast = by(season.rows("leaderboard/?protocol=forecast"), "forecaster")
     columns = {
-        "Release now": lambda f: families[f]["release"],
+        "Current release": lambda f: families[f]["release"],
         "Cohorts": lambda f: formats.count(len(season.rows(f"agents/?family={f[0]}"))),
-        "Rank by return": lambda f: formats.count(trading[f]["rank"]),
+        "Trading rank": lambda f: formats.count(trading[f]["rank"]),
         "Mean return": lambda f: formats.signed_percent(trading[f]["return_percent"]),
-        "Brier of bets": lambda f: formats.score(trading[f]["brier"]),
-        "Rank by forecasts": lambda f: formats.count(forecast[f]["rank"]),
-        "Brier of forecasts": lambda f: formats.score(forecast[f]["brier"]),
+        "Bet-sizing score": lambda f: formats.score(trading[f]["brier"]),
+        "Forecast rank": lambda f: formats.count(forecast[f]["rank"]),
+        "Brier score": lambda f: formats.score(forecast[f]["brier"]),
         "Questions": lambda f: formats.count(forecast[f]["n"]),
     }
-    page.table("Models", {family: family for family in families}, columns, FAMILY, no_figure=["Family"])
+    page.table("Models", {family: family for family in families}, columns, FAMILY, no_figure=["Model"])
     page.assert_compared(at_least=60)
 
 
@@ -411,7 +409,7 @@ def test_the_imports(season: SeasonApi) -> None:
         "Questions": lambda c: formats.count(c["questions"]),
         "Open": lambda c: formats.count(c["open_questions"]),
         "Probabilities": lambda c: formats.count(c["probabilities"]),
-        "Changed": lambda c: formats.minute(c["changed_at"]),
+        "Updated": lambda c: formats.minute(c["changed_at"]),
     }
     page.table("Collections", by(season.rows("imports/"), "slug"), columns, IMPORT)
     page.assert_compared(at_least=6)
@@ -424,7 +422,7 @@ def test_an_import(season: SeasonApi) -> None:
     page.fact("Questions", formats.count(answer["questions"]))
     page.fact("Scored", formats.count(board["data"]["questions"]))
     page.fact("Open", formats.count(answer["open_questions"]))
-    page.fact("Board computed", formats.minute(answer["computed_at"]))
+    page.fact("Leaderboard updated", formats.minute(answer["computed_at"]))
     order = board["rankings"]["brier"]
     rows = {(name,): row | {"name": name} for name, row in (board["forecasters"] | board["references"]).items()}
 
@@ -442,8 +440,8 @@ def test_an_import(season: SeasonApi) -> None:
         "Rank": rank,
         "Brier": lambda r: formats.with_interval(r, "brier"),
         "Adjusted": lambda r: formats.score(r["adjusted_brier"]),
-        "Log": lambda r: formats.signed_score(r["log"]),
-        "Accuracy": lambda r: formats.share(r["accuracy"]),
+        "Log score": lambda r: formats.signed_score(r["log"]),
+        "Top-choice accuracy": lambda r: formats.share(r["accuracy"]),
         "Return": net,
         "Alpha": lambda r: formats.signed_score(r["alpha"]),
         "ECE": lambda r: formats.score(r["ece"]),
@@ -462,22 +460,24 @@ def test_an_import(season: SeasonApi) -> None:
         "Probabilities": lambda m: formats.count(m["forecasts"]),
     }
     page.table("provenance", [made], columns)
-    columns = {"Row": lambda r: str(r["row"]), "Why": lambda r: r["reason"]}
+    columns = {"Row": lambda r: str(r["row"]), "Reason": lambda r: r["reason"]}
     page.table("Rejected rows of others.csv", made["rejections"], columns)
     page.assert_compared(at_least=40)
 
 
 def test_a_familys_cost(season: SeasonApi) -> None:
     columns = {
-        "Answered": lambda p: formats.count(p["answered"]),
-        "Requests": lambda p: formats.count(len(p["calls"])),
+        "Completed": lambda p: formats.count(p["answered"]),
+        "API calls": lambda p: formats.count(len(p["calls"])),
         "Tokens in": lambda p: formats.count(total(p["calls"], "tokens_input")),
         "Tokens out": lambda p: formats.count(total(p["calls"], "tokens_output")),
         "Cost": lambda p: (
             formats.cost(total(p["calls"], "cost_usd")),
-            "" if p["stated"] == len(p["calls"]) else f"{formats.count(p['stated'])} named by the gateway",
+            "" if p["stated"] == len(p["calls"]) else f"{formats.count(p['stated'])} reported by the gateway",
         ),
-        "Each": lambda p: formats.cost(total(p["calls"], "cost_usd") / p["answered"] if p["answered"] else None),
+        "Cost per task": lambda p: formats.cost(
+            total(p["calls"], "cost_usd") / p["answered"] if p["answered"] else None
+        ),
     }
     for slug in season.names.values():
         page, protocols = season.page(f"/models/{slug}/"), {}

@@ -23,7 +23,7 @@ TRADING = {
     "Rank": rank,
     "Return": lambda e: (formats.signed_percent(e["return_percent"]), formats.half_width(e["return_ci"])),
     "Mean value": lambda e: (formats.money(e["total_value"]), formats.plural(e["cohorts"], "cohort")),
-    "Brier": lambda e: formats.with_interval(e, "brier"),
+    "Bet-sizing score": lambda e: formats.with_interval(e, "brier"),
     "Win rate": lambda e: (formats.share(e["win_rate"]), formats.plural(e["resolved_bets"], "bet")),
     "Cost": lambda e: formats.cost(e["cost_usd"]),
 }
@@ -31,25 +31,30 @@ FORECASTS = {
     "Rank": lambda e: ("", f"({e['rank']})") if e["reference"] else rank(e),
     "Brier": lambda e: formats.with_interval(e, "brier"),
     "Alpha": alpha,
-    "Answered": lambda e: formats.count(e["n"]),
+    "Questions": lambda e: formats.count(e["n"]),
 }
 FORECAST_RANKING = {
-    "Rank": lambda e: ("", f"would be {e['rank']} {ranks(e)}") if e["reference"] else rank(e),
+    "Rank": lambda e: ("–", ranks(e)) if e["reference"] else rank(e),
     "Brier": lambda e: formats.with_interval(e, "brier"),
     "Alpha": alpha,
-    "Return": lambda e: (formats.score(e["average_return"]["0"]), formats.interval(e["average_return_ci"]["0"])),
-    "Log": lambda e: formats.score(e["log"]),
-    "Top option right": lambda e: formats.share(e["accuracy"]),
+    "Return": lambda e: (
+        formats.net_return(e["average_return"]["0"]),
+        formats.interval(e["average_return_ci"]["0"], formats.net_return, " to "),
+    ),
+    "Log score": lambda e: formats.score(e["log"]),
+    "Top-choice accuracy": lambda e: formats.share(e["accuracy"]),
     "Questions": lambda e: formats.count(e["n"]),
     "Coverage": lambda e: formats.share(e["coverage"], 0),
     "Model cost": lambda e: formats.cost(e["cost_usd"]),
 }
 OTHER_MEASURES = {
     "Spherical": lambda e: formats.score(e["spherical"]),
-    "Skill, uniform": lambda e: formats.signed_score(e["bss_uniform"]),
-    "Skill, market": lambda e: formats.signed_score(e["bss_market"]),
+    "Skill vs. uniform": lambda e: formats.signed_score(e["bss_uniform"]),
+    "Skill vs. market": lambda e: formats.signed_score(e["bss_market"]),
     "ECE": lambda e: (formats.score(e["ece"]), formats.score(e["ece_noise_floor"])),
-    "Return ½ · 1": lambda e: formats.dots(e["average_return"]["0.5"], e["average_return"]["1"]),
+    "Return, risk aversion 0.5 · 1": lambda e: formats.dots(
+        e["average_return"]["0.5"], e["average_return"]["1"], write=formats.net_return
+    ),
     "Log wealth": lambda e: formats.signed_score(e["log_wealth"]["1"]),
     "Adjusted Brier": lambda e: formats.score(e["adjusted_brier"]),
     "Weighted Brier": lambda e: formats.score(e["weighted_brier"]),
@@ -61,22 +66,24 @@ OTHER_MEASURES = {
 PAIRS = {
     "Forecasts": lambda p: formats.count(p["n"]),
     "Events": lambda p: formats.count(p["events"]),
-    "Difference in Brier": lambda p: (formats.signed_score(p["difference"]), formats.plus_minus(p["se"])),
-    "p, corrected": lambda p: formats.score(p["p_holm"]),
-    "More needed": lambda p: formats.count(p["questions_more"]),
+    "Difference in Brier score": lambda p: (formats.signed_score(p["difference"]), formats.plus_minus(p["se"])),
+    "Corrected p": lambda p: formats.p_value(p["p_holm"]).removeprefix("= "),
+    "Questions needed for 80 % power": lambda p: formats.count(p["questions_more"]),
 }
 FORECASTS_AND_TRADES = {
     "Bets": lambda f: (formats.count(f["bets"]), f"{formats.count(f['resolved'])} resolved"),
-    "Said": lambda f: formats.share(f["stated"]),
-    "Staked": lambda f: formats.share(f["confidence"]),
+    "Mean forecast": lambda f: formats.share(f["stated"]),
+    "Mean stake": lambda f: formats.share(f["confidence"]),
     "Price": lambda f: formats.share(f["price"]),
-    "Over-betting": lambda f: formats.with_interval(f, "over_betting", formats.signed_score, " to "),
-    "Agreement": lambda f: formats.signed_score(f["spearman"]),
-    "Own edge": lambda f: formats.share(f["positive_edge"]),
-    "Stake follows": lambda f: formats.signed_score(f["stake_edge"]),
-    "Brier said · staked · price": lambda f: formats.dots(f["stated_brier"], f["bet_brier"], f["market_brier"]),
-    "Bets made": lambda f: formats.money(f["bet_return"]),
-    "Kelly full · half": lambda f: formats.dots(f["kelly"]["full"], f["kelly"]["half"], write=formats.money),
+    "Overbetting": lambda f: formats.with_interval(f, "over_betting", formats.signed_score, " to "),
+    "Rank correlation": lambda f: formats.signed_score(f["spearman"]),
+    "Positive edge": lambda f: formats.share(f["positive_edge"]),
+    "Stake–edge correlation": lambda f: formats.signed_score(f["stake_edge"]),
+    "Brier: forecast · stake · price": lambda f: formats.dots(f["stated_brier"], f["bet_brier"], f["market_brier"]),
+    "Return on bets": lambda f: formats.net_return(f["bet_return"]),
+    "Kelly return: full · half": lambda f: formats.dots(
+        f["kelly"]["full"], f["kelly"]["half"], write=formats.net_return
+    ),
 }
 
 
@@ -99,13 +106,13 @@ def test_the_leaderboard(season: SeasonApi, query: str, same: str) -> None:
     # An agent has one bankroll for all categories.
     narrowed = "" if same.startswith("category") else f"&{same}"
     values = season.one(f"performance/?range=ALL{narrowed}")
-    check_curves(page, season, f"{DATA}Mean total value of each family over time", values)
+    check_curves(page, season, f"{DATA}Mean portfolio value of each model over time", values)
     until = same.partition("as_of=")[2] or "9"
     page.fact("Cohorts", formats.count(sum(row["started_at"] < until for row in season.rows("cohorts/"))))
     for chain in season.rows("chain/"):
         page.fact(f"{chain['protocol'].capitalize()}, {formats.plural(chain['length'], 'link')}", chain["head"])
-    page.fact("Newest snapshot", formats.minute(values["as_of"]))
-    page.skip("Next decision run", "Board computed")
+    page.fact("Portfolio values as of", formats.minute(values["as_of"]))
+    page.skip("Next decisions", "Leaderboard updated")
     page.assert_compared(at_least=100)
 
 
@@ -134,21 +141,21 @@ def test_the_forecast_board(season: SeasonApi, query: str, of: tuple[str, str | 
     assert season.rows(f"leaderboard/?protocol=forecast&{same}") == board["entries"]
 
     page.table("ranking", entries, FORECAST_RANKING, "Forecaster", no_figure=["Forecaster"])
-    page.table("All other measures", entries, OTHER_MEASURES, "Forecaster", no_figure=["Forecaster"])
+    page.table("More metrics", entries, OTHER_MEASURES, "Forecaster", no_figure=["Forecaster"])
     names = {entry["forecaster"]: entry["display_name"] for entry in board["entries"]}
     pairs = {(names[pair["first"]], names[pair["second"]]): pair for pair in report["pairs"]}
-    between = ("First", "Second")
+    between = ("Model A", "Model B")
     page.table("pairs", pairs, PAIRS, lambda row: row.texts(*between), no_figure=between, complete=False)
     traders = by(report.get("forecasts_and_trades", []), "family")
     page.table("forecasts-and-trades", traders, FORECASTS_AND_TRADES, FAMILY, no_figure=["Model"], complete=False)
-    agreement = {(name,): line for name, line in report["agreement"]["spearman"].items()}
-    columns = {name: lambda line, name=name: formats.signed_score(line[name]) for (name,) in agreement}
-    page.table("agreement", agreement, columns, "Measure", no_figure=["Measure"], complete=False)
+    agreement = {(METRICS[name],): line for name, line in report["agreement"]["spearman"].items()}
+    columns = {METRICS[name]: lambda line, name=name: formats.signed_score(line[name]) for name in METRICS}
+    page.table("agreement", agreement, columns, "Metric", no_figure=["Metric"], complete=False)
     page.fact("Questions resolved", formats.count(report["data"]["questions"]))
     page.fact("Events", formats.count(report["data"]["events"]))
     page.fact("Forecasts scored", formats.count(report["data"]["forecasts"]))
     page.fact("Overround", formats.share(report["data"]["overround"]))
-    page.fact("Board computed", formats.minute(board["computed_at"]))
+    page.fact("Leaderboard updated", formats.minute(board["computed_at"]))
     stream(page, report["curves"]["average_return"]["0"], names)
     bins = report["curves"]["reliability"]["forecasters"] | report["curves"]["reliability"]["references"]
     shown_there = [e for e in board["entries"] if not e["reference"] or e["forecaster"] in REFERENCES]
@@ -158,6 +165,14 @@ def test_the_forecast_board(season: SeasonApi, query: str, of: tuple[str, str | 
     page.assert_compared(at_least=200)
 
 
+METRICS = {
+    "brier": "Brier score", "log": "Log score", "spherical": "Spherical score", "accuracy": "Top-choice accuracy",
+    "alpha": "Alpha", "ece": "Calibration error", "weighted_brier": "Weighted Brier",
+    "adjusted_brier": "Adjusted Brier", "irt_ability": "IRT ability", "bt_ability": "Bradley–Terry ability",
+    "average_return:0": "Return, risk aversion 0", "average_return:0.5": "Return, risk aversion 0.5",
+    "average_return:1": "Return, risk aversion 1",
+}  # fmt: skip
+"""The names of the metrics that rank forecasters."""
 REFERENCES = ("market", "uniform", "ensemble")
 """Those that charts show."""
 
@@ -165,11 +180,11 @@ REFERENCES = ("market", "uniform", "ensemble")
 def stream(page: Page, answer: Any, names: dict[str, str]) -> None:
     """Averaged returns as questions close: after each number of them, each forecaster's."""
     lines, slugs = answer["forecasters"] | answer["references"], {name: slug for slug, name in names.items()}
-    rows = page.tables.pop(f"{DATA}Averaged return per dollar as questions close")
+    rows = page.tables.pop(f"{DATA}Average return per $1 staked, by resolved questions")
     assert [int(next(iter(row.cells.values())).text) for row in rows] == answer["questions"][::-1]
     for place, row in enumerate(reversed(rows)):
         for name, cell in list(row.cells.items())[1:]:
             page.compared += 1
             value = lines[slugs[name]][place]
-            if cell.text != formats.score(None if value is None else round(value, 4)):
+            if cell.text != formats.signed_percent(None if value is None else round(100 * (value - 1), 2)):
                 page.faults.append(f"{page.address}: the return of {name} is {cell.text}, the API says {value}")

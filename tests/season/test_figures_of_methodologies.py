@@ -30,11 +30,11 @@ def test_a_methodology(season: SeasonApi, version: str) -> None:
     frozen_words(page, answer)
     chains(page, season, "")
     cohorts = [str(row["number"]) for row in season.rows(f"cohorts/?methodology={version}&ordering=-number")]
-    played = f"Cohorts that play by it: {' '.join(cohorts)}" if cohorts else "No cohort plays by it yet."
+    played = f"Cohorts under this version: {' '.join(cohorts)}" if cohorts else "No cohort uses it yet."
     words = page.text
     for said in (
         f"{answer['title']}. Published {formats.day(answer['published_at'])} .",
-        f"SHA-256 of all of this: {answer['sha256']} . {played}",
+        f"SHA-256 of this version: {answer['sha256']} . {played}",
         f"a bet of {formats.dollars(largest(answer))} is {formats.count(largest(answer) / Decimal('0.0005'))} shares",
         WINDOW,
     ):
@@ -53,12 +53,12 @@ def trading(page: Page, answer: dict[str, Any]) -> None:
     bankrupt = Decimal(answer["minimum_bet"]) / Decimal(answer["maximum_bet_fraction"])
     page.fact("Bankrupt", f"below {formats.money(bankrupt)} of cash with no open position")
     page.fact("Decision weeks", f"{answer['decision_weeks']} for each cohort")
-    retries = f"{answer['malformed_retries']} after a malformed answer, {answer['refused_retries']} after one of which "
-    window = f"all within {formats.count(answer['retry_window_hours'])} hours of the freeze"
-    page.fact("Retries", f"{retries}nothing could be carried out, {window}")
+    retries = f"{answer['malformed_retries']} after a malformed answer, {answer['refused_retries']} after one with no "
+    window = f"all within {formats.count(answer['retry_window_hours'])} hours after prices are frozen"
+    page.fact("Retries", f"{retries}executable instruction, {window}")
     page.fact("Universe", f"{formats.count(answer['universe_size'])} markets. {answer['universe_rule']}")
     page.fact("Temperature", str(answer["temperature"]))
-    page.fact("Most tokens", formats.count(answer["max_tokens"]))
+    page.fact("Maximum tokens", formats.count(answer["max_tokens"]))
     for name, key in (("Reasoning", "reasoning"), ("Provider routing", "provider_routing")):
         page.fact(name, ", ".join(f"{key}: {str(value).lower()}" for key, value in answer[key].items()))
     tolerances = [
@@ -72,18 +72,18 @@ def trading(page: Page, answer: dict[str, Any]) -> None:
 
 
 def forecasts(page: Page, rules: dict[str, Any]) -> None:
-    daily = f"{rules['questions_per_day']} a day, up to {rules['questions_per_call']} to a request."
+    daily = f"{rules['questions_per_day']} a day, up to {rules['questions_per_call']} per API call."
     page.fact("Questions", f"{daily} {rules['choice_rule']}")
     horizon = f"{rules['soonest_days']} to {rules['latest_days']} days come first"
     page.fact("Horizon", f"questions that close in {horizon}")
     page.fact("Volume", f"at least {formats.count(rules['minimum_volume'])}")
     page.fact("Options", f"at most {rules['most_options']}")
     share = formats.percent(float(rules["category_share"]) * 100, 0)
-    page.fact("Category", f"at most {share} of a day before every other had its turn")
-    page.fact("Arms", f"{', '.join(rules['arms'])}: the same questions with the market’s prices and without")
-    tolerance = f"a sum within {rules['sum_tolerance']} of 1"
-    page.fact("Vector", f"{tolerance} is normalised and marked so, any other is refused")
-    page.fact("Retries, 2", f"as for decisions, within {rules['retry_window_hours']} hours of the freeze")
+    page.fact("Category", f"at most {share} of a day’s questions while other categories have questions left")
+    page.fact("Prompt conditions", "the same questions with the market’s prices and without prices")
+    tolerance = f"if within {rules['sum_tolerance']} of 1"
+    page.fact("Sum of probabilities", f"normalised and marked {tolerance}, otherwise refused")
+    page.fact("Retries, 2", f"as for decisions, within {rules['retry_window_hours']} hours after prices are frozen")
 
 
 def frozen_words(page: Page, answer: dict[str, Any]) -> None:
@@ -100,7 +100,7 @@ def frozen_words(page: Page, answer: dict[str, Any]) -> None:
                 assert Decimal(answer[key]) in constants, formula.text()
         assert visible_text(formula, "p:not([class])") == one_line(words)
         page.compared += 1
-        page.skip(name)
+        page.skip(visible_text(formula, "dt"))
     # The letters, and what stands beside the ranking, are no part of what is frozen.
     page.skip(*map(visible_text, elements(page.html, "details dt, h3#other-figures + p + dl dt")))
 

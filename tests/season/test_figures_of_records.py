@@ -38,7 +38,7 @@ def test_the_markets(season: SeasonApi) -> None:
         ),
         "Volume": lambda m: formats.dollars(m["volume"]),
         "Closes": lambda m: formats.day(m["closes_at"]),
-        "Held by": lambda m: formats.count(holders[(str(m["id"]),)] or None),
+        "Holders": lambda m: formats.count(holders[(str(m["id"]),)] or None),
     }
     page.table("Markets", markets, columns, MARKET, no_figure=["Question"])
     page.assert_compared(at_least=50)
@@ -62,11 +62,11 @@ def test_every_market(season: SeasonApi) -> None:
         bought = Counter(t["side"] for t in season.rows(f"trades/?market={market['id']}&kind=BUY"))
         columns = {
             "Price": lambda o: formats.price(o["price"]),
-            "Accepted": lambda o: formats.minute(o["price_at"]),
+            "As of": lambda o: formats.minute(o["price_at"]),
             "Bets": lambda o, bought=bought: formats.count(bought[o["side"]]),
         }
         sides = by(market["outcomes"], "side")
-        page.table("prices", sides, columns, "Side", no_figure=["Side", "From", "Venue’s quote"])
+        page.table("prices", sides, columns, "Side", no_figure=["Side", "Source", "Venue’s quote"])
         prices = {
             (row["side"], formats.minute(row["observed_at"])): row
             for row in season.rows(f"prices/?market={market['id']}")
@@ -74,32 +74,32 @@ def test_every_market(season: SeasonApi) -> None:
         columns = {
             "Price": lambda o: formats.price(o["price"]),
             **OBSERVED,
-            "Verdict": lambda o: o["reason"] if o["stale"] else f"accepted {o['reason']}",
+            "Decision": lambda o: o["reason"] if o["stale"] else f"accepted {o['reason']}",
         }
         key = ("Side", "Observed")
         page.table(
-            "Observed prices", prices, columns, lambda row, key=key: row.texts(*key), no_figure=[*key, "From"],
+            "Observed prices", prices, columns, lambda row, key=key: row.texts(*key), no_figure=[*key, "Source"],
             complete=False,
         )  # fmt: skip
         check_positions(page, season, season.rows(f"positions/?market={market['id']}"), "market")
         trades = season.rows(f"trades/?market={market['id']}")
         known = {(str(t["decision"]), f"{t['kind']} {t['side']}", formats.money(t["amount"])): t for t in trades}
         columns = trade_columns(season)
-        page.table("trades", known, columns, trade_key("Trade"), no_figure=["Family", "Cohort", "Trade", "Decision"])
+        page.table("trades", known, columns, trade_key("Trade"), no_figure=["Model", "Cohort", "Trade", "Decision"])
         page.fact("Volume", formats.dollars(market["volume"]))
         if market["liquidity"] is not None:
             page.fact("Liquidity", formats.dollars(market["liquidity"]))
-        page.fact("Nominal end", formats.minute(market["closes_at"]))
+        page.fact("Scheduled close", formats.minute(market["closes_at"]))
         if market["closed_at"]:
             page.fact("Closed", formats.minute(market["closed_at"]))
         if market["resolved_at"]:
             word = "Cancelled" if market["status"] == "cancelled" else "Resolved"
             page.fact(word, formats.minute(market["resolved_at"]))
         paid = total(season.rows(f"positions/?market={market['id']}"), "realized_pnl")
-        brought = page.facts.pop("Brought", None)
+        brought = page.facts.pop("Realized P/L", None)
         if brought is not None:
-            assert brought.text.startswith(f"{formats.signed_money(paid)} realized")
-        page.skip("Venue", "First seen", "Last heard of", "Came to", "Source")
+            assert brought.text.startswith(f"{formats.signed_money(paid)} of all agents")
+        page.skip("Venue", "First seen", "Last updated", "Outcome", "Source")
         check_price_history(page, season, market)
         page.assert_compared(at_least=6)
 
@@ -136,7 +136,7 @@ def check_price_history(page: Page, season: SeasonApi, market: dict[str, Any]) -
         page.faults.append(f"{page.address}: entries and exits {events} at {drawn}, the API says {answer} at {marks}")
 
 
-HISTORY = f"{DATA}Accepted prices over time, with every entry and exit"
+HISTORY = f"{DATA}Price over time, with all trades"
 
 
 def newest(prices: list[tuple[datetime, str]], at: datetime) -> str | None:
@@ -170,7 +170,7 @@ def test_every_decision(season: SeasonApi) -> None:
         tokens = (decision["tokens_input"], decision["tokens_output"])
         page.fact("Tokens in / out", " / ".join(map(formats.count, tokens)))
         took = [call["latency_ms"] for call in decision["calls"] if call["latency_ms"] is not None]
-        page.fact("Time to answer", formats.seconds(sum(took)) if took else "–")
+        page.fact("Response time", formats.seconds(sum(took)) if took else "–")
         page.fact("Universe", universes[decision["universe"]]["sha256"][:12] if decision["universe"] else "–")
         trades = {(str(t["market"]), t["side"], formats.money(t["amount"])): t for t in decision["trades"]}
         columns = trade_columns(season) | {
@@ -182,10 +182,10 @@ def test_every_decision(season: SeasonApi) -> None:
         columns = {
             "Instruction": lambda w: f"BET {w['payload']['side']}" if w["kind"] == "BET" else NO_FIGURE,
             "Size": lambda w: f"${w['payload']['amount']}" if w["kind"] == "BET" else NO_FIGURE,
-            "Came to": lambda w: "executed" if w["executed"] else f"rejected {w['reason']}",
+            "Result": lambda w: "executed" if w["executed"] else f"rejected {w['reason']}",
         }
         page.table("instructions", decision["instructions"], columns, no_figure=["Market"])
-        page.fact("Rules", season.one(f"cohorts/{decision['cohort']}/")["methodology"])
+        page.fact("Methodology", season.one(f"cohorts/{decision['cohort']}/")["methodology"])
         check_price_origins(page, season, decision, universes.get(decision["universe"]))
         check_chain_link(page, season, "decision", decision["id"])
         page.assert_compared(at_least=5)
@@ -208,10 +208,10 @@ def check_price_origins(page: Page, season: SeasonApi, decision: dict[str, Any],
     columns = {
         "Side": lambda o: (o["side"], ANY_SMALL_PRINT),
         "Price": lambda o: formats.price(o["paid"]),
-        "Entry in the universe": lambda o: f"No. {o['entry']['position']}",
+        "Universe entry": lambda o: f"No. {o['entry']['position']}",
         **OBSERVED,
         "Observed": lambda o: formats.minute(o["observed_at"]),
-        "Verdict": lambda o: o["reason"] or "–",
+        "Reason": lambda o: o["reason"] or "–",
     }
     page.table("prices", observations, columns)
 
@@ -246,25 +246,28 @@ def test_every_question(season: SeasonApi) -> None:
         question = season.one(f"questions/{listed['id']}/")
         page = season.page(f"/questions/{question['id']}/")
         columns = {
-            "Price now": lambda o: formats.price(o["price"]),
-            "Price against it": lambda o: formats.price(o["no_price"]),
+            "Price": lambda o: formats.price(o["price"]),
+            "Price of “no”": lambda o: formats.price(o["no_price"]),
         }
         page.table("options", by(question["options"], "name"), columns, "Option", no_figure=["Option", "Market"])
         forecasts = by(season.rows(f"forecasts/?question={question['id']}"), "id")
         (newest, *_) = sorted(question["days_asked"], key=lambda asked: asked["day"], reverse=True)
-        assert {f"{on(newest)}, {arm}" for arm in ("priced", "blind")} <= set(page.tables)
+        assert {f"{on(newest)}, {ARMS[arm]}" for arm in ARMS} <= set(page.tables)
         for asked in question["days_asked"]:
-            for arm in ("priced", "blind"):
-                check_batch(page, f"{on(asked)}, {arm}", asked, forecasts, season.names)
+            for arm in ARMS:
+                check_batch(page, arm, asked, forecasts, season.names)
         page.fact("Days asked", formats.count(len(question["days_asked"])))
         page.fact("First asked", formats.day(question["first_asked_at"]))
-        page.fact("Nominal end", formats.day(question["closes_at"]))
+        page.fact("Scheduled close", formats.day(question["closes_at"]))
         if question["resolved_at"]:
-            page.fact("Ended", formats.minute(question["resolved_at"]))
+            page.fact(
+                "Cancelled" if question["status"] == "cancelled" else "Resolved",
+                formats.minute(question["resolved_at"]),
+            )
         for found in question["difficulties"]:
             for name, write in (("difficulty", formats.signed_score), ("discrimination", formats.score)):
                 if found[name] is not None:
-                    label = f"{name.capitalize()}, {found['arm']}"
+                    label = f"{name.capitalize()}, {ARMS[found['arm']]}"
                     page.fact(label, (write(found[name]), formats.plus_minus(found[f"{name}_se"])))
         trades = {
             (str(t["decision"]), t["side"], formats.money(t["amount"])): t
@@ -272,7 +275,7 @@ def test_every_question(season: SeasonApi) -> None:
             if option["market"]
             for t in season.rows(f"trades/?market={option['market']}&kind=BUY")
         }
-        without = ["Family", "Cohort", "Side", "Decision"]
+        without = ["Model", "Cohort", "Side", "Decision"]
         page.table("trades", trades, trade_columns(season), trade_key("Side"), no_figure=without, complete=False)
         check_days(page, season, question, list(forecasts.values()))
         page.skip("Venue", "Options")
@@ -304,7 +307,7 @@ def check_days(page: Page, season: SeasonApi, question: dict[str, Any], forecast
 
 ARMS = {"priced": "with the market’s prices", "blind": "without prices"}
 """How the headings of a question's charts name them."""
-DAY_BY_DAY = f"{DATA}What everybody said, day by day"
+DAY_BY_DAY = f"{DATA}Forecasts by day"
 
 
 def on(asked: dict[str, Any]) -> str:
@@ -312,12 +315,11 @@ def on(asked: dict[str, Any]) -> str:
     return formats.day(asked["day"])
 
 
-def check_batch(
-    page: Page, label: str, asked: dict[str, Any], forecasts: dict[Any, Any], slugs: dict[str, str]
-) -> None:
+def check_batch(page: Page, arm: str, asked: dict[str, Any], forecasts: dict[Any, Any], slugs: dict[str, str]) -> None:
     """What everybody said on one day in one arm, by option, beside the market; at the end what it scored."""
     that_day = [f for f in forecasts.values() if f["made_at"][:10] == asked["day"][:10]]
-    stated = {f["family"]: f for f in that_day if label.endswith(f["arm"])}
+    stated = {f["family"]: f for f in that_day if f["arm"] == arm}
+    label = f"{on(asked)}, {ARMS[arm]}"
     rows = page.tables.pop(label, [])
     for row in rows:
         option = row.cells["Option"].text.removesuffix(" happened")
@@ -337,5 +339,5 @@ def check_batch(
                 page.faults.append(f"{page.address} {label}: {name} of {option}: {cell.text}, the API {said}")
 
 
-SCORED = "Brier, mean form"
+SCORED = "Brier score"
 """The last row of a batch whose question is resolved."""

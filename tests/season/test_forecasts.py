@@ -1,4 +1,4 @@
-"""A forecast run through its command: what is asked, of whom, at which prices, and what is kept of the answers."""
+"""A forecast run through its command: what is asked, of whom, at which prices, and what is stored of the answers."""
 
 import json
 import re
@@ -34,8 +34,7 @@ def opened(venue: Venue) -> Venue:
             f"Will {name} win the race?", {"Yes": price, "No": str(1 - Decimal(price))},
             events=[RACE], groupItemTitle=name, negRisk=True,
         )  # fmt: skip
-    assert run("sync_markets", SUNDAY).code == 0
-    assert run("start_cohort", SUNDAY).code == 0
+    venue.start_first_cohort()
     return venue
 
 
@@ -330,50 +329,42 @@ def test_hostile_questions_do_not_break_the_frame(venue: Venue) -> None:
 # how questions end
 
 
-def resolved_at(opened: Venue) -> Any:
-    return run("check_resolutions", MONDAY + DAY)
-
-
 def outcome(text: str) -> dict[str, bool | None]:
     return dict(question(text).options.values_list("name", "happened"))
 
 
-def test_a_question_nobody_bet_on_resolves_with_its_market(opened: Venue) -> None:
-    run("run_forecasts", MONDAY)
-    opened.resolve(RAIN, "No")
-    resolved_at(opened)
-    assert question(RAIN).status == "resolved"
-    assert outcome(RAIN) == {"YES": False, "NO": True}
-    assert Market.objects.get(question=RAIN).status == "resolved"
+RESOLUTIONS: dict[str, tuple[Callable[[Venue], None], str, str, dict[str, bool | None]]] = {
+    "with its market, though nobody bet": (
+        lambda venue: venue.resolve(RAIN, "No"), RAIN, "resolved", {"YES": False, "NO": True},
+    ),
+    "one winner of several": (
+        lambda venue: venue.resolve("Will Bob win the race?", "Yes"), RACE["title"], "resolved",
+        {"Ann": False, "Bob": True, "Cid": False, "None of these": False},
+    ),
+    "a cancelled market": (lambda venue: venue.cancel(RAIN), RAIN, "cancelled", {"YES": None, "NO": None}),
+    "a price near one decides nothing": (
+        lambda venue: venue.close(RAIN, "0.999", "0.001", status="disputed"), RAIN, "closed", {"YES": None, "NO": None},
+    ),
+}  # fmt: skip
 
 
-def test_one_winner_decides_an_exclusive_question(opened: Venue) -> None:
+@pytest.mark.parametrize("name", RESOLUTIONS)
+def test_question_resolves_with_its_markets(opened: Venue, name: str) -> None:
+    close, text, status, happened = RESOLUTIONS[name]
     run("run_forecasts", MONDAY)
-    opened.resolve("Will Bob win the race?", "Yes")
-    resolved_at(opened)
-    assert outcome(RACE["title"]) == {"Ann": False, "Bob": True, "Cid": False, "None of these": False}
+    close(opened)
+    run("check_resolutions", MONDAY + DAY)
+    assert (question(text).status, outcome(text)) == (status, happened)
+    if text == RAIN:
+        assert Market.objects.get(question=RAIN).status == status
 
 
 def test_nobody_of_the_list_winning_is_none_of_these(opened: Venue) -> None:
     run("run_forecasts", MONDAY)
     for name in ("Ann", "Bob"):
         opened.resolve(f"Will {name} win the race?", "No")
-    resolved_at(opened)
+    run("check_resolutions", MONDAY + DAY)
     assert question(RACE["title"]).status == "open"
     opened.resolve("Will Cid win the race?", "No")
     run("check_resolutions", MONDAY + 2 * DAY)
     assert outcome(RACE["title"]) == {"Ann": False, "Bob": False, "Cid": False, "None of these": True}
-
-
-def test_a_cancelled_market_cancels_what_it_could_have_decided(opened: Venue) -> None:
-    run("run_forecasts", MONDAY)
-    opened.cancel(RAIN)
-    resolved_at(opened)
-    assert (question(RAIN).status, set(outcome(RAIN).values())) == ("cancelled", {None})
-
-
-def test_a_price_near_one_decides_nothing(opened: Venue) -> None:
-    run("run_forecasts", MONDAY)
-    opened.close(RAIN, "0.999", "0.001", status="disputed")
-    resolved_at(opened)
-    assert question(RAIN).status == "closed"

@@ -39,8 +39,7 @@ def test_a_guests_season_is_settled_proved_and_exported(
     venue.market("Will it snow?")
     venue.says(GPT, bet(RAIN, "YES", 500), forecast(lean=0.2), forecast(lean=0.2))
     venue.says(GROK, bet(RAIN, "NO", 500))
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     run("run_decisions", DECISION)
     settings.ARENA_CLOCK = DECISION + 10 * MINUTE
     token = {"Authorization": f"Bearer {guest}"}

@@ -19,8 +19,7 @@ DAY = timedelta(days=1)
 def test_v2_market_is_bet_on_at_its_own_book_and_waits_after_its_close(venue: Venue, client: Client) -> None:
     venue.market(RAIN, version="v2", positionIds=["77", "78"], clobTokenIds='["1", "2"]')
     venue.quote("77", "0.45")
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     venue.says(GPT, bet(RAIN, "YES", 500))
     assert run("run_decisions", DECISION)["trades"] == 1
     yes = Outcome.objects.get(side="YES")

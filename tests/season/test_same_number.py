@@ -28,7 +28,7 @@ AMOUNTS = (
 )
 """Added up one after another, the scores of these bets end on another last digit than their exact sum."""
 QUESTIONS = tuple(f"Question {number}?" for number in range(len(PRICES)))
-AGENT = ("Value", "Return", "Brier", "Win rate")
+AGENT = ("Value", "Return", "Bet-sizing score", "Win rate")
 """What a row about an agent is headed."""
 ENDS = SUNDAY + 2 * WEEK + 13 * TEN
 

@@ -33,8 +33,7 @@ def opened(venue: Venue) -> Venue:
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     venue.market(RACE, {"Ann": "0.50", "Bob": "0.30", "Cy": "0.20"})
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     return venue
 
 
@@ -204,7 +203,7 @@ def test_failure_09_anything_but_the_documented_end_waits(
     assert any("waits" in line for line in Run.objects.latest("pk").log)
 
 
-def test_failure_09_price_near_one_on_an_open_market_is_no_end(holding: Venue) -> None:
+def test_failure_09_price_close_to_one_on_an_open_market_is_no_end(holding: Venue) -> None:
     holding.move(RAIN, Yes="1", No="0")
     holding.row(RAIN)["umaResolutionStatus"] = "resolved"
     holding.winners[RAIN] = "Yes"
@@ -396,7 +395,7 @@ def test_failure_03_last_position_settles_and_every_place_shows_the_money(opened
     closing = Snapshot.objects.filter(agent=agent()).latest("taken_at")
     assert (closing.taken_at, closing.total_value, closing.pnl) == (ENDS + TEN, money, pnl)
     assert closing.cash == agent().cash == agent().journal.last().balance == money
-    chart = client.get("/cohorts/1/gpt-5.1/").content.decode().partition("The data of this chart")[2]
+    chart = client.get("/cohorts/1/gpt-5.1/").content.decode().partition("Data of this chart")[2]
     assert chart.index("$13,000.00") < chart.index("$10,000.00")  # the newest first
 
 

@@ -25,8 +25,7 @@ def hold(venue: Venue) -> None:
     """GPT holds 1,250 YES shares of RAIN bought at 0.40, and 2,000 of the Celtics at 0.45; Grok 2,000 NO at 0.60."""
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     venue.says(GPT, bet(RAIN, "YES", 500, (CUP, "Celtics", 900)))
     venue.says(GROK, bet(RAIN, "NO", 1200))
     assert run("run_decisions", DECISION)["trades"] == 3
@@ -266,7 +265,7 @@ def test_failure_03_completed_cohort_gets_one_closing_snapshot_after_its_last_se
     assert closing.resolved_bets == 1
 
 
-def test_closing_snapshot_is_made_up_for_after_a_stop(holding: Venue) -> None:
+def test_closing_snapshot_is_taken_after_a_stop(holding: Venue) -> None:
     ends = SUNDAY + timedelta(weeks=5)
     holding.resolve(RAIN, "Yes")
     holding.cancel(CUP)

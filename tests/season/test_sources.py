@@ -11,6 +11,7 @@ import stamina
 
 from cohorts.models import Methodology
 from markets.models import Alert, Market, Outcome, PriceObservation, Run, Universe
+from markets.services import sync
 from tests.commands import run
 from tests.faults.upstream import TINY_TIMEOUT_S
 from tests.kalshi import Kalshi
@@ -142,7 +143,9 @@ def test_new_event_smaller_than_those_selected_waits_for_the_next_walk(venue: Ve
     assert {market.option for market in Market.objects.all()} == {"Ann", "Foxes"}
 
 
-def test_venue_that_refuses_such_requests_is_walked_each_time(venue: Venue, kalshi: Kalshi) -> None:
+def test_venue_that_refuses_such_requests_is_walked_each_time_with_one_warning(
+    venue: Venue, kalshi: Kalshi, caplog: pytest.LogCaptureFixture
+) -> None:
     (row,) = kalshi.event(PREMIER, "Ann")
     kalshi.unfiltered = True
     run("sync_markets", SUNDAY)
@@ -152,6 +155,39 @@ def test_venue_that_refuses_such_requests_is_walked_each_time(venue: Venue, kals
     ran = run("sync_markets", SUNDAY + HOUR)
     assert (ran.code, ran["updated"], yes("Ann").price) == (0, 1, Decimal("0.60"))
     assert at_kalshi("Ann").listed_at == SUNDAY + HOUR
+    (warning,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warning == (
+        "kalshi: GET /events answered 400: bad_request: its changes can not be listed, so its whole catalogue is read "
+        "by each sync. Sync less often, or take kalshi out of ARENA_SOURCES, until its client is adapted."
+    )
+    assert Run.objects.latest("pk").log.count(warning) == 1
+
+
+def test_market_that_closed_is_seen_within_a_day_however_many_left_the_list(
+    venue: Venue, kalshi: Kalshi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more markets than one sync looks up, the others are read with what changed."""
+    monkeypatch.setattr(sync, "MAX_UNLISTED", 1)
+    rows = [row for number in range(3) for row in kalshi.event(f"Contest {number}?", f"Option {number}")]
+    run("sync_markets", SUNDAY)
+    kalshi.end(rows, "closed")
+    kalshi.event("Will the bridge open?")
+    assert run("sync_markets", SUNDAY + DAY)["closed"] == 1
+    assert run("sync_markets", SUNDAY + DAY + HOUR)["closed"] == 2
+
+
+def test_market_that_closed_is_seen_within_a_day_where_each_sync_walks(
+    venue: Venue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "MAX_UNLISTED", 1)
+    for number in range(3):
+        venue.market(f"Contest {number}?")
+    run("sync_markets", SUNDAY)
+    for number in range(3):
+        venue.close(f"Contest {number}?")
+    venue.market(RAIN)
+    closed = [run("sync_markets", SUNDAY + DAY + hours * HOUR)["closed"] for hours in range(4)]
+    assert closed == [1, 1, 1, 0]
 
 
 def test_walk_that_failed_is_repeated_by_the_next_sync(venue: Venue, kalshi: Kalshi) -> None:
@@ -247,8 +283,7 @@ def test_thousand_rows_left_out_for_one_reason_are_not_a_thousand_lines(venue: V
 def test_universe_holds_no_market_of_kalshis(venue: Venue, kalshi: Kalshi) -> None:
     venue.market(RAIN)
     kalshi.event(PREMIER, "Ann", volume=10_000_000)
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     venue.says(GPT, bet(RAIN, "YES", 500))
     assert run("run_decisions", DECISION)["trades"] == 1
     assert [entry.market.question for entry in Universe.objects.get().entries.all()] == [RAIN]
@@ -340,8 +375,7 @@ def season(venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
     """A week in which money is on Polymarket's rain and a question stands on Kalshi's premier."""
     venue.market(RAIN)
     rows = kalshi.event(PREMIER, "Ann")
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
     venue.says(GPT, bet(RAIN, "YES", 500))
     run("run_decisions", DECISION)
     ask_about("Ann")

@@ -12,7 +12,7 @@ from werkzeug import Response
 
 from markets.models import Market, Outcome, Question
 from markets.sources.base import (
-    CatalogueClient,
+    Catalogue,
     CataloguePage,
     SkippedMarket,
     Source,
@@ -45,7 +45,7 @@ def parse(raw: Any, ref: str) -> VenueMarket | SkippedMarket:
     )
 
 
-class Almanac(CatalogueClient):
+class Almanac(Catalogue):
     source = "almanac"
     by_volume = False
 

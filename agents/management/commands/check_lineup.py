@@ -25,8 +25,8 @@ class Command(ArenaCommand):
             return CommandResult(summary, log=["ARENA_LINEUP=unchecked: nothing is compared"])
         check = check_lineup(catalogue, at=at)
         summary |= {
-            "models": check.models,
-            "skipped": check.skipped,
+            "models": len(catalogue.models),
+            "skipped": catalogue.skipped,
             "findings": len(check.findings),
             "proposal": check.proposal and check.proposal.pk,
             "new": check.new,

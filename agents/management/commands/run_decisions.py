@@ -9,7 +9,7 @@ from typing import Any
 from agents import clients
 from agents.models import Family
 from agents.services.cost_estimate import estimate_run
-from agents.services.decisions import run_decisions
+from agents.services.decisions import DecisionReport, run_decisions
 from agents.signals import decisions_recorded
 from cohorts.models import Cohort
 from markets.foundation.commands import ArenaCommand, CommandResult
@@ -48,27 +48,17 @@ class Command(ArenaCommand):
                 progress=progress,
             )
         decisions_recorded.send(Command, at=at)
-        summary = {
-            "universe": report.universe,
-            "asked": report.asked,
-            "completed": report.completed,
-            "fallback_holds": report.fallback_holds,
-            "failed": report.failed,
-            "missed": report.missed,
-            "skipped": report.skipped,
-            "trades": report.trades,
-            "cost_usd": f"{report.cost_usd:.6f}",
-        }
-        return CommandResult(summary, report.log, report.failures)
+        return CommandResult(report.summary(), report.log, report.failures)
 
     def _dry_run(self, at: datetime, cohort: Cohort | None, family: str | None) -> CommandResult:
+        nothing = DecisionReport().summary() | {"dry_run": True}
         try:
             estimate = estimate_run(at=at, cohort=cohort, family=family)
         except NoMarkets as error:
-            return CommandResult(_nothing_asked(), failures=[str(error)])
+            return CommandResult(nothing, failures=[str(error)])
         for call in estimate.calls:
             self.stderr.write(f"would ask {call}")
-        summary = _nothing_asked() | {
+        summary = nothing | {
             "asked": len(estimate.calls),
             "skipped": estimate.skipped,
             "tokens_input": sum(call.tokens_input for call in estimate.calls),
@@ -91,8 +81,3 @@ class Command(ArenaCommand):
             known = ", ".join(Family.objects.values_list("slug", flat=True))
             self.refuse(f"--family {slug}: there is no such family; the families are {known}")
         return slug
-
-
-def _nothing_asked() -> dict[str, Any]:
-    counts = dict.fromkeys(("asked", "completed", "fallback_holds", "failed", "missed", "skipped", "trades"), 0)
-    return {"universe": None, **counts, "cost_usd": "0.000000", "dry_run": True}

@@ -33,16 +33,4 @@ class Command(ArenaCommand):
                 questions=options["questions"],
                 progress=progress,
             )
-        summary = {
-            "questions": report.questions,
-            "asked": report.asked,
-            "completed": report.completed,
-            "recorded": report.recorded,
-            "refused": report.refused,
-            "declined": report.declined,
-            "failed": report.failed,
-            "missed": report.missed,
-            "skipped": report.skipped,
-            "cost_usd": f"{report.cost_usd:.6f}",
-        }
-        return CommandResult(summary, report.log, report.failures)
+        return CommandResult(report.summary(), report.log, report.failures)

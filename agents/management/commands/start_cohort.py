@@ -9,7 +9,7 @@ from agents import clients
 from agents.gateway import GatewayFailure
 from agents.services.catalogue_check import check_lineup
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
-from agents.services.release_check import UnusableLineUp, approval, approve_current
+from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
 from markets.foundation.commands import ArenaCommand, CommandResult
@@ -35,7 +35,7 @@ class Command(ArenaCommand):
             if not Cohort.objects.filter(week_start=week_start(at)).exists():
                 catalogue = clients.model_catalogue()
                 if options["current"]:
-                    approve_current(catalogue, by="start_cohort --current", week=week_start(at), at=at)
+                    renew_lineup(catalogue, current=True, week=week_start(at), by="start_cohort --current", at=at)
             started = start_cohort(at=at, catalogue=catalogue, replace=automatic)
         except GatewayFailure as failure:
             unchecked = "no cohort starts with a line-up that could not be checked; run it again later"
@@ -46,12 +46,10 @@ class Command(ArenaCommand):
             assert catalogue is not None
             check_lineup(catalogue, at=at)  # alerts, and a proposal for the dashboard
             rows = [each.as_row() for each in error.unusable]
-            return CommandResult(
-                summary | {"lineup": rows}, failures=[*map(str, error.unusable), approval(error.unusable)]
-            )
+            return CommandResult(summary | {"lineup": rows}, failures=approval_lines(error.unusable))
         summary = {"cohort": started.cohort.number, "created": started.created, "agents": started.agents}
         if automatic:
-            summary["replaced"] = [{"family": r.family, "from": r.before, "to": r.after} for r in started.replaced]
+            summary["replaced"] = [change.as_row() for change in started.replaced]
         return CommandResult(
             summary, log=[f"cohort {started.cohort.number}, week of {started.cohort.week_start:%Y-%m-%d}"]
         )

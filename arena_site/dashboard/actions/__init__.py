@@ -1,4 +1,4 @@
-"""All actions, by name."""
+"""All actions, by name, in the order of the dashboard."""
 
 from arena_site.dashboard.action import Action
 from arena_site.dashboard.actions import lineups, maintenance, markets, runs, tasks, tokens
@@ -6,14 +6,8 @@ from arena_site.dashboard.actions import lineups, maintenance, markets, runs, ta
 ACTIONS: dict[str, Action] = {
     action.name: action
     for action in (
-        runs.SyncMarkets(),
         runs.StartCohort(),
-        runs.RunDecisions(),
-        runs.RunForecasts(),
-        runs.CheckResolutions(),
-        runs.TakeSnapshots(),
-        runs.ComputeScores(),
-        runs.VerifyLedger(),
+        *runs.ENQUEUE_ACTIONS,
         runs.BuildExport(),
         tasks.RetryDecision(),
         tasks.ReleaseClaim(),
@@ -26,7 +20,6 @@ ACTIONS: dict[str, Action] = {
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),
         lineups.RejectLineUp(),
-        lineups.CheckLineUp(),
         tokens.MakeToken(),
         tokens.RevokeToken(),
     )

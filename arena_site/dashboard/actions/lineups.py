@@ -16,7 +16,6 @@ from agents.services.lineups import (
     reject_lineup,
 )
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField, list_path, row_path
-from arena_site.dashboard.actions.runs import EnqueueJob
 from markets.foundation import clock
 
 
@@ -129,10 +128,3 @@ class RejectLineUp(ApproveLineUp):
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         return ActionResult("Rejected.") if reject_lineup(data["line_up"], by=by, reason=reason, at=at) else None
-
-
-class CheckLineUp(EnqueueJob):
-    name, title, confirm_label = "check-line-up", "Check the line-up now", "Yes, check it"
-    description = "Compares the line-up with the gateway's catalogue now rather than on Wednesday or Saturday."
-    function, kind = "check_lineup", "check_lineup"
-    summary = "A worker reads the gateway's catalogue and proposes a line-up where a release has changed."

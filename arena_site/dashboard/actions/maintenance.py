@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.db.models import Q
 from django_q.models import Schedule
 
 from agents.models import Family
@@ -68,10 +67,10 @@ class PauseSchedules(Action):
     description = "Paused schedules stay paused until they are resumed, also across restarts."
     permission = "arena_site.manage_schedules"
     form = ScheduleForm
-    affected_schedules = ~Q(repeats=jobs.PAUSED)
+    repeats = jobs.PAUSED
     nothing_affected = "Paused already, or never installed."
     summary = "These enqueue no job until they are resumed; a job that runs now goes on."
-    done, change_schedule = "Paused", staticmethod(jobs.pause)
+    done = "Paused"
 
     def target(self, data: FormData) -> str:
         return ", ".join(data["schedule"])
@@ -84,7 +83,7 @@ class PauseSchedules(Action):
         return {str(s.name): "paused" if s.repeats == jobs.PAUSED else f"next run {s.next_run}" for s in rows}
 
     def affected(self, data: FormData) -> list[str]:
-        rows = Schedule.objects.filter(self.affected_schedules, name__in=data["schedule"])
+        rows = Schedule.objects.filter(name__in=data["schedule"]).exclude(repeats=self.repeats)
         return [str(name) for name in rows.order_by("name").values_list("name", flat=True)]
 
     def obstacle(self, data: FormData, at: datetime) -> str:
@@ -94,17 +93,18 @@ class PauseSchedules(Action):
         return Preview(self.summary, self.affected(data))
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        changed = [name for name in self.affected(data) if self.change_schedule(name)]
-        return ActionResult(f"{self.done}: {', '.join(changed)}.") if changed else None
+        affected = self.affected(data)
+        others = Schedule.objects.filter(name__in=affected).exclude(repeats=self.repeats)
+        return ActionResult(f"{self.done}: {', '.join(affected)}.") if others.update(repeats=self.repeats) else None
 
 
 class ResumeSchedules(PauseSchedules):
     name, title, confirm_label = "resume", "Resume schedules", "Yes, resume"
     description = "Starts paused schedules again."
-    affected_schedules = Q(repeats=jobs.PAUSED)
+    repeats = jobs.UNLIMITED
     nothing_affected = "None of them is paused."
     summary = "These run by their cron lines again, and once at once for the runs that they missed."
-    done, change_schedule = "Resumed", staticmethod(jobs.resume)
+    done = "Resumed"
 
 
 class FamilyForm(forms.Form):

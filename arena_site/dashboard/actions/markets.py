@@ -12,6 +12,7 @@ from agents.services.resolutions import Resolution
 from agents.services.reversals import InsufficientCash, reversal_changes, reverse_settlement
 from agents.services.settlement import complete_cohorts, settle_market
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField
+from arena_site.manual_settlements import REVERSE, SETTLE
 from markets.models import Market
 from markets.services.question_resolution import correct_question_outcomes, resolve_questions
 
@@ -64,7 +65,7 @@ def market_state(market: Market) -> dict[str, Any]:
 
 
 class SettleMarket(Action):
-    name, title, confirm_label = "settle", "Settle a market manually", "Yes, settle it"
+    name, title, confirm_label = SETTLE, "Settle a market manually", "Yes, settle it"
     description = "Resolves or cancels a closed market that its venue leaves unresolved."
     permission = "arena_site.settle_markets"
     reason_help = "For the audit log and, with the source, for the market's public page."
@@ -107,7 +108,7 @@ class SettleMarket(Action):
 class ReverseSettlement(SettleMarket):
     """Reversal by compensating journal entries; nothing is edited."""
 
-    name, title, confirm_label = "reverse", "Reverse a wrong settlement", "Yes, reverse it"
+    name, title, confirm_label = REVERSE, "Reverse a wrong settlement", "Yes, reverse it"
     description = "Gives a final market another outcome: compensating entries for every position, and new scores."
 
     def obstacle(self, data: FormData, at: datetime) -> str:

@@ -1,8 +1,9 @@
 """Actions that enqueue a job, start a cohort or build an archive, so that no page waits for a model or a venue."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -11,8 +12,9 @@ from django.utils import timezone
 from agents import clients
 from agents.gateway import GatewayFailure
 from agents.models import Decision, Elicitation
-from agents.services.cohort_start import NoEligibleFamilies, lineup_releases, start_cohort
+from agents.services.cohort_start import NoEligibleFamilies, start_cohort
 from agents.services.cost_estimate import estimate_forecasts, estimate_run
+from agents.services.lineups import lineup_releases
 from agents.services.model_calls import spent_in_week
 from agents.services.release_check import UnusableLineUp
 from arena_site import jobs
@@ -38,16 +40,25 @@ def worker_warning() -> str:
     return "" if alive else NO_WORKER
 
 
+@dataclass(frozen=True)
 class EnqueueJob(Action):
     """Enqueues a job, unless the same is queued already or a run of it is under way."""
 
+    name: str
+    function: str
+    title: str
+    confirm_label: str
+    description: str
+    summary: str = ""
+    """The effect that its preview shows."""
+
     permission = "arena_site.run_jobs"
     default_reason = MANUAL
-    function: ClassVar[str]
-    kind: ClassVar[str]
-    """The job's command, and the kind of its runs."""
-    summary: ClassVar[str]
-    """The effect that its preview shows."""
+
+    @property
+    def kind(self) -> str:
+        """The job's command, and the kind of its runs."""
+        return next(job.command for job in jobs.JOBS if job.function == self.function)
 
     def target(self, data: FormData) -> str:
         return self.kind
@@ -69,51 +80,17 @@ class EnqueueJob(Action):
         return Preview(self.summary, warning=worker_warning())
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        if not jobs.enqueue(self.function):
-            return ActionResult("Nothing was queued: the same job waits in the queue already.", changed=False)
-        return ActionResult(f"Queued. The run will appear here. {worker_warning()}".strip())
+        return enqueue(self.function, message="Queued. The run will appear here.")
 
 
-class SyncMarkets(EnqueueJob):
-    name, title, confirm_label = "sync", "Sync markets now", "Yes, sync now"
-    description = "Reads the catalogues now rather than at the next five minutes."
-    function, kind = "sync", "sync_markets"
-    summary = "A worker reads the catalogue of every source and refreshes each market with a position or a question."
-
-
-class CheckResolutions(EnqueueJob):
-    name, title, confirm_label = "resolutions", "Check resolutions now", "Yes, check now"
-    description = "Settles markets that have resolved, and scores them."
-    function, kind = "resolutions", "check_resolutions"
-    summary = "A worker looks up every unresolved market at its venue, settles final ones and scores their bets."
-
-
-class TakeSnapshots(EnqueueJob):
-    name, title, confirm_label = "snapshot", "Take a snapshot now", "Yes, take it"
-    description = "Values every portfolio at the last instant of the ten-minute grid."
-    function, kind = "snapshots", "take_snapshots"
-    summary = "A worker values every portfolio that has no snapshot for the last instant of the ten-minute grid."
-
-
-class ComputeScores(EnqueueJob):
-    name, title, confirm_label = "scores", "Recompute scores", "Yes, recompute"
-    description = "Brier scores, forecast scores and every leaderboard."
-    function, kind = "scores", "compute_scores"
-    summary = "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh."
-
-
-class VerifyLedger(EnqueueJob):
-    name, title, confirm_label = "ledger", "Verify the ledger", "Yes, verify it"
-    description = "Recomputes every balance, payout, forecast and hash."
-    function, kind = "ledger", "verify_ledger"
-    summary = "A worker recomputes the whole ledger from its source rows, read-only."
+def enqueue(function: str, *args: Any, message: str) -> ActionResult:
+    """The result of enqueueing a job."""
+    if not jobs.enqueue(function, *args):
+        return ActionResult("Nothing was queued: the same job waits in the queue already.", changed=False)
+    return ActionResult(f"{message} {worker_warning()}".strip())
 
 
 class RunDecisions(EnqueueJob):
-    name, title, confirm_label = "decisions", "Run or resume the week's decisions", "Yes, run them"
-    description = "Asks each agent that has no final decision this week."
-    function, kind = "decisions", "run_decisions"
-
     def effect(self, data: FormData, at: datetime) -> Preview:
         if at >= week_start(at) + MAX_START_DELAY:
             return Preview(
@@ -134,10 +111,6 @@ class RunDecisions(EnqueueJob):
 
 
 class RunForecasts(EnqueueJob):
-    name, title, confirm_label = "forecasts", "Run or resume the day's forecasts", "Yes, run them"
-    description = "Asks each family for the question batches of the day that it has not answered."
-    function, kind = "forecasts", "run_forecasts"
-
     def effect(self, data: FormData, at: datetime) -> Preview:
         estimate = estimate_forecasts(at=at)
         if not estimate.asked:
@@ -154,6 +127,48 @@ def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
     spent, cap = spent_in_week(protocol, week_start(at)), settings.ARENA_SPEND_LIMIT_USD
     over = f"${spent:.2f} of this week's ${cap:.2f} are spent: the cap may stop the run early."
     return " ".join(filter(None, [over if spent + expected > cap else "", worker_warning()]))
+
+
+ENQUEUE_ACTIONS = (
+    EnqueueJob(
+        "sync", "sync", "Sync markets now", "Yes, sync now",
+        "Reads the catalogues now rather than at the next five minutes.",
+        "A worker reads the catalogue of every source and refreshes each market with a position or a question.",
+    ),
+    RunDecisions(
+        "decisions", "decisions", "Run or resume the week's decisions", "Yes, run them",
+        "Asks each agent that has no final decision this week.",
+    ),
+    RunForecasts(
+        "forecasts", "forecasts", "Run or resume the day's forecasts", "Yes, run them",
+        "Asks each family for the question batches of the day that it has not answered.",
+    ),
+    EnqueueJob(
+        "resolutions", "resolutions", "Check resolutions now", "Yes, check now",
+        "Settles markets that have resolved, and scores them.",
+        "A worker looks up every unresolved market at its venue, settles final ones and scores their bets.",
+    ),
+    EnqueueJob(
+        "snapshot", "snapshots", "Take a snapshot now", "Yes, take it",
+        "Values every portfolio at the last instant of the ten-minute grid.",
+        "A worker values every portfolio that has no snapshot for the last instant of the ten-minute grid.",
+    ),
+    EnqueueJob(
+        "scores", "scores", "Recompute scores", "Yes, recompute",
+        "Brier scores, forecast scores and every leaderboard.",
+        "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh.",
+    ),
+    EnqueueJob(
+        "ledger", "ledger", "Verify the ledger", "Yes, verify it",
+        "Recomputes every balance, payout, forecast and hash.",
+        "A worker recomputes the whole ledger from its source rows, read-only.",
+    ),
+    EnqueueJob(
+        "check-line-up", "check_lineup", "Check the line-up now", "Yes, check it",
+        "Compares the line-up with the gateway's catalogue now rather than on Wednesday or Saturday.",
+        "A worker reads the gateway's catalogue and proposes a line-up where a release has changed.",
+    ),
+)  # fmt: skip
 
 
 class StartCohort(Action):

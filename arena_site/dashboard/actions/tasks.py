@@ -7,10 +7,9 @@ from django import forms
 from django.utils import timezone
 
 from agents.models import Decision, Elicitation, Task
-from agents.services.claims import release_expired_claim, retry_window_end
-from arena_site import jobs
+from agents.services.claims import release_expired_claim
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField, row_path
-from arena_site.dashboard.actions.runs import MANUAL, worker_warning
+from arena_site.dashboard.actions.runs import MANUAL, enqueue, worker_warning
 
 
 def task_state(task: Task) -> dict[str, Any]:
@@ -47,7 +46,7 @@ class RetryDecision(Action):
             return "Its answers were refused as often as the methodology allows."
         if decision.universe is None:
             return "No universe was frozen for it."
-        ends = retry_window_end(decision.universe, decision.methodology.retry_window)
+        ends = decision.universe.frozen_at + decision.methodology.retry_window
         return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC." if at >= ends else ""
 
     def effect(self, data: FormData, at: datetime) -> Preview:
@@ -61,9 +60,8 @@ class RetryDecision(Action):
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
         agent = data["decision"].agent
-        if not jobs.enqueue("decision", agent.cohort.number, agent.family.slug):
-            return ActionResult("Nothing was queued: the same job waits in the queue already.", changed=False)
-        return ActionResult(f"Queued: a worker asks {agent.model_id} again. {worker_warning()}".strip())
+        message = f"Queued: a worker asks {agent.model_id} again."
+        return enqueue("decision", agent.cohort.number, agent.family.slug, message=message)
 
 
 class ClaimForm(forms.Form):

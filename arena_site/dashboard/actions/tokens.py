@@ -12,7 +12,7 @@ from arena_site.dashboard.action import Action, ActionResult, FormData, Preview,
 from arena_site.models import OperatorToken
 from arena_site.operator_tokens import active_operator_token, issue_operator_token, revoke_operator_token
 
-MAX_DAYS = 3650
+MAX_TOKEN_DAYS = 3650
 
 
 class TokenForm(forms.Form):
@@ -20,7 +20,7 @@ class TokenForm(forms.Form):
     scope = forms.ChoiceField(choices=OperatorToken.Scope.choices, label="It may")
     days = forms.IntegerField(
         min_value=1,
-        max_value=MAX_DAYS,
+        max_value=MAX_TOKEN_DAYS,
         required=False,
         initial=90,
         label="Lifetime in days",
@@ -66,10 +66,12 @@ class MakeToken(Action):
         now = timezone.now()  # tokens expire by the real clock, also in a demo
         ends = now + timedelta(days=data["days"]) if data["days"] else None
         try:
-            issued = issue_operator_token(owner=owner, name=data["name"], scope=data["scope"], at=now, expires_at=ends)
+            row, token = issue_operator_token(
+                owner=owner, name=data["name"], scope=data["scope"], at=now, expires_at=ends
+            )
         except ValidationError as wrong:
             return ActionResult(f"No token was created: {'; '.join(wrong.messages)}.", changed=False)
-        return ActionResult(f"The token {data['name']} is created.", path=row_path(issued.row), secret=issued.token)
+        return ActionResult(f"The token {data['name']} is created.", path=row_path(row), secret=token)
 
 
 class TokenRowForm(forms.Form):

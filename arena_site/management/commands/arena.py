@@ -1,22 +1,31 @@
 """`manage.py arena`: the whole arena, live, in one process tree."""
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 from django.utils import timezone
 
 from agents import clients
 from agents.gateway import GatewayFailure
 from agents.services.catalogue_check import check_lineup
-from agents.services.release_check import approval_lines
+from agents.services.lineups import effective_from
+from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from arena_site import jobs
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
 from cohorts.models import Cohort
 
 BAD_USAGE = 2
+PREPARATION_LOCK = 0x4152454E41
+"""The number of the advisory lock on PostgreSQL ("ARENA")."""
 
 
 class Command(BaseCommand):
@@ -26,19 +35,24 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
         parser.add_argument("--web-workers", type=int, default=2)
+        parser.add_argument(
+            "--current", action="store_true", help="before the first cohort: approve each maker's flagship"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not (settings.SECRET_KEY_IS_SET or settings.DEBUG):
             raise CommandError(
                 "SECRET_KEY is not set: put SECRET_KEY=<50 random characters> into .env", returncode=BAD_USAGE
             )
-        call_command("migrate", verbosity=0)
-        schedules = jobs.install()
+        with _preparation_lock():
+            call_command("migrate", verbosity=0)
+            schedules = jobs.install()
+            line_up = [] if Cohort.objects.exists() else self._check_line_up(current=options["current"])
         self.stdout.write(f"{len(schedules)} schedules installed: " + ", ".join(str(s.name) for s in schedules))
         if not settings.OPENROUTER_API_KEY:
             self.stdout.write("no OPENROUTER_API_KEY: decisions will fail until it is set")
-        if not Cohort.objects.exists():
-            self._check_line_up()
+        for line in line_up:
+            self.stdout.write(line)
         if not get_user_model().objects.filter(is_superuser=True).exists():
             self.stdout.write("no admin yet; make the first one with: uv run manage.py createsuperuser")
         address = f"http://{options['host']}:{options['port']}/"
@@ -57,13 +71,42 @@ class Command(BaseCommand):
                 for process in tree.values():
                     stop(process)
 
-    def _check_line_up(self) -> None:
-        """Says at the first start which releases the first cohort could not use; the dashboard has the proposal."""
+    def _check_line_up(self, *, current: bool) -> list[str]:
+        """Lines on the releases that the first cohort could not use, or that were replaced."""
+        at = timezone.now()
         try:
             catalogue = clients.model_catalogue()
+            if current:
+                _, changes = renew_lineup(
+                    catalogue, current=True, week=effective_from(at=at), by="arena --current", at=at
+                )
+                return [str(change) for change in changes]
         except GatewayFailure as failure:
-            self.stdout.write(f"the line-up could not be checked, and no cohort starts before it is: {failure.reason}")
-            return
-        unusable = check_lineup(catalogue, at=timezone.now()).unusable if catalogue else []
-        for line in approval_lines(unusable, automatic=settings.ARENA_LINEUP == "auto"):
-            self.stdout.write(line)
+            return [f"the line-up could not be checked, and no cohort starts before it is: {failure.reason}"]
+        except UnusableLineUp as error:
+            return approval_lines(error.unusable)
+        unusable = check_lineup(catalogue, at=at).unusable if catalogue else []
+        return approval_lines(unusable, automatic=settings.ARENA_LINEUP == "auto")
+
+
+@contextmanager
+def _preparation_lock() -> Iterator[None]:
+    """Lets one `arena` at a time prepare the database: two migrations at once would break each other."""
+    if connection.vendor == "postgresql":
+        holder = connection.copy()
+        holder.set_autocommit(False)  # a lock of a transaction holds behind PgBouncer too
+        try:
+            with holder.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [PREPARATION_LOCK])
+            yield
+            holder.rollback()
+        finally:
+            holder.close()
+        return
+    # The folder, not the file: closing another descriptor of its file would drop SQLite's own locks.
+    folder = os.open(Path(connection.settings_dict["NAME"]).resolve().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)

@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from arena_site.backups import BackupFailed, BackupRefused, back_up
+from arena_site.backups import BackupFailed, back_up
 from markets.foundation.commands import ArenaCommand, CommandResult
 
 
@@ -21,11 +21,6 @@ class Command(ArenaCommand):
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:
-            copy = back_up(options["out"])
-        except BackupRefused as reason:
-            self.refuse(str(reason))
+            return CommandResult(back_up(options["out"]))
         except BackupFailed as reason:
             return CommandResult({"file": None, "bytes": 0}, failures=[str(reason)])
-        return CommandResult(
-            {"file": str(copy.file), "bytes": copy.bytes, "database": copy.database, "sha256": copy.sha256}
-        )

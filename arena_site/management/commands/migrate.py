@@ -4,6 +4,8 @@ A change of a table waits for whoever uses the table, and all who come later wai
 transaction and one migration would stop every snapshot and every page.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -11,10 +13,23 @@ from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 
-from markets.foundation.online_migrations import lock_timeout
-
 PATIENCE = "5s"
 """The longest that others stand behind a migration which itself waits."""
+
+
+@contextmanager
+def lock_timeout(connection: Any) -> Iterator[None]:
+    """Sets PostgreSQL's `lock_timeout` for the block and restores it afterwards."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout')")
+        (before,) = cursor.fetchone()
+        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [PATIENCE])
+    try:
+        yield
+    finally:
+        if not connection.needs_rollback:  # otherwise the rollback restores the setting
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
 
 
 class Command(migrate.Command):
@@ -24,7 +39,7 @@ class Command(migrate.Command):
             super().handle(*args, **options)
             return
         try:
-            with lock_timeout(connection, PATIENCE):
+            with lock_timeout(connection):
                 super().handle(*args, **options)
         except OperationalError as error:
             if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,29 +16,12 @@ from markets.sources.base import SkippedMarket
 from markets.sources.polymarket import clob
 
 UNKNOWN = "no parser knows this file"
+READ = ""
+"""Stands for a row that is read, among the reasons why others are skipped."""
 WRAPPERS = ("body", "response", "answer", "payload")
 """Where a record of an exchange holds the service's own answer."""
 Reasons = Iterable[str]
-"""For each row of an answer the reason why it is skipped, or "" if it is read."""
-
-
-@dataclass(slots=True)
-class ReplayedFile:
-    """A recorded file: how many rows were read, and how many were skipped for each reason."""
-
-    name: str
-    read: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-
-    def add(self, reasons: Reasons) -> None:
-        for reason in reasons:
-            if reason:
-                self.reasons[reason] += 1
-            else:
-                self.read += 1
-
-    def as_json(self) -> dict[str, Any]:
-        return {"file": self.name, "read": self.read, "skipped": self.reasons.total(), "reasons": dict(self.reasons)}
+"""For each row of an answer the reason why it is skipped, or READ."""
 
 
 class Command(ArenaCommand):
@@ -56,48 +38,51 @@ class Command(ArenaCommand):
         directory: Path = options["directory"].resolve()
         if not directory.is_dir():
             self.refuse(f"{options['directory']} is no directory")
-        paths = sorted(path for path in directory.rglob("*") if path.is_file())
-        files = [replay(path, str(path.relative_to(directory))) for path in paths]
-        if not options["json"]:
-            self.stdout.write(_table(files))
-        skipped = sum(file.reasons.total() for file in files)
-        summary = {"files": len(files), "read": sum(file.read for file in files), "skipped": skipped}
-        details = [file.as_json() for file in files if file.reasons] if options["json"] else None
-        return CommandResult(summary | ({"items": details} if details is not None else {}))
+        items: list[dict[str, Any]] = []
+        for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+            reasons = Counter(replay(path))
+            read = reasons.pop(READ, 0)
+            name = str(path.relative_to(directory))
+            items.append({"file": name, "read": read, "skipped": reasons.total(), "reasons": reasons})
+        read, skipped = (sum(item[key] for item in items) for key in ("read", "skipped"))
+        summary = {"files": len(items), "read": read, "skipped": skipped}
+        if options["json"]:
+            return CommandResult(summary | {"items": [item for item in items if item["skipped"]]})
+        self.stdout.write(_table(items))
+        return CommandResult(summary)
 
 
-def _table(files: Iterable[ReplayedFile]) -> str:
+def _table(items: Iterable[dict[str, Any]]) -> str:
     from rich.table import Table
 
     table = Table("file", "read", "skipped", "why", box=None, pad_edge=False)
-    for file in files:
-        why = "\n".join(f"{times} × {reason}" for reason, times in file.reasons.most_common())
-        table.add_row(file.name, str(file.read), str(file.reasons.total()), why)
+    for item in items:
+        why = "\n".join(f"{times} × {reason}" for reason, times in item["reasons"].most_common())
+        table.add_row(item["file"], str(item["read"]), str(item["skipped"]), why)
     return table_text(table, width=160)
 
 
-def replay(path: Path, name: str) -> ReplayedFile:
-    """The result of the parser for the file's folder."""
-    replayed = ReplayedFile(name)
+def replay(path: Path) -> Iterator[str]:
+    """The reasons of the parser for the file's folder."""
     parse = next((PARSERS[folder.name] for folder in path.parents if folder.name in PARSERS), None)
     if parse is None or path.suffix not in (".json", ".jsonl"):
-        replayed.add([UNKNOWN])
-        return replayed
+        yield UNKNOWN
+        return
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        replayed.add([f"can not be read: {error}"])
-        return replayed
-    lines = enumerate(text.splitlines(), start=1) if path.suffix == ".jsonl" else [(0, text)]
-    for number, line in lines:
-        try:
-            record = parse_json(line) if line.strip() or not number else None
-        except ValueError:
-            replayed.add([f"line {number} is no JSON" if number else "the file is no JSON"])
+        yield f"can not be read: {error}"
+        return
+    lines = text.split("\n") if path.suffix == ".jsonl" else None
+    for number, line in enumerate(lines or [text], start=1):
+        if lines and not line.strip():
             continue
-        if record is not None:
-            replayed.add(parse(record))
-    return replayed
+        try:
+            record = parse_json(line)
+        except ValueError:
+            yield f"line {number} is no JSON" if lines else "the file is no JSON"
+        else:
+            yield from parse(record)
 
 
 def _unwrapped(record: Any) -> Any:
@@ -133,7 +118,7 @@ def _parse_venue(
     for place, row in enumerate(rows, start=1):
         nested = isinstance(row, dict) and "markets" in row
         parsed += parse_event(row, f"event {place}") if nested else [parse_market(row, f"row {place}")]
-    return [row.reason if isinstance(row, SkippedMarket) else "" for row in parsed]
+    return [row.reason if isinstance(row, SkippedMarket) else READ for row in parsed]
 
 
 def _parse_gamma(record: Any) -> Reasons:
@@ -163,7 +148,7 @@ def _parse_clob(record: Any) -> Iterator[str]:
         except ValueError as error:
             yield str(error)
         else:
-            yield ""
+            yield READ
 
 
 def _parse_openrouter(record: Any) -> Iterator[str]:
@@ -172,22 +157,20 @@ def _parse_openrouter(record: Any) -> Iterator[str]:
     answer, exchange = _unwrapped(record), record if isinstance(record, dict) else {}
     models = answer.get("data") if isinstance(answer, dict) else answer
     if isinstance(models, list):
-        yield from ("" if parse_catalogue([row]).models else "no model with prices" for row in models)
+        yield from (READ if parse_catalogue([row]).models else "no model with prices" for row in models)
         return
     status = next((exchange[key] for key in ("status", "http_status") if type(exchange.get(key)) is int), 200)
     body = answer if isinstance(answer, str) else json.dumps(answer, default=float)
     headers = exchange.get("headers")
     try:
-        stated_headers = Headers(
-            {key: str(value) for key, value in headers.items()} if isinstance(headers, dict) else {}
-        )
-        parse_completion(Exchange(status, stated_headers, body.encode(errors="replace"), 0), redact=str)
+        stated = Headers({key: str(value) for key, value in headers.items()} if isinstance(headers, dict) else {})
+        parse_completion(Exchange(status, stated, body.encode(errors="replace"), 0), redact=str)
     except GatewayFailure as failure:
         # An error that the gateway states is an answer like any other.
         is_error = status >= 400 or (isinstance(answer, dict) and bool(answer.get("error")))
-        yield "" if is_error else failure.reason
+        yield READ if is_error else failure.reason
     else:
-        yield ""
+        yield READ
 
 
 PARSERS: dict[str, Callable[[Any], Reasons]] = {

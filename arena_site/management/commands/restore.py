@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from arena_site.backups import BackupFailed, BackupRefused, restore
+from arena_site.backups import BackupFailed, restore
 from arena_site.health import readiness
 from cohorts.models import Cohort
 from markets.foundation.commands import ArenaCommand, CommandResult
@@ -25,17 +25,7 @@ class Command(ArenaCommand):
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:
-            copy = restore(options["file"], force=options["force"])
-        except BackupRefused as reason:
-            self.refuse(str(reason))
+            summary = restore(options["file"], force=options["force"])
         except BackupFailed as reason:
             return CommandResult({"file": str(options["file"]), "cohorts": None}, failures=[str(reason)])
-        summary = {
-            "file": str(copy.file),
-            "bytes": copy.bytes,
-            "database": copy.database,
-            "sha256": copy.sha256,
-            "cohorts": Cohort.objects.count(),
-            "migrations": readiness()["migrations"],
-        }
-        return CommandResult(summary)
+        return CommandResult(summary | {"cohorts": Cohort.objects.count(), "migrations": readiness()["migrations"]})

@@ -18,8 +18,4 @@ class Command(BaseCommand):
         parser.add_argument("--weeks", type=int, default=0, help="has markets for so many weeks, at least for nine")
 
     def handle(self, *args: Any, port: int, seed: int, weeks: int, **options: Any) -> None:
-        serve(port=port, seed=seed, weeks=weeks, announce=self._say)
-
-    def _say(self, line: str) -> None:
-        self.stdout.write(line)
-        self.stdout.flush()
+        serve(port=port, seed=seed, weeks=weeks)

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -19,7 +19,7 @@ from rich.table import Table
 
 from agents.models import Registration
 from agents.services.registrations import register_external_agent
-from arena_site.gc_tuning import freeze_loaded_objects
+from arena_site.processes import freeze_loaded_objects
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK
 from markets.foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, table_text
@@ -114,8 +114,9 @@ class Command(ArenaCommand):
                     self._run(command, step.at)
                 if not done:
                     freeze_loaded_objects()
-            self.stdout.write(table_text(leaderboard_table()))
-            self.stdout.write(table_text(forecast_table()))
+            self.stdout.write(table_text(leaderboard_table("Leaderboard", LEADERBOARD, protocol="trading")))
+            forecasts = leaderboard_table("Forecasts", FORECASTS, protocol="forecast", arm=PRICED, category="")
+            self.stdout.write(table_text(forecasts))
             at = open_week_starts(options["weeks"]) + DECISIONS_AT
             self._set_clock(clock, root, at)
             self._run("run_decisions", at, family=guest.registration.family.slug)  # freezes, and asks no model
@@ -164,51 +165,37 @@ class Command(ArenaCommand):
         self.stdout.write(f"admin login: admin / {password}")
 
 
-def leaderboard_table() -> Table:
-    """The trading leaderboard as a table."""
-    board = Leaderboard.objects.filter(protocol="trading", methodology="").first()
-    columns = ("#", "family", "value", "return %", "95 % interval", "Brier", "win rate", "resolved bets")
-    rows = [
-        (
-            _figure(entry["rank"], ""),
-            entry["display_name"],
-            f"{float(entry['total_value']):,.2f}",
-            f"{entry['return_percent']:+.2f}",
-            _interval(entry["return_ci"], "+.1f"),
-            _figure(entry["brier"]),
-            _figure(entry["win_rate"], ".0%"),
-            str(entry["resolved_bets"]),
-        )
-        for entry in (board.entries if board else ())
-    ]
-    return _table("Leaderboard", board, columns, rows)
+Columns = dict[str, Callable[[dict[str, Any]], str]]
+LEADERBOARD: Columns = {
+    "#": lambda entry: _figure(entry["rank"], ""),
+    "family": lambda entry: entry["display_name"],
+    "value": lambda entry: f"{float(entry['total_value']):,.2f}",
+    "return %": lambda entry: f"{entry['return_percent']:+.2f}",
+    "95 % interval": lambda entry: _interval(entry["return_ci"], "+.1f"),
+    "Brier": lambda entry: _figure(entry["brier"]),
+    "win rate": lambda entry: _figure(entry["win_rate"], ".0%"),
+    "resolved bets": lambda entry: str(entry["resolved_bets"]),
+}
+FORECASTS: Columns = {
+    "#": lambda entry: "" if entry["rank"] is None or entry["reference"] else str(entry["rank"]),
+    "forecaster": lambda entry: f"({entry['forecaster']})" if entry["reference"] else entry["display_name"],
+    "questions": lambda entry: str(entry["n"]),
+    "Brier (mean form)": lambda entry: _figure(entry["brier"]),
+    "95 % interval": lambda entry: _interval(entry["brier_ci"], ".4f"),
+    "alpha": lambda entry: _figure(entry["alpha"], "+.4f"),
+    "log": lambda entry: _figure(entry["log"]),
+}
+"""The columns of the forecast leaderboard; references stand among the families, without a rank."""
 
 
-def forecast_table() -> Table:
-    """The forecast leaderboard of the arm with prices, with the references in place."""
-    board = Leaderboard.objects.filter(protocol="forecast", methodology="", arm=PRICED, category="").first()
-    columns = ("#", "forecaster", "questions", "Brier (mean form)", "95 % interval", "alpha", "log")
-    rows = [
-        (
-            "" if entry["rank"] is None or entry["reference"] else str(entry["rank"]),
-            f"({entry['forecaster']})" if entry["reference"] else entry["display_name"],
-            str(entry["n"]),
-            _figure(entry["brier"]),
-            _interval(entry["brier_ci"], ".4f"),
-            _figure(entry["alpha"], "+.4f"),
-            _figure(entry["log"]),
-        )
-        for entry in (board.entries if board else ())
-    ]
-    return _table("Forecasts", board, columns, rows)
-
-
-def _table(title: str, board: Leaderboard | None, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(title=f"{title}, {board.computed_at:%Y-%m-%d %H:%M} UTC" if board else title)
+def leaderboard_table(title: str, columns: Columns, **board: str) -> Table:
+    """A leaderboard over all methodologies as a table."""
+    found = Leaderboard.objects.filter(methodology="", **board).first()
+    table = Table(title=f"{title}, {found.computed_at:%Y-%m-%d %H:%M} UTC" if found else title)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 1 else "right")
-    for row in rows:
-        table.add_row(*row)
+    for entry in found.entries if found else ():
+        table.add_row(*(write(entry) for write in columns.values()))
     return table
 
 

@@ -1,21 +1,26 @@
-"""Line charts over time, or over whole numbers."""
+"""Line charts over time, or over whole numbers; and sparklines, which are small enough for a table's cell."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 from agents.models import Family
 from arena_site.pages.charts.axes import Tick, tick_decimals, time_ticks, value_range, value_ticks
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
 
 WIDTH = 1000
-LEFT, RIGHT, TOP, BOTTOM = 76, 160, 14, 34
+LEFT, RIGHT, TOP, BOTTOM = 76, WIDTH - 160, 14, 34
+"""The horizontal ends of the axes, and the vertical margins."""
 LABEL_HEIGHT = 18
 MARKERS_PER_LINE = 5
 """Markers on a line, besides the one at its end."""
+MAXIMUM_ROWS = 60
+"""Rows of a chart's table; the API has every point."""
+SPARKLINE_WIDTH, SPARKLINE_HEIGHT, SPARKLINE_MARGIN = 96, 28, 3
+SPARKLINE_POINTS = 60
 
 Value = Decimal | float | None
 
@@ -61,58 +66,55 @@ class Point:
 class DrawnLine:
     """A curve as drawn: paths of its line and markers, its end, the place of its name, its annotated points."""
 
-    name: str
-    color: str
+    curve: Curve
     path: str
     markers: str
     end: Point
     end_marker: str
     label: Point
     annotations: tuple[Point, ...]
-    dashed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnEvent:
-    """An event as drawn."""
-
-    event: ChartEvent
-    color: str
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """A drawn chart for a template; `data` is what charts.js redraws it from."""
+    """A drawn chart for a template; `events` have their paths, `data` is what charts.js redraws the chart from."""
 
-    width: int
+    width: ClassVar[int] = WIDTH
+    left: ClassVar[int] = LEFT
+    right: ClassVar[int] = RIGHT
+    positions: Sequence[Any]
+    curves: Sequence[Curve]
     height: int
-    left: int
-    right: int
-    top: int
     bottom: int
     lines: tuple[DrawnLine, ...]
-    y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
     baseline: float | None
     unit: str
     decimals: int
-    events: tuple[DrawnEvent, ...]
+    events: tuple[tuple[ChartEvent, str], ...]
     data: dict[str, Any]
 
     @property
     def contains_links(self) -> bool:
         """Whether the chart contains links, which an element of the role `img` may not."""
-        return any(drawn.event.href for drawn in self.events)
+        return any(event.href for event, _ in self.events)
+
+    @property
+    def rows(self) -> list[tuple[Any, list[Value]]]:
+        """The rows of the chart's table, newest first, thinned to MAXIMUM_ROWS."""
+        step = max(1, -(-len(self.positions) // MAXIMUM_ROWS))
+        shown = [*enumerate(self.positions)][::-1][::step]
+        return [(at, [curve.values[index] for curve in self.curves]) for index, at in shown]
 
 
 def family_curve(family: Family, values: Sequence[Value], annotations: Sequence[tuple[datetime, str]] = ()) -> Curve:
     """A family's curve, in its colour and with its marker."""
-    return Curve(family.display_name, readable_color(family.color), values, annotations, marker_of(family))
+    return Curve(family.display_name, family.color, values, annotations, marker_of(family))
 
 
-def chart_over_time(
-    instants: Sequence[datetime],
+def line_chart(
+    positions: Sequence[Any],
     curves: Sequence[Curve],
     *,
     baseline: Decimal | None = None,
@@ -120,172 +122,112 @@ def chart_over_time(
     unit: str = "money",
     events: Sequence[ChartEvent] = (),
 ) -> LineChart | None:
-    """The chart of curves over ascending instants; None without values.
+    """The chart of curves over ascending instants, or over ascending whole numbers; None without values.
 
     `unit` is a kind that `filters.format_as` knows. `baseline` is drawn as a line of its own, such as the starting
     balance. Events outside the instants are left out.
     """
-    if not instants:
+    rows = [[None if value is None else float(value) for value in curve.values] for curve in curves]
+    values = [value for row in rows for value in row if value is not None]
+    if not values:
         return None
-    first, last = instants[0], instants[-1]
-    span = (last - first) or timedelta(seconds=1)
+    first, last = positions[0], positions[-1]
+    over_time = isinstance(first, datetime)
+    x_values: list[Any] = time_ticks(first, last) if over_time else value_ticks(first, max(last, first + 1))
+    events = [event for event in events if first <= event.at <= last]
+    if baseline is not None:
+        values.append(float(baseline))
+    low, high = value_range([*values, *(float(event.value) for event in events)])
+    bottom = height - BOTTOM
+    x_scale = (RIGHT - LEFT) / ((_place(last) - _place(first)) or 1)
+    y_scale = (bottom - TOP) / (high - low)
 
-    def fraction(at: datetime) -> float:
-        return (at - first) / span
+    def x(position: datetime | float) -> float:
+        return round(LEFT + (_place(position) - _place(first)) * x_scale, 1)
 
-    ticks = [(fraction(at), at) for at in time_ticks(first, last)]
-    positions = [round(at.timestamp() * 1000) for at in instants]
-    inside = [event for event in events if first <= event.at <= last]
-    layout = _Layout(curves, ticks, positions, "time", baseline, height, unit, inside)
-    return layout.draw([fraction(at) for at in instants], fraction)
+    def y(value: Decimal | float) -> float:
+        return round(bottom - (float(value) - low) * y_scale, 1)
 
-
-def chart_by_order(
-    positions: Sequence[int],
-    curves: Sequence[Curve],
-    *,
-    baseline: Decimal | None = None,
-    height: int = 380,
-    unit: str = "money",
-) -> LineChart | None:
-    """The chart of curves over ascending whole numbers, such as questions so far; None without values."""
-    if not positions:
-        return None
-    first = positions[0]
-    span = max(positions[-1] - first, 1)
-    ticks = [((at - first) / span, at) for at in value_ticks(first, first + span) if at == int(at)]
-    layout = _Layout(curves, ticks, positions, "order", baseline, height, unit, ())
-    return layout.draw([(at - first) / span for at in positions], lambda at: 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """A chart before it is drawn; ticks are fractions of the horizontal axis with their values."""
-
-    curves: Sequence[Curve]
-    ticks: Sequence[tuple[float, float | datetime]]
-    positions: Sequence[int]
-    axis: str
-    baseline: Decimal | None
-    height: int
-    unit: str
-    events: Sequence[ChartEvent]
-
-    def draw(self, fractions: Sequence[float], fraction_at: Callable[[datetime], float]) -> LineChart | None:
-        values = [[None if value is None else float(value) for value in curve.values] for curve in self.curves]
-        known = [value for row in values for value in row if value is not None]
-        if not known:
-            return None
-        if self.baseline is not None:
-            known.append(float(self.baseline))
-        known.extend(float(event.value) for event in self.events)
-        low, high = value_range(known)
-        right, bottom = WIDTH - RIGHT, self.height - BOTTOM
-        scale = (bottom - TOP) / (high - low)
-
-        def x(fraction: float) -> float:
-            return round(LEFT + fraction * (right - LEFT), 1)
-
-        def y(value: Decimal | float) -> float:
-            return round(bottom - (float(value) - low) * scale, 1)
-
-        xs = [x(fraction) for fraction in fractions]
-        drawn = []
-        for curve, row in zip(self.curves, values, strict=True):
-            # `y` inlined and not yet rounded: this runs for every point of every curve.
-            heights = [bottom - (value - low) * scale for value in row if value is not None]
-            if heights:
-                drawn.append((curve, _Points([at for at, v in zip(xs, row, strict=True) if v is not None], heights)))
-        labels = _spread([points.end.y for _, points in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
-        lines = tuple(
-            points.draw(curve, Point(right + 24, label), index / len(drawn), lambda at: x(fraction_at(at)))
-            for index, ((curve, points), label) in enumerate(zip(drawn, labels, strict=True))
-        )
-        places = [(x(fraction_at(event.at)), y(event.value)) for event in self.events]
-        return LineChart(
-            WIDTH,
-            self.height,
-            LEFT,
-            right,
-            TOP,
-            bottom,
-            lines,
-            tuple(Tick(y(value), value) for value in value_ticks(low, high)),
-            tuple(Tick(x(fraction), value) for fraction, value in self.ticks),
-            None if self.baseline is None else y(self.baseline),
-            self.unit,
-            tick_decimals(low, high),
-            tuple(
-                DrawnEvent(event, readable_color(event.color), marker_path(event.marker, *place, 5.5))
-                for event, place in zip(self.events, places, strict=True)
-            ),
-            self._data(values, places),
-        )
-
-    def _data(self, values: list[list[float | None]], places: Sequence[tuple[float, float]]) -> dict[str, Any]:
-        if self.unit != "money":  # which has two decimals
-            values = [[None if value is None else round(value, 4) for value in row] for row in values]
-        return {
-            "axis": self.axis,
-            "unit": self.unit,
-            "positions": list(self.positions),
-            "baseline": None if self.baseline is None else float(self.baseline),
-            "curves": [
-                {
-                    "name": curve.name,
-                    "color": readable_color(curve.color),
-                    "marker": marker_path(curve.marker, 0, 0, 3.5),
-                    "dashed": curve.dashed,
-                    "values": row,
-                    "annotations": [[round(at.timestamp() * 1000), text] for at, text in curve.annotations],
-                }
-                for curve, row in zip(self.curves, values, strict=True)
-                if any(value is not None for value in row)
-            ],
-            "events": [
-                [round(event.at.timestamp() * 1000), float(event.value), *place]
-                for event, place in zip(self.events, places, strict=True)
-            ],
-        }
+    xs = [x(position) for position in positions]
+    drawn = []
+    for curve, row in zip(curves, rows, strict=True):
+        # `y` inlined and not yet rounded: this runs for every point of every curve.
+        points = [
+            (at, bottom - (value - low) * y_scale) for at, value in zip(xs, row, strict=True) if value is not None
+        ]
+        if points:
+            drawn.append((curve, points, row))
+    labels = _spread([points[-1][1] for _, points, _ in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
+    lines = tuple(
+        _drawn_line(curve, points, label, index / len(drawn), [x(at) for at, _ in curve.annotations])
+        for index, ((curve, points, _), label) in enumerate(zip(drawn, labels, strict=True))
+    )
+    places = [(x(event.at), y(event.value)) for event in events]
+    data = {
+        "axis": "time" if over_time else "order",
+        "unit": unit,
+        "positions": [_place(position) for position in positions],
+        "baseline": None if baseline is None else float(baseline),
+        "curves": [
+            {
+                "name": curve.name,
+                "color": readable_color(curve.color),
+                "marker": marker_path(curve.marker, 0, 0, 3.5),
+                "dashed": curve.dashed,
+                "values": [None if value is None else round(value, 4) for value in row],
+                "annotations": [[_place(at), text] for at, text in curve.annotations],
+            }
+            for curve, _, row in drawn
+        ],
+        "events": [[_place(event.at), float(event.value), *place] for event, place in zip(events, places, strict=True)],
+    }
+    return LineChart(
+        positions,
+        curves,
+        height,
+        bottom,
+        lines,
+        tuple(Tick(x(value), value) for value in x_values if over_time or value == int(value)),
+        tuple(Tick(y(value), value) for value in value_ticks(low, high)),
+        None if baseline is None else y(baseline),
+        unit,
+        tick_decimals(low, high),
+        tuple((e, marker_path(e.marker, *place, 5.5)) for e, place in zip(events, places, strict=True)),
+        data,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Points:
-    """The points of a curve from left to right; the heights are not rounded."""
+def _place(position: Any) -> float:
+    """A position as charts.js has it: an instant is its milliseconds since 1970."""
+    return round(position.timestamp() * 1000) if isinstance(position, datetime) else position
 
-    xs: Sequence[float]
-    heights: Sequence[float]
 
-    @property
-    def end(self) -> Point:
-        return self.at_or_after(self.xs[-1])
+def _drawn_line(
+    curve: Curve, points: Sequence[tuple[float, float]], label: float, offset: float, annotated: Sequence[float]
+) -> DrawnLine:
+    """The line through the points, with a few markers at equal distances and its annotations at their places.
 
-    def at_or_after(self, x: float) -> Point:
-        """The first point at or after `x`; the last point if there is none."""
-        index = min(bisect_left(self.xs, x), len(self.xs) - 1)
-        return Point(self.xs[index], round(self.heights[index], 1))
+    Markers are shifted by `offset`, a fraction of their distance, so that lines have them apart.
+    """
 
-    def spaced(self, offset: float) -> Iterator[Point]:
-        """A few points at equal distances, shifted by a fraction so that lines have their markers apart."""
-        distance = (WIDTH - RIGHT - LEFT) / MARKERS_PER_LINE
-        for index in range(MARKERS_PER_LINE):
-            x = LEFT + distance * (index + 0.2 + 0.6 * offset)
-            if self.xs[0] <= x < self.xs[-1] - 20:
-                yield self.at_or_after(x)
+    def at_or_after(x: float, text: str = "") -> Point:
+        at, height = points[min(bisect_left(points, (x,)), len(points) - 1)]
+        return Point(at, round(height, 1), text)
 
-    def draw(self, curve: Curve, label: Point, offset: float, x_at: Callable[[datetime], float]) -> DrawnLine:
-        marked = () if curve.dashed else self.spaced(offset)
-        return DrawnLine(
-            curve.name,
-            readable_color(curve.color),
-            "M" + " L".join([f"{x} {y:.1f}" for x, y in zip(self.xs, self.heights, strict=True)]),
-            "".join(marker_path(curve.marker, point.x, point.y, 3.5) for point in marked),
-            self.end,
-            marker_path(curve.marker, self.end.x, self.end.y),
-            label,
-            tuple(replace(self.at_or_after(x_at(at)), text=text) for at, text in curve.annotations),
-            curve.dashed,
-        )
+    (first, _), (last, _) = points[0], points[-1]
+    end = at_or_after(last)
+    distance = (RIGHT - LEFT) / MARKERS_PER_LINE
+    spaced = [LEFT + distance * (index + 0.2 + 0.6 * offset) for index in range(MARKERS_PER_LINE)]
+    marked = [] if curve.dashed else [at_or_after(x) for x in spaced if first <= x < last - 20]
+    return DrawnLine(
+        curve,
+        "M" + " L".join([f"{x} {height:.1f}" for x, height in points]),
+        "".join(marker_path(curve.marker, point.x, point.y, 3.5) for point in marked),
+        end,
+        marker_path(curve.marker, end.x, end.y),
+        Point(RIGHT + 24, label),
+        tuple(at_or_after(x, text) for x, (_, text) in zip(annotated, curve.annotations, strict=True)),
+    )
 
 
 def _spread(heights: Sequence[float], top: float, bottom: float) -> list[float]:
@@ -301,3 +243,34 @@ def _spread(heights: Sequence[float], top: float, bottom: float) -> list[float]:
         spread[index] = maximum = min(spread[index], maximum)
         maximum -= LABEL_HEIGHT
     return [round(height, 1) for height in spread]
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """A drawn sparkline; `baseline` is the height of the starting value."""
+
+    width: ClassVar[int] = SPARKLINE_WIDTH
+    height: ClassVar[int] = SPARKLINE_HEIGHT
+    path: str
+    end: Point
+    baseline: float
+
+
+def sparkline(values: Sequence[Value], baseline: Decimal | float, low: float, high: float) -> Sparkline | None:
+    """The sparkline of values at equal distances, on a scale from `low` to `high`; None for fewer than two values."""
+    step = max(1, -(-len(values) // SPARKLINE_POINTS))
+    shown = values[::-1][::step][::-1]
+    if sum(value is not None for value in shown) < 2:
+        return None
+    scale = (SPARKLINE_HEIGHT - 2 * SPARKLINE_MARGIN) / ((high - low) or 1.0)
+    distance = (SPARKLINE_WIDTH - 2 * SPARKLINE_MARGIN) / (len(shown) - 1)
+
+    def y(value: Decimal | float) -> float:
+        return round(SPARKLINE_HEIGHT - SPARKLINE_MARGIN - (float(value) - low) * scale, 1)
+
+    points = [
+        Point(round(SPARKLINE_MARGIN + index * distance, 1), y(value))
+        for index, value in enumerate(shown)
+        if value is not None
+    ]
+    return Sparkline("M" + "L".join([f"{point.x} {point.y}" for point in points]), points[-1], y(baseline))

@@ -1,10 +1,10 @@
-"""Agents ranked by the value of their portfolios."""
+"""Agents ranked by return."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agents.models import Agent
-from scoring.valuations import NO_RECORD, BetRecord, Valuation, records, valuations
+from scoring.valuations import NO_RECORD, BetRecord, Valuation, bet_records, valuations
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ def rank_agents(agents: Iterable[Agent], *, awaiting: bool = False) -> list[Rank
     """
     agents = list(agents)
     worth = valuations(agents, awaiting=awaiting)
-    scores = records([agent.pk for agent in agents])
+    scores = bet_records([agent.pk for agent in agents])
     returns = {agent.pk: worth[agent.pk].pnl_percent for agent in agents}
     ranked = [returns[agent.pk] for agent in agents if not agent.family.external]
 

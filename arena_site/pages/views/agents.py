@@ -12,11 +12,11 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Instruction, ModelCall, Trade
-from arena_site.pages.views.curves import agent_curves
+from arena_site.pages.views.curves import agent_chart
 from arena_site.pages.views.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
-from scoring.valuations import NO_RECORD, ZERO, Valuation, records
+from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records
 
 POSITIONS_SHOWN = 40
 """Open and past positions that the page shows without `?all`."""
@@ -66,7 +66,6 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     worth = Valuation(agent.cash, sum((position.value for position in held if position.value), ZERO), balance)
     decisions = _decisions(agent)
     limit = None if "all" in request.GET else POSITIONS_SHOWN
-    curves = agent_curves([agent])
     return render(
         request,
         "agent.html",
@@ -75,7 +74,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "family": agent.family,
             "cohort": agent.cohort,
             "worth": worth,
-            "record": records([agent.pk]).get(agent.pk, NO_RECORD),
+            "record": bet_records([agent.pk]).get(agent.pk, NO_RECORD),
             "held": held[:limit],
             "past": past[:limit],
             "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
@@ -87,8 +86,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "cost_usd": sum((decision.cost_usd for decision in decisions), ZERO),
             "tokens_input": sum(decision.tokens_input for decision in decisions),
             "tokens_output": sum(decision.tokens_output for decision in decisions),
-            "curves": curves,
-            "chart": curves.chart(balance, height=260),
+            "chart": agent_chart([agent], balance, height=260),
         },
     )
 
@@ -107,7 +105,7 @@ def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "agent": agent,
             "family": agent.family,
             "cohort": agent.cohort,
-            "record": records([agent.pk]).get(agent.pk, NO_RECORD),
+            "record": bet_records([agent.pk]).get(agent.pk, NO_RECORD),
             "page": page,
             "rows": [
                 (trade, side_result(trade.market__status, won=trade.market__winning_outcome == trade.outcome_id))

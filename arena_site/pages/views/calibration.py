@@ -6,16 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from arena_site.pages.charts import (
-    REFERENCE_COLORS,
-    ReliabilityDiagram,
-    ScatterDiagram,
-    marker_of,
-    reliability_diagram,
-    scatter_diagram,
-)
+from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram, scatter_diagram
 from arena_site.pages.views.selection import ARMS, PageSelection, all_or_one
-from scoring.calibration import FamilyStakes, ForecasterCalibration
+from scoring.calibration import ForecasterCalibration
 from scoring.calibration import calibration as calibration_of
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
@@ -39,29 +32,20 @@ def calibration(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "filters": selection.filter_links(
                 [
-                    ("Words", "arm", ARMS),
+                    ("Prompt condition", "arm", ARMS),
                     ("Category", "category", all_or_one("all", categories)),
-                    ("Rules", "methodology", all_or_one("all versions", versions, minimum=2)),
+                    ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
                 ]
             ),
             "calibration": result,
             "forecast_diagrams": _reliability(result.forecasts.forecasters),
             "trading_diagrams": _reliability(result.trades.forecasters),
-            "stakes": [(each.family, _scatter(each), each.figures) for each in result.stakes],
+            "stakes": [
+                (each.family, scatter_diagram(each.family, each.points), each.figures) for each in result.stakes
+            ],
         },
     )
 
 
-def _reliability(rows: Sequence[ForecasterCalibration]) -> list[ReliabilityDiagram]:
-    return [
-        reliability_diagram(row.display_name, row.family.color, row.bins, marker_of(row.family))
-        if row.family
-        else reliability_diagram(row.display_name, REFERENCE_COLORS[row.forecaster], row.bins)
-        for row in rows
-    ]
-
-
-def _scatter(stakes: FamilyStakes) -> ScatterDiagram:
-    """Implied confidence (upwards) over stated probability (to the right) of the newest bets."""
-    family = stakes.family
-    return scatter_diagram(family.display_name, family.color, stakes.points, marker_of(family))
+def _reliability(rows: Sequence[ForecasterCalibration]) -> list[SquareDiagram]:
+    return [reliability_diagram(row.display_name, row.bins, row.family, row.forecaster) for row in rows]

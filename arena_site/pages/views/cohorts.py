@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Agent, Decision, ModelCall, Trade
 from arena_site.pages.filters import decision_badge, page_url
 from arena_site.pages.views.agent_ranking import rank_agents
-from arena_site.pages.views.curves import agent_curves
+from arena_site.pages.views.curves import agent_chart
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.models import Universe
@@ -86,7 +86,6 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
     weeks = range(1, cohort.methodology.decision_weeks + 1)
     costs = _costs(cohort)
     universes = _universes(cohort)
-    curves = agent_curves(agents)
     return render(
         request,
         "cohort.html",
@@ -106,8 +105,7 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
                 key=attrgetter("link__sequence"),
                 default=None,
             ),
-            "curves": curves,
-            "chart": curves.chart(cohort.methodology.starting_balance),
+            "chart": agent_chart(agents, cohort.methodology.starting_balance),
         },
     )
 

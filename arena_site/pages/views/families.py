@@ -13,15 +13,15 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Elicitation, Family, Forecast, ModelCall
 from agents.models.family import parameter_support
-from arena_site.pages.charts import reliability_diagram
+from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.views.agent_ranking import rank_agents
-from arena_site.pages.views.curves import family_curves
+from arena_site.pages.views.curves import family_chart
 from arena_site.pages.views.selection import ARMS
 from markets.foundation.raw_sql import stored_unit
 from markets.prompt_conditions import PRICED
 from scoring.competition import attach_competition, competition_index
 from scoring.constants import FORECAST, TRADING
-from scoring.stored_leaderboards import overall_leaderboards, reliability_path
+from scoring.leaderboard_entries import overall_leaderboards, reliability_path
 
 LATEST = 10
 """Decisions and forecasts that the page lists."""
@@ -53,10 +53,10 @@ NO_USAGE = CallUsage(0, 0, 0, 0, Decimal(0), 0, Decimal(0))
 @require_safe
 def families(request: HttpRequest) -> HttpResponse:
     """Every family with its current release and its rank under both protocols."""
-    known = competition_index()
+    competition = competition_index()
     boards = overall_leaderboards()
     trading, forecast = (boards[key].entries if key in boards else {} for key in ((TRADING, ""), (FORECAST, PRICED)))
-    cohorts = Counter(agent.family.pk for agent in known.agents)
+    cohorts = Counter(agent.family.pk for agent in competition.agents)
     released: Any = Family.objects.with_release(timezone.now())
     releases = {family.pk: family.release for family in released}
     rows = [
@@ -67,7 +67,7 @@ def families(request: HttpRequest) -> HttpResponse:
             "trading": trading.get(family.slug),
             "forecast": forecast.get(family.slug),
         }
-        for family in known.families.values()
+        for family in competition.families.values()
     ]
     return render(request, "families.html", {"rows": rows})
 
@@ -75,19 +75,19 @@ def families(request: HttpRequest) -> HttpResponse:
 @require_safe
 def family(request: HttpRequest, slug: str) -> HttpResponse:
     """A family: its entry on each board, its result in each cohort, and its releases."""
-    known = competition_index()
-    family = known.by_slug.get(slug)
+    competition = competition_index()
+    family = competition.by_slug.get(slug)
     if family is None:
         if named := Family.objects.named(slug):
             return redirect("family", named.slug)
         raise Http404(f"there is no family {slug}")
-    agents = attach_competition(Agent.objects.filter(family=family).only(*AGENT_COLUMNS), known)
+    agents = attach_competition(Agent.objects.filter(family=family).only(*AGENT_COLUMNS), competition)
     results = sorted(rank_agents(agents), key=lambda row: row.agent.cohort.number, reverse=True)
     spending, forecast_spending = _spending(family)
     boards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     board = boards.get((TRADING, ""))
     forecast_leaderboards = {arm: boards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in boards}
-    curves = family_curves(agent for agent in known.agents if agent.family == family)
+    own = [agent for agent in competition.agents if agent.family == family]
     forecasts_and_trades = (PRICED in forecast_leaderboards and forecast_leaderboards[PRICED].parts[0]) or ()
     return render(
         request,
@@ -102,7 +102,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
                 if (entry := forecast_leaderboard.entries.get(slug)) and entry["n"]
             ],
             "diagrams": [
-                reliability_diagram(ARMS[arm], family.color, forecast_leaderboard.parts[1])
+                reliability_diagram(ARMS[arm], forecast_leaderboard.parts[1], family)
                 for arm, forecast_leaderboard in forecast_leaderboards.items()
                 if forecast_leaderboard.parts[1]
             ],
@@ -112,13 +112,12 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "rows": [(row, spending.get(row.agent.pk, NO_USAGE)) for row in results],
             "releases": _releases(family, agents),
             "spending": _spending_by_protocol(spending.values(), forecast_spending),
-            "curves": curves,
-            "chart": curves.chart(agents[0].cohort.methodology.starting_balance, height=300) if agents else None,
+            "chart": family_chart(own, agents[0].cohort.methodology.starting_balance, height=300) if agents else None,
             "decisions": Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
             .order_by("-decided_at", "-pk")
             .values_list(*DECISION_COLUMNS, named=True)[:LATEST],
             "latest_forecasts": _latest_forecasts(family),
-            "others": [each for each in known.families.values() if each != family and not each.external],
+            "others": [each for each in competition.families.values() if each != family and not each.external],
         },
     )
 

@@ -10,17 +10,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
-from arena_site.pages.charts import (
-    REFERENCE_COLORS,
-    Curve,
-    ReliabilityDiagram,
-    chart_by_order,
-    family_curve,
-    marker_of,
-    reliability_diagram,
-)
-from arena_site.pages.views.curves import CurveSet
-from arena_site.pages.views.leader import leader_of
+from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram
+from arena_site.pages.charts.lines import Curve, LineChart, family_curve, line_chart
+from arena_site.pages.charts.markers import REFERENCE_COLORS
+from arena_site.pages.views.leaderboard import leader_of
 from arena_site.pages.views.selection import ARMS, PageSelection, all_or_one
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
@@ -54,6 +47,8 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     ).first()
     families = competition_index().by_slug
     entries, report = (board.entries, board.report) if board else ([], {})
+    curves = report.get("curves", {})
+    drawn = [entry for entry in entries if not entry["reference"] or entry["forecaster"] in DRAWN_REFERENCES]
     names = {entry["forecaster"]: entry["display_name"] for entry in entries}
     return render(
         request,
@@ -66,15 +61,18 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "report": report,
             "filters": selection.filter_links(
                 [
-                    ("Arm", "arm", ARMS),
+                    ("Prompt condition", "arm", ARMS),
                     ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", arm_categories)),
                 ]
             ),
             "leader": leader_of([entry for entry in entries if entry["brier"] is not None], families),
             "market": next((entry for entry in entries if entry["forecaster"] == REFERENCES[0]), None),
-            "returns": _return_curves(selection, report, entries, families),
-            "reliability": _reliability(report, entries, families),
+            "return_chart": _return_chart(
+                curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families
+            ),
+            "risk_aversions": selection.links("gamma", {gamma: gamma for gamma in GAMMAS}),
+            "reliability": _reliability(curves.get("reliability", {}), drawn, families),
             "pairs": [
                 pair | {"first_name": names.get(pair["first"]), "second_name": names.get(pair["second"])}
                 for pair in report.get("pairs", [])
@@ -90,52 +88,36 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _return_curves(
-    selection: PageSelection,
-    report: Mapping[str, Any],
-    entries: Sequence[Mapping[str, Any]],
-    families: Mapping[str, Family],
-) -> dict[str, Any] | None:
-    """Averaged returns as questions resolve: a chart, its curves, and links to other risk aversions."""
-    found = report.get("curves", {}).get("average_return", {}).get(selection["gamma"])
-    if not found or not found["questions"]:
+def _return_chart(
+    returns: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family]
+) -> LineChart | None:
+    """Averaged returns as questions resolve."""
+    if not returns.get("questions"):
         return None
-    lines = found["forecasters"] | found["references"]
-    curves = [
-        _curve(entry, families, [None if v is None else round(v, 4) for v in lines[entry["forecaster"]]])
-        for entry in entries
-        if entry["n"] and (entry["forecaster"] in DRAWN_REFERENCES or not entry["reference"]) and not entry["external"]
-    ]
-    chart = chart_by_order(found["questions"], curves, baseline=Decimal(1), unit="score")
-    links = selection.links("gamma", {gamma: gamma for gamma in GAMMAS})
-    return {"chart": chart, "curves": CurveSet(found["questions"], curves, unit="score"), "links": links}
-
-
-def _curve(entry: Mapping[str, Any], families: Mapping[str, Family], values: Sequence[float | None]) -> Curve:
-    family = families.get(entry["family"])
-    if family:
-        return family_curve(family, values)
-    return Curve(entry["display_name"], REFERENCE_COLORS[entry["forecaster"]], values, dashed=True)
+    lines = returns["forecasters"] | returns["references"]
+    curves = []
+    for entry in entries:
+        if not entry["n"] or entry["external"]:
+            continue
+        values = [None if value is None else round(100 * (value - 1), 2) for value in lines[entry["forecaster"]]]
+        if entry["reference"]:
+            color = REFERENCE_COLORS[entry["forecaster"]]
+            curves.append(Curve(entry["display_name"], color, values, dashed=True))
+        else:
+            curves.append(family_curve(families[entry["family"]], values))
+    return line_chart(returns["questions"], curves, baseline=Decimal(0), unit="percent")
 
 
 def _reliability(
-    report: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family]
-) -> list[ReliabilityDiagram]:
-    found = report.get("curves", {}).get("reliability", {})
-    bins = found.get("forecasters", {}) | found.get("references", {})
-    shown = [
-        (entry, families.get(entry["family"]))
-        for entry in entries
-        if bins.get(entry["forecaster"]) and (entry["forecaster"] in DRAWN_REFERENCES or not entry["reference"])
-    ]
+    reliability: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family]
+) -> list[SquareDiagram]:
+    bins = reliability.get("forecasters", {}) | reliability.get("references", {})
     return [
         reliability_diagram(
-            entry["display_name"],
-            family.color if family else REFERENCE_COLORS[entry["forecaster"]],
-            bins[entry["forecaster"]],
-            marker_of(family) if family else 0,
+            entry["display_name"], bins[entry["forecaster"]], families.get(entry["family"]), entry["forecaster"]
         )
-        for entry, family in shown
+        for entry in entries
+        if bins.get(entry["forecaster"])
     ]
 
 

@@ -64,9 +64,7 @@ def _ranked(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
-    """A row of the board; `net_return` is the return at risk aversion 0 in percent of the stake."""
-    gross = (figures.get("average_return") or {}).get("0")
-    return {"name": name, "figures": figures, "net_return": None if gross is None else 100 * (gross - 1)}
+    return {"name": name, "figures": figures}
 
 
 def _categories(report: dict[str, Any]) -> dict[str, Any]:

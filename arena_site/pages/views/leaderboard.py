@@ -3,17 +3,16 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Chain, Decision
-from arena_site.pages.charts import Sparkline, sparkline
-from arena_site.pages.views.curves import performance_curves
-from arena_site.pages.views.leader import leader_of
+from agents.models import Chain, Decision, Family
+from arena_site.pages.charts.lines import Sparkline, sparkline
+from arena_site.pages.views.curves import performance_chart
 from arena_site.pages.views.selection import PageSelection, all_or_one
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
@@ -27,11 +26,31 @@ from scoring.performance import RANGES, performances
 DECISIONS_AFTER = timedelta(minutes=5)
 """Time of a week's decision run after the week's start."""
 LATEST_DECISIONS = 10
+RANGE_LABELS = dict(zip(RANGES, ("10 min", "1 hour", "1 day", "1 week", "1 month", "3 months", "All"), strict=True))
 PAST_SUNDAYS = 8
 """Dates of past boards that the page links to."""
 STALE_AFTER = timedelta(minutes=30)
 """Three missed snapshots."""
+BOARD_COLUMNS = ("protocol", "methodology", "category", "computed_at")
 SHOWN_REFERENCES = REFERENCES[:3]
+
+
+class Leader(NamedTuple):
+    """The first of a leaderboard; `rivals` counts the others whose rank range includes the first rank."""
+
+    entry: Mapping[str, Any]
+    family: Family | None
+    rivals: int
+
+
+def leader_of(entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family]) -> Leader | None:
+    """The leader among the ranked families; references and external agents are not ranked."""
+    ranked = [e for e in entries if not e["external"] and not e.get("reference") and e["rank"] is not None]
+    if not ranked:
+        return None
+    first = min(ranked, key=lambda entry: entry["rank"])
+    rivals = sum(entry["rank_low"] in (1, None) for entry in ranked if entry is not first)
+    return Leader(first, families.get(first["family"]), rivals)
 
 
 def next_decision_run(at: datetime) -> datetime:
@@ -44,13 +63,12 @@ def next_decision_run(at: datetime) -> datetime:
 def leaderboard(request: HttpRequest) -> HttpResponse:
     """The rankings under both protocols, values over time, and the latest decisions."""
     now = timezone.now()
-    boards = list(
-        Leaderboard.objects.order_by("category").values_list(
-            "protocol", "methodology", "arm", "category", "computed_at"
-        )
-    )
-    versions = sorted({version for protocol, version, *_ in boards if protocol == TRADING and version})
-    categories = sorted({category for _, _, _, category, _ in boards if category})
+    boards = list(Leaderboard.objects.order_by("category").values_list(*BOARD_COLUMNS))
+    trading_boards = {
+        version: computed_at for protocol, version, _, computed_at in reversed(boards) if protocol == TRADING
+    }
+    versions = sorted(filter(None, trading_boards))
+    categories = sorted({category for _, _, category, _ in boards if category})
     as_of = _as_of(request.GET.get("as_of", ""), now)
     selection = PageSelection.from_request(
         request,
@@ -61,18 +79,18 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         },
     ).with_text("as_of", request.GET.get("as_of", ""))
     at = as_of or now
-    known = competition_index()
-    families, methodology = known.by_slug, known.methodology
+    competition = competition_index()
+    families, methodology = competition.by_slug, competition.methodology
     trading, forecast = entries_of_both_protocols(selection["methodology"], selection["category"], as_of)
     agents = [
         agent
-        for agent in known.agents
+        for agent in competition.agents
         if not agent.family.external and selection["methodology"] in ("", agent.cohort.methodology.version)
     ]
     span = RANGES[selection["range"]]
     values = performances(agents, spans={None, span}, at=at)
-    whole, curves = values[None], performance_curves(values[span], families)
-    cohorts = known.cohorts.values()
+    whole = values[None]
+    cohorts = competition.cohorts.values()
     first = min((cohort.week_start for cohort in cohorts), default=None)
     active = any(cohort.status == Cohort.Status.ACTIVE for cohort in cohorts)
     sparklines = _sparklines(whole.families, methodology.starting_balance)
@@ -82,9 +100,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         {
             "selection": selection,
             "as_of": as_of,
-            "computed_at": next(
-                (at for p, v, _, _, at in boards if (p, v) == (TRADING, selection["methodology"])), None
-            ),
+            "computed_at": trading_boards.get(selection["methodology"]),
             "rows": [
                 {"entry": e, "family": families[e["family"]], "sparkline": sparklines.get(e["family"])} for e in trading
             ],
@@ -102,17 +118,16 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "most_cohorts": max((entry["cohorts"] for entry in trading), default=0),
             "filters": selection.filter_links(
                 [
-                    ("Rules", "methodology", all_or_one("all versions", versions, minimum=2)),
+                    ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", categories)),
-                    ("As of", "as_of", {"": "now", **_past_sundays(first, whole.as_of, now)}),
+                    ("As of", "as_of", {"": "today", **_past_sundays(first, whole.as_of, now)}),
                 ]
             ),
-            "ranges": selection.links("range", {name: name for name in RANGES}),
-            "curves": curves,
-            "chart": curves.chart(methodology.starting_balance),
+            "ranges": selection.links("range", RANGE_LABELS),
+            "chart": performance_chart(values[span], families, methodology.starting_balance),
             "methodology": methodology,
             "cohorts": sum(cohort.started_at <= at for cohort in cohorts),
-            "decisions": _latest_decisions(as_of, known),
+            "decisions": _latest_decisions(as_of, competition),
             "next_run": next_decision_run(now),
             "now": now,
             "newest_snapshot": whole.as_of,
@@ -122,14 +137,14 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _latest_decisions(at: datetime | None, known: CompetitionIndex) -> list[tuple[Any, AgentSummary]]:
+def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> list[tuple[Any, AgentSummary]]:
     """The latest completed decisions, up to an instant if one is given, each with its agent."""
     completed = Decision.objects.filter(status=Decision.Status.COMPLETED)
     if at is not None:
         completed = completed.filter(decided_at__lte=at)
     columns = ("pk", "agent", "week", "status", "action", "fallback", "reasoning", "decided_at")
     latest = completed.order_by("-decided_at", "-pk").values_list(*columns, named=True)[:LATEST_DECISIONS]
-    agents = {agent.pk: agent for agent in known.agents}
+    agents = {agent.pk: agent for agent in competition.agents}
     return [(decision, agents[decision.agent]) for decision in latest if decision.agent in agents]
 
 
@@ -155,8 +170,6 @@ def _past_sundays(first: datetime | None, newest: datetime | None, now: datetime
 
 def _sparklines(values: Mapping[str, Sequence[Decimal | None]], baseline: Decimal) -> dict[str, Sparkline | None]:
     """A sparkline for each family, all on one scale."""
-    known = [value for curve in values.values() for value in curve if value is not None]
-    if not known:
-        return {}
-    low, high = float(min(*known, baseline)), float(max(*known, baseline))
-    return {slug: sparkline(curve, baseline, low=low, high=high) for slug, curve in values.items()}
+    shown = [baseline, *(value for curve in values.values() for value in curve if value is not None)]
+    low, high = float(min(shown)), float(max(shown))
+    return {slug: sparkline(curve, baseline, low, high) for slug, curve in values.items()}

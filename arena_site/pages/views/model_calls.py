@@ -1,31 +1,29 @@
-"""Model calls as the pages of a decision or a forecast show them."""
+"""Model calls and links of the hash chains, as the pages of a decision or a forecast show them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
-from agents.models import ModelCall
+from agents.models import ModelCall, Task
+from agents.services.chain import task_record
+
+TOTALS = ("tokens_input", "tokens_output", "cost_usd", "latency_ms")
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Totals over several calls; None where no call states the figure."""
+def task_context(task: Task) -> dict[str, Any]:
+    """The calls of a task with their totals, and its link of the chain with the record that is hashed.
 
-    tokens_input: int | None
-    tokens_output: int | None
-    cost_usd: Decimal | None
-    latency_ms: int | None
-
-
-def usage_of(calls: Sequence[ModelCall]) -> Usage:
-    """The usage of calls that are loaded anyway."""
-    return Usage(*(_total(calls, column) for column in ("tokens_input", "tokens_output", "cost_usd", "latency_ms")))
-
-
-def _total(calls: Sequence[ModelCall], column: str) -> Any:
-    known = [value for call in calls if (value := getattr(call, column)) is not None]
-    return sum(known) if known else None
+    A total is None where no call states the figure.
+    """
+    calls = list(task.calls.order_by("sequence"))
+    stated = {name: [value for call in calls if (value := getattr(call, name)) is not None] for name in TOTALS}
+    link = getattr(task, "link", None)
+    answer = next((call for call in calls if link and call.pk == link.call_id), None)
+    return {
+        "calls": with_prompts(calls),
+        "usage": {name: sum(values) if values else None for name, values in stated.items()},
+        "link": link,
+        "record": task_record(task, answer) if link else None,
+    }
 
 
 def with_prompts(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, str | None]]:

@@ -1,15 +1,16 @@
-"""Pages about the site itself: about, robots.txt and errors."""
+"""Pages about the site itself: about, robots.txt, the images of its links, and errors."""
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import conditional_page, require_safe
 from django.views.defaults import server_error as error_page
 
 from agents.models import Chain
 from arena_site import api
+from arena_site.pages import share_images
 from scoring.competition import competition_index
 
 
@@ -36,6 +37,18 @@ def robots(request: HttpRequest) -> HttpResponse:
     lines = ("User-agent: *", "Disallow: /admin/", "Disallow: /api/v1/", "Disallow: /metrics", "")
     site = request.build_absolute_uri(reverse("sitemaps"))
     return HttpResponse("\n".join([*lines, f"Sitemap: {site}", ""]), content_type="text/plain; charset=utf-8")
+
+
+@conditional_page
+@require_safe
+def share_image(request: HttpRequest, name: str) -> HttpResponse:
+    """A leaderboard as a PNG of 1200 by 630 pixels, which social networks show beside a link."""
+    image = share_images.share_image(name, timezone.now())
+    if image is None:
+        raise Http404(f"there is no image {name}")
+    version, png = image
+    headers = {"ETag": f'"{version}"', "Cache-Control": "max-age=600"}
+    return HttpResponse(png, content_type="image/png", headers=headers)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

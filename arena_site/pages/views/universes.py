@@ -1,7 +1,6 @@
 """A universe: the frozen markets and prices that every agent of a week's run saw."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -16,28 +15,10 @@ from markets.models.market import NO
 
 PER_PAGE = 100
 LABELS: dict[str, str] = dict(Outcome.PriceSource.choices)
-
-
 COLUMNS = (
     *("prices", "sources", "market_id", "position", "bettable", "open"),
     *("market__question", "market__category", "market__source", "market__external_id"),
 )
-"""Prices and sources, then the fields of `UniverseRow` in their order."""
-
-
-@dataclass(frozen=True, slots=True)
-class UniverseRow:
-    """An entry of a universe; each side has its name, price, source and staleness."""
-
-    sides: Sequence[tuple[str, str, str, bool]]
-    market: int
-    position: int
-    bettable: bool
-    open: bool
-    question: str
-    category: str
-    source: str
-    external_id: str
 
 
 @require_safe
@@ -45,14 +26,14 @@ def universe(request: HttpRequest, pk: int) -> HttpResponse:
     """A universe: its checksum, and its entries with the price of each side and its source."""
     universe = get_object_or_404(Universe.objects.defer("market_block"), pk=pk)
     entries = UniverseEntry.objects.filter(universe=universe).order_by("position")
-    page = Paginator(entries.values_list(*COLUMNS), PER_PAGE).get_page(request.GET.get("page"))
+    page = Paginator(entries.values_list(*COLUMNS, named=True), PER_PAGE).get_page(request.GET.get("page"))
     return render(
         request,
         "universe.html",
         {
             "universe": universe,
             "page": page,
-            "entries": [UniverseRow(_sides(prices, sources), *row) for prices, sources, *row in page.object_list],
+            "entries": [(entry, _sides(entry.prices, entry.sources)) for entry in page.object_list],
             "cohorts": Cohort.objects.filter(decisions__universe=universe).distinct().order_by("number"),
         },
     )
@@ -69,9 +50,9 @@ def _sides(prices: Mapping[str, str], sources: Mapping[str, Any]) -> list[tuple[
 
 
 @require_safe
-def entry(request: HttpRequest, pk: int, market: int) -> HttpResponse:
+def universe_entry(request: HttpRequest, pk: int, market: int) -> HttpResponse:
     """Redirect to the row of a market on the right page of its universe."""
-    found = get_object_or_404(UniverseEntry, universe=pk, market=market)
-    before = UniverseEntry.objects.filter(universe=pk, position__lt=found.position).count()
+    entry = get_object_or_404(UniverseEntry, universe=pk, market=market)
+    before = UniverseEntry.objects.filter(universe=pk, position__lt=entry.position).count()
     page = before // PER_PAGE + 1
     return redirect(f"{reverse('universe', args=[pk])}?page={page}#market-{market}")

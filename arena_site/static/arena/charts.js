@@ -8,10 +8,10 @@ const HEADROOM = 0.06;
 const MINIMUM_RANGE = 0.01;
 
 const numbers = (decimals, options = {}) =>
-  new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, ...options });
+  new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, signDisplay: "negative", ...options });
 const minus = (text) => text.replace("-", "−");
 const formats = {
-  money: (value, decimals = 2) => (value < 0 ? "−$" : "$") + numbers(decimals).format(Math.abs(value)),
+  money: (value, decimals = 2) => minus(numbers(decimals, { style: "currency", currency: "USD" }).format(value)),
   percent: (value, decimals = 2) => minus(numbers(decimals, { signDisplay: "exceptZero" }).format(value)) + "\u202f%",
   fraction: (value, decimals = 3) => minus(numbers(Math.max(0, decimals - 2)).format(value * 100)) + "\u202f%",
   price: (value, decimals = 3) => minus(numbers(decimals).format(value)),

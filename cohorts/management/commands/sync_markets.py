@@ -21,12 +21,5 @@ class Command(ArenaCommand):
             self.progress("syncing markets") as progress,
         ):
             report = sync_markets_in_play(catalogues=catalogues, clob=clob, at=at, progress=progress)
-        summary = {
-            "seen": report.seen,
-            "created": report.created,
-            "updated": report.updated,
-            "skipped": report.skipped,
-            "closed": report.closed,
-            "replay": report.replay,
-        }
-        return CommandResult(summary, report.log, report.failures)
+        counts = ("seen", "created", "updated", "skipped", "closed", "replay")
+        return CommandResult({name: getattr(report, name) for name in counts}, report.log, report.failures)

@@ -172,7 +172,12 @@ class Report:
 
 
 def read(
-    source: Source, format: str | None = None, *, strict: bool = False, fractional_outcomes: bool = False
+    source: Source,
+    format: str | None = None,
+    *,
+    strict: bool = False,
+    fractional_outcomes: bool = False,
+    normalise: bool = False,
 ) -> LoadedForecasts:
     """The forecasts of a file or frame in long form, checked row by row.
 
@@ -187,6 +192,8 @@ def read(
         Raise for the first row that cannot be used, instead of rejecting it.
     fractional_outcomes : bool
         Allow outcomes between 0 and 1: unresolved questions scored against a price.
+    normalise : bool
+        Divide the probabilities of exclusive options by their sum where that is within 0.02 of 1.
 
     Returns
     -------
@@ -207,7 +214,7 @@ def read(
     >>> read(frame).panel.forecasters
     ['ann']
     """
-    return read_forecasts(source, format, strict=strict, fractional_outcomes=fractional_outcomes)
+    return read_forecasts(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
 
 
 def rank(
@@ -225,6 +232,7 @@ def rank(
     format: str | None = None,
     strict: bool = False,
     fractional_outcomes: bool = False,
+    normalise: bool = False,
     allow_rejected: bool = False,
     like: str | None = None,
     defects: bool = False,
@@ -259,7 +267,7 @@ def rank(
         Kind of bootstrap interval.
     level : float
         Coverage of intervals and rank ranges, in (0, 1).
-    format, strict, fractional_outcomes
+    format, strict, fractional_outcomes, normalise
         As in `read`.
     allow_rejected : bool
         Rank what is left even if more than half of the rows are rejected.
@@ -315,13 +323,14 @@ def rank(
     )
     loaded = source
     if not isinstance(source, LoadedForecasts):
-        loaded = read(source, format, strict=strict, fractional_outcomes=fractional_outcomes)
+        loaded = read(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
     _check_rejected(loaded, allow_rejected)
     stated = asdict(settings) | {
         "metrics": list(settings.metrics),
         "gammas": list(settings.gammas),
         "file": str(source) if isinstance(source, Path | str) else None,
         "fractional_outcomes": fractional_outcomes,
+        "normalise": normalise,
         "like": like,
     }
     if like:
@@ -333,8 +342,11 @@ def rank(
         "rows": loaded.rows,
         "rejected": len(loaded.rejected),
         "superseded": loaded.superseded,
+        "repeated": loaded.repeated,
+        "normalised": loaded.normalised,
         "ignored_columns": loaded.ignored,
     }
+    figures["notes"] = [*loaded.notes, *figures["notes"]]
     report = Report({"settings": stated, **figures, "rejected": [asdict(line) for line in loaded.rejected]})
     if out is not None:
         report.save(out)

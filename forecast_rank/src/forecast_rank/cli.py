@@ -24,7 +24,7 @@ FAILED, BAD_USAGE = 1, 2
 NARROWEST = 120
 _OPTIONS = (
     "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "format", "strict",
-    "fractional_outcomes", "allow_rejected", "like", "defects",
+    "fractional_outcomes", "normalise", "allow_rejected", "like", "defects",
 )  # fmt: skip
 
 ProgressBar = Callable[[str], AbstractContextManager[Progress]]
@@ -38,8 +38,8 @@ class UsageError(ValueError):
 def add_arguments(parser: Any) -> None:
     """Adds FILE and all options but `--json` to an argument parser."""
     usual = Settings()
-    parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("--format", choices=list(FORMATS), help="of FILE (default: by its suffix)")
+    parser.add_argument("file", metavar="FILE", type=Path, help="- for standard input; may be gzipped (.csv.gz)")
+    parser.add_argument("--format", choices=list(FORMATS), help="of FILE (default: by its suffix; csv for -)")
     parser.add_argument("--metrics", type=_names, default=METRICS, help=f"default: {','.join(METRICS)}")
     parser.add_argument("--gamma", type=_names, default=usual.gammas, help="risk aversions, default: 0,0.5,1")
     parser.add_argument("--bootstrap", type=int, default=usual.bootstrap, metavar="N", help="resamples of events")
@@ -52,6 +52,9 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument("--interval", choices=INTERVALS, default=usual.interval, help="kind of bootstrap interval")
     parser.add_argument("--level", type=float, default=usual.level, help="of intervals and rank ranges")
     parser.add_argument("--fractional-outcomes", action="store_true", help="allow outcomes between 0 and 1")
+    parser.add_argument(
+        "--normalise", action="store_true", help="divide probabilities by their sum where that is within 0.02 of 1"
+    )
     parser.add_argument("--strict", action="store_true", help="exit with code 2 at the first row that is rejected")
     parser.add_argument("--allow-rejected", action="store_true", help="rank even if most rows are rejected")
     parser.add_argument("--like", choices=["pm_rank"], help="use the definitions of that package, under its names")

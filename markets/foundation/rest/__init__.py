@@ -19,6 +19,7 @@ from markets.foundation.rest.serializers import (
     MoneyStringField,
     NullableCharField,
     ReadSerializer,
+    StrictSerializer,
     field_names,
     limit_related_fields,
     requested_fields,
@@ -27,7 +28,7 @@ from markets.foundation.rest.serializers import (
 from markets.foundation.rest.viewsets import (
     PROBLEM_SCHEMA,
     JsonOnlyNegotiation,
-    ReadOnlySchema,
     ReadOnlyViewSet,
+    extend_schema,
     query_parameter,
 )

@@ -77,8 +77,8 @@ class KnownChoiceFilter(filters.ChoiceFilter):
     """One of the choices; the error lists them."""
 
     def __init__(self, choices: Iterable[tuple[str, Any]], **options: Any) -> None:
-        known = ", ".join(value for value, _ in choices)
-        options["error_messages"] = {"invalid_choice": f"%(value)s is unknown; known are {known}"}
+        allowed = ", ".join(value for value, _ in choices)
+        options["error_messages"] = {"invalid_choice": f"%(value)s is unknown; known are {allowed}"}
         super().__init__(choices=choices, empty_label=None, **options)
 
 
@@ -137,9 +137,9 @@ class StrictFilterSet(filters.FilterSet):
         return super().filter_for_lookup(field, lookup_type)
 
 
-def check_parameters(request: Request, known: Iterable[str]) -> None:
+def check_parameters(request: Request, allowed: Iterable[str]) -> None:
     """Raises ValidationError naming each parameter that is unknown, empty, given twice or contains a NUL."""
-    names = sorted(known)
+    names = sorted(allowed)
     errors: dict[str, list[str]] = {}
     for name, values in request.query_params.lists():
         if name not in names:
@@ -187,8 +187,8 @@ class StrictFilterBackend(filters.DjangoFilterBackend):
             check_parameters(request, {FIELDS_PARAMETER})
             return queryset
         filter_names = set(self.get_filterset_class(view).base_filters)
-        known = filter_names | view.paginator.parameters | {FIELDS_PARAMETER}
-        check_parameters(request, known | ({"ordering"} if view.orderings else set()))
+        names = filter_names | view.paginator.parameters | {FIELDS_PARAMETER}
+        check_parameters(request, names | ({"ordering"} if view.orderings else set()))
         # Making the form of all filters is a tenth of a page's time, and most requests use none.
         filtered = not filter_names.isdisjoint(request.query_params)
         return super().filter_queryset(request, queryset, view) if filtered else queryset
@@ -206,8 +206,8 @@ class StrictOrderingBackend(BaseFilterBackend):
         names = [name.strip() for name in request.query_params.get("ordering", "").split(",") if name.strip()]
         unknown = [name for name in names if name.removeprefix("-") not in view.orderings]
         if unknown:
-            known = ", ".join(view.orderings)
-            raise ValidationError({"ordering": [f"unknown field {', '.join(unknown)}; known are {known}"]})
+            allowed = ", ".join(view.orderings)
+            raise ValidationError({"ordering": [f"unknown field {', '.join(unknown)}; known are {allowed}"]})
         signed = [("-" * name.startswith("-"), name.removeprefix("-")) for name in names]
         terms = [sign + view.ordering_paths.get(name, name) for sign, name in signed] or list(view.ordering)
         last = terms[-1].removeprefix("-")
@@ -224,13 +224,13 @@ class StrictOrderingBackend(BaseFilterBackend):
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         if not view.orderings:
             return []
-        known = ", ".join(view.orderings)
+        allowed = ", ".join(view.orderings)
         return [
             {
                 "name": "ordering",
                 "required": False,
                 "in": "query",
-                "description": f"{known}; with a minus for descending, several separated by commas.",
+                "description": f"{allowed}; with a minus for descending, several separated by commas.",
                 "schema": {"type": "string"},
             }
         ]

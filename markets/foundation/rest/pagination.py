@@ -17,11 +17,18 @@ from markets.foundation.rest.filters import StrictOrderingBackend
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 
 
-def _page_size(request: Request) -> int:
-    text = request.query_params.get("page_size", str(PAGE_SIZE))
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_PAGE_SIZE):
-        raise ValidationError({"page_size": [f"{text} is no whole number from 1 to {MAX_PAGE_SIZE}"]})
-    return int(text[:9])
+class StrictPageSize:
+    """The parameter `page_size`, refused unless it is a whole number up to the maximum."""
+
+    page_size: int | None = PAGE_SIZE
+    page_size_query_param: str | None = "page_size"
+    max_page_size: int | None = MAX_PAGE_SIZE
+
+    def get_page_size(self, request: Request) -> int:
+        text = request.query_params.get("page_size", str(PAGE_SIZE))
+        if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_PAGE_SIZE):
+            raise ValidationError({"page_size": [f"{text} is no whole number from 1 to {MAX_PAGE_SIZE}"]})
+        return int(text[:9])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +49,11 @@ class TupleRows:
         return self.rows[part].values_list(*self.columns)
 
 
-class StrictPagination(pagination.PageNumberPagination):
+class StrictPagination(StrictPageSize, pagination.PageNumberPagination):
     """`count`, `next`, `previous` and `results`; a page that does not exist is a 400."""
 
-    page_size = PAGE_SIZE
-    page_size_query_param = "page_size"
-    max_page_size = MAX_PAGE_SIZE
     last_page_strings = ()
     parameters = frozenset({"page", "page_size"})
-
-    def get_page_size(self, request: Request) -> int:
-        return _page_size(request)
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> Any:
         text = request.query_params.get("page", "1")
@@ -64,18 +65,12 @@ class StrictPagination(pagination.PageNumberPagination):
             raise ValidationError({"page": [f"there is no page {text}"]}) from None
 
 
-class StrictCursorPagination(pagination.CursorPagination):
+class StrictCursorPagination(StrictPageSize, pagination.CursorPagination):
     """`next`, `previous` and `results`; ordered by a time of the view's rows."""
 
-    page_size = PAGE_SIZE
-    page_size_query_param = "page_size"
-    max_page_size = MAX_PAGE_SIZE
     # The cursor tells rows of one instant apart by an offset, which must exceed the number of rows of any instant.
     offset_cutoff = 100_000
     parameters = frozenset({"cursor", "page_size"})
-
-    def get_page_size(self, request: Request) -> int:
-        return _page_size(request)
 
     def get_ordering(self, request: Request, queryset: QuerySet, view: Any) -> tuple[str, ...]:
         return tuple(StrictOrderingBackend().get_ordering(request, queryset, view))

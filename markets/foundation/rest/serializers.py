@@ -62,11 +62,11 @@ def field_names(serializer: type[serializers.BaseSerializer]) -> tuple[str, ...]
 
 def requested_fields(request: Request, serializer: type[serializers.BaseSerializer]) -> frozenset[str]:
     """The field names in the parameter `fields`, all if it is absent. Raises ValidationError for an unknown name."""
-    known = field_names(serializer)
+    valid = field_names(serializer)
     names = [name.strip() for name in request.query_params.get(FIELDS_PARAMETER, "").split(",") if name.strip()]
-    if unknown := [name for name in names if name not in known]:
-        raise ValidationError({FIELDS_PARAMETER: [f"unknown field {', '.join(unknown)}; known are {', '.join(known)}"]})
-    return frozenset(names or known)
+    if unknown := [name for name in names if name not in valid]:
+        raise ValidationError({FIELDS_PARAMETER: [f"unknown field {', '.join(unknown)}; known are {', '.join(valid)}"]})
+    return frozenset(names or valid)
 
 
 def select_fields(serializer: Any, names: frozenset[str]) -> Any:
@@ -106,6 +106,16 @@ FAST_REPRESENTATIONS: dict[Any, Callable[[Any], Any]] = {
     serializers.DateTimeField.to_representation: _datetime_text,
 }
 """DRF's `to_representation` methods, each with a shorter function of the same result for values from the database."""
+
+
+class StrictSerializer(serializers.Serializer):
+    """A request's body, refused where it holds a field that is not known."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
+            known = ", ".join(self.fields)
+            raise serializers.ValidationError({name: [f"unknown; known are {known}"] for name in unknown})
+        return super().to_internal_value(data)
 
 
 class ReadSerializer(serializers.ModelSerializer):

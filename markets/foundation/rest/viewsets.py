@@ -1,11 +1,10 @@
-"""View sets of read-only models, and their description in the OpenAPI schema."""
+"""View sets of read-only models, and what views tell the schema generator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer
@@ -14,7 +13,7 @@ from rest_framework.viewsets import ReadOnlyModelViewSet
 
 from markets.foundation.rest.filters import StrictFilterBackend, StrictFilterSet, StrictOrderingBackend
 from markets.foundation.rest.pagination import StrictPagination, TupleRows
-from markets.foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
+from markets.foundation.rest.serializers import requested_fields, select_fields
 
 
 class JsonOnlyNegotiation(BaseContentNegotiation):
@@ -33,34 +32,6 @@ PROBLEM_SCHEMA = {
     "additionalProperties": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
     "description": "`detail` with a sentence, or each wrong parameter with its sentences.",
 }
-
-
-class ReadOnlySchema(AutoSchema):
-    """The schema of a read-only endpoint: the parameter `fields` and every response status."""
-
-    def get_override_parameters(self) -> list[OpenApiParameter]:
-        if self.method != "GET" or not getattr(self.view, "takes_fields", False):
-            return super().get_override_parameters()
-        names = field_names(self.view.get_serializer_class())
-        parameter = OpenApiParameter(
-            FIELDS_PARAMETER, str, many=True, explode=False, style="form", enum=names,
-            description="The fields to return, separated by commas (default: all). Others are not read.",
-        )  # fmt: skip
-        return [*super().get_override_parameters(), parameter]
-
-    def get_response_serializers(self) -> Any:
-        responses = {
-            200: super().get_response_serializers(),
-            304: OpenApiResponse(description="Not modified since the given ETag or time."),
-            400: OpenApiResponse(PROBLEM_SCHEMA, "A wrong parameter, named."),
-            429: OpenApiResponse(
-                PROBLEM_SCHEMA, "Too many requests of this client; `Retry-After` gives the seconds to wait."
-            ),
-            500: OpenApiResponse(PROBLEM_SCHEMA, "Server error."),
-        }
-        if self.view.detail:
-            responses[404] = OpenApiResponse(PROBLEM_SCHEMA, "No such row.")
-        return responses
 
 
 class ReadOnlyViewSet(ReadOnlyModelViewSet):
@@ -83,7 +54,6 @@ class ReadOnlyViewSet(ReadOnlyModelViewSet):
     lookup_value_regex = "[0-9]{1,18}"
     reads_tuples = False
     """Reads rows as tuples of columns, much faster than instances; possible where every field is a column."""
-    schema = ReadOnlySchema()
 
     def get_serializer_class(self) -> Any:
         return (self.detail and self.detail_serializer_class) or self.serializer_class
@@ -103,13 +73,34 @@ class ReadOnlyViewSet(ReadOnlyModelViewSet):
         rows = super().filter_queryset(queryset)
         return rows.values_list(*self.columns) if self.reads_tuples and self.detail else rows
 
-    def paginate_queryset(self, queryset: QuerySet[Any]) -> Sequence[Any] | None:  # type: ignore[override]
-        return super().paginate_queryset(TupleRows(queryset, self.columns) if self.reads_tuples else queryset)  # type: ignore
+    def paginate_queryset(self, queryset: QuerySet[Any]) -> Sequence[Any]:  # type: ignore[override]
+        rows: Any = TupleRows(queryset, self.columns) if self.reads_tuples else queryset
+        return self.complete_rows(super().paginate_queryset(rows) or [])
+
+    def get_object(self) -> Any:
+        return self.complete_rows([super().get_object()])[0]
+
+    def complete_rows(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """The rows of a page, or the one of a detail, with what is read for all of them at once."""
+        return rows
 
     @property
     def columns(self) -> list[str]:
         paths: list[str] = self.get_serializer_class().columns(self.requested)
         return paths
+
+
+def extend_schema(**options: Any) -> Callable[[Any], Any]:
+    """Stores what drf-spectacular's `extend_schema` adds to a method's schema.
+
+    `arena_site.schema` applies it when the schema is generated: applied here, it would load the generator at startup.
+    """
+
+    def store(method: Any) -> Any:
+        method.schema_options = options
+        return method
+
+    return store
 
 
 def query_parameter(

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from markets.foundation.http import HttpService, UpstreamError
 from markets.sources.base import TopOfBook
-from markets.sources.field_parsers import flag, identifier, line, number, or_none, price, shown
+from markets.sources.field_parsers import flag_or_none, identifier, line, number, price, shown
 
 T = TypeVar("T")
 LARGEST_BATCH = 500
@@ -44,11 +44,11 @@ class Clob(HttpService):
 
     def midpoints(self, token_ids: Iterable[str]) -> TokenValues[Decimal]:
         """The midpoints of tokens; a failing batch does not affect the others."""
-        return self._read("midpoint", token_ids, dict, _midpoints_by_token, parse_midpoint)
+        return self._read("midpoint", token_ids, _midpoints_by_token, parse_midpoint)
 
     def books(self, token_ids: Iterable[str]) -> TokenValues[TopOfBook]:
         """The best bids and asks of tokens; failures are returned, not raised."""
-        return self._read("book", token_ids, list, _books_by_token, parse_book)
+        return self._read("book", token_ids, _books_by_token, parse_book)
 
     def winner(self, condition_id: str) -> WinningToken | None:
         """The market's flagged winner; None unless exactly one token is flagged."""
@@ -67,63 +67,55 @@ class Clob(HttpService):
         self,
         noun: str,
         token_ids: Iterable[str],
-        form: type,
         by_token: Callable[[Any], Mapping[Any, object]],
         parse: Callable[[str, object], T],
     ) -> TokenValues[T]:
-        """The parsed value of each token, from batches if the CLOB takes them."""
-        found: TokenValues[T] = TokenValues()
+        """The parsed value of each token, from batches if the CLOB takes them, else one by one."""
+        result: TokenValues[T] = TokenValues()
 
-        def take(token: str, raw: object) -> None:
+        def add(token: str, raw: object) -> None:
             try:
-                found.values[token] = parse(token, raw)
+                result.values[token] = parse(token, raw)
             except ValueError as error:
-                found.rejected[token] = f"{noun}: {error}"
+                result.rejected[token] = f"{noun}: {error}"
 
         for batch in _batches(token_ids):
-            answer = self._batch(f"/{noun}s", batch, form, found.failed)
-            if answer is None:
-                self._one_by_one(f"/{noun}", batch, take, found)
-                continue
-            named = by_token(answer)
-            for token in batch if answer else ():
-                if token in named:
-                    take(token, named[token])
+            try:
+                answer = self.post_json(f"/{noun}s", [{"token_id": token} for token in batch])
+                stated = by_token(answer)
+            except UpstreamError as error:
+                if error.status in REFUSED_BATCH:
+                    self._one_by_one(f"/{noun}", batch, add, result)
                 else:
-                    found.rejected[token] = f"no {noun} in the answer"
-        return found
-
-    def _batch(self, path: str, batch: list[str], form: type, failed: list[str]) -> Any:
-        """The response to a batch; empty if it failed, None if its tokens must be requested one by one."""
-        try:
-            answer = self.post_json(path, [{"token_id": token} for token in batch])
-        except UpstreamError as error:
-            if error.status in REFUSED_BATCH:
-                return None
-            failed.append(f"{error} ({len(batch)} tokens)")
-            return form()
-        if not isinstance(answer, form):
-            failed.append(f"clob: POST {path} answered {shown(answer)} ({len(batch)} tokens)")
-            return form()
-        return answer
+                    result.failed.append(f"{error} ({len(batch)} tokens)")
+                continue
+            except ValueError as error:
+                result.failed.append(f"clob: POST /{noun}s answered {error} ({len(batch)} tokens)")
+                continue
+            for token in batch if answer else ():
+                if token in stated:
+                    add(token, stated[token])
+                else:
+                    result.rejected[token] = f"no {noun} in the answer"
+        return result
 
     def _one_by_one(
-        self, path: str, batch: list[str], take: Callable[[str, object], None], found: TokenValues[T]
+        self, path: str, batch: list[str], add: Callable[[str, object], None], result: TokenValues[T]
     ) -> None:
         failures = 0
         for place, token in enumerate(batch):
             try:
-                take(token, self.get_json(path, {"token_id": token}))
+                add(token, self.get_json(path, {"token_id": token}))
                 failures = 0
             except UpstreamError as error:
                 if error.status in REFUSED_BATCH:
-                    found.rejected[token] = error.reason
+                    result.rejected[token] = error.reason
                     continue
-                found.failed.append(str(error))
+                result.failed.append(str(error))
                 failures += 1
                 if failures == MAX_FAILURES:
                     left = len(batch) - place - 1
-                    found.failed.append(f"clob: GET {path} failed {MAX_FAILURES} times: {left} tokens not asked")
+                    result.failed.append(f"clob: GET {path} failed {MAX_FAILURES} times: {left} tokens not asked")
                     return
 
 
@@ -133,8 +125,10 @@ def _batches(token_ids: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _midpoints_by_token(answer: dict[str, object]) -> dict[str, object]:
-    """Each token's midpoint in the form of a single look-up."""
+def _midpoints_by_token(answer: object) -> dict[str, object]:
+    """Each token's midpoint in the form of a single look-up. Raises ValueError for any other answer."""
+    if not isinstance(answer, dict):
+        raise ValueError(shown(answer))
     return {token: {"mid": value} for token, value in answer.items()}
 
 
@@ -148,14 +142,16 @@ def parse_winner(answer: object) -> WinningToken | None:
     tokens = answer.get("tokens") if isinstance(answer, dict) else None
     if not isinstance(tokens, list):
         raise ValueError("no list of tokens")
-    flagged = [token for token in tokens if isinstance(token, dict) and or_none(flag)(token.get("winner"))]
+    flagged = [token for token in tokens if isinstance(token, dict) and flag_or_none(token.get("winner"))]
     if len(flagged) != 1 or not (token_id := identifier(flagged[0].get("token_id"))):
         return None
     return WinningToken(token_id, line(flagged[0].get("outcome")))
 
 
-def _books_by_token(answer: list[Any]) -> dict[str | None, object]:
-    """The books by the token that each names, because their order may differ from the request's."""
+def _books_by_token(answer: object) -> dict[str | None, object]:
+    """The books by the token that each names: their order may differ. Raises ValueError for any other answer."""
+    if not isinstance(answer, list):
+        raise ValueError(shown(answer))
     return {identifier(raw.get("asset_id")): raw for raw in answer if isinstance(raw, dict)}
 
 

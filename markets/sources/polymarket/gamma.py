@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from markets.foundation.http import UpstreamError
 from markets.sources.base import (
-    CatalogueClient,
+    Catalogue,
     CataloguePage,
     SkippedMarket,
     Unresolved,
@@ -18,13 +18,14 @@ from markets.sources.base import (
 )
 from markets.sources.field_parsers import line
 from markets.sources.polymarket.clob import Clob
+from markets.sources.polymarket.parsing import parse_market
 
 LARGEST_PAGE = 100
 """Gamma silently reduces a larger limit to this."""
 SUM_TOLERANCE = Decimal("0.001")
 
 
-class Gamma(CatalogueClient):
+class Gamma(Catalogue):
     """The client of Gamma, with that of the CLOB for winner flags; options are those of `HttpService`."""
 
     source = "polymarket"
@@ -59,7 +60,7 @@ class Gamma(CatalogueClient):
     def market(self, external_id: str) -> VenueMarket | SkippedMarket | None:
         """A market of any status; None if Gamma has none with this id."""
         raw = self.find_json(f"/markets/{quote(external_id, safe='')}", {"include_tag": "true"}, missing={404, 422})
-        return None if raw is None else self.with_id(external_id, _parsed(raw, external_id))
+        return None if raw is None else self.with_id(external_id, parse_market(raw, external_id))
 
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
         """The result of a closed market of the first protocol; a final price alone decides nothing.
@@ -118,15 +119,8 @@ class Gamma(CatalogueClient):
         return raws, line(str(cursor)) if cursor else None
 
 
-def _parsed(raw: object, ref: str) -> VenueMarket | SkippedMarket:
-    # pydantic is imported with the first row, not by every command that names a source.
-    from markets.sources.polymarket.parsing import parse_market
-
-    return parse_market(raw, ref)
-
-
 def _page(raws: list[Any], cursor: str | None, ref: str) -> CataloguePage:
-    return CataloguePage.of([_parsed(raw, f"{ref}, row {n}") for n, raw in enumerate(raws, start=1)], cursor)
+    return CataloguePage.of([parse_market(raw, f"{ref}, row {n}") for n, raw in enumerate(raws, start=1)], cursor)
 
 
 def _has_no_keyset(error: UpstreamError) -> bool:

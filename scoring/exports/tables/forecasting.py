@@ -43,7 +43,7 @@ FORECAST_TABLES = (
         batch integer - The number of its question batch in each arm.
         reason text - selected (by the rule) or traded (its market was traded).
         prices json - By option: price (mid), ask, no_ask (US dollars a share) and stale.
-        duplicate integer row duplicate_id - The same question at the other venue.
+        duplicate integer row duplicate_id - The same question at another venue.
     """), "markets.QuestionEntry", ("question_set_id", "position")),
     ArchiveTable("question_batches", "Questions that are put in one request, in one arm.", columns("""
         id integer row - The batch.

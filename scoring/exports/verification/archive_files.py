@@ -6,9 +6,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from scoring.exports.checksums import file_sha256, zip_checksum
 from scoring.exports.dictionary import dictionary_json
-from scoring.exports.manifest import MANIFEST
+from scoring.exports.manifest import MANIFEST, file_sha256, zip_checksum
 from scoring.exports.tables import TABLES
 from scoring.exports.verification.archive_reader import Archive
 

@@ -66,6 +66,9 @@ class Archive:
     outcomes = _cached_table("outcomes")
     trades = _cached_table("trades")
     universes = _cached_table("universes")
+    elicitations = _cached_table("elicitations")
+    question_batches = _cached_table("question_batches")
+    question_sets = _cached_table("question_sets")
 
     @cached_property
     def decisions(self) -> dict[int, Row]:
@@ -73,6 +76,11 @@ class Archive:
         for row in rows.values():
             del row["reasoning"]
         return rows
+
+    @cached_property
+    def externals(self) -> set[str]:
+        """The slugs of external agents."""
+        return {family["slug"] for family in self.rows("families") if family["external"]}
 
     @cached_property
     def methodologies(self) -> dict[str, Row]:

@@ -13,17 +13,15 @@ from scoring.exports.dictionary import FORMATS
 from scoring.exports.manifest import InvalidManifest, read_manifest
 from scoring.exports.verification.archive_files import check_files, check_tables, check_zip_checksum
 from scoring.exports.verification.archive_reader import Archive, unpacked
-from scoring.exports.verification.bet_scores import check_bet_scores
-from scoring.exports.verification.chains import check_chains
-from scoring.exports.verification.forecast_leaderboards import check_forecast_leaderboards
-from scoring.exports.verification.forecast_scores import check_forecast_scores
-from scoring.exports.verification.journals import check_journals
-from scoring.exports.verification.portfolios import check_agents, check_snapshots
-from scoring.exports.verification.positions import check_positions
-from scoring.exports.verification.prompts import check_prompts
-from scoring.exports.verification.trades import check_trades
-from scoring.exports.verification.trading_leaderboard import check_trading_leaderboard
-from scoring.exports.verification.universes import check_universes
+from scoring.exports.verification.forecasts import check_forecast_leaderboards, check_forecast_scores
+from scoring.exports.verification.hashes import check_chains, check_prompts, check_universes
+from scoring.exports.verification.ledger import check_journals, check_positions, check_trades
+from scoring.exports.verification.trading_results import (
+    check_agents,
+    check_bet_scores,
+    check_snapshots,
+    check_trading_leaderboard,
+)
 
 CHECKS: dict[str, Callable[[Archive], Iterator[str]]] = {
     "tables": check_tables,

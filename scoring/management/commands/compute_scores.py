@@ -19,7 +19,6 @@ class Command(ArenaCommand):
         )
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
-        report = asdict(compute_scores(at=at))
+        report = compute_scores(at=at)
         stored = 0 if options["skip_history"] else backfill_history(limit=DAILY_LIMIT)
-        lines = [f"past leaderboards stored: {stored}"] if stored else []
-        return CommandResult(report, log=[*report.pop("log"), *lines])
+        return CommandResult(asdict(report), log=[f"past leaderboards stored: {stored}"] if stored else [])

@@ -11,8 +11,8 @@ from cohorts.models import Cohort
 from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.foundation.rest import InstantField
 from scoring.exports.archive import NotAnArchive, build_archive, zip_archive
-from scoring.exports.checksums import file_sha256
 from scoring.exports.dictionary import CSV, FORMATS
+from scoring.exports.manifest import file_sha256
 from scoring.exports.selection import ExportSelection
 
 DAY = timedelta(days=1)

@@ -14,9 +14,7 @@ from scoring.services.derived import derived_drift
 
 
 class Command(ArenaCommand):
-    help = (
-        "Recomputes every balance, position, payout, forecast and derived row; names each that differs (then exit 1)."
-    )
+    help = "Recomputes every balance, position, payout, forecast, chain link and derived row; names any that differs."
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("verifying") as progress:

@@ -1,4 +1,4 @@
-"""Accounts of each role, and the confirmation of an action."""
+"""Accounts of each role, and the forms and confirmation of actions."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.utils import timezone
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from arena_site.operator_tokens import issue_operator_token
+from markets.models import Market
 
 REASON = "because the test says so"
 ALLOWED = {VIEWER: set(), OPERATOR: set(ACTIONS) - {"approve-line-up", "reject-line-up"}, ADMINISTRATOR: set(ACTIONS)}
@@ -32,7 +33,7 @@ def create_account(name: str, role: str | None = "operator") -> User:
 
 
 def issue_token(owner: User, *, name: str = "ci", scope: str = "exports", **options: Any) -> str:
-    return issue_operator_token(owner=owner, name=name, scope=scope, at=timezone.now(), **options).token
+    return issue_operator_token(owner=owner, name=name, scope=scope, at=timezone.now(), **options)[1]
 
 
 def action_path(name: str) -> str:
@@ -42,3 +43,9 @@ def action_path(name: str) -> str:
 def perform(client: Client, name: str, /, reason: str = REASON, **parameters: Any) -> Any:
     """The response to a confirmed action."""
     return client.post(action_path(name), {**parameters, "reason": reason, "confirmed": "yes"})
+
+
+def outcome_form(market: Market, side: str | None, source: str = "the venue") -> dict[str, Any]:
+    """The form that settles or reverses a market: `side` won, or nobody did."""
+    result = "cancelled" if side is None else f"outcome-{market.outcomes.get(side=side).pk}"
+    return {"market": market.pk, "result": result, "source": source}

@@ -1,7 +1,6 @@
 """Manual settlements on a market's public page and in the API: outcome, time, reason and source."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 import time_machine
@@ -10,19 +9,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from markets.models import Market
-from tests.arena_site.dashboard.accounts import perform, sign_in
+from tests.arena_site.dashboard.accounts import outcome_form, perform, sign_in
 from tests.factories import WEEK, AgentFactory, MarketFactory, bet, resolve
 from tests.markup import elements, get_page, section, visible_text
 
 pytestmark = pytest.mark.django_db
 NOW = WEEK + timedelta(days=3, minutes=40)
 HOSTILE = "\"'><script>alert(1)</script>\u202eesrever"
-
-
-@pytest.fixture(autouse=True)
-def _at_night() -> Any:
-    with time_machine.travel(NOW, tick=False):
-        yield
 
 
 @pytest.fixture
@@ -36,8 +29,8 @@ def unresolved() -> Market:
 
 
 def settle(market: Market, side: str, reason: str, source: str, action: str = "settle") -> None:
-    form = {"market": market.pk, "result": f"outcome-{market.outcomes.get(side=side).pk}", "source": source}
-    assert perform(sign_in("operator"), action, reason=reason, **form).status_code == 302
+    answer = perform(sign_in("operator"), action, reason=reason, **outcome_form(market, side, source))
+    assert answer.status_code == 302
 
 
 def resolution(client: Client, market: Market) -> str:
@@ -46,12 +39,12 @@ def resolution(client: Client, market: Market) -> str:
 
 
 def test_page_shows_outcome_time_reason_and_source(client: Client, unresolved: Market) -> None:
-    assert "by hand" not in resolution(client, unresolved)
+    assert "manual settlement" not in resolution(client, unresolved)
     settle(unresolved, "YES", "The venue forgot it.", "https://venue.example/1, read twice")
     text = resolution(client, unresolved)
-    assert "Source an operator, by hand" in text
+    assert "Source manual settlement by an operator" in text
     assert (
-        "By hand 11 Mar 2026, 00:40 UTC : Settled: YES won; 1 positions paid. Why: The venue forgot it. "
+        "Manual settlement 11 Mar 2026, 00:40 UTC : Settled: YES won; 1 positions paid. Reason: The venue forgot it. "
         "Source: https://venue.example/1, read twice"
     ) in text
     assert "CLOB" not in text
@@ -64,7 +57,7 @@ def test_reversal_stands_beside_the_settlement(client: Client, unresolved: Marke
         settle(unresolved, "NO", "Misread.", "there", action="reverse")
         text = resolution(client, unresolved)
     assert text.index("Settled: YES won") < text.index("12 Mar 2026, 00:40 UTC : Reversed: NO won")
-    assert "Why: Misread. Source: there" in text
+    assert "Reason: Misread. Source: there" in text
 
 
 def test_text_by_an_operator_is_escaped(client: Client, unresolved: Market) -> None:
@@ -75,7 +68,7 @@ def test_text_by_an_operator_is_escaped(client: Client, unresolved: Market) -> N
 
 
 def test_refused_and_ineffective_actions_are_not_shown(client: Client, unresolved: Market) -> None:
-    form = {"market": unresolved.pk, "result": "cancelled", "source": "x"}
+    form = outcome_form(unresolved, None)
     assert perform(sign_in("viewer"), "settle", reason="let me", **form).status_code == 403
     resolve(unresolved, "YES", at=NOW)
     perform(sign_in("operator"), "settle", reason="too late", **form)
@@ -88,7 +81,7 @@ def test_other_markets_show_none_and_open_ones_need_no_query(client: Client, unr
     settle(unresolved, "YES", "The venue forgot it.", "here")
     other = MarketFactory()
     resolve(other, "NO", at=NOW)
-    assert "by hand" not in resolution(client, other).lower()
+    assert "manual settlement" not in resolution(client, other).lower()
     with CaptureQueriesContext(connection) as captured:
         client.get(f"/markets/{MarketFactory(closed=True).pk}/")
     assert not [query for query in captured if "auditentry" in query["sql"]]

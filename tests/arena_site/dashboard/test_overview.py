@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-import time_machine
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -34,12 +33,6 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 NOW = WEEK + timedelta(minutes=40)
 HOSTILE = "<script>alert(1)</script>"
-
-
-@pytest.fixture(autouse=True)
-def _sunday_night() -> Any:
-    with time_machine.travel(NOW, tick=False):
-        yield
 
 
 @pytest.fixture
@@ -156,7 +149,7 @@ def test_missing_worker_and_late_schedules_are_concerns(viewer: Client) -> None:
     create_healthy_state()
     Worker.objects.update(seen_at=NOW - timedelta(hours=1))
     Schedule.objects.filter(name="sync").update(next_run=NOW - timedelta(minutes=20))
-    jobs.pause("prune")
+    Schedule.objects.filter(name="prune").update(repeats=jobs.PAUSED)
     Failure.objects.create(id="x" * 32, name="x", func="x", started=NOW, stopped=NOW, success=False, result="killed")
     assert concerns(viewer) == [
         "No worker has been seen since 07 March, 23:40 UTC: no job runs by itself",

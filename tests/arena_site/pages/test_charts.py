@@ -12,19 +12,11 @@ import pytest
 from agents.lineup_2026 import LINEUP_2026
 from agents.models import Agent, Family
 from arena_site.pages import filters as arena
-from arena_site.pages.charts import (
-    ChartEvent,
-    Curve,
-    chart_over_time,
-    marker_path,
-    readable_color,
-    reliability_diagram,
-    scatter_diagram,
-    sparkline,
-)
 from arena_site.pages.charts.axes import time_ticks
-from arena_site.pages.charts.markers import MARKERS, luminance
-from arena_site.pages.views.curves import agent_curves, family_curves
+from arena_site.pages.charts.diagrams import reliability_diagram, scatter_diagram
+from arena_site.pages.charts.lines import ChartEvent, Curve, line_chart, sparkline
+from arena_site.pages.charts.markers import MARKERS, luminance, marker_path, readable_color
+from arena_site.pages.views.curves import agent_chart, family_chart
 from cohorts.models import Cohort
 from scoring.performance import MAX_BUCKETS
 from tests.factories import WEEK, AgentFactory, CohortFactory, ReleaseFactory, SnapshotFactory
@@ -32,6 +24,7 @@ from tests.factories import WEEK, AgentFactory, CohortFactory, ReleaseFactory, S
 pytestmark = pytest.mark.django_db
 
 DAY = timedelta(days=1)
+BALANCE = Decimal(10000)
 HOURS = [WEEK + timedelta(hours=n) for n in range(3)]
 
 
@@ -72,39 +65,34 @@ def test_number_format(write, value, written):
 @pytest.mark.parametrize("distant", [0, 9000])
 def test_names_at_the_ends_of_lines_do_not_overlap_and_keep_their_order(distant):
     adjacent = [Curve(str(n), "#000000", [Decimal(4000 + 10 * n)] * 3) for n in range(6)]
-    chart = chart_over_time(HOURS, [*adjacent, Curve("distant", "#000000", [Decimal(distant)] * 3)])
+    chart = line_chart(HOURS, [*adjacent, Curve("distant", "#000000", [Decimal(distant)] * 3)])
     heights = [line.label.y for line in chart.lines[:6]]
     assert all(low - high > 17.9 for low, high in pairwise(heights))
     assert all(0 < line.label.y <= chart.bottom for line in chart.lines)
 
 
 def test_a_line_begins_where_its_values_begin():
-    chart = chart_over_time(HOURS, [Curve("late", "#000000", [None, Decimal(1), Decimal(2)])])
+    chart = line_chart(HOURS, [Curve("late", "#000000", [None, Decimal(1), Decimal(2)])])
     assert chart.lines[0].path.count("L") == 1
 
 
 def test_a_single_instant_and_a_flat_line_can_be_drawn():
-    assert chart_over_time(HOURS[:1], [Curve("one", "#000000", [Decimal(0)])]).lines[0].end.x > 0
+    assert line_chart(HOURS[:1], [Curve("one", "#000000", [Decimal(0)])]).lines[0].end.x > 0
 
 
 def test_nothing_makes_no_chart():
-    assert chart_over_time([], []) is None
+    assert line_chart([], []) is None
 
 
 def test_long_history_is_thinned_to_its_ends_and_a_few_points():
     agent, number = AgentFactory(), MAX_BUCKETS + 30
     for step in range(number):
         SnapshotFactory(agent=agent, taken_at=WEEK + timedelta(minutes=10 * step), cash=Decimal(10000 + step))
-    for curves in (agent_curves([agent]), family_curves([agent])):
-        assert 30 < len(curves.instants) <= MAX_BUCKETS
-        assert curves.instants[0] == WEEK
-        assert curves.instants[-1] == WEEK + timedelta(minutes=10 * (number - 1))
-        assert curves.curves[0].values[-1] == Decimal(10000 + number - 1)
-
-
-def create_agent(slug: str) -> Agent:
-    """The agent of a family in a new cohort."""
-    return AgentFactory(cohort=CohortFactory(), family=Family.objects.get(slug=slug))
+    for chart in (agent_chart([agent], BALANCE), family_chart([agent], BALANCE)):
+        assert 30 < len(chart.positions) <= MAX_BUCKETS
+        assert chart.positions[0] == WEEK
+        assert chart.positions[-1] == WEEK + timedelta(minutes=10 * (number - 1))
+        assert chart.curves[0].values[-1] == Decimal(10000 + number - 1)
 
 
 def totals(agent: Agent, values: dict[int, int]) -> None:
@@ -114,33 +102,31 @@ def totals(agent: Agent, values: dict[int, int]) -> None:
 
 
 def test_a_mean_does_not_jump_where_one_cohort_has_no_snapshot():
-    first, second = create_agent("grok-4"), create_agent("grok-4")
+    first, second = AgentFactory(slug="grok-4"), AgentFactory(slug="grok-4")
     totals(first, {0: 10000, 8: 12000, 10: 12000})
     totals(second, {8: 10000, 9: 11000})
-    values = family_curves([first, second]).curves[0].values
+    values = family_chart([first, second], BALANCE).curves[0].values
     assert [value for value, _ in groupby(values)] == [10000, 11000, 11500]
 
 
 def test_a_completed_cohort_keeps_its_cash_in_the_mean():
-    completed, active = create_agent("grok-4"), create_agent("grok-4")
+    completed, active = AgentFactory(slug="grok-4"), AgentFactory(slug="grok-4")
     totals(completed, {0: 10400})
     totals(active, {9: 10000})
     completed.cohort.status, completed.cohort.completed_at = Cohort.Status.COMPLETED, WEEK + DAY
     completed.cash = Decimal("10600.00")
-    values = family_curves([completed, active]).curves[0].values
+    values = family_chart([completed, active], BALANCE).curves[0].values
     assert [value for value, _ in groupby(values)] == [10400, 10600, 10300]
 
 
 def test_a_change_of_release_marks_the_curve():
-    first = create_agent("gpt-5.1")
+    first = AgentFactory(slug="gpt-5.1")
     totals(first, {0: 10000, 7: 10000})
     release = ReleaseFactory(family=first.family, model_id="openai/gpt-6", effective_from=WEEK + 2 * DAY)
     second = AgentFactory(cohort=CohortFactory(), family=first.family, release=release)
-    curves = family_curves([first, second])
-    assert curves.curves[0].annotations == [(WEEK + 7 * DAY, "openai/gpt-6 from cohort 2 on")]
-    assert [mark.text for mark in curves.chart(Decimal(10000)).lines[0].annotations] == [
-        "openai/gpt-6 from cohort 2 on"
-    ]
+    chart = family_chart([first, second], BALANCE)
+    assert chart.curves[0].annotations == [(WEEK + 7 * DAY, "openai/gpt-6 from cohort 2 on")]
+    assert [mark.text for mark in chart.lines[0].annotations] == ["openai/gpt-6 from cohort 2 on"]
 
 
 # --- colours and shapes ---------------------------------------------------------------------------------
@@ -211,7 +197,7 @@ def test_families_differ_by_shape_as_well():
     ],
 )
 def test_ticks_stand_at_round_instants_for_any_range(length, written):
-    chart = chart_over_time([WEEK, WEEK + length], [Curve("one", "#000000", [Decimal(1), Decimal(2)])])
+    chart = line_chart([WEEK, WEEK + length], [Curve("one", "#000000", [Decimal(1), Decimal(2)])])
     assert [arena.tick_label(tick.value, chart) for tick in chart.x_ticks] == written
 
 
@@ -233,43 +219,43 @@ def test_a_range_that_begins_between_round_instants_has_its_ticks_inside():
     ],
 )
 def test_values_at_the_axis_are_written_in_the_charts_unit(unit, values, written):
-    chart = chart_over_time(HOURS[:2], [Curve("one", "#000000", values)], unit=unit)
+    chart = line_chart(HOURS[:2], [Curve("one", "#000000", values)], unit=unit)
     assert written in [arena.tick_label(tick.value, chart) for tick in chart.y_ticks]
 
 
 def test_events_stand_at_their_instant_and_value_and_those_outside_are_left_out():
     prices = Curve("YES", "#000000", [0.2, 0.4, 0.6])
     bought = ChartEvent(HOURS[1], 0.4, "bought", "#05a85b", href="/decisions/1/")
-    chart = chart_over_time(HOURS, [prices], events=[bought, ChartEvent(HOURS[2] + DAY, 0.6, "later", "#05a85b")])
-    (placed,) = chart.events
+    chart = line_chart(HOURS, [prices], events=[bought, ChartEvent(HOURS[2] + DAY, 0.6, "later", "#05a85b")])
+    ((placed, _),) = chart.events
     (_, _, x, y) = chart.data["events"][0]
-    assert placed.event is bought
+    assert placed is bought
     assert x == (chart.left + chart.right) / 2
     assert f"L{x}" in chart.lines[0].path.replace(f" {y}", "")
 
 
 def test_script_receives_the_values_of_the_curves():
-    chart = chart_over_time(HOURS, [Curve("one", "#000000", [None, Decimal("0.12345"), Decimal(3)])], unit="score")
+    chart = line_chart(HOURS, [Curve("one", "#000000", [None, Decimal("0.12345"), Decimal(3)])], unit="score")
     assert chart.data["curves"][0]["values"] == [None, 0.1235, 3.0]
-    chart = chart_over_time(HOURS, [Curve("one", "#000000", [None, Decimal("9999.99"), Decimal(10_000)])])
+    chart = line_chart(HOURS, [Curve("one", "#000000", [None, Decimal("9999.99"), Decimal(10_000)])])
     assert chart.data["curves"][0]["values"] == [None, 9999.99, 10_000.0]
     assert chart.data["positions"] == [round(at.timestamp() * 1000) for at in HOURS]
 
 
 def test_a_sparkline_needs_two_values_and_keeps_to_its_bounds():
-    assert sparkline([Decimal(1)]) is None
-    assert sparkline([None, None]) is None
-    drawn = sparkline([None, 1.0, 2.0, 3.0], low=0.0, high=4.0)
-    assert 0 < drawn.end_y < drawn.height
+    assert sparkline([Decimal(1)], 1, 0, 4) is None
+    assert sparkline([None, None], 1, 0, 4) is None
+    drawn = sparkline([None, 1.0, 2.0, 3.0], 1, 0, 4)
+    assert (drawn.end.y, drawn.baseline) == (8.5, 19.5)
     assert drawn.path.count("L") == 2
 
 
 def test_diagrams_have_forecasts_on_x_and_outcomes_on_y():
     bins = [{"forecast": 1.0, "outcome": 0.0, "low": 0.0, "high": 0.3, "weight": 0.2, "pairs": 4}]
-    (bin_,) = reliability_diagram("one", "#05a85b", bins).bins
+    family = Family.objects.get(slug="grok-4")
+    (bin_,) = reliability_diagram("one", bins, family).bins
     assert (bin_.x, bin_.y) == (176, 176)
     assert bin_.high < bin_.low
     assert "4 probabilities" in bin_.text
-    drawn = scatter_diagram("one", "#05a85b", [(0.0, 1.0, True), (0.5, 0.5, None), (0.2, 0.2, False)])
-    assert drawn.points == 3
+    drawn = scatter_diagram(family, [(0.0, 1.0, True), (0.5, 0.5, None), (0.2, 0.2, False)])
     assert (drawn.filled.count("M"), drawn.hollow.count("M")) == (1, 2)

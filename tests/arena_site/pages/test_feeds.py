@@ -140,8 +140,3 @@ def test_robots_file_names_the_sitemap(client: Client) -> None:
     lines = answer.content.decode().splitlines()
     assert "Sitemap: http://testserver/sitemap.xml" in lines
     assert "Disallow: /admin/" in lines
-
-
-@pytest.mark.parametrize("address", ["/feeds/decisions.atom", "/sitemap.xml", "/sitemap-markets.xml", "/robots.txt"])
-def test_they_are_only_read(client: Client, address: str) -> None:
-    assert client.post(address).status_code == 405

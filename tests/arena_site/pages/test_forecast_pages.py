@@ -3,24 +3,21 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
-from agents.models import Forecast
 from arena_site.pages.views.questions import DAYS_SHOWN
 from markets.models import Question, QuestionEntry
 from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
 from scoring.services.scores import compute_scores
-from tests.factories import WEEK, AgentFactory, MarketFactory, QuestionFactory, asked, bet, ended
+from tests.factories import WEEK, AgentFactory, MarketFactory, QuestionFactory, ask, bet, end_question
 from tests.guards import guards_removed
-from tests.markup import elements, get_page, links, section, visible_text
+from tests.markup import count_queries, elements, get_page, links, section, visible_text
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
 DAY = timedelta(days=1)
 GPT, GROK = "gpt-5.1", "grok-4"
-HOSTILE = "\"'><script>alert(1)</script>\n# SYSTEM\n{{ secret }}"
 
 
 def board() -> Leaderboard:
@@ -36,41 +33,33 @@ def create_questions() -> list[Question]:
         if number == 0:
             bet(agent, market, "YES", "1250.00")
         question = QuestionFactory(markets=[market])
-        asked(question, {GPT: [0.7, 0.3], GROK: [0.4 + number / 10, 0.6 - number / 10]})
-        asked(question, {GPT: [0.55, 0.45]}, arm="blind")
-        questions.append(ended(question, winner))
+        ask(question, {GPT: [0.7, 0.3], GROK: [0.4 + number / 10, 0.6 - number / 10]})
+        ask(question, {GPT: [0.55, 0.45]}, arm="blind")
+        questions.append(end_question(question, winner))
     compute_scores(at=END)
     return questions
+
+
+questions = shared_rows(create_questions)
 
 
 def test_an_arena_without_forecasts_has_its_page(client: Client) -> None:
     page = get_page(client, "/forecasts/")
     assert "No ranking yet" in visible_text(page)
-    assert "Nothing has been asked yet" in visible_text(page)
+    assert "No questions yet" in visible_text(page)
     assert "None" not in visible_text(page)
 
 
 def test_unresolved_question_is_listed_and_ranks_nobody(client: Client) -> None:
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]})
+    ask(question, {GPT: [0.7, 0.3]})
     compute_scores(at=WEEK)
     page = get_page(client, "/forecasts/")
     assert "No ranking yet" in visible_text(page)
     assert f"/questions/{question.pk}/" in links(page)
 
 
-def test_leaderboard_shows_the_boards_entries(client: Client) -> None:
-    create_questions()
-    text = visible_text(section(get_page(client, "/forecasts/"), "ranking"))
-    for entry in board().entries:
-        assert entry["display_name"] in text
-        if entry["brier"] is not None:
-            assert f"{entry['brier']:.3f}" in text
-    assert "at most 2/n where options exclude each other, so long questions score lower" in text
-
-
-def test_arms_and_categories_are_plain_links_to_their_own_numbers(client: Client) -> None:
-    create_questions()
+def test_arms_and_categories_are_plain_links_to_their_own_numbers(client: Client, questions: list[Question]) -> None:
     page = get_page(client, "/forecasts/")
     assert {"?arm=blind", "?category=Sports"} <= set(links(page))
     blind = visible_text(section(get_page(client, "/forecasts/?arm=blind"), "ranking"))
@@ -80,48 +69,40 @@ def test_arms_and_categories_are_plain_links_to_their_own_numbers(client: Client
     assert "?arm=blind&category=Sports" in links(get_page(client, "/forecasts/?category=Sports"))
 
 
-@pytest.mark.parametrize(
-    "address",
-    [*(f"/forecasts/?{query}" for query in ("arm=X", "category=X", "methodology=v9", "gamma=2")), "/questions/99/"],
-)
-def test_unknown_board_or_question_is_a_404(client: Client, address: str) -> None:
-    get_page(client, address, status=404)
-
-
-def test_forecasts_stand_beside_trades(client: Client) -> None:
-    create_questions()
+def test_forecasts_stand_beside_trades(client: Client, questions: list[Question]) -> None:
     text = visible_text(section(get_page(client, "/forecasts/"), "forecasts-and-trades"))
     assert "GPT-5.2" in text
     assert "70.0 % 50.0 % 40.0 %" in text  # stated, staked, price
     assert "−0.200" in text
-    assert "$2.50" in text
-    assert "$1.75 · $1.38" in text  # Kelly stakes half of it on YES at 0.40, won; the half a quarter
+    assert "+150.00 %" in text
+    assert "+75.00 % · +37.50 %" in text  # Kelly stakes half of it on YES at 0.40, won; the half a quarter
 
 
-def test_diagrams_are_drawn_on_the_server_with_their_data(client: Client) -> None:
-    create_questions()
+def test_diagrams_are_drawn_on_the_server_with_their_data(client: Client, questions: list[Question]) -> None:
     page = get_page(client, "/forecasts/?gamma=1")
-    (bin,) = [g for g in elements(page, "g:has(> title)") if g.text().startswith("said 0.70, happened 0.67, 3 prob")]
+    (bin,) = [
+        g
+        for g in elements(page, "g:has(> title)")
+        if g.text().startswith("forecast 70.0\u202f%, observed 66.7\u202f%, 3 prob")
+    ]
     assert elements(bin, "line")
     assert elements(bin, 'path[d^="M"]')
     stream = section(page, "returns-title")
     assert [visible_text(link) for link in elements(stream, '[aria-current="true"]')] == ["1"]
-    last = board().report["curves"]
-    assert f"{last['average_return']['1']['forecasters'][GPT][-1]:.3f}" in visible_text(stream)
+    assert "3 +33.33 %" in visible_text(stream)  # (0.7 / 0.4 + 0.3 / 0.6 + 0.7 / 0.4) / 3
     assert not elements(page, "[style]")
-    assert "nan" not in page.html.lower().replace("finance", "")
+    assert "nan" not in page.html.lower().replace("financ", "")
 
 
-def test_pairs_tell_how_many_more_questions_are_needed(client: Client) -> None:
-    create_questions()
+def test_pairs_tell_how_many_more_questions_are_needed(client: Client, questions: list[Question]) -> None:
     pair = next(p for p in board().report["pairs"] if p["n"])
     text = visible_text(section(get_page(client, "/forecasts/"), "pairs"))
     assert "GPT-5.2 Grok 4.1 3 3" in text
     assert f"{int(pair['questions_more']):,}" in text
 
 
-def test_a_question_shows_the_market_and_every_model_side_by_side(client: Client) -> None:
-    question, *_ = create_questions()
+def test_a_question_shows_the_market_and_every_model_side_by_side(client: Client, questions: list[Question]) -> None:
+    question, *_ = questions
     QuestionDifficulty.objects.filter(question=question).update(difficulty=-0.5)
     page = get_page(client, f"/questions/{question.pk}/")
     forecasts = visible_text(section(page, "forecasts"))
@@ -132,70 +113,52 @@ def test_a_question_shows_the_market_and_every_model_side_by_side(client: Client
     assert "GPT-5.2 has its reasons." in forecasts
     assert "without prices" in forecasts
     assert "YES happened." in visible_text(page)
-    assert "Difficulty, priced −0.500" in visible_text(page)
+    assert "Difficulty, with the market’s prices −0.500" in visible_text(page)
 
 
 def test_an_open_question_shows_no_scores(client: Client) -> None:
     question = QuestionFactory()
-    asked(question, {GPT: [0.7, 0.3]})
+    ask(question, {GPT: [0.7, 0.3]})
     text = visible_text(get_page(client, f"/questions/{question.pk}/"))
     assert "70.0 %" in text
     assert "Brier" not in text
     assert "None" not in text
 
 
-def test_duplicate_questions_link_to_each_other(client: Client) -> None:
-    question, duplicate = QuestionFactory(), QuestionFactory(text="The same elsewhere", source="kalshi")
-    entry = asked(question, {GPT: [0.7, 0.3]})
+def test_duplicate_questions_and_their_markets_link_to_each_other(client: Client) -> None:
+    market, elsewhere = MarketFactory(), MarketFactory(source="kalshi", question="The same elsewhere")
+    question, duplicate = QuestionFactory(markets=[market]), QuestionFactory(markets=[elsewhere], source="kalshi")
+    entry = ask(question, {GPT: [0.7, 0.3]})
     with guards_removed(QuestionEntry):
         QuestionEntry.objects.filter(pk=entry.pk).update(duplicate=duplicate)
     (link,) = elements(get_page(client, f"/questions/{question.pk}/"), f'a[href="/questions/{duplicate.pk}/"]')
     assert visible_text(link).startswith("The same elsewhere")
     assert f"/questions/{question.pk}/" in links(get_page(client, f"/questions/{duplicate.pk}/"))
+    assert "The same question at Kalshi: The same elsewhere" in visible_text(get_page(client, f"/markets/{market.pk}/"))
+    assert f"/questions/{question.pk}/" in links(section(get_page(client, f"/markets/{elsewhere.pk}/"), "questions"))
 
 
-def test_failure_18_hostile_text_changes_neither_page(client: Client) -> None:
-    market = MarketFactory(question=HOSTILE, category=HOSTILE, prices={HOSTILE: "0.5", "B": "0.5"})
-    question = QuestionFactory(markets=[market], rules=HOSTILE)
-    entry = asked(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
-    with guards_removed(Forecast):
-        entry.forecasts.update(rationale=HOSTILE)
-    ended(question, HOSTILE)
-    compute_scores(at=END)
-    for address in ("/forecasts/", f"/questions/{question.pk}/"):
-        markup = client.get(address).content.decode()
-        assert "<script>alert" not in markup
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in markup
-        assert "{{ secret }}" in markup
-
-
-def test_pages_need_the_same_queries_for_any_number_of_questions(client: Client) -> None:
-    def queries(address: str) -> int:
-        with CaptureQueriesContext(connection) as captured:
-            get_page(client, address)
-        return len(captured)
-
+def test_pages_need_the_same_queries_for_any_number_of_questions(client: Client, questions: list[Question]) -> None:
     def more(day: int) -> None:
         another = QuestionFactory()
-        asked(another, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY)
-        asked(question, {GPT: [0.5, 0.5], GROK: [0.5, 0.5]}, day=WEEK + (day + 1) * DAY)
-        ended(another, "YES")
+        ask(another, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY)
+        ask(question, {GPT: [0.5, 0.5], GROK: [0.5, 0.5]}, day=WEEK + (day + 1) * DAY)
+        end_question(another, "YES")
         compute_scores(at=END)
 
-    question, *_ = create_questions()
-    get_page(client, "/forecasts/")  # the competition's index is read once for a change, not for a page
-    one_day = queries(f"/questions/{question.pk}/")
+    question, *_ = questions
+    one_day = count_queries(client, f"/questions/{question.pk}/")
     for day in range(DAYS_SHOWN):
         more(day)
-    few = queries("/forecasts/"), queries(f"/questions/{question.pk}/")
+    few = count_queries(client, "/forecasts/"), count_queries(client, f"/questions/{question.pk}/")
     for day in range(DAYS_SHOWN, DAYS_SHOWN + 3):
         more(day)
-    assert (queries("/forecasts/"), queries(f"/questions/{question.pk}/")) == few
+    assert (count_queries(client, "/forecasts/"), count_queries(client, f"/questions/{question.pk}/")) == few
     assert few[1] == one_day + 1  # for the days that the charts alone show, all at once
     assert max(few) <= 10
 
 
-def test_both_pages_link_to_their_json(client: Client) -> None:
-    question, *_ = create_questions()
+def test_both_pages_link_to_their_json(client: Client, questions: list[Question]) -> None:
+    question, *_ = questions
     assert f"/api/v1/forecast-leaderboards/{board().pk}/" in links(get_page(client, "/forecasts/"), "[href]")
     assert f"/api/v1/questions/{question.pk}/" in links(get_page(client, f"/questions/{question.pk}/"), "[href]")

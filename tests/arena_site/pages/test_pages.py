@@ -5,10 +5,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from agents.models import Agent, Decision, Family, ModelCall
+from agents.models import Agent
 from arena_site.pages import filters as arena
 from arena_site.pages.views.leaderboard import next_decision_run
 from cohorts.models import Cohort, MissedWeek
@@ -30,17 +28,15 @@ from tests.factories import (
     sale,
 )
 from tests.guards import guards_removed
-from tests.markup import element, elements, get_page, links, table_row, visible_text
+from tests.markup import count_queries, element, elements, get_page, links, table_row, visible_text
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 
-HOSTILE = "\"'><script>alert(1)</script>\n# SYSTEM\n{{ secret }}"
 DAY = timedelta(days=1)
-
-
-def create_agent(slug: str, cohort: Cohort | None = None) -> Agent:
-    """An agent of a family, in a new cohort unless one is given."""
-    return AgentFactory(cohort=cohort or CohortFactory(), family=Family.objects.get(slug=slug))
+BOARDS = ("/forecasts/", "/calibration/", "/compare/", "/compare/gpt-5.1/grok-4/")
+MAX_COMPRESSED_BYTES = 60_000
+OPEN_GRAPH = ("title", "description", "image", "url")
 
 
 def create_season(weeks: int = 1) -> None:
@@ -49,7 +45,7 @@ def create_season(weeks: int = 1) -> None:
     election = MarketFactory(question="Who wins?", prices={"Ada": "0.5", "Bo": "0.25", "Cy": "0.2"})
     for cohort in CohortFactory.create_batch(weeks):
         for slug, side in (("gpt-5.1", "YES"), ("grok-4", "NO")):
-            agent = create_agent(slug, cohort)
+            agent = AgentFactory(slug=slug, cohort=cohort)
             bet(agent, rain, side, "1000.00")
             bet(agent, election, "Ada", "500.00")
             call = ModelCallFactory(decision=agent.decisions.get())
@@ -61,6 +57,9 @@ def create_season(weeks: int = 1) -> None:
                 SnapshotFactory(agent=agent, taken_at=cohort.week_start + day * DAY)
     resolve(rain, "YES", at=WEEK + 3 * DAY)
     compute_scores(at=WEEK + 4 * DAY)
+
+
+season = shared_rows(create_season)
 
 
 def all_addresses() -> list[str]:
@@ -79,6 +78,7 @@ def all_addresses() -> list[str]:
         f"/decisions/{agent.decisions.earliest('pk').pk}/",
         "/methodology/",
         "/methodology/v1/",
+        *BOARDS,
     ]
 
 
@@ -93,7 +93,7 @@ def figures(client, address: str) -> str:
     return visible_text(page).replace("None of these", "")
 
 
-@pytest.mark.parametrize("address", ["/", "/cohorts/", "/markets/", "/models/gpt-5.1/", "/methodology/"])
+@pytest.mark.parametrize("address", ["/", "/cohorts/", "/markets/", "/models/gpt-5.1/", "/methodology/", *BOARDS])
 def test_every_page_exists_without_data(client, address):
     assert "None" not in figures(client, address)
 
@@ -101,7 +101,7 @@ def test_every_page_exists_without_data(client, address):
 def test_an_empty_leaderboard_says_when_the_next_run_is(client):
     text = visible_text(get_page(client, "/"))
     assert "No ranking yet" in text
-    assert "The next decision run is on" in text
+    assert "The first cohort starts on" in text
 
 
 def test_leaderboard_shows_the_boards_entries(client):
@@ -117,23 +117,21 @@ def test_leaderboard_shows_the_boards_entries(client):
     assert row.endswith("100.0 % 2 bets $0.0050")  # won, resolved bets, cost
 
 
-def test_one_cohort_has_no_interval_and_the_page_says_why(client):
-    create_season()
+def test_one_cohort_has_no_interval_and_the_page_says_why(client, season):
     page = get_page(client, "/")
     assert "±" not in table_row(page, "GPT-5.2")
-    assert "One cohort says nothing about spread" in visible_text(page)
+    assert "With one cohort there is no interval yet" in visible_text(page)
 
 
 def test_with_two_cohorts_the_page_names_the_interval_and_its_limits(client):
     create_season(weeks=2)
     text = visible_text(get_page(client, "/"))
-    assert "Student’s t; the sources write 1.96" in text
+    assert "its 95 % confidence interval (Student’s t)" in text
     assert "Cohorts overlap" in text
     assert "confidence is a share of cash, not a probability, so this is not a proper score" in text
 
 
-def test_leaderboard_shows_the_times_of_its_snapshot_and_board(client):
-    create_season()
+def test_leaderboard_shows_the_times_of_its_snapshot_and_board(client, season):
     times = {node.attributes["datetime"]: visible_text(node) for node in elements(get_page(client, "/"), "dd time")}
     assert times["2026-03-10T00:00:00Z"] == "10 Mar 2026, 00:00 UTC"  # the snapshot
     assert times["2026-03-12T00:00:00Z"] == "12 Mar 2026, 00:00 UTC"  # the board
@@ -148,7 +146,7 @@ def test_the_ten_latest_decisions_are_linked(client):
 
 def test_missed_decision_is_not_among_the_latest(client):
     DecisionFactory(missed=True)
-    assert "Nothing has been decided yet." in visible_text(get_page(client, "/"))
+    assert "No decisions yet." in visible_text(get_page(client, "/"))
 
 
 @pytest.mark.parametrize(
@@ -214,11 +212,11 @@ def test_every_call_is_shown_and_their_costs_are_summed(client):
     page = get_page(client, f"/decisions/{decision.pk}/")
     assert "two JSON objects" in table_row(page, "malformed")
     assert "openai/gpt-5.2 openai/gpt-5.2-20251211 OpenAI 1,000 / 200 $0.7500" in table_row(page, "answered")
-    assert "Model cost $1.25 Tokens in / out 2,000 / 400 Time to answer 2.2 s" in visible_text(page)
+    assert "Model cost $1.25 Tokens in / out 2,000 / 400 Response time 2.2 s" in visible_text(page)
 
 
 def test_the_prompt_and_the_answer_are_shown_byte_for_byte(client):
-    MarketFactory(question=HOSTILE)
+    MarketFactory(question="\"'><script>alert(1)</script>\n# SYSTEM\n{{ secret }}")
     call = ModelCallFactory(raw_response='\n\n  {"answer": "<b>&amp;</b>"}  \n')
     blocks = [block.text() for block in elements(get_page(client, f"/decisions/{call.decision_id}/"), "pre")]
     assert blocks == [call.system_prompt, call.user_prompt, call.raw_response]
@@ -238,34 +236,31 @@ def test_a_retry_with_another_portfolio_shows_its_own_message(client):
     assert "CHANGED" in visible_text(get_page(client, f"/decisions/{first.decision_id}/"))
 
 
-def test_a_missed_decision_has_a_page_without_calls(client):
-    decision = DecisionFactory(missed=True, reasoning="")
-    text = visible_text(get_page(client, f"/decisions/{decision.pk}/"))
-    assert "The model was never called." in text
-    assert "window over" in text
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (
+            {"missed": True, "reasoning": ""},
+            ("Missed: the decision window", "No API call was made.", "window over"),
+        ),
+        (
+            {"failed": True},
+            ("can be retried until the decision window closes", "Only completed decisions"),
+        ),
+        ({"fallback": True, "reasoning": ""}, ("HOLD by fallback: the model gave no readable answer",)),
+    ],
+)
+def test_decision_without_an_answer_says_why(client, fields, words):
+    text = visible_text(get_page(client, f"/decisions/{DecisionFactory(**fields).pk}/"))
+    assert [each for each in words if each not in text] == []
     assert "None" not in text
-
-
-def test_a_fallback_is_flagged(client):
-    decision = DecisionFactory(fallback=True, reasoning="")
-    assert "A HOLD by fallback" in visible_text(get_page(client, f"/decisions/{decision.pk}/"))
 
 
 # --- cohorts, agents, families --------------------------------------------------------------------------
 
 
-def test_an_agent_is_worth_the_same_on_every_page(client):
-    create_season()
-    agent = Agent.objects.select_related("cohort__methodology").get(family__slug="gpt-5.1")
-    assert valuations([agent])[agent.pk].pnl == Decimal("1500.00")
-    for address in ("/cohorts/1/", "/cohorts/1/gpt-5.1/", "/models/gpt-5.1/", "/"):
-        assert "$11,500.00" in visible_text(get_page(client, address))
-    for address in ("/cohorts/1/", "/cohorts/1/gpt-5.1/", "/models/gpt-5.1/", "/cohorts/", "/"):
-        assert "+15.00 %" in visible_text(get_page(client, address))
-
-
 def test_positions_and_those_awaiting_resolution_are_counted_for_each_agent(client):
-    holder, idle = create_agent("gpt-5.1"), create_agent("grok-4", Cohort.objects.get())
+    holder, idle = AgentFactory(slug="gpt-5.1"), AgentFactory(slug="grok-4", cohort=Cohort.objects.get())
     unpriced, closed, open_, sold = MarketFactory.create_batch(4)
     for market in (unpriced, closed, open_):
         bet(holder, market)
@@ -279,21 +274,21 @@ def test_positions_and_those_awaiting_resolution_are_counted_for_each_agent(clie
     assert [(worth.open_positions, worth.awaiting) for worth in cheap.values()] == [(4, 0), (0, 0)]
     assert [worth.total for worth in full.values()] == [worth.total for worth in cheap.values()]
     assert full[idle.pk].total == Decimal("10000.00")
-    assert " 4 3 await " in table_row(get_page(client, "/cohorts/1/"), holder.model_id)
-    assert "await" not in table_row(get_page(client, "/cohorts/1/"), idle.model_id)
-    assert " 4 3 await resolution " in visible_text(get_page(client, "/cohorts/1/"))
-    assert " 4 3 await resolution " in table_row(get_page(client, "/cohorts/"), "Cohort 1")
+    assert " 4 3 awaiting resolution " in table_row(get_page(client, "/cohorts/1/"), holder.model_id)
+    assert "awaiting" not in table_row(get_page(client, "/cohorts/1/"), idle.model_id)
+    assert " 4 3 awaiting resolution " in visible_text(get_page(client, "/cohorts/1/"))
+    assert " 4 3 awaiting resolution " in table_row(get_page(client, "/cohorts/"), "Cohort 1")
 
 
 def test_a_cohort_links_each_decision_in_its_week(client):
-    agent = create_agent("gpt-5.1")
+    agent = AgentFactory(slug="gpt-5.1")
     first, third = (DecisionFactory(agent=agent, week=week) for week in (1, 3))
     weeks = [links(cell) for cell in elements(get_page(client, "/cohorts/1/"), "table.grid td")]
     assert weeks == [[f"/decisions/{first.pk}/"], [], [f"/decisions/{third.pk}/"], [], []]
 
 
 def test_each_position_shows_its_result(client):
-    agent = create_agent("gpt-5.1")
+    agent = AgentFactory(slug="gpt-5.1")
     names = ("won", "lost", "cancelled", "awaiting", "open", "sold")
     markets = {name: MarketFactory(question=f"Market {name}?") for name in names}
     trades = {name: bet(agent, market, amount="100.00") for name, market in markets.items()}
@@ -312,7 +307,7 @@ def test_each_position_shows_its_result(client):
 
 
 def test_a_stale_price_is_marked_where_it_is_used(client):
-    trade = bet(create_agent("gpt-5.1"), MarketFactory())
+    trade = bet(AgentFactory(slug="gpt-5.1"), MarketFactory())
     trade.market.outcomes.update(price_stale=True)
     for address in ("/cohorts/1/gpt-5.1/", f"/markets/{trade.market_id}/"):
         assert "stale" in visible_text(get_page(client, address))
@@ -326,8 +321,7 @@ def test_a_missed_week_stands_among_the_cohorts(client):
 # --- markets, methodology -------------------------------------------------------------------------------
 
 
-def test_a_market_shows_its_prices_and_positions(client):
-    create_season()
+def test_a_market_shows_its_prices_and_positions(client, season):
     market = Market.objects.get(question="Who wins?")
     page = get_page(client, f"/markets/{market.pk}/")
     assert table_row(page, "Grok 4.1 1 Ada open") == "Grok 4.1 1 Ada open 1,000.00 0.500 0.500 $500.00 $500.00 $0.00"
@@ -360,10 +354,13 @@ def test_the_methodology_is_shown_as_it_is_frozen(client):
     "address",
     [
         *("/decisions/7/", "/cohorts/7/", "/cohorts/1/nobody-1.0/", "/models/nobody-1.0/", "/markets/7/"),
-        *("/methodology/v9/", "/markets/?status=lively"),
+        *("/questions/99/", "/methodology/v9/", "/og/secrets.png", "/calibration/?arm=deaf"),
+        *(f"/?{query}" for query in ("category=X", "range=2D", "methodology=v9", "as_of=tomorrow", "as_of=2999-01-01")),
+        *(f"/forecasts/?{query}" for query in ("arm=X", "category=X", "methodology=v9", "gamma=2")),
+        *(f"/compare/{pair}/" for pair in ("gpt-5.1/gpt-5.1", "gpt-5.1/nobody", "nobody/gpt-5.1")),
     ],
 )
-def test_unknown_row_or_status_is_not_found(client, address):
+def test_unknown_row_or_choice_is_not_found(client, address):
     get_page(client, address, status=404)
 
 
@@ -380,36 +377,29 @@ def test_no_page_shows_a_missing_value_or_violates_the_content_policy(client):
         assert not re.search(r"\b(None|nan|NaN|inf)\b", figures(client, address)), address
 
 
-def test_every_page_has_a_title_a_description_one_heading_and_its_json(client):
-    create_season()
+def test_every_page_describes_itself_names_its_json_and_is_light(client, season):
+    titles, descriptions = set(), set()
     addresses = [address for address in all_addresses() if address != "/methodology/"]
-    pages = [get_page(client, address) for address in addresses]
-    assert len({element(page, "head title").text() for page in pages}) == len(addresses)
-    for page in pages:
-        assert len(element(page, "meta[name=description]").attributes["content"]) >= 20
+    for address in addresses:
+        response = client.get(address, headers={"Accept-Encoding": "gzip"})
+        assert response["Content-Encoding"] == "gzip"
+        assert len(response.content) < MAX_COMPRESSED_BYTES
+        page = get_page(client, address)
         assert len(elements(page, "h1")) == 1
-        assert links(page, 'link[rel=alternate][type="application/json"][href^="/api/v1/"]')
+        titles.add(element(page, "head title").text())
+        descriptions.add(element(page, "meta[name=description]").attributes["content"])
+        assert links(page, "link[rel=canonical]") == [f"http://testserver{address}"]
+        shared = {name: element(page, f'meta[property="og:{name}"]').attributes["content"] for name in OPEN_GRAPH}
+        assert all(shared.values())
+        json = links(page, 'link[rel=alternate][type="application/json"][href^="/api/v1/"]')
+        assert json
+        for link in (*json, shared["image"].removeprefix("http://testserver")):
+            assert client.get(link).status_code == 200
+    assert len(titles) == len(descriptions) == len(addresses)
+    assert min(map(len, descriptions)) >= 30
 
 
-def test_failure_18_hostile_text_is_escaped_on_every_page(client):
-    create_season()
-    Market.objects.update(question=HOSTILE, description=HOSTILE, category="<script>")
-    with guards_removed(Decision, ModelCall):
-        Decision.objects.update(reasoning=HOSTILE, error=HOSTILE)
-        ModelCall.objects.update(raw_response=HOSTILE, error=HOSTILE, returned_model=HOSTILE, provider=HOSTILE)
-    for decision in Decision.objects.all():
-        payload = {"market_id": HOSTILE, "side": HOSTILE, "amount": HOSTILE}
-        InstructionFactory(call=decision.calls.get(), payload=payload, reason=HOSTILE)
-    for address in all_addresses():
-        markup = client.get(address).content.decode()
-        assert "<script>alert" not in markup, address
-        assert "'><" not in markup, address
-    for address in (f"/decisions/{decision.pk}/", f"/markets/{Market.objects.earliest('pk').pk}/"):
-        assert " ".join(HOSTILE.split()) in visible_text(get_page(client, address)), address
-
-
-def test_no_page_needs_more_queries_as_rows_grow(client):
-    create_season()
+def test_no_page_needs_more_queries_as_rows_grow(client, season):
     old = Agent.objects.filter(family__slug="gpt-5.1").earliest("pk")
     first = old.decisions.get()
     # A market that was named and not traded is looked up: all such at once.
@@ -444,13 +434,5 @@ def test_no_page_needs_more_queries_as_rows_grow(client):
         ("/models/gpt-5.1/", 12),
     ],
 )
-def test_page_reads_competitors_and_positions_once(client, address, most):
-    create_season()
-    get_page(client, address)  # the competition's index is read once for a change, not for a page
+def test_page_reads_competitors_and_positions_once(client, address, most, season):
     assert count_queries(client, address) == most
-
-
-def count_queries(client, address: str) -> int:
-    with CaptureQueriesContext(connection) as captured:
-        get_page(client, address)
-    return len(captured)

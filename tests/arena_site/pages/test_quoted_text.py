@@ -5,7 +5,7 @@ from django.conf import settings
 from django.test import Client
 
 from agents.models import Decision, Forecast
-from tests.factories import DecisionFactory, MarketFactory, QuestionFactory, asked
+from tests.factories import DecisionFactory, MarketFactory, QuestionFactory, ask
 from tests.guards import guards_removed
 from tests.markup import elements, get_page
 
@@ -19,7 +19,7 @@ def addresses() -> list[str]:
     decision = DecisionFactory()
     market = MarketFactory(description=QUOTED)
     question = QuestionFactory(markets=[market], rules=QUOTED)
-    forecast = asked(question, {"gpt-5.1": [0.7, 0.3]}).forecasts.get()
+    forecast = ask(question, {"gpt-5.1": [0.7, 0.3]}).forecasts.get()
     with guards_removed(Decision, Forecast):
         Decision.objects.update(reasoning=QUOTED)
         Forecast.objects.update(rationale=QUOTED)

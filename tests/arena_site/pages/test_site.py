@@ -26,7 +26,7 @@ def test_an_unknown_address_is_named_and_leads_home(client):
 
 
 def test_a_broken_page_needs_nothing_that_may_be_broken():
-    assert "Something broke on our side" in render_to_string("500.html")
+    assert "Server error" in render_to_string("500.html")
 
 
 def test_every_link_of_the_frame_leads_somewhere(client):
@@ -49,6 +49,18 @@ def test_files_that_every_page_loads_exist(client):
     assert all(finders.find(file) for file in files)
 
 
-@pytest.mark.parametrize("address", ["/", "/about/", "/healthz", "/markets/"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/about/",
+        "/healthz",
+        "/markets/",
+        "/feeds/decisions.atom",
+        "/sitemap.xml",
+        "/sitemap-markets.xml",
+        "/robots.txt",
+    ],
+)
 def test_pages_are_only_read(client, address):
     assert client.post(address).status_code == 405

@@ -23,7 +23,7 @@ def test_there_are_templates() -> None:
 
 @pytest.mark.parametrize("name", templates())
 def test_a_template_can_be_read_and_calls_the_methods_it_names(name: str) -> None:
-    env = engines["jinja2"].env  # type: ignore[attr-defined]
+    env = engines["jinja2"].engine.env  # type: ignore[attr-defined]
     env.get_template(name)
     tree = env.parse((FOLDER / name).read_text())
     called = {id(call.node) for call in tree.find_all(nodes.Call)}
@@ -32,6 +32,6 @@ def test_a_template_can_be_read_and_calls_the_methods_it_names(name: str) -> Non
 
 
 def test_text_is_escaped_and_missing_values_are_empty() -> None:
-    env = engines["jinja2"].env  # type: ignore[attr-defined]
+    env = engines["jinja2"].engine.env  # type: ignore[attr-defined]
     template = env.from_string("{{ text }}|{{ no.part }}|{{ no|money }}|{% if no is none %}none{% endif %}")
     assert template.render(text="<b>") == "&lt;b&gt;||–|none"

@@ -1,6 +1,6 @@
 """Snapshots of a made season, the runs that would have taken them, and the chain over what was decided."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,10 +9,9 @@ import numpy as np
 from django.db import connection
 from django.db.models import Model
 
-from agents.models import Agent, Chain, ChainLink, Decision, Elicitation, ModelCall, Task
+from agents.models import Agent, Decision, Elicitation
 from agents.models.ledger import to_cents
-from agents.records import GENESIS, link_sha256, record_sha256
-from agents.services.chain import task_record
+from agents.services.chain import append_to_chain
 from cohorts.weeks import GRID
 from markets.models import Run
 from scoring.models import Snapshot
@@ -98,35 +97,8 @@ def runs_store(plan: Plan) -> None:
     )  # fmt: skip
 
 
-def chains_store() -> int:
-    """Chains all that was completed, in the order it was; returns how many links."""
-    decisions = Decision.objects.select_related("agent__family", "cohort__methodology", "universe")
-    decisions = decisions.defer("universe__market_block").order_by("decided_at", "pk")
-    tasks = Elicitation.objects.select_related("batch__question_set", "family", "release", "methodology")
-    tasks = tasks.defer("batch__block").order_by("made_at", "pk")
-    return _chain(decisions, "decision") + _chain(tasks, "elicitation")
-
-
-def _chain(tasks: Any, kind: str) -> int:
-    calls: Mapping[int, ModelCall] = {
-        getattr(call, f"{kind}_id"): call
-        for call in ModelCall.objects.filter(**{f"{kind}__isnull": False}).only("prompt_sha256", "raw_response", kind)
-    }
-    links: list[ChainLink] = []
-    head, length, protocol = GENESIS, 0, ""
-    task: Task
-    for task in tasks.iterator(chunk_size=BATCH):
-        length, protocol = length + 1, task.PROTOCOL
-        record = record_sha256(task_record(task, calls[task.pk]))
-        sha256 = link_sha256(head, record)
-        links.append(
-            ChainLink(
-                protocol=protocol, sequence=length, call=calls[task.pk], record_sha256=record, previous=head,
-                sha256=sha256, **{kind: task},
-            )
-        )  # fmt: skip
-        head = sha256
-    ChainLink.objects.bulk_create(links, batch_size=BATCH)
-    if links:
-        Chain.objects.update_or_create(protocol=protocol, defaults={"length": length, "head": head})
-    return length
+def chains_store() -> None:
+    """Appends all completed tasks to their chains, in the order of their completion."""
+    for completed in (Decision.objects.order_by("decided_at", "pk"), Elicitation.objects.order_by("made_at", "pk")):
+        for task in completed.iterator(chunk_size=BATCH):
+            append_to_chain(task)

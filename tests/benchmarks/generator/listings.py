@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from cohorts.models import Methodology
-from markets.foundation.json_lines import json_line, json_number
+from markets.foundation.json_lines import json_number
 from markets.models import Market, Outcome, PriceObservation, Universe, UniverseEntry
-from markets.services.universes import MARKET_COLUMNS, fingerprint
+from markets.services.universes import fingerprint, market_block
 from tests.benchmarks.generator.plan import DAY, Plan
 
 CATEGORIES = ("Politics", "Sports", "Crypto", "Economics", "Science", "Culture")
@@ -173,20 +173,10 @@ def universes_store(plan: Plan, methodology: Methodology, listings: Sequence[Lis
             methodology=methodology.version,
             frozen_at=at,
             sha256=fingerprint(entries),
-            market_block=_block(entries),
+            market_block=market_block(entries),
         )
         for entry in entries:
             entry.universe = universe
         UniverseEntry.objects.bulk_create(entries, batch_size=BATCH)
         weeks.append(Week(universe, chosen, {entry.market_id: entry for entry in entries}))
     return weeks
-
-
-def _block(entries: Iterable[UniverseEntry]) -> str:
-    lines = [json_line(MARKET_COLUMNS)]
-    for entry in entries:
-        market = entry.market
-        prices = {side: Decimal(price) for side, price in entry.prices.items()}
-        closes = market.closes_at.date().isoformat() if market.closes_at else None
-        lines.append(json_line([str(market.pk), market.question, market.category, prices, int(market.volume), closes]))
-    return "\n".join(lines)

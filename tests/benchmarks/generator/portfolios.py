@@ -4,7 +4,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
@@ -14,7 +14,7 @@ from forecast_rank.metrics.brier import brier_score
 from agents.answers import parse_answer
 from agents.models import Agent, Decision, Instruction, JournalEntry, ModelCall, Position, Settlement, Trade
 from agents.models.ledger import CENT, marked_value, to_cents, to_microshares
-from agents.prompts import build_prompt, portfolio_parts
+from agents.prompts import portfolio_parts
 from cohorts.models import Methodology
 from scoring.valuations import mean_score
 from tests.benchmarks.generator.listings import BATCH, Listing, Week
@@ -297,16 +297,16 @@ def _call(season: _Season, made: _Week, week: Week) -> tuple[ModelCall, list[dic
     decision, agent = made.decision, season.agent
     positions = [_as_it_was(*held) for held in made.held]
     parts = portfolio_parts(decision, Agent(cash=made.cash), positions=positions, entries=week.entries)
-    prompt = build_prompt(decision, parts)
+    user_prompt = decision.user_prompt(parts)
     content = json.dumps(_answer(made), indent=1)
     parsed = parse_answer(content).as_json()
-    fingerprint = ModelCall.fingerprint(prompt.system, prompt.user)
-    tokens = len(prompt.user) // CHARACTERS_A_TOKEN
+    fingerprint = ModelCall.fingerprint(decision.system_prompt, user_prompt)
+    tokens = len(user_prompt) // CHARACTERS_A_TOKEN
     call = ModelCall(
         decision=decision, sequence=1, attempt=1,
         idempotency_key=ModelCall.fingerprint(f"{decision.stable_key}:1", fingerprint),
         model=agent.model_id, returned_model=agent.model_id, provider="Made", generation_id=f"gen-{decision.pk}",
-        portfolio_block=parts.portfolio, positions_block=parts.positions, awaiting=parts.awaiting,
+        **asdict(parts),
         prompt_sha256=fingerprint, result=ModelCall.Result.ANSWERED,
         raw_response=json.dumps({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}),
         content=content, parsed=parsed, finish_reason="stop", http_status=200, tokens_input=tokens,

@@ -12,7 +12,7 @@ from markets.services.cache_versions import Scope, renew_versions
 from scoring.services.derived import rebuild_derived
 from scoring.services.history_backfill import HOURLY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
-from tests.benchmarks.generator.asked import forecasts_store
+from tests.benchmarks.generator.forecasts import forecasts_store
 from tests.benchmarks.generator.history import chains_store, runs_store, snapshots_store
 from tests.benchmarks.generator.listings import listings_store, universes_store
 from tests.benchmarks.generator.plan import Plan

@@ -23,7 +23,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.linear_model import LogisticRegression
 from statsmodels.stats.proportion import proportion_confint
 
-from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
+from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 KINDS: tuple[Kind, Kind] = ("width", "count")
 
@@ -286,57 +286,3 @@ def test_sharpness_by_hand() -> None:
     )
     first = (3 * ((0.6 - 1 / 3) ** 2 + 2 * (0.2 - 1 / 3) ** 2) / 3 + 0.25) / 4
     assert sharpness(forecasts) == pytest.approx([first, 0, (0.16 + 0.01) / 3])
-
-
-def test_names_and_order_do_not_matter_nor_how_a_weight_is_split() -> None:
-    first = panel(
-        rows_of("ann", "q", [0.7, 0.3], 0, weight=2.0)
-        + rows_of("bob", "q", [0.4, 0.6], 0)
-        + rows_of("ann", "r", [0.2, 0.8], 0)
-        + rows_of("bob", "r", [0.6, 0.4], 0)
-    )
-    second = panel(
-        rows_of("bob", "x", [0.4, 0.6], 1)
-        + rows_of("ann", "x", [0.8, 0.2], 1)
-        + rows_of("ann", "y", [0.3, 0.7], 1, weight=0.5)
-        + rows_of("ann", "z", [0.7, 0.3], 0, weight=1.5)
-        + rows_of("bob", "z", [0.4, 0.6], 0)
-    )
-    assert ece(first)[0] == pytest.approx(ece(second)[1])
-    for part, other in zip(murphy_decomposition(first), murphy_decomposition(second), strict=True):
-        assert part[0] == pytest.approx(other[1], abs=1e-15)
-    assert sharpness(first)[0] == pytest.approx(sharpness(second)[1])
-
-
-def test_nobody_and_nothing() -> None:
-    for function in (ece, ece_noise_floor, ece_debiased, max_calibration_error):
-        for kind in KINDS:
-            assert function(EMPTY, kind=kind).shape == (0,)
-    assert recalibration_line(EMPTY).shape == (0, 2)
-    assert sharpness(EMPTY).shape == (0,)
-    assert reliability_curve(EMPTY).forecast.shape == (0, 10)
-    silent = from_arrays([[[0.4]], [[np.nan]]], [[1]], exclusive=False)
-    for kind in KINDS:
-        for values in (
-            *murphy_decomposition(silent, kind=kind),
-            ece(silent, kind=kind),
-            ece_noise_floor(silent, kind=kind),
-        ):
-            assert np.isnan(values).tolist() == [False, True]
-        assert np.isnan(ece_debiased(silent, kind=kind)).tolist() == [False, True]
-        assert reliability_curve(silent, kind=kind).pairs.sum(axis=1).tolist() == [1, 0]
-    assert np.isnan(recalibration_line(silent)).all()
-    assert np.isnan(sharpness(silent)).tolist() == [False, True]
-    assert np.isnan(max_calibration_error(silent)).tolist() == [False, True]
-
-
-def test_bad_arguments_are_named() -> None:
-    forecasts = binary([0.5], [1])
-    for call, name in (
-        (lambda: ece(forecasts, 0), "bins"),
-        (lambda: murphy_decomposition(forecasts, 10, "other"), "kind"),
-        (lambda: reliability_curve(forecasts, level=1.0), "level"),
-        (lambda: recalibration_line(forecasts, clip=0.5), "clip"),
-    ):
-        with pytest.raises(ValueError, match=name):
-            call()

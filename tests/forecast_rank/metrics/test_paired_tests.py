@@ -156,11 +156,6 @@ class TestDegenerate:
         assert all(len(column) == 0 for column in paired_tests(EMPTY, np.zeros(0)))
         assert all(len(column) == 0 for column in compared([[0.1, 0.2]]))
 
-    def test_values_of_another_panel_are_refused(self) -> None:
-        made, _ = scored([[0.1, 0.2]])
-        with pytest.raises(ValueError, match="values: one per forecast, 2"):
-            paired_tests(made, np.zeros(3))
-
 
 @st.composite
 def p_values(draw: st.DrawFn) -> list[float]:
@@ -230,8 +225,3 @@ class TestPower:
         assert wide.questions_needed[0] == pytest.approx(default.questions_needed[0] / 4, rel=0.01)
         assert compared(values, power=0.5).questions_needed[0] < default.questions_needed[0]
         assert compared(values, alpha=0.01).questions_needed[0] > default.questions_needed[0]
-
-    @pytest.mark.parametrize("wrong", [{"difference": 0.0}, {"difference": nan}, {"power": 1.0}, {"alpha": 5.0}])
-    def test_what_can_not_be_asked_is_refused(self, wrong: dict[str, float]) -> None:
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            questions_needed(10, 0.1, **wrong)

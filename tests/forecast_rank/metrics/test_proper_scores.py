@@ -1,7 +1,6 @@
 """Proper scores: values by hand, other people's implementations, and what makes them proper."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
 
-from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
+from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 Score = Callable[[Panel], Floats]
 LN = np.log
@@ -58,14 +57,6 @@ def test_options_that_are_not_exclusive_are_two_way_questions_averaged() -> None
     sphere = [0.8 / 0.68**0.5, 0.7 / 0.58**0.5, 0.5**0.5]
     expected = [sum(squares) / 3, 2 * sum(squares) / 3, (LN(0.8) + LN(0.7) + LN(0.5)) / 3, sum(sphere) / 3, 2.5 / 3]
     assert values == pytest.approx(expected)
-
-
-@given(st.floats(0, 1), st.booleans())
-def test_a_binary_question_scores_the_same_as_one_option_or_as_two(probability: float, happened: bool) -> None:
-    for score in SCORES:
-        single = one(score, [probability], [float(happened)], exclusive=False)
-        double = one(score, [probability, 1 - probability], 0 if happened else 1)
-        assert single == pytest.approx(double, abs=1e-12)
 
 
 vectors = st.lists(st.integers(0, 50), min_size=2, max_size=6).filter(any).map(lambda v: [x / sum(v) for x in v])
@@ -126,38 +117,6 @@ def test_scores_are_those_of_scikit_learn_and_scoringrules() -> None:
     assert -log_score(binary) == pytest.approx(scoringrules.log_score(binary.outcome[::2], binary.probability[::2]))
 
 
-@pytest.mark.parametrize("exclusive", [0.0, 0.5, 1.0])
-def test_scores_of_a_panel_are_those_of_its_forecasts_one_by_one(exclusive: float) -> None:
-    made = synthetic(3, 30, seed=5, exclusive=exclusive).panel
-    for score in SCORES:
-        together = score(made)
-        for i in range(len(made)):
-            cells = slice(made.offsets[i], made.offsets[i + 1])
-            alone = one(score, made.probability[cells].tolist(), made.outcome[cells].tolist(), bool(made.exclusive[i]))
-            assert together[i] == pytest.approx(alone, abs=1e-14)
-
-
-def test_order_of_options_and_forecasters_does_not_matter() -> None:
-    rows = [*rows_of("ann", "q", [0.5, 0.3, 0.2], 1), *rows_of("bob", "q", [0.1, 0.8, 0.1], 1)]
-    turned = [*rows_of("bob", "q", [0.1, 0.1, 0.8], 2), *rows_of("ann", "q", [0.2, 0.5, 0.3], 2)]
-    for score in SCORES:
-        first, second = panel(rows), panel(turned)
-        assert dict(zip(first.forecasters, score(first), strict=True)) == pytest.approx(
-            dict(zip(second.forecasters, score(second), strict=True))
-        )
-
-
-def test_splitting_a_weight_over_two_equal_questions_moves_no_mean() -> None:
-    rest = rows_of("ann", "r", [0.6, 0.4], 1, weight=1.5)
-    whole = panel(rows_of("ann", "q", [0.9, 0.1], 0, weight=3.0) + rest)
-    halves = panel(
-        rows_of("ann", "q", [0.9, 0.1], 0, weight=1.0) + rows_of("ann", "again", [0.9, 0.1], 0, weight=2.0) + rest
-    )
-    for score in SCORES:
-        assert whole.forecaster_means(score(whole)) == pytest.approx(halves.forecaster_means(score(halves)))
-    assert whole.forecaster_means(brier(whole)) == pytest.approx([(3 * 0.01 + 1.5 * 0.36) / 4.5])
-
-
 def test_certain_and_wrong_is_clipped_counted_and_infinite_without_clip() -> None:
     forecasts = panel(
         rows_of("ann", "q", [1.0, 0.0], 1)
@@ -207,28 +166,3 @@ def test_categories() -> None:
     silent = by_category(forecasts, np.full(4, np.nan))
     assert silent.shape == (2, 2)
     assert np.isnan(silent).all()
-
-
-def test_nobody_and_nothing_give_empty_arrays() -> None:
-    for score in SCORES:
-        assert score(EMPTY).shape == (0,)
-    assert infinite_losses(EMPTY).shape == (0,)
-    silent = replace(from_arrays([[[np.nan, np.nan]]], [[1, 0]]), forecasters=["ann"])
-    assert len(silent) == 0
-    for score in SCORES:
-        assert np.isnan(silent.forecaster_means(score(silent))).all()
-    assert infinite_losses(silent).tolist() == [0]
-    assert np.isnan(by_category(silent, brier(silent))).all()
-
-
-def test_bad_arguments_are_named() -> None:
-    forecasts = panel(rows_of("ann", "q", [0.5, 0.5], 0))
-    for clip in (-0.1, 1.0, float("nan")):
-        with pytest.raises(ValueError, match="clip"):
-            log_score(forecasts, clip)
-    with pytest.raises(ValueError, match="values"):
-        by_category(forecasts, np.zeros(2))
-    with pytest.raises(ValueError, match="outcome"):
-        from_arrays([[[0.5, 0.5]]], [[1, 0], [0, 1]])
-    with pytest.raises(ValueError, match="odds"):
-        from_arrays([[[0.5, 0.5]]], [[1, 0]], odds=[[0.5]])

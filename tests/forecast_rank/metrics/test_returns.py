@@ -20,7 +20,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
+from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 GAMMAS = (0.001, 0.05, 0.3, 0.5, 0.75, 0.999, 1.0)
 
@@ -135,14 +135,6 @@ def test_options_that_are_not_exclusive_are_markets_of_their_own() -> None:
     assert kept == pytest.approx([0, kelly[1] / 2])
     wealth = 1 - kelly[0] + kelly[0] / 0.4, 1 - kelly[1] + kelly[1] / 0.5
     assert log_wealth(forecasts, 1) == pytest.approx([(np.log(wealth[0]) + np.log(wealth[1])) / 2])
-
-
-@pytest.mark.parametrize("gamma", [0.0, *GAMMAS])
-def test_a_binary_market_pays_the_same_as_one_option_or_as_two(gamma: float) -> None:
-    lone = panel(rows_of("ann", "q", [0.6], [1.0], odds=[0.4], no_odds=[0.65], exclusive=False))
-    both = panel(rows_of("ann", "q", [0.6, 0.4], 0, odds=[0.4, 0.65]))
-    for function in (average_return, log_wealth, certainty_equivalent):
-        assert function(lone, gamma) == pytest.approx(function(both, gamma))
 
 
 def test_worked_example_of_the_source() -> None:
@@ -347,24 +339,6 @@ def test_forecasts_without_prices_are_left_out() -> None:
         assert (~np.isnan(staked)).nonzero()[0].tolist() == [2, 3]
 
 
-def test_a_panel_of_all_kinds_pays_what_its_forecasts_pay_alone() -> None:
-    made = synthetic(3, 40, seed=11, exclusive=0.5, priced=0.7).panel
-    for gamma in (0.0, 0.3, 1.0):
-        together, wealth = average_return(made, gamma), log_wealth(made, gamma)
-        laid = cash_stakes(made, gamma)
-        for i in range(len(made)):
-            alone, cells = made.take(np.arange(len(made)) == i), slice(made.offsets[i], made.offsets[i + 1])
-            assert together[i] == pytest.approx(average_return(alone, gamma)[0], nan_ok=True)
-            assert wealth[i] == pytest.approx(log_wealth(alone, gamma)[0], nan_ok=True)
-            mine = cash_stakes(alone, gamma)
-            for all_of_it, part in (
-                (laid.yes[cells], mine.yes),
-                (laid.no[cells], mine.no),
-                (laid.cash[[i]], mine.cash),
-            ):
-                assert all_of_it == pytest.approx(part, nan_ok=True)
-
-
 def test_running_means_are_in_order_of_closing() -> None:
     forecasts = panel(
         rows_of("ann", "q", [0.5, 0.5], 0, closed_at=30.0, weight=3.0)
@@ -404,28 +378,3 @@ def test_sharpe_ratio_by_hand() -> None:
     ratio = sharpe(forecasts, np.array([2.0, 2.0, 1.3, 0.0, 1.3, 1.3]))
     assert ratio[0] == pytest.approx((1.5 - 1) / np.sqrt(2 * (3 * 0.25 + 2.25) / 4))
     assert np.isnan(ratio[1:]).all()
-
-
-def test_nothing_gives_empty_arrays() -> None:
-    for gamma in (0.0, 0.5, 1.0):
-        for function in (average_return, log_wealth, certainty_equivalent, ruins):
-            assert function(EMPTY, gamma).shape == (0,)
-        for staking in (stakes, cash_stakes):
-            assert [part.shape for part in staking(EMPTY, gamma)] == [(0,)] * 3
-    stream = return_stream(EMPTY, np.zeros(0), 10)
-    assert (stream.questions.shape, stream.means.shape) == ((0,), (0, 0))
-    assert sharpe(EMPTY, np.zeros(0)).shape == (0,)
-
-
-def test_bad_arguments_are_named() -> None:
-    forecasts = single([0.5, 0.5], [0.5, 0.5])
-    for gamma in (-0.1, 1.1, float("nan")):
-        for function in (stakes, average_return, cash_stakes, log_wealth, certainty_equivalent):
-            with pytest.raises(ValueError, match="gamma"):
-                function(forecasts, gamma)
-    with pytest.raises(ValueError, match="step"):
-        return_stream(forecasts, np.zeros(1), 0)
-    with pytest.raises(ValueError, match="values"):
-        return_stream(forecasts, np.zeros(2), 1)
-    with pytest.raises(ValueError, match="values"):
-        sharpe(forecasts, np.zeros(2))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from forecast_rank.metrics.panel import from_arrays, references
-from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.skill import (
     alpha,
     alpha_mean,
@@ -16,7 +15,7 @@ from forecast_rank.metrics.skill import (
     uniform_brier,
 )
 
-from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
+from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 
 @pytest.mark.parametrize(("own", "reference", "skill"), [(0.125, 0.25, 0.5), (0.25, 0.25, 0.0), (0.5, 0.25, -1.0)])
@@ -48,13 +47,6 @@ def test_market_is_the_mid_price_over_the_sum_of_mids_where_options_are_exclusiv
     assert market_brier(forecasts) == pytest.approx([(0.35 / 1.05) ** 2, (0.3**2 + 0.65**2) / 2])
     assert alpha(forecasts) == pytest.approx([(0.35 / 1.05) ** 2 - 0.25, (0.3**2 + 0.65**2) / 2 - 0.25])
     assert overround(forecasts) == pytest.approx([0.08, (0.02 + 0.04) / 2])
-
-
-def test_a_binary_market_is_the_same_as_one_option_or_as_two() -> None:
-    single = panel(rows_of("ann", "q", [0.6], [1], odds=[0.72], no_odds=[0.31], exclusive=False))
-    double = panel(rows_of("ann", "q", [0.6, 0.4], 0, odds=[0.72, 0.31], no_odds=[0.31, 0.72]))
-    assert alpha(single) == pytest.approx(alpha(double))
-    assert overround(single) == pytest.approx(overround(double))
 
 
 def test_each_forecast_is_judged_at_the_prices_it_saw() -> None:
@@ -117,19 +109,3 @@ def test_one_missing_price_leaves_the_forecast_unpriced() -> None:
     forecasts = from_arrays([[[0.9, 0.1]]], [[1, 0]], odds=[[0.5, np.nan]])
     for values in (alpha(forecasts), overround(forecasts), market_brier(forecasts)):
         assert np.isnan(values).all()
-
-
-def test_nothing_gives_empty_arrays() -> None:
-    for values in (alpha(EMPTY), overround(EMPTY), market_brier(EMPTY), uniform_brier(EMPTY), *alpha_mean(EMPTY)):
-        assert values.shape == (0,)
-    assert brier_skill_against(EMPTY, brier(EMPTY)).shape == (0,)
-    assert brier_skill([], []).shape == (0,)
-
-
-def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="own"):
-        brier_skill([-0.1], [0.25])
-    with pytest.raises(ValueError, match="reference"):
-        brier_skill([0.1], [-0.25])
-    with pytest.raises(ValueError, match="reference"):
-        brier_skill_against(EMPTY, np.ones(2))

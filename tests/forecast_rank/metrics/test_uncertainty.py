@@ -16,13 +16,11 @@ from forecast_rank.metrics.uncertainty import (
     resample_counts,
     table_sums,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.stats._resampling import BootstrapResult
 
-from tests.forecast_rank.panels import EMPTY, panel, rows_of, scored, synthetic
+from tests.forecast_rank.panels import panel, rows_of, scored, synthetic
 
 nan = np.nan
 
@@ -91,11 +89,6 @@ class TestEventSums:
         ranks = rank_range(draws_of(sums), np.array([-np.inf, 0.6]), lower_is_better=False)
         assert ranks.tolist() == [[1, 2], [1, 1]]
 
-    def test_values_of_another_panel_are_refused(self) -> None:
-        made, _ = scored([[0.1, 0.2]])
-        with pytest.raises(ValueError, match="values: one per forecast, 2"):
-            event_sums(made, np.zeros(3))
-
 
 class TestResamples:
     def test_each_draws_as_many_events_as_there_are(self) -> None:
@@ -115,11 +108,6 @@ class TestResamples:
         assert counts.mean(axis=0) == pytest.approx(np.ones(5), abs=0.02)
         assert np.cov(counts.T) == pytest.approx(np.eye(5) - 0.2, abs=0.03)
 
-    @pytest.mark.parametrize(("given", "words"), [({"resamples": 0}, "resamples"), ({"events": -1}, "events")])
-    def test_nothing_to_draw_is_refused(self, given: dict[str, int], words: str) -> None:
-        with pytest.raises(ValueError, match=words):
-            resample_counts(**{"events": 3, "resamples": 2, **given})
-
     def test_means_are_those_of_the_forecasts_drawn_one_by_one(self) -> None:
         made = synthetic(3, 40, 5, event_size=3, weighted=True, missing=0.4).panel
         values = np.random.default_rng(1).random(len(made))
@@ -135,11 +123,6 @@ class TestResamples:
         values = np.random.default_rng(2).random(30)
         draws = draws_of(table_sums([values, values + 0.1]))
         assert draws[:, 1] - draws[:, 0] == pytest.approx(np.full(1000, 0.1))
-
-    def test_draw_without_an_event_of_the_forecaster_has_no_mean(self) -> None:
-        sums = table_sums([[0.2, 0.4, nan], [0.1, 0.1, 0.1]])
-        means = bootstrap_means(sums, np.array([[0, 0, 3], [3, 0, 0]]))
-        assert np.isnan(means).tolist() == [[True, False], [False, False]]
 
     def test_one_event_says_nothing_about_spread(self) -> None:
         sums = table_sums([[0.2, nan], [0.1, 0.3]])
@@ -254,54 +237,29 @@ class TestClusterSE:
         assert np.sqrt(np.mean(cluster_se(by_event) ** 2)) == pytest.approx(spread, rel=0.06)
         assert np.sqrt(np.mean(cluster_se(by_forecast) ** 2)) < 0.7 * spread
 
-    @given(
-        st.lists(st.lists(st.floats(-5, 5), min_size=4, max_size=4), min_size=1, max_size=4),
-        st.permutations(range(4)),
-        st.floats(0.01, 100),
-    )
-    def test_neither_names_of_events_nor_the_unit_of_weights_matter(
-        self, values: list[list[float]], order: list[int], unit: float
-    ) -> None:
-        table = np.array(values)
-        plain, other = table_sums(table), table_sums(table[:, order])
-        other = EventSums(other.sums * unit, other.weights * unit)
-        assert other.means == pytest.approx(plain.means, abs=1e-9)
-        assert cluster_se(other) == pytest.approx(cluster_se(plain), abs=1e-9)
 
-    def test_forecast_split_in_two_of_half_the_weight_is_the_same_forecast(self) -> None:
-        values = np.random.default_rng(3).random((2, 9))
-        whole = event_sums(*scored(values, np.arange(9) // 2))
-        split = event_sums(*scored(np.repeat(values, 2, axis=1), np.arange(18) // 4, 0.5))
-        assert split.means == pytest.approx(whole.means)
-        assert cluster_se(split) == pytest.approx(cluster_se(whole))
-        assert percentile_interval(draws_of(split)) == pytest.approx(percentile_interval(draws_of(whole)))
+NOISE = np.random.default_rng(4).random(200) * 1e6
 
 
 class TestRanks:
-    def test_whoever_wins_every_round_holds_the_first_rank_surely(self) -> None:
-        returns = [[10.0, 12, 11, 13], [1, 2, 0, 1], [-5, -6, -4, -5]]
-        assert ranks_of(returns, lower_is_better=False) == [[1, 1], [2, 2], [3, 3]]
-        assert ranks_of(returns) == [[3, 3], [2, 2], [1, 1]]
-
-    def test_those_who_swap_places_share_a_range_of_ranks(self) -> None:
-        returns = [[5.0, -5, 5, -5], [-5, 5, -5, 5], [-50, -50, -50, -50]]
-        assert ranks_of(returns, lower_is_better=False) == [[1, 2], [1, 2], [3, 3]]
-
-    def test_equals_share_the_best_rank_in_spite_of_rounding(self) -> None:
-        values = np.random.default_rng(4).random(200) * 1e6
-        assert ranks_of([values, values[::1], values * (1 + 1e-15), values + 2e6]) == [[1, 1], [1, 1], [1, 1], [4, 4]]
-
-    def test_one_round_leaves_every_rank_open(self) -> None:
-        assert ranks_of([[1.0], [2.0]]) == [[1, 2], [1, 2]]
-
-    def test_one_event_leaves_every_rank_open_for_its_forecaster_alone(self) -> None:
-        """Perfect on a single event: shown as first, known as nothing; the other is second while that stands."""
-        values = np.array([[0.0] + [nan] * 9, [0.2, 0.3] * 5, [0.8, 0.9] * 5])
-        assert ranks_of(values) == [[1, 3], [2, 2], [3, 3]]
-
-    def test_round_sat_out_is_not_a_score_of_zero(self) -> None:
-        sat_out = [-10.0] * 4 + [nan] * 4
-        assert ranks_of([sat_out, [-6.0] * 8], lower_is_better=False) == [[2, 2], [1, 1]]
+    @pytest.mark.parametrize(
+        ("scores", "ranks"),
+        [
+            ([[-10.0, -12, -11, -13], [-1, -2, 0, -1], [5, 6, 4, 5]], [[1, 1], [2, 2], [3, 3]]),
+            ([[-5.0, 5, -5, 5], [5, -5, 5, -5], [50, 50, 50, 50]], [[1, 2], [1, 2], [3, 3]]),
+            ([NOISE, NOISE[::1], NOISE * (1 + 1e-15), NOISE + 2e6], [[1, 1], [1, 1], [1, 1], [4, 4]]),
+            ([[1.0], [2.0]], [[1, 2], [1, 2]]),
+            ([[0.0] + [nan] * 9, [0.2, 0.3] * 5, [0.8, 0.9] * 5], [[1, 3], [2, 2], [3, 3]]),
+            ([[10.0] * 4 + [nan] * 4, [6.0] * 8], [[2, 2], [1, 1]]),
+        ],
+        ids=[
+            "sure winner", "swapped places", "equal but for rounding", "one event", "one event of one forecaster",
+            "missed events",
+        ],
+    )  # fmt: skip
+    def test_range_of_ranks(self, scores: ArrayLike, ranks: list[list[int]]) -> None:
+        assert ranks_of(scores) == ranks
+        assert ranks_of(-np.asarray(scores), lower_is_better=False) == ranks
 
     def test_draw_without_a_forecaster_leaves_them_at_their_mean(self) -> None:
         """The third spoke on two of ten events, so about one draw in nine holds none of these."""
@@ -347,27 +305,6 @@ class TestRanks:
         assert best[:3].tolist() == [0.5, 0.5, 0]
         assert np.isnan(best[3])
 
-
-class TestNothing:
-    def test_no_forecasts_give_empty_tables(self) -> None:
-        sums = event_sums(EMPTY, np.zeros(0))
-        draws = draws_of(sums, 10)
-        assert draws.shape == (10, 0)
-        assert percentile_interval(draws).shape == bca_interval(draws, sums).shape == (0, 2)
-        assert rank_range(draws, sums.means).shape == (0, 2)
-        assert probability_best(draws, sums.means).shape == cluster_se(sums).shape == (0,)
-
-    def test_forecasters_who_said_nothing_have_nothing(self) -> None:
-        made = synthetic(3, 4, 0).panel
-        silent = made.take(np.zeros(len(made), dtype=bool))
-        sums = event_sums(silent, np.zeros(0))
-        draws = draws_of(sums, 10)
-        ranks, best = rank_range(draws, sums.means), probability_best(draws, sums.means)
-        intervals = percentile_interval(draws), bca_interval(draws, sums)
-        for found in (*intervals, ranks, best, cluster_se(sums), sums.means):
-            assert len(found) == 3
-            assert np.isnan(found).all()
-
     def test_one_forecaster_on_one_question(self) -> None:
         sums = event_sums(panel(rows_of("ann", "q", [0.7, 0.3], 0)), np.array([0.09]))
         draws = draws_of(sums, 10)
@@ -385,26 +322,16 @@ class TestOneSample:
         assert (mean, error) == (2.0, pytest.approx(2 / 3**0.5))
         assert interval == pytest.approx((2 - 4.302653 * 2 / 3**0.5, 2 + 4.302653 * 2 / 3**0.5), abs=1e-5)
 
-    def test_t_interval_is_scipys(self) -> None:
-        sample = np.random.default_rng(1).normal(3, 2, 12)
-        expected = stats.t.interval(0.95, 11, loc=sample.mean(), scale=stats.sem(sample))
-        assert t_interval(sample).interval == pytest.approx(expected)
-
     def test_one_value_has_a_mean_and_no_interval_and_none_has_nothing(self) -> None:
         assert t_interval([7.0]) == (7.0, None, None)
         with pytest.raises(ValueError, match="mean of nothing"):
             t_interval([])
 
-    def test_cluster_interval_is_the_same_every_time_and_another_for_another_seed(self) -> None:
+    def test_cluster_interval_changes_with_the_seed_and_not_with_names_of_clusters(self) -> None:
         values, clusters = np.random.default_rng(2).random(60), np.arange(60) // 3
         assert cluster_interval(values, clusters) == cluster_interval(values, clusters)
         assert cluster_interval(values, clusters) != cluster_interval(values, clusters, seed=1)
-
-    def test_cluster_interval_does_not_depend_on_what_clusters_are_called(self) -> None:
-        values = [0.0, 0.2, 1.0, 0.4]
-        assert cluster_interval(values, ["b", "b", "a", "c"]) == pytest.approx(
-            cluster_interval(values, ["y", "y", "x", "z"])
-        )
+        assert cluster_interval(values, [f"c{c}" for c in 1000 + clusters]) == cluster_interval(values, clusters)
 
     def test_values_of_one_event_are_drawn_together_so_that_copies_add_no_certainty(self) -> None:
         values, events = np.random.default_rng(3).random(20), np.arange(20)

@@ -1,7 +1,7 @@
 """Forecast files as people write them, well and badly: what counts, what is rejected, and what is said of it."""
 
 import csv
-import io
+import gzip
 import json
 import time
 from datetime import UTC, date, datetime
@@ -15,7 +15,7 @@ from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.ranking.forecasts import InvalidRow, LoadedForecasts, read_forecasts
 from forecast_rank.ranking.tabular_files import UnreadableFile
 
-from tests.captured import CAPTURED
+from tests.forecast_rank.panels import stated_probabilities
 
 HEADER = "forecaster,question,option,probability,outcome"
 FORMATS = ("csv", "parquet", "jsonl")
@@ -58,14 +58,7 @@ def text(path: Path, content: str | bytes, suffix: str = "csv") -> Path:
 
 
 def forecasts_of(reading: LoadedForecasts) -> dict[tuple[str, str], dict[str, float]]:
-    """The probability of each option, by forecaster and question."""
-    panel = reading.panel
-    names, forecasts = panel.questions.option_names, {}
-    for i in range(len(panel)):
-        cells = range(panel.offsets[i], panel.offsets[i + 1])
-        vector = {names[panel.cell_option[c]]: float(panel.probability[c]) for c in cells}
-        forecasts[panel.forecasters[panel.forecaster[i]], panel.questions.names[panel.question[i]]] = vector
-    return forecasts
+    return stated_probabilities(reading.panel)
 
 
 def rejected(reading: LoadedForecasts) -> dict[int, str]:
@@ -109,15 +102,6 @@ class TestGoodRows:
             assert [questions.category_names[c] for c in questions.category] == ["", "Sports"]
             assert questions.closed_at[0] == datetime(2026, 1, 2, tzinfo=UTC).timestamp()
             assert panel.made_at[0] == datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-
-    def test_rows_may_come_in_any_order(self, tmp_path: Path, format: str) -> None:
-        rows = [item for who in ("ann", "bob", "cy") for what in ("q1", "q2") for item in pair(who, what)]
-        straight = read_forecasts(write(tmp_path, rows, format))
-        shuffled = read_forecasts(
-            write(tmp_path, [rows[k] for k in np.random.default_rng(1).permutation(len(rows))], format)
-        )
-        assert forecasts_of(shuffled) == forecasts_of(straight)
-        assert brier(shuffled.panel).tolist() == pytest.approx(brier(straight.panel).tolist())
 
     def test_one_row_is_the_yes_of_a_two_way_question(self, tmp_path: Path) -> None:
         reading = read_forecasts(text(tmp_path, f"{HEADER},exclusive\nann,q,YES,0.7,1,1\n"))
@@ -197,30 +181,6 @@ class TestSeveralForecasts:
         assert rejected(reading) == dict.fromkeys((2, 3), "made_at is not before closed_at")
         assert len(reading.panel) == 0
 
-    def test_a_closing_time_named_by_one_row_holds_for_the_question(self, tmp_path: Path) -> None:
-        rows = [
-            row("ann", "q", "YES", 0.1, 1, made_at="2026-01-01T00:00:00Z", closed_at="2026-01-02"),
-            row("bob", "q", "YES", 0.2, 1, made_at="2026-01-01T00:00:00Z", closed_at=None),
-            row("bob", "q", "YES", 0.9, 1, made_at="2026-01-03T00:00:00Z", closed_at=None),
-        ]
-        assert forecasts_of(read_forecasts(write(tmp_path, rows, "csv"))) == {
-            ("ann", "q"): {"YES": 0.1},
-            ("bob", "q"): {"YES": 0.2},
-        }
-
-    def test_a_forecast_with_a_time_is_later_than_one_without(self, tmp_path: Path) -> None:
-        rows = [*pair("ann", "q", 0.9, made_at="2026-01-01T00:00:00Z"), *pair("ann", "q", 0.1, made_at=None)]
-        assert forecasts_of(read_forecasts(write(tmp_path, rows, "csv"))) == {("ann", "q"): {"a": 0.9, "b": 0.1}}
-
-    def test_a_bad_early_forecast_takes_the_later_ones_with_it(self, tmp_path: Path) -> None:
-        reading = self.times(tmp_path, "2026-01-01T00:00:00Z")
-        assert len(reading.panel) == 1
-        rows = [
-            row("ann", "q", "YES", 1.5, 1, made_at="2026-01-01T00:00:00Z"),
-            row("ann", "q", "YES", 0.5, 1, made_at="2026-01-02T00:00:00Z"),
-        ]
-        assert set(rejected(read_forecasts(write(tmp_path, rows, "csv")))) == {2, 3}
-
 
 class TestBadRows:
     @pytest.mark.parametrize(
@@ -298,7 +258,8 @@ class TestBadRows:
         [
             (
                 "", "ann,q,a,.7,1 ann,q,b,.3000009,0 bob,q,a,.7,1 bob,q,b,.3000011,0 cy,q,a,.7,1 cy,q,b,.299999,0",
-                "the probabilities of exclusive options sum to 1.0000011, not 1", (4, 5),
+                "the probabilities of exclusive options sum to 1.0000011, not 1; --normalise divides them by it",
+                (4, 5),
             ),
             ("", "ann,q,a,0.7,0 ann,q,b,0.3,0", "none of the exclusive options happened", (2, 3)),
             ("", "ann,q,a,0.7,1 ann,q,b,0.3,1", "2 of the exclusive options happened", (2, 3)),
@@ -325,8 +286,14 @@ class TestBadRows:
         why = rejected(read_forecasts(file, fractional_outcomes=True))
         assert why == dict.fromkeys((2, 3), "the outcomes of exclusive options sum to 0.9, not 1")
 
-    def test_a_repeated_row_is_named_with_the_one_it_repeats(self, tmp_path: Path, format: str) -> None:
-        rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("ann", "q")[:1]]
+    def test_row_that_repeats_another_exactly_counts_once(self, tmp_path: Path, format: str) -> None:
+        rows = [*pair("ann", "q", event="e"), *pair("bob", "q", event="e"), *pair("ann", "q", event="e")[:1] * 2]
+        reading = read_forecasts(write(tmp_path, rows, format))
+        assert forecasts_of(reading) == {("ann", "q"): {"a": 0.7, "b": 0.3}, ("bob", "q"): {"a": 0.7, "b": 0.3}}
+        assert (reading.rejected, reading.repeated, reading.rows) == ([], 2, 6)
+
+    def test_row_with_another_value_for_the_same_key_is_named(self, tmp_path: Path, format: str) -> None:
+        rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("ann", "q", 0.6)[:1]]
         line = first_row(format)
         assert rejected(read_forecasts(write(tmp_path, rows, format))) == {
             line: f"rejected with row {line + 4}: repeats row {line}",
@@ -407,6 +374,46 @@ class TestForms:
         assert forecasts_of(reading) == {("Lovelace, Ann", "q1"): {'a "quoted" YES': 0.5}}
         assert set(rejected(reading)) == {3}
 
+    @pytest.mark.parametrize(("separator", "name"), [(";", "';'"), ("\t", "tabs")])
+    @pytest.mark.parametrize("cell", ["0.5", "half"], ids=["read at once", "read line by line"])
+    def test_other_separators_are_found_and_named(self, tmp_path: Path, separator: str, name: str, cell: str) -> None:
+        lines = [HEADER, "ann,q1,YES,0.25,1", f"bob,q1,YES,{cell},1", "cy,q1,YES,2,1,surplus"]
+        reading = read_forecasts(text(tmp_path, "\n".join(lines).replace(",", separator)))
+        assert forecasts_of(reading)["ann", "q1"] == {"YES": 0.25}
+        assert {2, 3, 4} - set(rejected(reading)) == ({2, 3} if cell == "0.5" else {2})
+        assert reading.notes == [f"columns are separated by {name}"]
+
+    def test_headings_are_known_in_any_case(self, tmp_path: Path, format: str) -> None:
+        rows = [{f" {name.upper()}": value for name, value in row("ann", "q1", "YES", 0.5, 1, Odd=2).items()}]
+        reading = read_forecasts(write(tmp_path, rows, format))
+        assert forecasts_of(reading) == {("ann", "q1"): {"YES": 0.5}}
+        assert reading.ignored == [" ODD"]
+
+    @pytest.mark.parametrize("name", ["forecasts.csv.gz", "forecasts.csv", "forecasts.CSV.GZ"])
+    def test_gzip_is_unpacked(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).write_bytes(gzip.compress(f"{HEADER}\nann,q1,YES,0.5,1\nann,q2,YES,7,1\n".encode()))
+        reading = read_forecasts(tmp_path / name)
+        assert forecasts_of(reading) == {("ann", "q1"): {"YES": 0.5}}
+        assert set(rejected(reading)) == {3}
+
+    def test_gzip_that_expands_too_far_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("forecast_rank.ranking.tabular_files.UNPACKED_LIMIT", 2**20)
+        (tmp_path / "zeros.csv.gz").write_bytes(gzip.compress(bytes(2**24)))
+        with pytest.raises(UnreadableFile, match=r"unpacks to more than \d+ MiB"):
+            read_forecasts(tmp_path / "zeros.csv.gz")
+
+    def test_sums_near_1_are_divided_out_on_request(self, tmp_path: Path, format: str) -> None:
+        thirds = [row("ann", "q", option, 0.333, int(option == "a")) for option in "abc"]
+        far = [row("bob", "q", option, 0.3, int(option == "a")) for option in "abc"]
+        file = write(tmp_path, [*thirds, *far], format)
+        reading = read_forecasts(file, normalise=True)
+        assert forecasts_of(reading) == {("ann", "q"): pytest.approx(dict.fromkeys("abc", 1 / 3))}
+        assert (reading.normalised, len(reading.rejected)) == (1, 3)
+        whys = rejected(read_forecasts(file))
+        why = "the probabilities of exclusive options sum to 0.999, not 1; --normalise divides them by it"
+        assert whys[first_row(format)] == why
+        assert whys[first_row(format) + 3] == "the probabilities of exclusive options sum to 0.9, not 1"
+
     def test_json_with_a_byte_order_mark_and_text_numbers(self, tmp_path: Path) -> None:
         lines = json.dumps(row("ann", "q1", "YES", "0.5", True, exclusive=False, note=[1]))
         reading = read_forecasts(text(tmp_path, b"\xef\xbb\xbf" + lines.encode(), "ndjson"))
@@ -486,14 +493,16 @@ class TestUselessFiles:
             ("", "parquet", "is empty"),
             ("\n", "csv", "it has none"),
             ("forecaster,question,option,outcome\n", "csv", "has no column 'probability'; it has 'forecaster'"),
-            (HEADER.replace(",", ";") + "\n", "csv", "has no column 'forecaster'.*'forecaster;question;"),
+            (HEADER.replace(",", "|") + "\n", "csv", "has no column 'forecaster'.*'forecaster.question.option"),
+            (f"{HEADER},OUTCOME\n", "csv", "more than one column 'outcome'"),
             (f"{HEADER},outcome\nann,q,YES,0.5,1,0\n", "csv", "more than one column 'outcome'"),
             (HEADER.encode() + b"\nann,q1,YES,0.5,1\nJos\xe9,q,YES,0.5,1\n", "csv", "line 3: not UTF-8"),
             (b'{"forecaster": "Jos\xe9"}\n', "jsonl", "line 1: not UTF-8"),
             (f"{HEADER}\n".encode("utf-16"), "csv", "line 1: not UTF-8"),
             ('{"forecaster": "ann", "question": "q", "option": "YES"}', "jsonl", "no line has 'probability', 'out"),
             ("PAR1 but not really", "parquet", "not a readable Parquet file"),
-            (b"\x1f\x8b\x08\x00more", "csv", "is compressed .gzip."),
+            (b"\x1f\x8b\x08\x00more", "csv", "not a readable gzip file"),
+            (b"\x28\xb5\x2f\xfdmore", "csv", "is compressed .zstandard."),
         ],
     )
     def test_a_file_that_can_not_be_used_says_why(
@@ -517,37 +526,3 @@ class TestUselessFiles:
     def test_nothing_but_bad_rows_is_a_panel_of_nothing(self, tmp_path: Path, format: str) -> None:
         reading = read_forecasts(write(tmp_path, pair("ann", "q", 1.5), format))
         assert (len(reading.panel), len(reading.panel.forecasters), len(reading.rejected)) == (0, 0, 2)
-
-
-@pytest.mark.captured
-class TestForecastBench:
-    """The published scores of the superforecaster median, recomputed through the reader."""
-
-    def test_scores_are_those_published(self, tmp_path: Path) -> None:
-        folder = CAPTURED / "forecasts" / "forecastbench"
-        people = json.loads((folder / "superforecaster_individual_2024-07-21.json").read_text())["forecasts"]
-        answers = json.loads((folder / "resolution_set_2024-07-21_at_2025-09-05.json").read_text())["resolutions"]
-        markets = {item["source"] for item in people if item["resolution_date"] is None}
-        opinions: dict[tuple, list[float]] = {}
-        for item in people:
-            opinions.setdefault((item["source"], item["id"], item["resolution_date"]), []).append(item["forecast"])
-        out = io.StringIO()
-        for answer in answers:
-            market = answer["source"] in markets
-            horizon = None if market else answer["resolution_date"]
-            said = opinions.get((answer["source"], answer["id"], horizon))
-            if said is None:
-                continue
-            kind = "dataset" if not market else "resolved" if answer["resolved"] else "unresolved"
-            question = f"{answer['source']} {answer['id']} {horizon}"
-            forecast = row("median", question, "YES", float(np.median(said)), answer["resolved_to"], category=kind)
-            out.write(json.dumps(forecast) + "\n")
-        reading = read_forecasts(text(tmp_path, out.getvalue(), "jsonl"), fractional_outcomes=True)
-        assert reading.rejected == []
-        panel, scores = reading.panel, brier(reading.panel)
-        of = panel.questions.category[panel.question]
-        means = {
-            name: (f"{scores[of == c].mean():.3f}", int((of == c).sum()))
-            for c, name in enumerate(panel.questions.category_names)
-        }
-        assert means == {"dataset": ("0.122", 521), "resolved": ("0.082", 54), "unresolved": ("0.055", 22)}

@@ -1,13 +1,11 @@
 """The pictures of a ranking: which are drawn, that they are whole, and that they show what the report says."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from django.core.management import call_command
 from forecast_rank.ranking.plots import COLOURS, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
@@ -82,16 +80,3 @@ def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
     assert "<b>&" in words(tmp_path / "ranks.svg")
     assert "the best 12 of 14" in words(tmp_path / "reliability.svg")
     assert f"the best {len(COLOURS)} of 14" in words(tmp_path / "average_return_0.svg")
-
-
-def test_the_command_draws(tmp_path: Path) -> None:
-    rows = [
-        json.dumps(row)
-        for k in range(20)
-        for name, p in (("ann", 0.8), ("bob", 0.6))
-        for row in rows_of(name, f"q{k}", [p, round(1 - p, 1)], k % 3 == 0, [0.55, 0.5])
-    ]
-    (tmp_path / "f.jsonl").write_text("\n".join(rows))
-    folder = tmp_path / "new" / "pictures"
-    call_command("rank", tmp_path / "f.jsonl", "--metrics", "brier,calibration", "--plots", folder, "--json")
-    assert sorted(file.name for file in folder.iterdir()) == ["agreement.svg", "ranks.svg", "reliability.svg"]

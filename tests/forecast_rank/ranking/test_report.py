@@ -16,7 +16,7 @@ from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, Settings
 
-from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
+from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 
 QUICK = Settings(bootstrap=200, stream=10)
 CHEAP = tuple(name for name in METRICS if name not in ("irt", "weighted_brier", "bradley_terry", "adjusted_brier"))
@@ -27,13 +27,13 @@ KEYS = {
 
 
 @pytest.fixture(scope="module")
-def made() -> Panel:
+def forecasts() -> Panel:
     return synthetic(6, 150, seed=3, event_size=2).panel
 
 
 @pytest.fixture(scope="module")
-def report(made: Panel) -> dict[str, Any]:
-    return rank_panel(made, QUICK)
+def report(forecasts: Panel) -> dict[str, Any]:
+    return rank_panel(forecasts, QUICK)
 
 
 class TestShape:
@@ -51,42 +51,45 @@ class TestShape:
         returns = {f"average_return:{gamma}" for gamma in QUICK.gammas}
         assert (set(METRICS) - {"average_return"}) | returns <= set(report["rankings"])
 
-    def test_only_what_was_asked_for(self, made: Panel) -> None:
-        report = rank_panel(made, replace(QUICK, metrics=("log",)))
+    def test_only_what_was_asked_for(self, forecasts: Panel) -> None:
+        report = rank_panel(forecasts, replace(QUICK, metrics=("log",)))
         assert set(report["rankings"]) == {"log", "accuracy"}
         entry = report["forecasters"]["f00"]
         assert "log" in entry
         assert "brier" not in entry
         assert report["pairs"] == []
 
-    def test_gamma_is_a_key_as_it_was_written(self, made: Panel) -> None:
-        report = rank_panel(made, replace(QUICK, metrics=("average_return",), gammas=("0", "0.50", "1.0")))
+    def test_gamma_is_a_key_as_it_was_written(self, forecasts: Panel) -> None:
+        report = rank_panel(forecasts, replace(QUICK, metrics=("average_return",), gammas=("0", "0.50", "1.0")))
         assert list(report["forecasters"]["f00"]["average_return"]) == ["0", "0.50", "1.0"]
         assert "average_return:0.50" in report["rankings"]
 
     def test_it_is_json_without_nan(self, report: dict[str, Any]) -> None:
         assert json.loads(json.dumps(report, allow_nan=False)) == report
 
-    def test_progress_ends_when_all_is_done(self, made: Panel) -> None:
+    def test_progress_ends_when_all_is_done(self, forecasts: Panel) -> None:
         seen: list[tuple[int, int, str]] = []
-        rank_panel(made, replace(QUICK, metrics=("brier", "alpha")), lambda *step: seen.append(step))
+        rank_panel(forecasts, replace(QUICK, metrics=("brier", "alpha")), lambda *step: seen.append(step))
         assert [done for done, _, _ in seen] == list(range(len(seen)))
         assert seen[-1][0] == seen[-1][1]
 
 
 class TestFigures:
-    def test_means_intervals_and_ranks_belong_together(self, report: dict[str, Any]) -> None:
-        order = report["rankings"]["brier"]
-        scores = [report["forecasters"][name]["brier"] for name in order]
+    @pytest.mark.parametrize(("ranking", "key"), [("brier", "brier"), ("calibration", "ece")])
+    def test_figures_intervals_and_ranks_belong_together(self, report: dict[str, Any], ranking: str, key: str) -> None:
+        order = report["rankings"][ranking]
+        scores = [report["forecasters"][name][key] for name in order]
         assert scores == sorted(scores)
         for place, name in enumerate(order, start=1):
             entry = report["forecasters"][name]
-            low, high = entry["brier_ci"]
-            assert low < entry["brier"] < high
-            first, last = entry["rank_range"]
+            low, high = entry[f"{key}_ci"]
+            assert 0 <= low < high
+            assert key == "ece" or low < entry[key] < high
+            first, last = entry["rank_ranges"][ranking]
             assert first <= place <= last
             assert isinstance(first, int)
-        assert sum(report["forecasters"][name]["probability_best"]["brier"] for name in order) == pytest.approx(1)
+            assert entry["rank_range"] == entry["rank_ranges"]["brier"]
+        assert sum(report["forecasters"][name]["probability_best"][ranking] for name in order) == pytest.approx(1)
 
     def test_a_reference_has_the_rank_it_would_hold_among_the_forecasters(self, report: dict[str, Any]) -> None:
         scores = [entry["brier"] for entry in report["forecasters"].values()]
@@ -96,60 +99,28 @@ class TestFigures:
             assert first <= place <= last, name
         assert report["references"]["uniform"]["rank_range"][1] == len(scores) + 1
 
-    def test_calibration_is_ranked_by_its_error(self, report: dict[str, Any]) -> None:
-        order = report["rankings"]["calibration"]
-        errors = [report["forecasters"][name]["ece"] for name in order]
-        assert errors == sorted(errors)
-        for place, name in enumerate(order, start=1):
-            entry = report["forecasters"][name]
-            low, high = entry["ece_ci"]
-            assert 0 <= low < high
-            first, last = entry["rank_ranges"]["calibration"]
-            assert first <= place <= last
-
-    def test_coverage_is_the_share_of_questions_answered(self, made: Panel, report: dict[str, Any]) -> None:
-        for i, name in enumerate(made.forecasters):
-            n = int((made.forecaster == i).sum())
+    def test_coverage_is_the_share_of_questions_answered(self, forecasts: Panel, report: dict[str, Any]) -> None:
+        for i, name in enumerate(forecasts.forecasters):
+            n = int((forecasts.forecaster == i).sum())
             assert report["forecasters"][name]["n"] == n
             assert report["forecasters"][name]["coverage"] == pytest.approx(n / 150)
         assert report["references"]["uniform"]["coverage"] == 1
 
-    def test_weights_weigh_every_metric(self, made: Panel) -> None:
-        heavy = replace(made, weight=np.where(made.question < 75, 3.0, 1.0))
+    def test_weights_weigh_every_metric(self, forecasts: Panel) -> None:
+        heavy = replace(forecasts, weight=np.where(forecasts.question < 75, 3.0, 1.0))
         entry = rank_panel(heavy, replace(QUICK, metrics=CHEAP))["forecasters"]["f00"]
-        mine = made.forecaster == 0
-        expected = np.average(brier(made)[mine], weights=heavy.weight[mine])
+        mine = forecasts.forecaster == 0
+        expected = np.average(brier(forecasts)[mine], weights=heavy.weight[mine])
         assert entry["brier"] == pytest.approx(expected)
         assert entry["murphy"]["brier"] == pytest.approx(expected)
 
-    def test_the_scale_of_weights_means_nothing(self, made: Panel, report: dict[str, Any]) -> None:
-        tenfold = rank_panel(replace(made, weight=made.weight * 10), replace(QUICK, metrics=CHEAP))
-        for name, entry in tenfold["forecasters"].items():
-            for key in ("brier", "log", "alpha", "ece", "brier_ci"):
-                assert entry[key] == pytest.approx(report["forecasters"][name][key])
-
-    def test_names_and_the_order_of_forecasters_mean_nothing(self, made: Panel, report: dict[str, Any]) -> None:
-        turned = made.forecaster.max() - made.forecaster
-        order = np.lexsort((turned, made.question))
-        starts, sizes = made.offsets[:-1][order], made.sizes[order]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        cells = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
-        other = replace(
-            made,
-            forecasters=[f"other {name}" for name in reversed(made.forecasters)],
-            forecaster=turned[order],
-            question=made.question[order],
-            offsets=offsets,
-            probability=made.probability[cells],
-            odds=made.odds[cells],
-            no_odds=made.no_odds[cells],
-            weight=made.weight[order],
-        )
-        again = rank_panel(other, QUICK)
+    def test_names_and_order_mean_nothing(self, forecasts: Panel, report: dict[str, Any]) -> None:
+        moved, _, _ = relabelled(forecasts, seed=0)
+        again = rank_panel(moved, QUICK)
         for name, entry in report["forecasters"].items():
-            for key in ("brier", "brier_ci", "log", "alpha", "ece", "bt_ability", "irt_ability", "adjusted_brier"):
-                assert again["forecasters"][f"other {name}"][key] == pytest.approx(entry[key], abs=1e-5)
-        assert again["rankings"]["brier"] == [f"other {name}" for name in report["rankings"]["brier"]]
+            for key in ("brier", "log", "alpha", "ece", "bt_ability", "irt_ability", "adjusted_brier"):
+                assert again["forecasters"][name][key] == pytest.approx(entry[key], abs=1e-4), key
+        assert again["rankings"]["brier"] == report["rankings"]["brier"]
 
     def test_a_forecaster_may_be_called_market(self) -> None:
         rows = [*rows_of("market", "q", [0.9, 0.1], 0, [0.6, 0.5]), *rows_of("ann", "q", [0.5, 0.5], 0, [0.6, 0.5])]
@@ -167,27 +138,29 @@ class TestFigures:
         assert found == pytest.approx({"Sports": 0.01, "Politics": 0.1})
 
     def test_the_best_in_truth_leads(self) -> None:
-        made = synthetic(5, 800, seed=1, noise=(0.1, 2.0))
-        report = rank_panel(made.panel, replace(QUICK, gammas=("1",)))
+        skilled = synthetic(5, 800, seed=1, noise=(0.1, 2.0))
+        report = rank_panel(skilled.panel, replace(QUICK, gammas=("1",)))
         for ranking in ("brier", "log", "log_wealth:1", "alpha", "adjusted_brier", "irt", "weighted_brier"):
-            assert report["rankings"][ranking] == made.panel.forecasters, ranking
+            assert report["rankings"][ranking] == skilled.panel.forecasters, ranking
         assert report["rankings"]["bradley_terry"][0] == "f00"
 
-    def test_the_same_seed_gives_the_same_report(self, made: Panel) -> None:
+    def test_the_same_seed_gives_the_same_report(self, forecasts: Panel) -> None:
         settings = replace(QUICK, metrics=("brier",))
-        assert rank_panel(made, settings) == rank_panel(made, settings)
-        other = rank_panel(made, replace(settings, seed=1))
-        assert other["forecasters"]["f00"]["brier_ci"] != rank_panel(made, settings)["forecasters"]["f00"]["brier_ci"]
+        assert rank_panel(forecasts, settings) == rank_panel(forecasts, settings)
+        other = rank_panel(forecasts, replace(settings, seed=1))
+        assert (
+            other["forecasters"]["f00"]["brier_ci"] != rank_panel(forecasts, settings)["forecasters"]["f00"]["brier_ci"]
+        )
 
-    def test_no_resamples_no_intervals(self, made: Panel) -> None:
-        entry = rank_panel(made, replace(QUICK, metrics=("brier",), bootstrap=0))["forecasters"]["f00"]
+    def test_no_resamples_no_intervals(self, forecasts: Panel) -> None:
+        entry = rank_panel(forecasts, replace(QUICK, metrics=("brier",), bootstrap=0))["forecasters"]["f00"]
         assert entry.get("brier_ci") is None
         assert entry["rank_range"] is None
         assert entry["brier_se"] > 0
 
-    def test_the_other_kind_of_interval(self, made: Panel) -> None:
+    def test_the_other_kind_of_interval(self, forecasts: Panel) -> None:
         found = [
-            rank_panel(made, replace(QUICK, metrics=("log",), interval=kind))["forecasters"]["f00"]["log_ci"]
+            rank_panel(forecasts, replace(QUICK, metrics=("log",), interval=kind))["forecasters"]["f00"]["log_ci"]
             for kind in ("percentile", "bca")
         ]
         assert found[0] != found[1]
@@ -195,32 +168,32 @@ class TestFigures:
 
 
 class TestFits:
-    def test_references_move_no_forecasters_figure(self, made: Panel, report: dict[str, Any]) -> None:
+    def test_references_move_no_forecasters_figure(self, forecasts: Panel, report: dict[str, Any]) -> None:
         alone = {
-            "pool_weight": pool_weights(made).weight,
-            "bt_ability": pairwise_ability(made).value,
-            "bt_se": pairwise_ability(made).se,
-            "irt_ability": irt.fit_irt(made).ability,
-            "adjusted_brier": adjusted_brier(made, brier(made)).value,
+            "pool_weight": pool_weights(forecasts).weight,
+            "bt_ability": pairwise_ability(forecasts).value,
+            "bt_se": pairwise_ability(forecasts).se,
+            "irt_ability": irt.fit_irt(forecasts).ability,
+            "adjusted_brier": adjusted_brier(forecasts, brier(forecasts)).value,
         }
-        for i, name in enumerate(made.forecasters):
+        for i, name in enumerate(forecasts.forecasters):
             for key, values in alone.items():
                 assert report["forecasters"][name][key] == pytest.approx(values[i]), key
 
     def test_a_reference_is_placed_as_a_forecaster_who_says_the_same(self) -> None:
-        made = synthetic(4, 200, seed=5, missing=0).panel
-        everybody = concatenate_panels(made, references(made))
+        forecasts = synthetic(4, 200, seed=5, missing=0).panel
+        everybody = concatenate_panels(forecasts, references(forecasts))
         ensemble = everybody.forecasters.index("ensemble")
-        twin = everybody.take((everybody.forecaster < 4) | (everybody.forecaster == ensemble))
-        twin = replace(
-            twin,
-            forecasters=[*made.forecasters, "twin"],
-            forecaster=np.where(twin.forecaster == ensemble, 4, twin.forecaster),
+        double = everybody.take((everybody.forecaster < 4) | (everybody.forecaster == ensemble))
+        double = replace(
+            double,
+            forecasters=[*forecasts.forecasters, "double"],
+            forecaster=np.where(double.forecaster == ensemble, 4, double.forecaster),
         )
         fitted = replace(QUICK, metrics=("brier", "adjusted_brier", "irt"))
-        guest = rank_panel(made, fitted)["references"]["ensemble"]
-        own, rest = (rank_panel(twin, fitted)["forecasters"][name] for name in ("twin", "f00"))
-        best = rank_panel(made, fitted)["forecasters"]["f00"]
+        guest = rank_panel(forecasts, fitted)["references"]["ensemble"]
+        own, rest = (rank_panel(double, fitted)["forecasters"][name] for name in ("double", "f00"))
+        best = rank_panel(forecasts, fitted)["forecasters"]["f00"]
         assert guest["adjusted_brier"] == pytest.approx(own["adjusted_brier"])
         assert guest["adjusted_brier"] == pytest.approx(guest["brier"])
         # The unit differs, so only the places do not: above or below the best one in both.
@@ -234,44 +207,27 @@ class TestFits:
         assert errors.tolist() == pytest.approx([0.1, 0.2, np.nan, 0.4], nan_ok=True)
 
     def test_weights_by_discrimination_leave_a_constant_score_as_it_is(self) -> None:
-        rows = [
-            item
-            for k in range(12)
-            for name, p in (("ann", 0.5), ("bob", 0.9 - 0.05 * k), ("cy", 0.3 + 0.04 * k))
-            for item in rows_of(name, f"q{k}", [p, 1 - p], 0)
-        ]
+        rows = answers(ann=[0.5] * 12, bob=0.9 - 0.05 * np.arange(12), cy=0.3 + 0.04 * np.arange(12))
         entry = rank_panel(panel(rows), replace(QUICK, metrics=("weighted_brier", "brier")))["forecasters"]
         assert entry["ann"]["weighted_brier"] == pytest.approx(0.25)
         assert entry["bob"]["weighted_brier"] != pytest.approx(entry["bob"]["brier"])
 
-    def test_questions_have_difficulty_and_discrimination(self, made: Panel, report: dict[str, Any]) -> None:
-        assert list(report["questions"]) == made.questions.names
+    def test_questions_have_difficulty_and_discrimination(self, forecasts: Panel, report: dict[str, Any]) -> None:
+        assert list(report["questions"]) == forecasts.questions.names
         assert set(report["questions"]["q00000"]) == {
             *("difficulty", "difficulty_se", "discrimination", "discrimination_se")
         }
 
     def test_what_can_not_be_compared_is_said(self) -> None:
-        rows = [
-            *(
-                item
-                for k in range(6)
-                for name in ("ann", "bob")
-                for item in rows_of(name, f"q{k}", [0.5 + 0.05 * k, 0.5 - 0.05 * k], 0)
-            ),
-            *rows_of("zoe", "other", [0.9, 0.1], 0),
-        ]
+        stated = 0.5 + 0.05 * np.arange(6)
+        rows = [*answers(ann=stated, bob=stated), *rows_of("zoe", "other", [0.9, 0.1], 0)]
         report = rank_panel(panel(rows), replace(QUICK, metrics=("adjusted_brier", "bradley_terry")))
         assert report["forecasters"]["zoe"]["adjusted_brier"] is None
         assert report["rankings"]["adjusted_brier"][-1] == "zoe"
         assert "adjusted Brier score: no common question links zoe to the others" in report["notes"]
 
     def test_a_forecaster_who_never_lost_is_said(self) -> None:
-        rows = [
-            item
-            for k in range(6)
-            for name, p in (("ann", 0.9), ("bob", 0.6), ("cy", 0.5))
-            for item in rows_of(name, f"q{k}", [p, 1 - p], 0)
-        ]
+        rows = answers(ann=[0.9] * 6, bob=[0.6] * 6, cy=[0.5] * 6)
         report = rank_panel(panel(rows), replace(QUICK, metrics=("bradley_terry",)))
         assert report["models"]["bt_ability"]["separable"] is True
         assert any("never lost" in note for note in report["notes"])
@@ -288,10 +244,7 @@ class TestFits:
 
 class TestPairsAgreementAndCurves:
     def test_pairs_are_compared_on_common_questions(self) -> None:
-        rows = [
-            *(item for k in range(4) for item in rows_of("ann", f"q{k}", [0.9, 0.1], 0)),
-            *(item for k in range(3) for item in rows_of("bob", f"q{k}", [0.8 - 0.1 * k, 0.2 + 0.1 * k], 0)),
-        ]
+        rows = answers(ann=[0.9] * 4, bob=[0.8, 0.7, 0.6])
         (pair,) = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["pairs"]
         assert (pair["first"], pair["second"], pair["n"]) == ("ann", "bob", 3)
         assert pair["difference"] == pytest.approx(0.01 - (0.04 + 0.09 + 0.16) / 3)
@@ -317,11 +270,11 @@ class TestPairsAgreementAndCurves:
                 for name, line in curve[group].items():
                     assert line[-1] == pytest.approx(report[group][name]["average_return"][gamma])
 
-    def test_the_reliability_curve_holds_every_pair_once(self, made: Panel, report: dict[str, Any]) -> None:
-        for i, name in enumerate(made.forecasters):
+    def test_the_reliability_curve_holds_every_pair_once(self, forecasts: Panel, report: dict[str, Any]) -> None:
+        for i, name in enumerate(forecasts.forecasters):
             bins = report["curves"]["reliability"]["forecasters"][name]
             assert sum(b["weight"] for b in bins) == pytest.approx(1)
-            assert sum(b["pairs"] for b in bins) == (made.spread(made.forecaster) == i).sum()
+            assert sum(b["pairs"] for b in bins) == (forecasts.spread(forecasts.forecaster) == i).sum()
             assert all(b["from"] <= b["forecast"] <= b["to"] for b in bins)
             error = sum(b["weight"] * abs(b["forecast"] - b["outcome"]) for b in bins)
             assert report["forecasters"][name]["ece"] == pytest.approx(error)
@@ -329,8 +282,8 @@ class TestPairsAgreementAndCurves:
 
 class TestNothingToSay:
     def test_without_prices_returns_and_alpha_are_null_and_not_ranked(self) -> None:
-        made = synthetic(3, 30, seed=1, priced=0).panel
-        report = rank_panel(made, QUICK)
+        forecasts = synthetic(3, 30, seed=1, priced=0).panel
+        report = rank_panel(forecasts, QUICK)
         entry = report["forecasters"]["f00"]
         assert entry["average_return"] == {"0": None, "0.5": None, "1": None}
         assert entry["alpha"] is None
@@ -364,6 +317,21 @@ class TestNothingToSay:
         assert report["forecasters"]["bob"]["ruins"]["1"] == 0
         assert report["forecasters"]["ann"]["infinite_losses"] == 1
         assert report["forecasters"]["ann"]["log"] < -6
+
+    def test_ruined_forecasters_are_ranked_last_and_compared(self) -> None:
+        stated = {"ann": (1.0, 0.8), "bob": (0.9, 0.7), "cy": (0.6, 0.6)}
+        rows = [
+            row
+            for name, probabilities in stated.items()
+            for question, p in zip("qr", probabilities, strict=True)
+            for row in rows_of(name, question, [p, 1 - p], int(question == "q"), [0.6, 0.5])
+        ]
+        rows += rows_of("dan", "s", [0.6, 0.4], 0)
+        report = rank_panel(panel(rows), replace(QUICK, metrics=("average_return", "brier"), gammas=("1",)))
+        assert report["forecasters"]["ann"]["log_wealth"]["1"] is None
+        assert report["rankings"]["log_wealth:1"] == ["cy", "bob", "ann", "dan"]
+        assert report["forecasters"]["ann"]["rank_ranges"]["log_wealth:1"] is not None
+        assert report["agreement"]["common"]["log_wealth:1"]["brier"] == 3
 
     def test_impossible_that_happened_costs_what_the_clip_says(self) -> None:
         rows = rows_of("ann", "q1", [1.0, 0.0], 1)

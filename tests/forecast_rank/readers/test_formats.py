@@ -86,15 +86,13 @@ class TestPolystrat:
             ("Will Ann say 'rain' 3+ times?", "2026-03-18", "Will Ann say 'rain' … times? (2026-03-18)"),
             ("Will Ann win?", "2026-03-18", "Will Ann win? (2026-03-18)"),
             ("", "2026-03-18", None),
+            ("Will it be 16°C on March 13?", None, None),
         ],
     )  # fmt: skip
     def test_event_is_the_title_without_its_strike_and_the_day(
-        self, title: str, settled: str, event: str | None
+        self, title: str, settled: str | None, event: str | None
     ) -> None:
         assert event_of(title, parse_time(settled, "settled")) == event
-
-    def test_event_is_unknown_without_a_settlement(self) -> None:
-        assert event_of("Will it be 16°C on March 13?", None) is None
 
     def test_strikes_of_one_day_are_one_event(self, tmp_path: Path) -> None:
         titles = ("Will it be 16°C on March 11?", "Will it be 17°C on March 11?", "Will it be 17°C on March 12?")
@@ -163,44 +161,29 @@ class TestForecastBench:
         def says(user: str, p: Any, date: str = "2026-02-01") -> dict[str, Any]:
             return {"id": "x", "source": "fred", "forecast": p, "resolution_date": date, "user": user}
 
-        resolution = {
-            "id": "x",
-            "source": "fred",
-            "resolution_date": "2026-02-01",
-            "resolved_to": 1.0,
-            "resolved": True,
-        }
-        imported(
-            "forecastbench",
-            *self.files(
-                tmp_path, says("a", 0.1), says("b", 0.4), says("c", 0.9), says("d", None), says("a", 0.5),
-                says("a", 0.6, "2026-03-01"), resolutions=[resolution],
-            ),
-        )  # fmt: skip
+        stated = [says("a", 0.1), says("b", 0.4), says("c", 0.9), says("d", None), says("a", 0.5)]
+        resolution = {**self.RESOLUTION, "id": "x", "source": "fred", "resolved_to": 1.0}
+        later = says("a", 0.6, "2026-03-01")
+        imported("forecastbench", *self.files(tmp_path, *stated, later, resolutions=[resolution]))
         assert stored() == [
             ("Panel (median)", "fred:x by 2026-02-01", "YES", 0.4, 1.0),
             ("Panel (median)", "fred:x by 2026-03-01", "YES", 0.6, None),
         ]
         assert rejections() == [(4, "forecast is null: nothing was stated"), (5, "a has answered this question before")]
 
+    FORECAST = {"id": "m", "source": "manifold", "forecast": 0.5, "resolution_date": None}
+    RESOLUTION = {"id": "m", "source": "manifold", "resolution_date": "2026-02-01", "resolved": True}
+
     def test_market_is_scored_once_against_its_price_while_it_is_open(self, tmp_path: Path) -> None:
-        forecast = {"id": "m", "source": "manifold", "forecast": 0.5, "resolution_date": None}
-        price = {
-            "id": "m",
-            "source": "manifold",
-            "resolution_date": "2026-02-01",
-            "resolved_to": 0.3,
-            "resolved": False,
-        }
-        imported("forecastbench", *self.files(tmp_path, forecast, resolutions=[price]))
+        price = {**self.RESOLUTION, "resolved_to": 0.3, "resolved": False}
+        imported("forecastbench", *self.files(tmp_path, self.FORECAST, resolutions=[price]))
         row = ImportedForecast.objects.get()
         assert (row.forecaster, row.question, row.outcome, row.category) == ("Panel", "manifold:m", 0.3, UNRESOLVED)
         assert leaderboard()["forecasters"]["Panel"]["brier"] == pytest.approx(0.04)
 
     def test_annulled_question_stays_open(self, tmp_path: Path) -> None:
-        forecast = {"id": "m", "source": "manifold", "forecast": 0.5, "resolution_date": None}
-        annulled = {"id": "m", "source": "manifold", "resolution_date": "2026-02-01", "resolved_to": float("nan")}
-        assert imported("forecastbench", *self.files(tmp_path, forecast, resolutions=[annulled]))["open_questions"] == 1
+        files = self.files(tmp_path, self.FORECAST, resolutions=[{**self.RESOLUTION, "resolved_to": float("nan")}])
+        assert imported("forecastbench", *files)["open_questions"] == 1
 
     def test_files_without_forecasts_are_bad_usage(self, tmp_path: Path) -> None:
         _, resolutions = self.files(tmp_path, resolutions=[])
@@ -370,14 +353,11 @@ class TestProphetArena:
             "prediction": {"probabilities": [{"market": m, "probability": p} for m, p in vector.items()]}, **changed,
         }  # fmt: skip
 
-    def test_asks_are_cents_and_none_at_the_bounds(self, tmp_path: Path) -> None:
+    def test_title_is_that_of_the_markets_and_asks_are_cents_or_none_at_the_bounds(self, tmp_path: Path) -> None:
         imported("prophet_csv", self.table(tmp_path, self.record()))
         a, b = ImportedForecast.objects.order_by("option")
         assert (a.odds, a.no_odds, b.odds, b.no_odds) == (0.71, 0.31, None, None)
         assert (a.question, a.event, a.exclusive, a.weight) == ("KXE-1", "KXE", True, 1.0)
-
-    def test_title_is_that_of_the_markets(self, tmp_path: Path) -> None:
-        imported("prophet_csv", self.table(tmp_path, self.record()))
         assert ImportedQuestion.objects.get().title == "Who wins?"
 
     def test_event_asked_about_twice_counts_once(self, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+def fail_renames(monkeypatch: pytest.MonkeyPatch, fails: Callable[[Path, Path], bool]) -> None:
+    """Makes renames of some paths to some targets fail."""
+    replace = Path.replace
+
+    def fails_for_some(path: Path, target: Path) -> Path:
+        if fails(path, target):
+            raise OSError("no space left")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fails_for_some)
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -50,14 +63,7 @@ def test_a_failed_draft_leaves_the_old_folder_untouched(folder: Path) -> None:
 
 
 def test_a_swap_that_fails_puts_the_old_folder_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replace = Path.replace
-
-    def fails_for_drafts(path: Path, target: Path) -> Path:
-        if path.name.endswith(".draft"):
-            raise OSError("no space left")
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", fails_for_drafts)
+    fail_renames(monkeypatch, lambda path, target: path.name.endswith(".draft"))
     with pytest.raises(OSError, match="no space left"), atomic_folder(folder):
         pass
     assert (folder / "a.txt").read_text() == "old"
@@ -92,14 +98,8 @@ def test_an_archive_survives_a_replacement_that_can_not_be_moved_into_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("export_dataset", WEEK, out=tmp_path / "a").code == 0
-    replace, before = Path.replace, names(tmp_path / "a")
-
-    def fails_for_archives(path: Path, target: Path) -> Path:
-        if target == tmp_path / "a" and not path.name.endswith(".old"):
-            raise OSError("no space left")
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", fails_for_archives)
+    before = names(tmp_path / "a")
+    fail_renames(monkeypatch, lambda path, target: target == tmp_path / "a" and not path.name.endswith(".old"))
     with pytest.raises(OSError, match="no space left"):
         run("export_dataset", WEEK, out=tmp_path / "a")
     assert names(tmp_path / "a") == before
@@ -112,14 +112,7 @@ def test_a_zip_never_stands_beside_the_checksum_of_another(tmp_path: Path, monke
     archive.zip_archive(tmp_path / "a")
     before = (tmp_path / "a.zip").read_bytes()
     (tmp_path / "a" / "data.csv").write_text("2")
-    replace = Path.replace
-
-    def fails_for_checksums(path: Path, target: Path) -> Path:
-        if target.suffix == ".sha256":
-            raise OSError("no space left")
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", fails_for_checksums)
+    fail_renames(monkeypatch, lambda path, target: target.suffix == ".sha256")
     with pytest.raises(OSError, match="no space left"):
         archive.zip_archive(tmp_path / "a")
     assert (tmp_path / "a.zip").read_bytes() != before

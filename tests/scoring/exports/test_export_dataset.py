@@ -21,7 +21,17 @@ from scoring.exports.encoding import CSV_PARSERS, csv_text
 from scoring.exports.tables import TABLES
 from scoring.models import Snapshot
 from tests.commands import run
-from tests.factories import WEEK, AgentFactory, CohortFactory, MarketFactory, SnapshotFactory, bet, chained, play_week
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    MarketFactory,
+    ReleaseFactory,
+    SnapshotFactory,
+    bet,
+    chain_all,
+    play_week,
+)
 from tests.guards import guards_removed
 from tests.scoring.exports.archives import csv_cells, table_rows
 
@@ -58,11 +68,10 @@ def test_each_prompt_text_occurs_once_and_every_block_refers_to_one(exported: Pa
 
 
 def test_archive_holds_terms_of_reuse_and_methodologies(exported: Path) -> None:
-    assert "belong to their venues" in (exported / "whole" / "LICENSE.txt").read_text()
-    assert [row["version"] for row in json.loads((exported / "whole" / "methodologies.json").read_text())] == [
-        "v1",
-        "v2",
-    ]
+    terms = " ".join((exported / "whole" / "LICENSE.txt").read_text().split())
+    assert "belong to their venues (Polymarket, Kalshi)" in terms
+    methodologies = json.loads((exported / "whole" / "methodologies.json").read_text())
+    assert [row["version"] for row in methodologies] == ["v1", "v2"]
 
 
 def test_cohort_archive_holds_rows_of_that_cohort_only(exported: Path) -> None:
@@ -70,9 +79,9 @@ def test_cohort_archive_holds_rows_of_that_cohort_only(exported: Path) -> None:
     assert {row["cohort"] for row in table_rows(folder, "agents")} == {1}
     own = {row["id"] for row in table_rows(folder, "agents")}
     for name in ("trades", "positions", "journal", "snapshots", "settlements", "brier_scores", "decisions"):
-        found = {row["agent"] for row in table_rows(folder, name)}
-        assert found
-        assert found <= own, name
+        agents = {row["agent"] for row in table_rows(folder, name)}
+        assert agents
+        assert agents <= own, name
     assert {row["week"] for row in table_rows(folder, "decisions")} == {1, 2}
 
 
@@ -84,9 +93,18 @@ def test_same_contents_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_release_has_the_parameters_that_it_honours(tmp_path: Path, format: str) -> None:
+    release = ReleaseFactory(supported_parameters=["seed", "temperature"])
+    unknown = ReleaseFactory(family=release.family, supported_parameters=None, effective_from=WEEK - timedelta(days=1))
+    assert run("export_dataset", WEEK, out=tmp_path / "a", format=(format,)).code == 0
+    honoured = {row["id"]: row["supported_parameters"] for row in table_rows(tmp_path / "a", "releases", format)}
+    assert (honoured[release.pk], honoured[unknown.pk]) == (["seed", "temperature"], None)
+
+
 def test_archive_of_an_empty_arena_verifies(tmp_path: Path) -> None:
-    made = run("export_dataset", WEEK, out=tmp_path / "empty", format=("csv", "parquet"))
-    assert (made.code, made["rejected"]) == (0, 0)
+    exported = run("export_dataset", WEEK, out=tmp_path / "empty", format=("csv", "parquet"))
+    assert (exported.code, exported["rejected"]) == (0, 0)
     assert run("verify_export", None, tmp_path / "empty").code == 0
 
 
@@ -123,7 +141,7 @@ def rows_around_midnight() -> None:
         Decision.objects.filter(pk=trade.decision_id).update(decided_at=sunday)
         Trade.objects.filter(pk=trade.pk).update(executed_at=sunday)
         JournalEntry.objects.filter(trade=trade).update(occurred_at=sunday)
-    chained()
+    chain_all()
 
 
 @pytest.mark.parametrize(
@@ -146,12 +164,8 @@ def test_window_of_a_day_holds_that_day_whatever_the_form_of_its_bounds(
 
 
 def test_sunday_midnight_belongs_to_the_window_of_the_new_week_only(rows_around_midnight: None, tmp_path: Path) -> None:
-    assert (
-        run("export_dataset", None, "--out", tmp_path / "old", "--from", "2026-03-08", "--to", "2026-03-15").code == 0
-    )
-    assert (
-        run("export_dataset", None, "--out", tmp_path / "new", "--from", "2026-03-15", "--to", "2026-03-22").code == 0
-    )
+    for name, start, end in (("old", "2026-03-08", "2026-03-15"), ("new", "2026-03-15", "2026-03-22")):
+        assert run("export_dataset", None, "--out", tmp_path / name, "--from", start, "--to", end).code == 0
     for name, time, counts in (
         ("decisions", "decided_at", (1, 1)),
         ("trades", "executed_at", (1, 1)),

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 from agents.records import GENESIS, link_sha256
-from scoring.exports.checksums import file_sha256
-from scoring.exports.manifest import MANIFEST, InvalidManifest, list_files, manifest_text, read_manifest
+from scoring.exports.manifest import MANIFEST, InvalidManifest, file_sha256, list_files, manifest_text, read_manifest
 from scoring.exports.verification.archive_files import check_zip_checksum
 from scoring.exports.verification.verifier import verify_archive
 from tests.commands import run
@@ -77,8 +76,8 @@ def test_changed_added_and_missing_files_are_named(copy: Copy) -> None:
     (folder / "LICENSE.txt").unlink()
     ran = run("verify_export", None, folder)
     assert ran.code == 1
-    found = verify_archive(folder).violations
-    assert found[:3] == [
+    violations = verify_archive(folder).violations
+    assert violations[:3] == [
         "notes.txt: is not in the manifest",
         "LICENSE.txt: is missing",
         "csv/trades.csv: its SHA-256 is not the one in the manifest",
@@ -100,15 +99,14 @@ def test_flipped_bit_in_a_zip_file_is_found(exported: Path, tmp_path: Path) -> N
 # forgeries with recomputed manifest hashes
 
 
-def forge(folder: Path, table: str, change: Callable[[dict[str, str]], None], row: int = 0) -> None:
-    """Changes one row of a CSV table and updates the manifest."""
+def rewrite(folder: Path, table: str, change: Callable[[list[dict[str, str]]], object]) -> None:
+    """Changes the rows of a CSV table and updates the manifest."""
     path = folder / "csv" / f"{table}.csv"
     with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.DictReader(file)
-        rows, names = list(lines), list(lines.fieldnames or [])
-    change(rows[row])
+        rows = list(csv.DictReader(file))
+    change(rows)
     with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, names)
+        out = csv.DictWriter(file, list(rows[0]))
         out.writeheader()
         out.writerows(rows)
     update_manifest(folder)
@@ -121,17 +119,9 @@ def update_manifest(folder: Path) -> None:
     (folder / MANIFEST).write_text(manifest_text(contents))
 
 
-def set_cell(column: str, value: str) -> Callable[[dict[str, str]], None]:
-    def change(row: dict[str, str]) -> None:
-        assert row[column] != value
-        row[column] = value
-
-    return change
-
-
 def test_updated_manifest_alone_is_no_violation(copy: Copy) -> None:
     folder = copy("cohort")
-    forge(folder, "trades", lambda row: None)
+    rewrite(folder, "trades", lambda rows: None)
     assert verify_archive(folder).violations == []
 
 
@@ -181,9 +171,14 @@ def test_forged_cell_is_found_although_manifest_hashes_match(
     (folder / MANIFEST).write_text(manifest_text(contents))
     for path in (folder / "parquet").iterdir():
         path.unlink()
-    forge(folder, table, set_cell(column, value))
-    found = verify_archive(folder).violations
-    assert any(named in line for line in found), found
+
+    def forge(rows: list[dict[str, str]]) -> None:
+        assert rows[0][column] != value
+        rows[0][column] = value
+
+    rewrite(folder, table, forge)
+    violations = verify_archive(folder).violations
+    assert any(named in line for line in violations), violations
 
 
 def test_difference_between_formats_is_found(copy: Copy) -> None:
@@ -197,29 +192,23 @@ def test_difference_between_formats_is_found(copy: Copy) -> None:
 def test_rebuilt_chain_does_not_end_at_the_published_head(copy: Copy) -> None:
     folder = copy("cohort")
     published = json.loads((folder / MANIFEST).read_text())["chains"]["trading"]["head"]
-    path = folder / "csv" / "chain.csv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    heads = dict.fromkeys(("trading", "forecast"), GENESIS)
-    for row in rows:
-        if row["decision"]:
-            row["record_sha256"] = link_sha256(row["record_sha256"], "forged")
-        row["previous"] = heads[row["protocol"]]
-        row["sha256"] = heads[row["protocol"]] = link_sha256(row["previous"], row["record_sha256"])
-    with path.open("w", newline="") as file:
-        out = csv.DictWriter(file, list(rows[0]))
-        out.writeheader()
-        out.writerows(rows)
-    update_manifest(folder)
-    found = verify_archive(folder).violations
-    assert any(published in line for line in found if line.startswith("chain: trading ends")), found
+
+    def forge(rows: list[dict[str, str]]) -> None:
+        heads = dict.fromkeys(("trading", "forecast"), GENESIS)
+        for row in rows:
+            if row["decision"]:
+                row["record_sha256"] = link_sha256(row["record_sha256"], "forged")
+            row["previous"] = heads[row["protocol"]]
+            row["sha256"] = heads[row["protocol"]] = link_sha256(row["previous"], row["record_sha256"])
+
+    rewrite(folder, "chain", forge)
+    violations = verify_archive(folder).violations
+    assert any(published in line for line in violations if line.startswith("chain: trading ends")), violations
 
 
 def test_deleted_row_is_found(copy: Copy) -> None:
     folder = copy("cohort")
-    path = folder / "csv" / "brier_scores.csv"
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    update_manifest(folder)
-    found = verify_archive(folder).violations
-    assert any("the manifest says" in line for line in found)
-    assert any("has none, although its market is resolved" in line for line in found)
+    rewrite(folder, "brier_scores", lambda rows: rows.pop())
+    violations = verify_archive(folder).violations
+    assert any("the manifest says" in line for line in violations)
+    assert any("has none, although its market is resolved" in line for line in violations)

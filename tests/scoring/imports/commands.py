@@ -8,9 +8,7 @@ from typing import Any
 from django.core.management import call_command
 
 from scoring.models import ImportCollection, ImportLeaderboard, RejectedRow
-from tests.captured import CAPTURED
 
-MISSING = f"CAPTURED FORECASTS ARE MISSING: no folder {CAPTURED}"
 AT = "2026-03-08T12:00:00Z"
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
-from forecast_rank.readers.long_form import import_sources
+from forecast_rank.readers.formats import FORMATS
 
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportLeaderboard, Leaderboard
 from scoring.services import imports
+from scoring.services.leaderboard_drift import import_leaderboard_drift
 from tests.scoring.imports.commands import collection, imported, leaderboard, printed, rejections, written
 
 pytestmark = pytest.mark.django_db
@@ -61,11 +62,11 @@ def test_rows_are_stored_as_they_were_said(file: Path) -> None:
 
 def test_provenance_names_the_file_and_its_contents(file: Path) -> None:
     imported("long", file)
-    made = ForecastImport.objects.get()
+    record = ForecastImport.objects.get()
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert made.files == [{"name": "forecasts.csv", "sha256": digest, "bytes": len(ROWS)}]
-    assert (made.sha256, made.format, made.rows, made.rejected, made.forecasts) == (digest, "long", 6, 0, 6)
-    assert made.imported_at == datetime(2026, 3, 8, 12, tzinfo=UTC)
+    assert record.files == [{"name": "forecasts.csv", "sha256": digest, "bytes": len(ROWS)}]
+    assert (record.sha256, record.format, record.rows, record.rejected, record.forecasts) == (digest, "long", 6, 0, 6)
+    assert record.imported_at == datetime(2026, 3, 8, 12, tzinfo=UTC)
 
 
 def test_the_leaderboard_is_what_rank_says_of_the_file(file: Path, tmp_path: Path) -> None:
@@ -76,6 +77,7 @@ def test_the_leaderboard_is_what_rank_says_of_the_file(file: Path, tmp_path: Pat
     for part in ("forecasters", "references", "rankings", "pairs", "agreement", "curves"):
         assert stored[part] == wanted[part]
     assert set(stored["references"]) == {"market", "uniform", "ensemble"}
+    assert list(import_leaderboard_drift(at=NOW)) == []
     assert not Leaderboard.objects.exists(), "the arena's own leaderboards know nothing of it"
 
 
@@ -181,7 +183,7 @@ def test_import_that_broke_off_is_completed(
     with pytest.raises(KeyboardInterrupt):
         imports.import_source(
             collection=imports.get_or_create_collection(name="mine", at=NOW), format="long",
-            source=import_sources([file])[0],
+            source=FORMATS["long"]([file])[0],
             at=NOW,
             progress=power_fails,
         )  # fmt: skip
@@ -199,7 +201,7 @@ def test_batches_part_no_forecast(monkeypatch: pytest.MonkeyPatch, other: Callab
     sizes: list[int] = []
     imports.import_source(
         collection=imports.get_or_create_collection(name="mine", at=NOW), format="long",
-            source=import_sources([file])[0],
+            source=FORMATS["long"]([file])[0],
             at=NOW,
         progress=lambda done, of: sizes.append(done),
     )  # fmt: skip

@@ -90,9 +90,7 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     >>> adjusted.value.round(3).tolist(), adjusted.coverage.round(3).tolist()
     ([0.227, 0.297], [0.667, 1.0])
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape != (len(panel),):
-        raise ValueError(f"values: one per forecast, {len(panel)}, not shape {values.shape}")
+    values = panel.one_per_forecast(values)
     n_forecasters = len(panel.forecasters)
     counted = ~np.isnan(values)
     part = connected_components(panel, counted)

@@ -253,9 +253,7 @@ def weighted_brier(panel: Panel, weights: Floats) -> Floats:
     >>> weighted_brier(panel, np.array([3.0, 1.0])).tolist()  # (3 x 0.25 + 1) / 4
     [0.4375]
     """
-    weights = np.asarray(weights, dtype=np.float64)
-    if weights.shape != (len(panel),):
-        raise ValueError(f"weights: one per forecast, {len(panel)}, not shape {weights.shape}")
+    weights = panel.one_per_forecast(weights, "weights")
     if (weights < 0).any():
         raise ValueError("weights: at least 0")
     known = ~np.isnan(weights)

@@ -97,9 +97,7 @@ def paired_tests(
     >>> pairs.difference.round(3).tolist(), pairs.se.round(4).tolist(), pairs.p.round(4).tolist()
     ([-0.2], [0.0577], [0.0742])
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape != (len(panel),):
-        raise ValueError(f"values: one per forecast, {len(panel)}, not shape {values.shape}")
+    values = panel.one_per_forecast(values)
     people = len(panel.forecasters)
     table, weights, starts = _by_event(panel, values)
     rows: list[NDArray] = []

@@ -141,6 +141,13 @@ class Panel:
         """The value of each forecast, repeated for its cells: (F,) to (C,)."""
         return np.repeat(values, self.sizes)
 
+    def one_per_forecast(self, values: ArrayLike, name: str = "values") -> Floats:
+        """The values as an array. Raises ValueError, with their name, if they are not one per forecast."""
+        array = np.asarray(values, dtype=np.float64)
+        if array.shape != (len(self),):
+            raise ValueError(f"{name}: one per forecast, {len(self)}, not shape {array.shape}")
+        return array
+
     def forecaster_means(self, values: Floats, weight: Floats | None = None) -> Floats:
         """Weighted means over the forecasts of each forecaster: (F,) to (N,).
 

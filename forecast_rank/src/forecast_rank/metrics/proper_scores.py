@@ -269,9 +269,7 @@ def by_category(panel: Panel, values: Floats) -> Floats:
     >>> by_category(from_arrays([[[0.5, 0.5], [0.9, 0.1]]], [[1, 0], [1, 0]]), np.array([0.25, 0.01])).tolist()
     [[0.13]]
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape != (len(panel),):
-        raise ValueError(f"values: one per forecast, {len(panel)}, not shape {values.shape}")
+    values = panel.one_per_forecast(values)
     people, categories = len(panel.forecasters), len(panel.questions.category_names)
     counted = ~np.isnan(values)
     cell = (panel.forecaster * categories + panel.questions.category[panel.question])[counted]

@@ -98,7 +98,8 @@ def _ranks(values: Floats) -> NDArray:
     """Ranks within each row from 1, the lowest first; equal values share the best rank."""
     order = np.argsort(values, axis=1)
     ordered = np.take_along_axis(values, order, axis=1)
-    new = np.diff(ordered, axis=1, prepend=-np.inf) > 0
+    new = np.ones(ordered.shape, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] > ordered[:, :-1]
     places = np.maximum.accumulate(np.where(new, np.arange(1, values.shape[1] + 1), 1), axis=1)
     ranks = np.empty_like(places)
     np.put_along_axis(ranks, order, places, axis=1)

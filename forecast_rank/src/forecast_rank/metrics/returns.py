@@ -322,9 +322,7 @@ def return_stream(panel: Panel, values: Floats, step: int = 1) -> ReturnStream:
     >>> stream.questions.tolist(), stream.closed_at.tolist(), stream.means.tolist()
     ([2, 3], [20.0, 30.0], [[1.5, 2.0]])
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape != (len(panel),):
-        raise ValueError(f"values: one per forecast, {len(panel)}, not shape {values.shape}")
+    values = panel.one_per_forecast(values)
     if step < 1:
         raise ValueError(f"step: at least 1, not {step}")
     counted = ~np.isnan(values)
@@ -381,9 +379,7 @@ def sharpe(panel: Panel, values: Floats) -> Floats:
     >>> sharpe(panel, np.array([0.5, 2.5])).round(6).tolist()  # 0.5 / 1.414214
     [0.353553]
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape != (len(panel),):
-        raise ValueError(f"values: one per forecast, {len(panel)}, not shape {values.shape}")
+    values = panel.one_per_forecast(values)
     count = np.bincount(panel.forecaster, ~np.isnan(values), len(panel.forecasters))
     mean = panel.forecaster_means(values)
     variance = panel.forecaster_means(np.square(values - mean[panel.forecaster]))

@@ -88,8 +88,7 @@ def brier_skill_against(panel: Panel, reference: Floats) -> Floats:
     >>> brier_skill_against(panel, uniform_brier(panel)).round(3).tolist()  # 1 - (0.01 + 0.09) / (0.25 + 0.25)
     [0.8]
     """
-    if reference.shape != (len(panel),):
-        raise ValueError(f"reference: one per forecast, {len(panel)}, not shape {reference.shape}")
+    reference = panel.one_per_forecast(reference, "reference")
     own = np.where(np.isnan(reference), np.nan, brier(panel))
     return brier_skill(panel.forecaster_means(own), panel.forecaster_means(reference))
 

@@ -74,9 +74,7 @@ def event_sums(panel: Panel, values: Floats) -> EventSums:
     >>> event_sums(panel, np.array([0.25, 0.0]))
     EventSums(sums=array([[0.25]]), weights=array([[4.]]))
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape != (len(panel),):
-        raise ValueError(f"values: one per forecast, {len(panel)}, not shape {values.shape}")
+    values = panel.one_per_forecast(values)
     n_forecasters = len(panel.forecasters)
     event_codes, column = np.unique(panel.questions.event[panel.question], return_inverse=True)
     counted = ~np.isnan(values)

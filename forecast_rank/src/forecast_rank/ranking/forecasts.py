@@ -7,7 +7,7 @@ import numpy as np
 
 from forecast_rank.metrics.panel import Codes, Panel, Questions
 from forecast_rank.ranking.input_table import InputTable
-from forecast_rank.ranking.tabular_files import UnreadableFile, read_table
+from forecast_rank.ranking.tabular_files import UnreadableFile, plain_file, read_table
 from forecast_rank.ranking.validation import ForecastValidator, Mask, changes, name_codes, offsets_of, spans
 
 
@@ -40,15 +40,24 @@ class LoadedForecasts:
         Rows in the file.
     superseded : int
         Valid rows that do not count because the forecaster made a later forecast on the question.
+    repeated : int
+        Rows that do not count because they equal an earlier row in every column.
+    normalised : int
+        Forecasts whose probabilities were divided by their sum.
     ignored : list of str
         Unknown columns.
+    notes : list of str
+        Facts about the file that a reader should know.
     """
 
     panel: Panel
     rejected: list[RejectedLine]
     rows: int
     superseded: int
+    repeated: int
+    normalised: int
     ignored: list[str]
+    notes: list[str]
 
 
 class TooFewForecasts(ValueError):
@@ -60,7 +69,12 @@ class InvalidRow(UnreadableFile):
 
 
 def read_forecasts(
-    source: Any, format: str | None = None, *, strict: bool = False, fractional_outcomes: bool = False
+    source: Any,
+    format: str | None = None,
+    *,
+    strict: bool = False,
+    fractional_outcomes: bool = False,
+    normalise: bool = False,
 ) -> LoadedForecasts:
     """The forecasts of a file or frame, checked. `forecast_rank.read` describes the parameters.
 
@@ -68,8 +82,10 @@ def read_forecasts(
 
     * rows with a cell that cannot be read, an empty name, a probability outside [0, 1], odds outside (0, 1), or an
       outcome other than 0 or 1 (outside [0, 1] with `fractional_outcomes`)
-    * duplicates: the same forecaster, question, option and time
-    * where options are exclusive, vectors that do not sum to 1 within 1e-6, and outcomes of which none or several are 1
+    * rows with the forecaster, question, option and time of another row, but for a row that repeats it exactly, which
+      counts once
+    * where options are exclusive, vectors that do not sum to 1 within 1e-6 (with `normalise`: within 0.02, and are
+      divided by their sum), and outcomes of which none or several are 1
     * forecasts with other options or outcomes than most forecasters have on the question (on a tie, than the first)
 
     Of several forecasts of one forecaster on one question the latest made before the question closed counts. A question
@@ -77,13 +93,14 @@ def read_forecasts(
     forecasters, questions, events and categories are sorted by name. A question without an event is an event of its
     own.
     """
-    validator = _validated(read_table(source, format), fractional_outcomes)
-    latest = validator.latest()
-    if strict and validator.faults:
-        place = min(validator.faults)
-        name = source if isinstance(source, str) or hasattr(source, "__fspath__") else "the frame"
-        raise InvalidRow(f"{name}, row {validator.line[place]}: {validator.faults[place]}")
-    return _loaded(validator, latest)
+    with plain_file(source) as plain:
+        validator = _validated(read_table(plain, format), fractional_outcomes, normalise=normalise)
+        latest = validator.latest()
+        if strict and validator.faults:
+            place = min(validator.faults)
+            name = source if isinstance(source, str) or hasattr(source, "__fspath__") else "the frame"
+            raise InvalidRow(f"{name}, row {validator.line[place]}: {validator.faults[place]}")
+        return _loaded(validator, latest)
 
 
 def read_rows(table: InputTable, *, fractional_outcomes: bool = False) -> LoadedForecasts:
@@ -98,7 +115,8 @@ def usable_rows(table: InputTable, *, fractional_outcomes: bool = False) -> tupl
     Returns
     -------
     usable : array of bool, shape (len(table),)
-        Superseded forecasts are usable; so are forecasts on open questions, of which no row states an outcome.
+        Superseded forecasts are usable; so are forecasts on open questions, of which no row states an outcome. A row
+        that repeats an earlier one exactly is neither usable nor rejected.
     rejected : list of RejectedLine
     """
     # A copy: the validator removes the names from its table.
@@ -107,11 +125,12 @@ def usable_rows(table: InputTable, *, fractional_outcomes: bool = False) -> tupl
     rejected = _rejected(validator)
     usable = np.ones(len(table), dtype=bool)
     usable[list(validator.faults)] = False
+    usable[validator.repeated] = False
     return usable, rejected
 
 
-def _validated(table: InputTable, fractional_outcomes: bool, *, open_questions: bool = False) -> ForecastValidator:
-    validator = ForecastValidator(table, fractional_outcomes, open_questions)
+def _validated(table: InputTable, fractional_outcomes: bool, **options: bool) -> ForecastValidator:
+    validator = ForecastValidator(table, fractional_outcomes, **options)
     validator.check_cells()
     validator.check_duplicates()
     validator.check_vectors()
@@ -122,8 +141,16 @@ def _validated(table: InputTable, fractional_outcomes: bool, *, open_questions: 
 def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
     rejected = _rejected(validator)
     superseded = int(validator.sizes[validator.valid_forecasts() & ~latest].sum())
+    table = validator.table
     return LoadedForecasts(
-        _panel(validator, latest), rejected, len(validator.table), superseded, validator.table.ignored
+        panel=_panel(validator, latest),
+        rejected=rejected,
+        rows=len(table),
+        superseded=superseded,
+        repeated=len(validator.repeated),
+        normalised=validator.normalised,
+        ignored=table.ignored,
+        notes=table.notes,
     )
 
 

@@ -36,6 +36,8 @@ class InputTable:
         Computes the line in the file (the row, in Parquet) of each place; called only if rows must be named.
     ignored : list of str
         Unknown columns.
+    notes : list of str
+        Facts about the file that a reader should know.
     """
 
     names: dict[str, pl.Series]
@@ -44,6 +46,7 @@ class InputTable:
     faults: dict[int, str]
     lines: Callable[[], Codes]
     ignored: list[str]
+    notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.numbers["probability"])
@@ -57,6 +60,7 @@ class UnparsedTable:
     lines: Callable[[], Codes]
     ignored: list[str]
     faults: dict[int, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 def parse_cells(raw: UnparsedTable) -> InputTable:
@@ -74,7 +78,7 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
     }
     if names["option"].null_count() == frame.height:
         names["option"] = pl.repeat(BINARY, frame.height, eager=True).cast(pl.Categorical)
-    return InputTable(names, numbers, times, faults, raw.lines, raw.ignored)
+    return InputTable(names, numbers, times, faults, raw.lines, raw.ignored, raw.notes)
 
 
 def _numbers(frame: pl.DataFrame, name: str, faults: dict[int, str]) -> Floats:

@@ -89,7 +89,7 @@ def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
         )
         axis.errorbar(centre, rate, [below, above], color=colour, marker="o", markersize=3, linewidth=1, capsize=1.5)
         entry = report["references"][name[1:-1]] if name.startswith("(") else report["forecasters"][name]
-        note = "" if entry.get("ece") is None else f"  ECE {entry['ece']:.3f}"
+        note = "" if entry.get("ece") is None else f"  ECE {entry['ece']:z.3f}"
         axis.set_title(f"{_short(name, 16)}{note}", fontsize=8)
         axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     _hide(axes, len(shown))
@@ -116,14 +116,14 @@ def returns(report: Report) -> Iterator[tuple[str, Figure]]:
             )
         for place, name in reversed(list(enumerate(order[:LINES_SHOWN]))):
             final = report["forecasters"][name]["average_return"][gamma]
-            label = f"{_short(name)}  {final:.3f}" if final is not None else _short(name)
+            label = f"{_short(name)}  {final:z.3f}" if final is not None else _short(name)
             axis.plot(
                 questions_closed, _line(curve["forecasters"][name]), color=COLOURS[place], linewidth=1.4, label=label
             )
         for name, values in curve["references"].items():
             final = report["references"][name]["average_return"][gamma]
             if final is not None:
-                label = f"({name})  {final:.3f}"
+                label = f"({name})  {final:z.3f}"
                 axis.plot(questions_closed, _line(values), color=DARK, linewidth=1, linestyle=DASHES[name], label=label)
         _bounded(axis, curve, questions_closed)
         handles, labels = axis.get_legend_handles_labels()
@@ -221,7 +221,7 @@ def agreement(report: Report) -> Iterator[tuple[str, Figure]]:
     image = axis.imshow(grid, cmap="PuOr", vmin=-1, vmax=1)
     for i, j in np.argwhere(np.isfinite(grid)):
         colour = "white" if abs(grid[i, j]) > 0.55 else "black"
-        axis.text(j, i, f"{grid[i, j]:.2f}".replace("-", "−"), ha="center", va="center", fontsize=7, color=colour)
+        axis.text(j, i, f"{grid[i, j]:z.2f}".replace("-", "−"), ha="center", va="center", fontsize=7, color=colour)
     labels = [_titled(name) for name in names]
     axis.set_xticks(range(len(names)), labels, rotation=60, ha="right", rotation_mode="anchor")
     axis.set_yticks(range(len(names)), labels)

@@ -77,11 +77,11 @@ class FigureColumn:
             return "–"
         if isinstance(value, list):
             return "–".join(str(part) for part in value)
-        text = str(value) if isinstance(value, int) else f"{value:.{self.digits}f}"
+        text = str(value) if isinstance(value, int) else f"{value:z.{self.digits}f}"
         if self.interval and (ends := self._lookup(entry, f"{self.key}_ci")):
-            text += f" [{', '.join('–' if end is None else f'{end:.{self.digits}f}' for end in ends)}]"
+            text += f" [{', '.join('–' if end is None else f'{end:z.{self.digits}f}' for end in ends)}]"
         if self.error and (error := self._lookup(entry, self.error)) is not None:
-            text += f" ± {error:.{self.digits}f}"
+            text += f" ± {error:z.{self.digits}f}"
         return text
 
     def _lookup(self, entry: Entry, key: str) -> Any:
@@ -98,6 +98,8 @@ def report_heading(report: dict[str, Any]) -> str:
         + (f", overround {data['overround']:.3f}" if data["overround"] is not None else "")
         + (f"; {data['rejected']:,} rows rejected" if data["rejected"] else "")
         + (f"; {data['superseded']:,} rows superseded by later forecasts" if data["superseded"] else "")
+        + (f"; {data['repeated']:,} rows repeated" if data["repeated"] else "")
+        + (f"; {data['normalised']:,} forecasts divided by their sum" if data["normalised"] else "")
     ]
     if data["ignored_columns"]:
         lines.append(f"unknown columns, ignored: {printable(', '.join(data['ignored_columns']), REASON_WIDTH)}")
@@ -230,13 +232,15 @@ def _ranks(ranking: str) -> FigureColumn:
 
 
 def _ranking_table(report: dict[str, Any], ranking: str, title: str, columns: list[FigureColumn]) -> ReportTable:
-    """A ranking in order, each reference in its place but without a rank."""
+    """A ranking in order; equals share a rank, and each reference stands in its place without one."""
     lead = next(column for column in columns if column.lower is not None)
     forecasters: dict[str, Entry] = report["forecasters"]
     best = {column.heading: _best_text(column, forecasters) for column in columns}
+    order = report["rankings"][ranking]
+    values = [lead.value(forecasters[name]) for name in order]
     rows: list[tuple[str, str, Entry]] = [
-        (str(rank) if lead.value(forecasters[name]) is not None else "–", name, forecasters[name])
-        for rank, name in enumerate(report["rankings"][ranking], start=1)
+        ("–" if value is None else str(1 + values.index(value)), name, forecasters[name])
+        for name, value in zip(order, values, strict=True)
     ]
     for name, entry in report["references"].items():
         rows.insert(_insertion_index(rows, lead, entry), ("", f"({name})", entry))
@@ -282,7 +286,7 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
     for better, worse in islice(pairwise(report["rankings"]["brier"]), PAIRS_SHOWN):
         pair = by_names[frozenset((better, worse))]
         sign = 1 if pair["first"] == better else -1
-        difference = "–" if pair["difference"] is None else f"{sign * pair['difference']:+.4f}"
+        difference = "–" if pair["difference"] is None else f"{sign * pair['difference']:+z.4f}"
         error = "" if pair["se"] is None else f" ± {pair['se']:.4f}"
         p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("p", "p_holm", "p_bh")]
         needed = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
@@ -300,7 +304,7 @@ def _agreement_table(report: dict[str, Any]) -> ReportTable:
     names = list(spearman)
     rows = []
     for number, name in enumerate(names, start=1):
-        values = ["–" if spearman[name][other] is None else f"{spearman[name][other]:.2f}" for other in names[:number]]
+        values = ["–" if spearman[name][other] is None else f"{spearman[name][other]:z.2f}" for other in names[:number]]
         rows.append([f"{number} {name}", *values, *[""] * (len(names) - number)])
     header = ["", *(str(number) for number in range(1, len(names) + 1))]
     return ReportTable("agreement", "Agreement of rankings: Spearman's rho", header, rows)

@@ -78,17 +78,22 @@ class Scoreboard:
         under: str | None = None,
         weight: Floats | None = None,
     ) -> None:
-        """Stores the means of a score of each forecast, (F,), with errors and intervals, and ranks by them."""
+        """Stores the means of a score of each forecast, (F,), with errors and intervals, and ranks by them.
+
+        A forecaster with an infinite loss is ranked last.
+        """
         key = key or ranking
         sums = event_sums(self.panel if weight is None else replace(self.panel, weight=weight), values)
-        self.set_figure(key, sums.means, under)
+        ruined = np.bincount(self.panel.forecaster, np.isinf(values), len(sums.means)) > 0
+        means = np.where(ruined, np.inf if lower else -np.inf, sums.means)
+        self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
         if not self.settings.bootstrap:
-            self.add_ranking(ranking, sums.means, None, lower=lower)
+            self.add_ranking(ranking, means, None, lower=lower)
             return
         draws = bootstrap_means(sums, self.counts)
         self.set_figure(f"{key}_ci", self._interval(draws, sums), under)
-        self.add_ranking(ranking, sums.means, draws, lower=lower)
+        self.add_ranking(ranking, means, draws, lower=lower)
 
     def interval(self, draws: Floats) -> Floats:
         """The percentile interval of draws, at the level of the settings."""
@@ -125,9 +130,9 @@ class Scoreboard:
         self.add_ranking(ranking, value, draws, lower=lower)
 
     def add_ranking(self, ranking: str, values: Floats, draws: Floats | None, *, lower: bool) -> None:
-        """Ranks the forecasters by a figure; rank ranges come from draws of it, (R, N + references)."""
+        """Ranks the forecasters by a figure that somebody has; rank ranges come from draws, (R, N + references)."""
         own = values[: self.forecaster_count]
-        if np.isnan(own).all():
+        if not np.isfinite(own).any():
             return
         self.rankings[ranking] = own if lower else -own
         ranges = np.full((len(values), 2), np.nan)

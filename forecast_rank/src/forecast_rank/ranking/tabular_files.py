@@ -6,11 +6,17 @@ seconds and not the file. Every row keeps its place, and each unreadable cell ha
 """
 
 import csv
+import gzip
 import json
-from collections.abc import Iterator
+import math
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -31,13 +37,77 @@ from forecast_rank.ranking.input_table import (
 )
 
 FORMATS = {"csv": (".csv",), "parquet": (".parquet", ".pq"), "jsonl": (".jsonl", ".ndjson")}
+STANDARD_INPUT = "-"
+UNPACKED_LIMIT, UNPACKED_TIMES = 1 << 30, 200
+"""Bytes, or times its size, that a compressed file may unpack to: whichever is more."""
+_TAB = "\t"
+_SEPARATORS = (",", ";", _TAB)
 _LINES_AT_ONCE = 65_536
+_BLOCK = 1 << 22
 _REFUSED = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # it panics over some broken Parquet files
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstandard", b"PK\x03\x04": "zip"}
+_GZIP = b"\x1f\x8b"
+_COMPRESSED = {_GZIP: "gzip", b"\x28\xb5\x2f\xfd": "zstandard", b"PK\x03\x04": "zip"}
 
 
 class UnreadableFile(ValueError):
     """The file as a whole cannot be used; the message says why."""
+
+
+@contextmanager
+def plain_file(source: Any) -> Iterator[Any]:
+    """The source itself, or the path of a plain copy of standard input (`-`), of a pipe or of a gzip file.
+
+    Raises UnreadableFile.
+    """
+    if not isinstance(source, Path | str):
+        yield source
+        return
+    path = Path(source)
+    with TemporaryDirectory() as folder:
+        if str(source) == STANDARD_INPUT:
+            path = _copy(sys.stdin.buffer, Path(folder, "standard input"))
+            path = path.rename(path.with_suffix(FORMATS[_format_of_content(path)][0]))
+        elif path.is_fifo():
+            with path.open("rb") as pipe:
+                path = _copy(pipe, Path(folder, path.name))
+        if _first_bytes(path).startswith(_GZIP):
+            path = _unpacked(path, Path(folder, "unpacked"))
+        yield path
+
+
+def _unpacked(path: Path, folder: Path) -> Path:
+    folder.mkdir()
+    limit = max(UNPACKED_LIMIT, UNPACKED_TIMES * path.stat().st_size)
+    try:
+        with gzip.open(path) as file:
+            return _copy(file, folder / (path.stem if path.suffix.lower() == ".gz" else path.name), limit)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UnreadableFile(f"{path} is not a readable gzip file: {error}") from error
+
+
+def _copy(file: Any, copy: Path, limit: float = math.inf) -> Path:
+    size = 0
+    with copy.open("wb") as out:
+        while block := file.read(_BLOCK):
+            size += len(block)
+            if size > limit:
+                raise UnreadableFile(f"{copy.name} unpacks to more than {limit / 2**20:,.0f} MiB, which is the limit")
+            out.write(block)
+    return copy
+
+
+def _first_bytes(path: Path, count: int = 4) -> bytes:
+    """The first bytes of a file; none if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(count)
+    except OSError:
+        return b""
+
+
+def _format_of_content(path: Path) -> str:
+    start = _first_bytes(path, 64).lstrip(b"\xef\xbb\xbf \t\r\n")
+    return "parquet" if start.startswith(b"PAR1") else "jsonl" if start.startswith(b"{") else "csv"
 
 
 def read_table(source: Any, format: str | None = None) -> InputTable:
@@ -70,44 +140,61 @@ def _format_of(path: Path) -> str:
     raise UnreadableFile(f"{path}: the suffix {path.suffix!r} names no format; use --format {'|'.join(FORMATS)}")
 
 
-def _check_columns(path: Path | str, columns: list[str]) -> list[str]:
-    """The unknown columns. Raises UnreadableFile if a required one is missing."""
-    if missing := [name for name in REQUIRED if name not in columns]:
-        shown = ", ".join(repr(name[:40]) for name in columns[:20])
+def _known_name(column: str) -> str | None:
+    """The known column that a heading names, in whatever case; None for another."""
+    name = column.strip().lower()
+    return name if name in KNOWN else None
+
+
+def _known_columns(path: Path | str, columns: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Name by heading of the known columns, and the headings of the others.
+
+    Raises UnreadableFile if a required column is missing or a known one is there twice.
+    """
+    names = [name for column in columns if (name := _known_name(column))]
+    if missing := [name for name in REQUIRED if name not in names]:
+        shown = ", ".join(repr(column[:40]) for column in columns[:20])
         raise UnreadableFile(f"{path} has no column {', '.join(map(repr, missing))}; it has {shown or 'none'}")
-    return [name for name in columns if name not in KNOWN]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UnreadableFile(f"{path} has more than one column {', '.join(map(repr, twice))}")
+    known = {column: name for column in columns if (name := _known_name(column))}
+    return known, [column for column in columns if column not in known]
 
 
 # CSV
 
 
 def _csv(path: Path) -> UnparsedTable:
-    header = _csv_header(path)
-    ignored = _check_columns(path, header)
-    if twice := sorted({name for name in header if name in KNOWN and header.count(name) > 1}):
-        raise UnreadableFile(f"{path} has more than one column {', '.join(map(repr, twice))}")
-    known = [name for name in header if name in KNOWN]
+    separator, header = _csv_header(path)
+    known, ignored = _known_columns(path, header)
     for number in (pl.Float64, pl.String):
-        kinds = {name: _kind(name, number) for name in known}
+        kinds = {column: _kind(name, number) for column, name in known.items()}
         try:
-            frame = pl.read_csv(path, columns=known, schema_overrides=kinds, low_memory=True)
+            frame = pl.read_csv(
+                path, columns=list(known), separator=separator, schema_overrides=kinds, low_memory=True
+            ).rename(known)
         except _REFUSED:
             continue
         blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-        lines = partial(_csv_lines, path, frame.height, ~blank.to_numpy())
-        return UnparsedTable(frame.filter(~blank) if blank.any() else frame, lines, ignored)
-    return _csv_by_line(path, header, known, ignored)
+        lines = partial(_csv_lines, path, separator, frame.height, ~blank.to_numpy())
+        table = UnparsedTable(frame.filter(~blank) if blank.any() else frame, lines, ignored)
+        break
+    else:
+        table = _csv_by_line(path, separator, header, known, ignored)
+    if separator != ",":
+        table.notes.append(f"columns are separated by {'tabs' if separator == _TAB else repr(separator)}")
+    return table
 
 
 def _kind(name: str, number: type[pl.DataType]) -> type[pl.DataType]:
     return number if name in NUMBERS else pl.Categorical
 
 
-def _csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _csv_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Each record, the header too, with the line where it begins. A blank line is a record without fields."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
+            reader = csv.reader(file, delimiter=separator)
             line = 1
             for record in reader:
                 yield line, record
@@ -118,15 +205,18 @@ def _csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UnreadableFile(f"{path}, line {reader.line_num}: {error}") from error
 
 
-def _csv_header(path: Path) -> list[str]:
-    return next((record for _, record in _csv_records(path)), [])
+def _csv_header(path: Path) -> tuple[str, list[str]]:
+    """The separator that finds most known columns, and the headings."""
+    headers = {sign: next((record for _, record in _csv_records(path, sign)), []) for sign in _SEPARATORS}
+    separator = max(_SEPARATORS, key=lambda sign: sum(_known_name(column) is not None for column in headers[sign]))
+    return separator, headers[separator]
 
 
-def _csv_lines(path: Path, rows: int, counted: NDArray[np.bool_]) -> Codes:
+def _csv_lines(path: Path, separator: str, rows: int, counted: NDArray[np.bool_]) -> Codes:
     """The line where each counted one of `rows` records begins; quoted fields may hold line breaks."""
     if _line_count(path) == rows + 1:
         return np.arange(2, rows + 2)[counted]
-    first_lines = np.fromiter((line for line, _ in islice(_csv_records(path), 1, None)), np.int64)
+    first_lines = np.fromiter((line for line, _ in islice(_csv_records(path, separator), 1, None)), np.int64)
     if len(first_lines) != rows:
         raise UnreadableFile(f"{path}: quotes are not balanced, so that the end of a row is unknown")
     return first_lines[counted]
@@ -135,18 +225,20 @@ def _csv_lines(path: Path, rows: int, counted: NDArray[np.bool_]) -> Codes:
 def _line_count(path: Path) -> int:
     count, last = 0, b"\n"
     with path.open("rb") as file:
-        while block := file.read(1 << 22):
+        while block := file.read(_BLOCK):
             count, last = count + block.count(b"\n"), block[-1:]
     return count + (last != b"\n")
 
 
-def _csv_by_line(path: Path, header: list[str], known: list[str], ignored: list[str]) -> UnparsedTable:
+def _csv_by_line(
+    path: Path, separator: str, header: list[str], known: dict[str, str], ignored: list[str]
+) -> UnparsedTable:
     """Reads a file that Polars refuses; lines with too many fields become faults."""
-    at = [header.index(name) for name in known]
-    frames = [_texts([], known)]
+    at, names = [header.index(column) for column in known], list(known.values())
+    frames = [_texts([], names)]
     begins: list[int] = []
     faults: dict[int, str] = {}
-    records = islice(_csv_records(path), 1, None)
+    records = islice(_csv_records(path, separator), 1, None)
     while chunk := list(islice(records, _LINES_AT_ONCE)):
         rows = []
         for line, record in chunk:
@@ -157,7 +249,7 @@ def _csv_by_line(path: Path, header: list[str], known: list[str], ignored: list[
             record.extend([""] * (len(header) - len(record)))
             rows.append([record[k] or None for k in at])
             begins.append(line)
-        frames.append(_texts(rows, known))
+        frames.append(_texts(rows, names))
     return UnparsedTable(pl.concat(frames), lambda: np.array(begins, dtype=np.int64), ignored, faults)
 
 
@@ -180,21 +272,20 @@ def _not_utf8(path: Path) -> UnreadableFile:
 
 
 def _jsonl(path: Path) -> UnparsedTable:
-    first: list[str] = []
-    for _, item in _json_objects(path):
-        if isinstance(item, dict):
-            first = list(item)
-            break
-    ignored = [name for name in first if name not in KNOWN]
+    first: dict[str, object] = next((item for _, item in _json_objects(path) if isinstance(item, dict)), {})
+    key_of = {name: name for name in KNOWN} | {name: key for key in first if (name := _known_name(key))}
+    ignored = [key for key in first if _known_name(key) is None]
     for number in (pl.Float64, pl.String):
         try:
-            frame = pl.read_ndjson(path, schema={name: _kind(name, number) for name in KNOWN}, low_memory=True)
+            schema = {key: _kind(name, number) for name, key in key_of.items()}
+            frame = pl.read_ndjson(path, schema=schema, low_memory=True)
         except _REFUSED:
             continue
+        frame.columns = list(key_of)
         raw = UnparsedTable(frame, partial(_jsonl_lines, path, frame.height), ignored)
         break
     else:
-        raw = _jsonl_by_line(path, ignored)
+        raw = _jsonl_by_line(path, key_of, ignored)
     rows = raw.frame.height
     if rows and (missing := [name for name in REQUIRED if raw.frame[name].null_count() == rows]):
         raise UnreadableFile(f"{path}: no line has {', '.join(map(repr, missing))}")
@@ -222,7 +313,7 @@ def _jsonl_lines(path: Path, rows: int) -> Codes:
         return np.fromiter((line for line, text in enumerate(file, start=1) if text.strip()), np.int64)
 
 
-def _jsonl_by_line(path: Path, ignored: list[str]) -> UnparsedTable:
+def _jsonl_by_line(path: Path, key_of: dict[str, str], ignored: list[str]) -> UnparsedTable:
     frames = [_texts([], list(KNOWN))]
     begins: list[int] = []
     faults: dict[int, str] = {}
@@ -232,7 +323,7 @@ def _jsonl_by_line(path: Path, ignored: list[str]) -> UnparsedTable:
         for line, item in chunk:
             if not isinstance(item, dict):
                 faults[len(begins)], item = "the line is not a JSON object", {}
-            rows.append([_text(item.get(name)) for name in KNOWN])
+            rows.append([_text(item.get(key_of[name])) for name in KNOWN])
             begins.append(line)
         frames.append(_texts(rows, list(KNOWN)))
     return UnparsedTable(pl.concat(frames), lambda: np.array(begins, dtype=np.int64), ignored, faults)
@@ -247,9 +338,8 @@ def _text(value: object) -> str | None:
 
 def _parquet(path: Path) -> UnparsedTable:
     try:
-        columns = list(pl.read_parquet_schema(path))
-        ignored = _check_columns(path, columns)
-        frame = pl.read_parquet(path, columns=[name for name in columns if name in KNOWN])
+        known, ignored = _known_columns(path, list(pl.read_parquet_schema(path)))
+        frame = pl.read_parquet(path, columns=list(known))
     except (*_REFUSED, OSError) as error:
         raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
     raw = _typed(frame, str(path))
@@ -271,16 +361,16 @@ def _polars_frame(source: Any) -> pl.DataFrame:
         {
             name: pl.Series(name, column.astype(object).where(column.notna(), None).tolist(), strict=False)
             for name, column in values.items()
-            if name in KNOWN
+            if _known_name(name)
         }
-        | {name: [None] * len(source) for name in values if name not in KNOWN}
+        | {name: [None] * len(source) for name in values if not _known_name(name)}
     )
 
 
 def _typed(frame: pl.DataFrame, label: str) -> UnparsedTable:
     """The known columns of a typed frame, each as the one kind that its cells are read from."""
-    ignored = _check_columns(label, frame.columns)
-    frame = frame.select(name for name in frame.columns if name in KNOWN)
+    known, ignored = _known_columns(label, frame.columns)
+    frame = frame.select(list(known)).rename(known)
     try:
         frame = frame.with_columns(_typed_column(name, kind) for name, kind in frame.schema.items())
     except _REFUSED as error:

@@ -10,6 +10,8 @@ from forecast_rank.metrics.panel import Codes, Floats
 from forecast_rank.ranking.input_table import InputTable
 
 SUM_TOLERANCE = 1e-6
+NORMALISED_WITHIN = 0.02
+"""How far from 1 a sum of probabilities may be that is divided out on request."""
 _ROUNDING = 1e-12
 _LARGEST_KEY = 2**62
 
@@ -34,11 +36,18 @@ class ForecastValidator:
         Codes of each forecast; `pair` numbers the (question, forecaster) pairs in order.
     faults : dict of int to str
         Reason by place.
+    repeated : array of int
+        Places of rows that equal an earlier row in every column; they are not among `rows`.
+    normalised : int
+        Forecasts whose probabilities were divided by their sum.
     """
 
-    def __init__(self, table: InputTable, fractional_outcomes: bool, open_questions: bool) -> None:
+    def __init__(
+        self, table: InputTable, fractional_outcomes: bool, *, open_questions: bool = False, normalise: bool = False
+    ) -> None:
         self.table, self.faults = table, dict(table.faults)
-        self.fractional_outcomes, self.open_questions = fractional_outcomes, open_questions
+        self.fractional_outcomes, self.open_questions, self.normalise = fractional_outcomes, open_questions, normalise
+        self.normalised = 0
         (
             (self.forecaster_code, self.forecasters),
             (self.question_code, self.questions),
@@ -50,7 +59,7 @@ class ForecastValidator:
         self.weight = np.nan_to_num(numbers["weight"], nan=1.0, posinf=np.inf, neginf=-np.inf)
         self.exclusive_flag = np.nan_to_num(numbers["exclusive"], nan=1.0)
         self.made_at, self.closed_at = table.times["made_at"], table.times["closed_at"]
-        self.rows = self._sorted_rows()
+        self.rows, self.repeated = self._without_repeats(self._sorted_rows())
         self._in_order = len(self.rows) == len(table) and bool((np.diff(self.rows) == 1).all())
         new_pair = changes(self.sorted(self.question_code)) | changes(self.sorted(self.forecaster_code))
         begins = np.flatnonzero(new_pair)
@@ -89,6 +98,23 @@ class ForecastValidator:
             part = np.flatnonzero(np.repeat(several, np.diff(np.append(begins, len(rows)))))
             rows[part] = rows[part][np.lexsort((option[part], made[part], forecaster[part], question[part]))]
         return rows
+
+    def _without_repeats(self, rows: Codes) -> tuple[Codes, Codes]:
+        """Sorted rows without those that equal an earlier one in every column, and these."""
+        same = ~(changes(self.question_code[rows]) | changes(self.forecaster_code[rows]))
+        same &= ~changes(self.option_code[rows]) & ~changes(np.nan_to_num(self.made_at[rows], nan=-np.inf))
+        if not same.any():
+            return rows, rows[:0]
+        suspects = np.flatnonzero(same | np.append(same[1:], False))
+        places = rows[suspects]
+        columns = {
+            "question": self.question_code, "forecaster": self.forecaster_code, "option": self.option_code,
+            "made_at": self.made_at, "closed_at": self.closed_at, **self.table.numbers,
+        }  # fmt: skip
+        labels = [self.table.names[name].to_physical()[places].alias(name) for name in ("event", "category")]
+        cells = pl.DataFrame({name: column[places] for name, column in columns.items()}).with_columns(labels)
+        repeated = suspects[~cells.to_struct().is_first_distinct().to_numpy()]
+        return np.delete(rows, repeated), rows[repeated]
 
     def sorted(self, values: NDArray) -> NDArray:
         """The values of `rows`, in their order."""
@@ -165,7 +191,15 @@ class ForecastValidator:
         valid &= self.exclusive
         total = np.add.reduceat(self.sorted(self.probability), starts)
         off = valid & (np.abs(total - 1) > SUM_TOLERANCE + _ROUNDING)
-        self._reject_forecasts(off, "the probabilities of exclusive options sum to {:.9g}, not 1", total)
+        slightly = off & (np.abs(total - 1) <= NORMALISED_WITHIN + _ROUNDING)
+        if self.normalise and slightly.any():
+            divisor = np.ones(len(self.table))
+            divisor[self.rows] = np.repeat(np.where(slightly, total, 1.0), self.sizes)
+            self.probability, self.normalised = self.probability / divisor, int(slightly.sum())
+            off &= ~slightly
+        why = "the probabilities of exclusive options sum to {:.9g}, not 1"
+        self._reject_forecasts(slightly & off, f"{why}; --normalise divides them by it", total)
+        self._reject_forecasts(off, why, total)
         happened = np.add.reduceat(self.sorted(self.outcome), starts)
         off = valid & (np.abs(happened - 1) > SUM_TOLERANCE + _ROUNDING)
         if self.fractional_outcomes:

@@ -7,7 +7,7 @@ Categories keep these three apart, as the published table does.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,11 @@ from forecast_rank.readers.records import (
     ParsedFile,
     ParsedRecord,
     QuestionDescription,
-    UnreadableRecord,
     collect_rows,
     label,
     parse_price,
     parse_probability,
+    parse_records,
     parse_time,
     required_field,
 )
@@ -39,6 +39,7 @@ DATASET, RESOLVED, UNRESOLVED = "dataset", "market, resolved", "market, unresolv
 Descriptions = dict[str, QuestionDescription]
 Key = tuple[str, str | None]
 """A question and its horizon; a market question has none."""
+Items = Iterable[tuple[int, Any]]
 
 
 @dataclass(slots=True)
@@ -105,43 +106,36 @@ def _read(file: Path, reference_sets: _ReferenceSets) -> ParsedFile:
     forecaster = label(content.get("model")) or file.stem
     items = content["forecasts"]
     descriptions: Descriptions = {}
+    row = partial(_row, reference_sets, descriptions)
     parse_items = _medians if any(isinstance(item, dict) and item.get("user") for item in items) else _single_forecasts
-    reading = collect_rows(parse_items(file, items, forecaster, reference_sets, descriptions), descriptions)
+    reading = collect_rows(parse_items(enumerate_list(file, items), forecaster, row), descriptions)
     reading.records = len(items)
     return reading
 
 
-def _single_forecasts(
-    file: Path, items: Any, forecaster: str, reference_sets: _ReferenceSets, descriptions: Descriptions
-) -> Iterator[ParsedRecord]:
-    for place, item in enumerate_list(file, items):
-        try:
-            yield _row(place, forecaster, _key(item), _probability(item), reference_sets, descriptions)
-        except InvalidRecord as error:
-            yield UnreadableRecord(place, str(error))
+def _single_forecasts(items: Items, forecaster: str, row: Callable[..., LongFormRow]) -> Iterator[ParsedRecord]:
+    def parse(place: int, item: Any) -> Iterator[LongFormRow]:
+        yield row(place, forecaster, _key(item), _probability(item))
+
+    return parse_records(items, parse)
 
 
-def _medians(
-    file: Path, items: Any, forecaster: str, reference_sets: _ReferenceSets, descriptions: Descriptions
-) -> Iterator[ParsedRecord]:
+def _medians(items: Items, forecaster: str, row: Callable[..., LongFormRow]) -> Iterator[ParsedRecord]:
     """The median forecast of several people, at the line of the first of them."""
     answers_by_key: dict[Key, dict[str, float]] = {}
     first_line: dict[Key, int] = {}
-    for place, item in enumerate_list(file, items):
-        try:
-            key, user, p = _key(item), str(required_field(item, "user")), _probability(item)
-            if user in answers_by_key.setdefault(key, {}):
-                raise InvalidRecord(f"{user} has answered this question before")
-        except InvalidRecord as error:
-            yield UnreadableRecord(place, str(error))
-        else:
-            answers_by_key[key][user] = p
-            first_line.setdefault(key, place)
+
+    def parse(place: int, item: Any) -> Iterable[ParsedRecord]:
+        key, user, p = _key(item), str(required_field(item, "user")), _probability(item)
+        if user in answers_by_key.setdefault(key, {}):
+            raise InvalidRecord(f"{user} has answered this question before")
+        answers_by_key[key][user] = p
+        first_line.setdefault(key, place)
+        return ()
+
+    yield from parse_records(items, parse)
     for key, answers in answers_by_key.items():
-        if answers:
-            yield _row(
-                first_line[key], f"{forecaster} (median)", key, median(answers.values()), reference_sets, descriptions
-            )
+        yield row(first_line[key], f"{forecaster} (median)", key, median(answers.values()))
 
 
 def _probability(item: Any) -> float:
@@ -149,7 +143,7 @@ def _probability(item: Any) -> float:
 
 
 def _row(
-    line: int, forecaster: str, key: Key, p: float, reference_sets: _ReferenceSets, descriptions: Descriptions
+    reference_sets: _ReferenceSets, descriptions: Descriptions, line: int, forecaster: str, key: Key, p: float
 ) -> LongFormRow:
     name, horizon = key
     outcome, final = reference_sets.outcomes.get(key, (None, False))

@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from forecast_rank.readers import forecastbench, gjo, kalshibench, long_form, polystrat, prophet_csv, prophet_tasks
-from forecast_rank.readers.records import ImportSource, ParsedFile
+from forecast_rank.readers.records import ImportSource, ParsedFile, read_each
 
 FORMATS: dict[str, Callable[[Sequence[Path]], list[ImportSource]]] = {
-    "long": long_form.import_sources,
+    "long": read_each(long_form.read),
     "gjo": gjo.import_sources,
-    "prophet_csv": prophet_csv.import_sources,
+    "prophet_csv": read_each(prophet_csv.read),
     "prophet_tasks": prophet_tasks.import_sources,
     "forecastbench": forecastbench.import_sources,
-    "kalshibench": kalshibench.import_sources,
-    "polystrat": polystrat.import_sources,
+    "kalshibench": read_each(kalshibench.read),
+    "polystrat": read_each(polystrat.read),
 }
 
 FORMAT_NOTES = {

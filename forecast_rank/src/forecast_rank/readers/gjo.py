@@ -16,11 +16,10 @@ from forecast_rank.readers.records import (
     InvalidRecord,
     LongFormRow,
     ParsedFile,
-    ParsedRecord,
     QuestionDescription,
-    UnreadableRecord,
     collect_rows,
     parse_probability,
+    parse_records,
     parse_time,
     required_field,
 )
@@ -67,18 +66,11 @@ def _happened(answer: Any, options: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _read(file: Path, problems: Problems) -> ParsedFile:
-    return collect_rows(_records_of(file, problems), problems)
+    records = enumerate_list(file, read_json(file))
+    return collect_rows(parse_records(records, partial(_rows, problems)), problems)
 
 
-def _records_of(file: Path, problems: Problems) -> Iterator[ParsedRecord]:
-    for place, record in enumerate_list(file, read_json(file)):
-        try:
-            yield from list(_rows(place, record, problems))
-        except InvalidRecord as error:
-            yield UnreadableRecord(place, str(error))
-
-
-def _rows(place: int, record: Any, problems: Problems) -> Iterator[LongFormRow]:
+def _rows(problems: Problems, place: int, record: Any) -> Iterator[LongFormRow]:
     name, forecaster = str(required_field(record, "problem_id")), str(required_field(record, "username"))
     vector = required_field(record, "prediction")
     if (problem := problems.get(name)) is None:

@@ -13,21 +13,19 @@ file, these questions cannot be distinguished and are rejected.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from forecast_rank.readers.json_files import read_json_lines
 from forecast_rank.readers.records import (
     YES,
-    ImportSource,
     InvalidRecord,
     LongFormRow,
     ParsedFile,
     ParsedRecord,
-    UnreadableRecord,
     collect_rows,
+    parse_records,
     required_field,
 )
 
@@ -38,37 +36,20 @@ _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _EVEN = 50.0
 
 
-def import_sources(files: Sequence[Path]) -> list[ImportSource]:
-    """An import source for each file."""
-    return [ImportSource((file,), partial(_read, file)) for file in files]
-
-
-def _read(file: Path) -> ParsedFile:
-    return collect_rows(_records_of(file))
-
-
-def _records_of(file: Path) -> Iterator[ParsedRecord]:
+def read(file: Path) -> ParsedFile:
     forecaster = file.stem.rpartition("__")[2]
-    named = Counter(record.get("question_id") for _, record in read_json_lines(file) if isinstance(record, dict))
-    for line, record in read_json_lines(file):
-        if isinstance(record, UnreadableRecord):
-            yield record
-            continue
-        try:
-            question = str(required_field(record, "question_id"))
-            p = _p_yes(record)
-            if (times := named[record["question_id"]]) > 1:
-                raise InvalidRecord(f"question_id {question} stands on {times} rows: nothing tells the questions apart")
-        except InvalidRecord as error:
-            yield UnreadableRecord(line, str(error))
-        else:
-            yield LongFormRow(line, forecaster, question, YES, p, None, exclusive=0.0)
+    rows_by_id = Counter(record.get("question_id") for _, record in read_json_lines(file) if isinstance(record, dict))
 
+    def parse(line: int, record: Any) -> Iterator[ParsedRecord]:
+        question = str(required_field(record, "question_id"))
+        if record.get("error"):
+            raise InvalidRecord(f"the call failed: {str(record['error'])[:80]}")
+        p = p_yes(required_field(record, "raw_output"))
+        if (times := rows_by_id[record["question_id"]]) > 1:
+            raise InvalidRecord(f"question_id {question} stands on {times} rows: nothing tells the questions apart")
+        yield LongFormRow(line, forecaster, question, YES, p, None, exclusive=0.0)
 
-def _p_yes(record: dict[str, Any]) -> float:
-    if record.get("error"):
-        raise InvalidRecord(f"the call failed: {str(record['error'])[:80]}")
-    return p_yes(required_field(record, "raw_output"))
+    return collect_rows(parse_records(read_json_lines(file), parse))
 
 
 def p_yes(text: Any) -> float:

@@ -7,32 +7,28 @@ are one event, named by the pattern of their titles and the day.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forecast_rank.readers.json_files import read_json_lines
 from forecast_rank.readers.records import (
     YES,
-    ImportSource,
     InvalidRecord,
     LongFormRow,
     ParsedFile,
     ParsedRecord,
     QuestionDescription,
     RepeatedRecord,
-    UnreadableRecord,
     collect_rows,
     parse_number,
     parse_price,
     parse_probability,
+    parse_records,
     parse_time,
     required_field,
 )
-
-Descriptions = dict[str, QuestionDescription]
 
 _YES_INDEX, _NO_INDEX = 0, 1
 _TOLERANCE = 1e-6
@@ -50,33 +46,19 @@ _STRIKE = re.compile(
 )
 
 
-def import_sources(files: Sequence[Path]) -> list[ImportSource]:
-    """An import source for each file."""
-    return [ImportSource((file,), partial(_read, file)) for file in files]
-
-
-def _read(file: Path) -> ParsedFile:
-    descriptions: Descriptions = {}
-    return collect_rows(_records_of(file, descriptions), descriptions)
-
-
-def _records_of(file: Path, descriptions: Descriptions) -> Iterator[ParsedRecord]:
+def read(file: Path) -> ParsedFile:
+    descriptions: dict[str, QuestionDescription] = {}
     seen: set[tuple[str, str, float | None, float | None]] = set()
-    for line, record in read_json_lines(file):
-        if isinstance(record, UnreadableRecord):
-            yield record
-            continue
-        try:
-            row = _row(line, record)
-        except InvalidRecord as error:
-            yield UnreadableRecord(line, str(error))
-            continue
+
+    def parse(line: int, record: Any) -> Iterator[ParsedRecord]:
+        row = _row(line, record)
         forecast = (row.forecaster, row.question, row.made_at, row.probability)
         yield RepeatedRecord(line) if forecast in seen else row
         seen.add(forecast)
-        descriptions.setdefault(
-            row.question, QuestionDescription(row.question, str(record.get("title") or ""), closed_at=row.closed_at)
-        )
+        title = str(record.get("title") or "")
+        descriptions.setdefault(row.question, QuestionDescription(row.question, title, closed_at=row.closed_at))
+
+    return collect_rows(parse_records(read_json_lines(file), parse), descriptions)
 
 
 def _row(line: int, record: Any) -> LongFormRow:

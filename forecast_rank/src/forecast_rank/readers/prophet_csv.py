@@ -7,7 +7,7 @@ An event with several submissions counts once: each submission is a question wit
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,17 +15,15 @@ from typing import Any
 
 from forecast_rank.ranking.tabular_files import UnreadableFile
 from forecast_rank.readers.records import (
-    ImportSource,
     InvalidRecord,
     LongFormRow,
     ParsedFile,
-    ParsedRecord,
     QuestionDescription,
-    UnreadableRecord,
     collect_rows,
     label,
     parse_price,
     parse_probability,
+    parse_records,
     parse_time,
     required_field,
     sums_to_one,
@@ -45,12 +43,7 @@ class _Event:
     exclusive: bool = True
 
 
-def import_sources(files: Sequence[Path]) -> list[ImportSource]:
-    """An import source for each file."""
-    return [ImportSource((file,), partial(_read, file)) for file in files]
-
-
-def _read(file: Path) -> ParsedFile:
+def read(file: Path) -> ParsedFile:
     events: dict[str, _Event] = {}
     for _, record in _records(file):
         try:
@@ -62,7 +55,7 @@ def _read(file: Path) -> ParsedFile:
         except InvalidRecord:
             continue  # named when the rows are read
     descriptions: Descriptions = {}
-    return collect_rows(_records_of(file, events, descriptions), descriptions)
+    return collect_rows(parse_records(_records(file), partial(_rows, events, descriptions)), descriptions)
 
 
 def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -81,16 +74,8 @@ def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise UnreadableFile(f"{file}: {error}") from error
 
 
-def _records_of(file: Path, events: dict[str, _Event], descriptions: Descriptions) -> Iterator[ParsedRecord]:
-    for line, record in _records(file):
-        try:
-            yield from list(_rows(line, record, events, descriptions))
-        except InvalidRecord as error:
-            yield UnreadableRecord(line, str(error))
-
-
 def _rows(
-    line: int, record: dict[str, Any], events: dict[str, _Event], descriptions: Descriptions
+    events: dict[str, _Event], descriptions: Descriptions, line: int, record: dict[str, Any]
 ) -> Iterator[LongFormRow]:
     ticker, forecaster = str(required_field(record, "event_ticker")), str(required_field(record, "predictor_name"))
     vector, outcomes, info = _vector(record), _outcomes(record), _json(record, "market_info")

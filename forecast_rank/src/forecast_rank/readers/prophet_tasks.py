@@ -17,10 +17,10 @@ from forecast_rank.readers.records import (
     InvalidRecord,
     LongFormRow,
     ParsedFile,
-    ParsedRecord,
     QuestionDescription,
     UnreadableRecord,
     collect_rows,
+    parse_records,
     parse_time,
     required_field,
 )
@@ -90,21 +90,10 @@ def _read(file: Path, described: Sequence[Path]) -> ParsedFile:
     tasks = Tasks()
     for other in described:
         _read_descriptions(tasks, other, [])
-    return collect_rows(_records_of(file, tasks), tasks)
+    return collect_rows(parse_records(read_json_lines(file), partial(_rows, tasks)), tasks)
 
 
-def _records_of(file: Path, tasks: Tasks) -> Iterator[ParsedRecord]:
-    for line, record in read_json_lines(file):
-        if isinstance(record, UnreadableRecord):
-            yield record
-            continue
-        try:
-            yield from list(_rows(line, record, tasks))
-        except InvalidRecord as error:
-            yield UnreadableRecord(line, str(error))
-
-
-def _rows(line: int, record: Any, tasks: Tasks) -> Iterator[LongFormRow]:
+def _rows(tasks: Tasks, line: int, record: Any) -> Iterator[LongFormRow]:
     name, forecaster = str(required_field(record, "task_id")), str(required_field(record, "predictor_name"))
     if (task := tasks.get(name)) is None:
         raise InvalidRecord(f"task_id {name} is not among the tasks")

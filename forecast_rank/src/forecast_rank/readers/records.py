@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -145,11 +146,30 @@ def _floats(column: pl.Series) -> NDArray[np.float64]:
     return column.fill_null(float("nan")).to_numpy().astype(np.float64)
 
 
-# Cells
+# Records and cells
 
 
 class InvalidRecord(ValueError):
     """A record without a usable forecast; the message says why."""
+
+
+def read_each(read: Callable[[Path], ParsedFile]) -> Callable[[Sequence[Path]], list[ImportSource]]:
+    """The function that makes an import source of each file."""
+    return lambda files: [ImportSource((file,), partial(read, file)) for file in files]
+
+
+def parse_records(
+    records: Iterable[tuple[int, Any]], parse: Callable[[int, Any], Iterable[ParsedRecord]]
+) -> Iterator[ParsedRecord]:
+    """The rows that `parse` makes of each record and its line; an unreadable record where it raises InvalidRecord."""
+    for line, record in records:
+        if isinstance(record, UnreadableRecord):
+            yield record
+            continue
+        try:
+            yield from list(parse(line, record))
+        except InvalidRecord as error:
+            yield UnreadableRecord(line, str(error))
 
 
 def required_field(record: Any, name: str) -> Any:

@@ -1,0 +1,46 @@
+"""The OpenAPI description of read-only endpoints; loads the schema generator, so nothing imports it at startup."""
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
+
+from markets.foundation.rest.serializers import FIELDS_PARAMETER, field_names
+from markets.foundation.rest.viewsets import PROBLEM_SCHEMA
+
+
+class ReadOnlySchema(AutoSchema):
+    """The schema of a read-only endpoint: the parameter `fields` and every response status.
+
+    Rows of a view with `other_serializer_classes` have the fields of one of these or of its own serializer.
+    """
+
+    def rows(self) -> list[Any]:
+        return [self.view.get_serializer_class(), *getattr(self.view, "other_serializer_classes", ())]
+
+    def get_override_parameters(self) -> list[OpenApiParameter]:
+        if self.method != "GET" or not getattr(self.view, "takes_fields", False):
+            return super().get_override_parameters()
+        names = list(dict.fromkeys(name for row in self.rows() for name in field_names(row)))
+        parameter = OpenApiParameter(
+            FIELDS_PARAMETER, str, many=True, explode=False, style="form", enum=names,
+            description="The fields to return, separated by commas (default: all). Others are not read.",
+        )  # fmt: skip
+        return [*super().get_override_parameters(), parameter]
+
+    def get_response_serializers(self) -> Any:
+        first, *others = self.rows()
+        name = f"Any{first.__name__.removesuffix('Serializer')}"
+        any_row = PolymorphicProxySerializer(name, [first, *others], resource_type_field_name=None)
+        responses = {
+            200: any_row if others else super().get_response_serializers(),
+            304: OpenApiResponse(description="Not modified since the given ETag or time."),
+            400: OpenApiResponse(PROBLEM_SCHEMA, "A wrong parameter, named."),
+            429: OpenApiResponse(
+                PROBLEM_SCHEMA, "Too many requests of this client; `Retry-After` gives the seconds to wait."
+            ),
+            500: OpenApiResponse(PROBLEM_SCHEMA, "Server error."),
+        }
+        if self.view.detail:
+            responses[404] = OpenApiResponse(PROBLEM_SCHEMA, "No such row.")
+        return responses

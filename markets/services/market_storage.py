@@ -1,0 +1,192 @@
+"""Storing markets as their venue describes them: new ones, changed descriptions and quotes, and those that closed."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import ROUND_DOWN, Decimal
+
+from django.db import IntegrityError, transaction
+
+from markets.foundation.bulk import field_values, update_changed
+from markets.models import Market, Outcome
+from markets.models.market import NO, YES
+from markets.services.prices import as_price
+from markets.sources.base import SkippedMarket, VenueMarket, VenueOutcome
+
+TEXT_FIELDS = ("question", "condition_id", "slug", "description", "category", "event_id", "event_title", "option")
+DESCRIPTION_FIELDS = (
+    *TEXT_FIELDS, "event_exclusive", "volume", "liquidity", "closes_at", "accepts_orders", "oracle_status", "listed_at",
+    "refreshed_at",
+)  # fmt: skip
+QUOTE_FIELDS = ("quote", "quote_at", "bid", "ask", "token_id")
+CENT = Decimal("0.01")
+MAX_LOGGED_SKIPS = 200
+"""Skipped markets that the log names for each reason; of more it gives the number."""
+
+
+class OutcomesChanged(ValueError):
+    """The venue's outcomes of a market do not match the stored ones."""
+
+
+@dataclass(slots=True)
+class SyncReport:
+    """The result of a sync: counts, a log of skipped and unusual markets, and failed requests."""
+
+    seen: int = 0
+    created: int = 0
+    updated: int = 0
+    closed: int = 0
+    skipped: int = 0
+    replay: bool = False
+    log: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    _skips: Counter[str] = field(default_factory=Counter)
+    """Skipped markets by reason."""
+
+    def skip(self, row: SkippedMarket) -> None:
+        self.skipped += 1
+        self._skips[row.reason] += 1
+        if self._skips[row.reason] <= MAX_LOGGED_SKIPS:
+            self.log.append(f"skipped {row.ref}: {row.reason}")
+
+    def finish(self) -> None:
+        """Logs how many markets were skipped beyond those that the log names."""
+        for reason, count in self._skips.items():
+            if count > MAX_LOGGED_SKIPS:
+                self.log.append(f"skipped {count - MAX_LOGGED_SKIPS} more: {reason}")
+        self._skips.clear()
+
+
+@dataclass(slots=True)
+class FetchedMarkets:
+    """One source's answer: markets by external id, ids that its catalogue listed, and ids of unusable ones."""
+
+    source: str
+    by_id: dict[str, VenueMarket] = field(default_factory=dict)
+    listed: set[str] = field(default_factory=set)
+    unusable: set[str] = field(default_factory=set)
+    listed_at: datetime | None = None
+    """The walk that the listed markets count as shown by."""
+    whole: bool = False
+    """True if the whole catalogue was walked to its end."""
+
+
+def store_markets(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
+    """Stores a source's markets in one transaction, once more if a concurrent sync created one of them first."""
+    for last_try in (False, True):
+        try:
+            with transaction.atomic():
+                _upsert(fetched, at, report)
+            return
+        except IntegrityError:
+            if last_try:
+                raise
+
+
+def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
+    """Creates and updates markets, then adds to the report, of which nothing is to remain where that fails."""
+    stored = Market.objects.filter(source=fetched.source, external_id__in=fetched.by_id).prefetch_related("outcomes")
+    markets = {market.external_id: market for market in stored}
+    outcomes = [outcome for market in markets.values() for outcome in market.outcomes.all()]
+    markets_before = {market.pk: field_values(market, DESCRIPTION_FIELDS) for market in markets.values()}
+    outcomes_before = {outcome.pk: field_values(outcome, QUOTE_FIELDS) for outcome in outcomes}
+    created: list[tuple[Market, list[Outcome]]] = []
+    closing: list[int] = []
+    skipped: list[SkippedMarket] = []
+    reopened: list[str] = []
+    updated = 0
+    for external_id, row in fetched.by_id.items():
+        market = markets.get(external_id)
+        if market is None:
+            if row.closed:
+                continue  # never seen open, so nothing depends on it
+            market = Market(source=fetched.source, external_id=external_id, first_seen_at=at)
+            pairs = list(zip(_new_outcomes(market, row), row.outcomes, strict=True))
+            created.append((market, [outcome for outcome, _ in pairs]))
+        else:
+            if market.is_final:
+                continue  # a final market never changes
+            try:
+                pairs = match_outcomes(list(market.outcomes.all()), row.outcomes)
+            except OutcomesChanged as error:
+                skipped.append(SkippedMarket(external_id, str(error)))
+                continue
+            updated += 1
+            if market.status == Market.Status.CLOSED and not row.closed:
+                reopened.append(external_id)
+            if market.status == Market.Status.ACTIVE and row.closed:
+                closing.append(market.pk)
+        for outcome, quote in pairs:
+            _set_quote(outcome, quote, at)
+        _set_description(market, row, at)
+        if external_id in fetched.listed:
+            market.listed_at = fetched.listed_at
+    # In one order whatever the venue's, so that two syncs wait for each other instead of deadlocking.
+    created.sort(key=lambda pair: pair[0].external_id)
+    Market.objects.bulk_create([market for market, _ in created], batch_size=200)
+    Outcome.objects.bulk_create([outcome for _, new in created for outcome in new], batch_size=500)
+    update_changed(Market, markets.values(), markets_before, DESCRIPTION_FIELDS)
+    update_changed(Outcome, outcomes, outcomes_before, QUOTE_FIELDS)
+    # Compare-and-swap: a settlement since the market was read must not be undone.
+    active = Market.objects.filter(pk__in=closing, status=Market.Status.ACTIVE)
+    report.closed += active.update(status=Market.Status.CLOSED, closed_at=at)
+    report.created += len(created)
+    report.updated += updated
+    for skip in skipped:
+        report.skip(skip)
+    report.log += [f"market {id_} is open again at its venue; it stays closed here" for id_ in reopened]
+
+
+def match_outcomes(stored: list[Outcome], rows: tuple[VenueOutcome, ...]) -> list[tuple[Outcome, VenueOutcome]]:
+    """Pairs stored outcomes with the venue's: by token if all have one, else by index.
+
+    Raises OutcomesChanged if names have changed places and there are no tokens: prices may have moved with them.
+    """
+    if len(stored) != len(rows):
+        raise OutcomesChanged(f"has {len(rows)} outcomes, {len(stored)} are stored")
+    tokens = {outcome.token_id: outcome for outcome in stored if outcome.token_id}
+    if len(tokens) == len(stored) and all(row.token_id for row in rows):
+        if {row.token_id for row in rows} != set(tokens):
+            raise OutcomesChanged("its tokens differ from the stored ones")
+        return [(tokens[row.token_id or ""], row) for row in rows]
+    ordered = sorted(stored, key=lambda outcome: outcome.index)
+    places = {outcome.name.casefold(): outcome.index for outcome in ordered}
+    if any(places.get(row.name.casefold(), row.index) != row.index for row in rows):
+        raise OutcomesChanged("its outcomes have changed places and have no tokens to identify them")
+    return list(zip(ordered, rows, strict=True))
+
+
+def _new_outcomes(market: Market, row: VenueMarket) -> Iterable[Outcome]:
+    """The outcomes of a new market, whose sides are YES and NO on a binary one, else the outcomes' names."""
+    sides = {"yes": YES, "no": NO}
+    binary = sorted(outcome.name.casefold() for outcome in row.outcomes) == ["no", "yes"]
+    market.kind = Market.Kind.BINARY if binary else Market.Kind.MULTI
+    for o in row.outcomes:
+        side = sides[o.name.casefold()] if binary else o.name
+        yield Outcome(market=market, index=o.index, name=o.name, side=side, token_id=o.token_id or "")
+
+
+def _set_quote(outcome: Outcome, row: VenueOutcome, at: datetime) -> None:
+    if row.price is not None:
+        outcome.quote = as_price(row.price)
+    if row.price is not None or (row.bid is not None and row.ask is not None):
+        outcome.quote_at = at
+    outcome.bid, outcome.ask = as_price(row.bid), as_price(row.ask)
+    outcome.token_id = outcome.token_id or row.token_id or ""
+
+
+def _set_description(market: Market, row: VenueMarket, at: datetime) -> None:
+    """Copies the venue's description to the market; missing values stay as they were."""
+    for name in TEXT_FIELDS:
+        setattr(market, name, getattr(row, name) or getattr(market, name))
+    if row.event_exclusive is not None:
+        market.event_exclusive = row.event_exclusive
+    # Volume never falls: zero means that the row has no volume.
+    market.volume = row.volume.quantize(CENT, rounding=ROUND_DOWN) or market.volume
+    if row.liquidity is not None:
+        market.liquidity = row.liquidity.quantize(CENT, rounding=ROUND_DOWN)
+    market.closes_at = row.closes_at or market.closes_at
+    market.accepts_orders = row.accepts_orders
+    market.oracle_status = row.oracle_status or ""
+    market.refreshed_at = at

@@ -1,0 +1,210 @@
+"""A season on the sandbox's gateway: streams that fail, answers without their bill, own keys, and limits."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+import time_machine
+from django.db.models import Sum
+from django.utils import timezone
+
+from agents.models import Decision, ModelCall
+from agents.services import model_calls
+from arena_site.sandbox.server import Addresses, running
+from markets.models import Run, UniverseEntry
+from tests.commands import CommandOutput, run
+from tests.venue import DECISION, GPT, SUNDAY
+
+ONE = {"family": "gpt-5.1"}
+WEEK, MINUTE = timedelta(weeks=1), timedelta(minutes=1)
+MERGER = "Will the Kessel stock exchange merge with Ellery's by summer?"
+START, FIRST_DECISION = SUNDAY - WEEK, DECISION - WEEK
+
+
+@pytest.fixture
+def sandbox(settings: Any, db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Addresses]:
+    """A sandbox that the settings point at, on the Sunday of the first cohort."""
+    monkeypatch.setattr(model_calls, "FIRST_PAUSE_S", 0)
+    settings.ARENA_LLM_TRANSPORT_RETRIES, settings.ARENA_LLM_STALL_S = 1, 0.5
+    settings.OPENROUTER_API_KEY = "sk-or-v1-0123456789abcdef"
+    with running() as addresses:
+        settings.GAMMA_BASE_URL, settings.CLOB_BASE_URL = addresses.gamma, addresses.clob
+        settings.OPENROUTER_BASE_URL = addresses.openrouter
+        assert at_clock(addresses, "sync_markets", START).code == 0
+        assert at_clock(addresses, "start_cohort", START).code == 0
+        yield addresses
+
+
+def post(sandbox: Addresses, path: str, **body: Any) -> None:
+    httpx.post(f"{sandbox.root}/sandbox/{path}", json=body).raise_for_status()
+
+
+def at_clock(sandbox: Addresses, command: str, at: datetime, **options: Any) -> CommandOutput:
+    """The output of a command at an instant to which the sandbox's clock is set, too."""
+    post(sandbox, "clock", now=at.isoformat())
+    return run(command, at, **options)
+
+
+def cost_on_record() -> Decimal:
+    return ModelCall.objects.aggregate(total=Sum("cost_usd"))["total"].quantize(Decimal("1e-9"))
+
+
+def billed(sandbox: Addresses) -> Decimal:
+    """What the gateway and the customer's own providers took for all answers, as the key states it."""
+    key = httpx.get(f"{sandbox.openrouter}/key").json()["data"]
+    return (Decimal(str(key["usage"])) + Decimal(str(key["byok_usage"]))).quantize(Decimal("1e-9"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "results", "error", "source"),
+    [
+        ("stall", "failed answered", "gateway: POST /chat/completions sent nothing for 0.5 s", "booked"),
+        ("cut", "failed answered", "gateway: POST /chat/completions was cut off before the response was complete",
+         "booked"),
+        ("error", "failed answered", "gateway answered 502: Provider disconnected unexpectedly", "booked"),
+        ("length", "cut answered",
+         "out of tokens before the answer was complete: 16000 taken, 16000 of them to reason", "stated"),
+        ("provider", "answered", "", "stated"),
+        ("byok", "answered", "", "stated"),
+        ("no_usage", "answered", "", "booked"),
+    ],
+)  # fmt: skip
+def test_fault_of_an_answer_and_its_bill(sandbox: Addresses, fault: str, results: str, error: str, source: str) -> None:
+    post(sandbox, "faults", model=GPT, faults=[fault])
+    ran = at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
+    assert (ran.code, ran["completed"]) == (0, 1)
+    calls = list(ModelCall.objects.order_by("sequence"))
+    assert " ".join(call.result for call in calls) == results
+    assert (calls[0].error, calls[0].cost_source) == (error, source)
+    assert calls[0].generation_id.startswith("gen-")
+    assert calls[0].provider == ("OpenAI elsewhere" if fault == "provider" else "OpenAI")
+    assert Decision.objects.get().fallback is False
+    stored = json.loads(calls[-1].raw_response)
+    assert stored["choices"][0]["message"]["content"] == calls[-1].content
+    assert stored.get("usage", {}).get("completion_tokens") == calls[-1].tokens_output
+    assert (cost_on_record() > billed(sandbox)) == (source == "booked")
+    post(sandbox, "clock", now=(FIRST_DECISION + MINUTE).isoformat())
+    assert run("reconcile_costs")["corrected"] == int(source == "booked")
+    assert cost_on_record() == billed(sandbox) > 0
+    assert run("verify_ledger", FIRST_DECISION + MINUTE).code == 0
+
+
+def test_own_key_costs_the_providers_price_and_the_gateways_fee(sandbox: Addresses) -> None:
+    post(sandbox, "faults", model=GPT, faults=["byok"])
+    at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
+    call = ModelCall.objects.get()
+    price = call.tokens_input * Decimal("0.00000175") + call.tokens_output * Decimal("0.000014")
+    assert call.cost_usd == price * Decimal("1.05")
+    key = httpx.get(f"{sandbox.openrouter}/key").json()["data"]
+    assert (key["usage"], key["byok_usage"]) == pytest.approx((float(price) * 0.05, float(price)))
+
+
+def test_bills_replace_what_every_tenth_answer_was_booked_at(sandbox: Addresses) -> None:
+    post(sandbox, "faults", model="*", faults=(["none"] * 9 + ["no_usage"]) * 10)
+    for week in range(3):
+        for command in ("sync_markets", "start_cohort"):
+            assert at_clock(sandbox, command, START + week * WEEK).code == 0
+        at_clock(sandbox, "run_decisions", FIRST_DECISION + week * WEEK)
+    answers = ModelCall.objects.filter(http_status=200)
+    booked = list(answers.filter(cost_source="booked"))
+    assert len(booked) == answers.count() // 10 >= 4
+    assert all(call.cost_usd == call.booked_usd and call.tokens_output is None for call in booked)
+    assert cost_on_record() > billed(sandbox)
+    first = run("reconcile_costs")
+    assert (first["checked"], first["corrected"]) == (4, 1)  # those of the last week are not told for a minute
+    assert cost_on_record() > billed(sandbox)
+    post(sandbox, "clock", now=(FIRST_DECISION + 2 * WEEK + MINUTE).isoformat())
+    assert run("reconcile_costs").summary == {"checked": 3, "corrected": 3}
+    assert cost_on_record() == billed(sandbox)
+    in_runs = Run.objects.filter(kind="run_decisions").values_list("summary__cost_usd", flat=True)
+    assert sum(map(Decimal, in_runs)) == pytest.approx(billed(sandbox), abs=Decimal("1e-5"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "error"),
+    [
+        ("missing", 0, ""),
+        ("down", 1, "gateway: GET /generation answered 503"),
+        ("refused", 1, "gateway: GET /generation answered 401"),
+    ],
+)
+def test_generation_that_is_not_told_stays_booked(sandbox: Addresses, fault: str, code: int, error: str) -> None:
+    post(sandbox, "faults", model=GPT, faults=["no_usage"])
+    at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
+    post(sandbox, "clock", now=(FIRST_DECISION + MINUTE).isoformat())
+    post(sandbox, "faults", endpoint="generation", faults=[fault])
+    ran = run("reconcile_costs")
+    assert (ran.code, ran["corrected"]) == (code, 0)
+    assert error in ran.stderr
+    assert ModelCall.objects.get().cost_source == "booked"
+    assert run("reconcile_costs")["corrected"] == 1
+    assert cost_on_record() == billed(sandbox)
+
+
+def test_credits_tell_the_cost_of_a_generation_that_is_never_found(sandbox: Addresses) -> None:
+    post(sandbox, "faults", model=GPT, faults=["no_usage"])
+    post(sandbox, "faults", endpoint="generation", faults=["missing"])
+    with time_machine.travel(timezone.now() - timedelta(hours=2)):
+        run("reconcile_costs")
+        at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
+    assert cost_on_record() > billed(sandbox)
+    assert run("reconcile_costs").summary == {"checked": 1, "corrected": 1}
+    assert cost_on_record() == billed(sandbox) > 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [
+        ({"limit": 0}, "gateway answered 403: Key limit exceeded"),
+        ({"credits": 0.01}, "gateway answered 402: This request requires more credits"),
+    ],
+)
+def test_key_without_funds_buys_nothing(sandbox: Addresses, limits: dict[str, Any], error: str) -> None:
+    post(sandbox, "key", **limits)
+    ran = at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
+    assert (ran.code, ran["failed"], ran["cost_usd"]) == (1, 1, "0.000000")
+    assert ModelCall.objects.get().error.startswith(error)
+    assert billed(sandbox) == 0
+    (fault,) = [item for item in run("doctor", START)["items"] if item["name"] == "gateway credits"]
+    assert (fault["ok"], fault["remedy"]) == (False, "Buy credits, or raise the key's limit at the gateway.")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "fault", "name", "detail"),
+    [
+        ("key", "refused", "gateway key", "refused with 401"),
+        ("models", "down", "catalogue", "gateway: GET /models answered 503: the endpoint models is down"),
+    ],
+)
+def test_endpoint_that_refuses_is_diagnosed(
+    sandbox: Addresses, settings: Any, endpoint: str, fault: str, name: str, detail: str
+) -> None:
+    settings.ARENA_LINEUP = "approve"
+    items = {item["name"]: item for item in run("doctor", START)["items"]}
+    assert items[name]["ok"]
+    post(sandbox, "faults", endpoint=endpoint, faults=[fault])
+    items = {item["name"]: item for item in run("doctor", START)["items"]}
+    assert (items[name]["ok"], items[name]["detail"]) == (False, detail)
+
+
+def test_unknown_fault_is_refused_with_the_known_ones(sandbox: Addresses) -> None:
+    for target, known in (({"model": GPT}, "none, byok, cut"), ({"endpoint": "key"}, "missing, refused, down")):
+        reply = httpx.post(f"{sandbox.root}/sandbox/faults", json=target | {"faults": ["nonsense"]})
+        assert reply.status_code == 400
+        assert reply.json()["error"]["message"].startswith(f"faults: expected some of {known}")
+
+
+def test_market_of_the_second_protocol_is_priced_by_its_position_ids_and_waits(sandbox: Addresses) -> None:
+    for command, at in (("sync_markets", START), ("start_cohort", START), ("run_decisions", FIRST_DECISION)):
+        at_clock(sandbox, command, at + 4 * WEEK)
+    entry = UniverseEntry.objects.get(market__question=MERGER)
+    assert {price["source"] for price in entry.sources.values()} == {"midpoint"}
+    for command in ("sync_markets", "check_resolutions"):
+        ran = at_clock(sandbox, command, START + 10 * WEEK)
+    entry.market.refresh_from_db()
+    assert (ran.code, entry.market.status) == (0, "closed")
+    assert ran["waiting"] >= 1
