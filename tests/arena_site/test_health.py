@@ -161,9 +161,12 @@ def test_metrics_report_late_jobs_due_decisions_and_spending(client, settings):
 
 
 def test_failure_17_metrics_show_the_size_of_the_database_and_of_each_table_that_grows(client):
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE markets_run CASCADE")  # makes PostgreSQL forget its estimate: -1 rows
+        assert rows_shown(client)["markets_run"] == 0
     play_week()
     if connection.vendor == "postgresql":
-        assert min(rows_shown(client).values()) == 0  # as long as nobody has looked at them
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
     assert metrics(client)["arena_database_bytes"] > 100_000
