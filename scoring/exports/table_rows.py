@@ -15,7 +15,7 @@ from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.models import Leaderboard
 from scoring.services.forecast_leaderboards import forecast_leaderboard
-from scoring.services.forecast_panels import Selection, family_slugs, resolved_entries
+from scoring.services.forecast_panels import Selection, family_names, resolved_entries
 from scoring.services.trading_leaderboards import trading_entries
 from scoring.valuations import NO_RECORD, bet_records, valuations
 
@@ -109,15 +109,15 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
     for arm in batches.values_list("arm", flat=True).distinct():
         for version in (ALL_METHODOLOGIES, *sorted(versions)):
             chosen = Selection(arm, version)
-            asked, families = resolved_entries(chosen), family_slugs(chosen)
-            externals = family_slugs(chosen, external=True)
+            asked = resolved_entries(chosen)
+            families, externals = family_names(chosen), family_names(chosen, external=True)
             stored = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=version, category="")
             entries_fitted = stored.values_list("entries", flat=True).first() or []
             fitted = {entry["forecaster"]: entry for entry in entries_fitted}
             for category in ("", *sorted({entry.category for entry in asked} - {""})):
                 entries = [entry for entry in asked if category in ("", entry.category)]
                 metrics = LEADERBOARD_METRICS if not category else LEADERBOARD_METRICS[:-1]
-                computed = forecast_leaderboard(entries, families, externals=externals, metrics=metrics, reported=False)
+                computed = forecast_leaderboard(entries, families, externals, metrics=metrics, reported=False)
                 for entry in computed.entries:
                     known = fitted.get(entry["forecaster"], {})
                     figures = entry if category else entry | {name: known.get(name) for name in FITTED_FIGURES}

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -14,17 +15,17 @@ from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.scoreboard import to_json_value
 from forecast_rank.ranking.settings import Settings
 
-from agents.models import Elicitation, Family, Forecast, ModelCall, Trade
+from agents.models import Elicitation, Forecast, ModelCall, Trade
 from markets.models import Market, QuestionBatch, QuestionSet
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
 from scoring.services.forecast_panels import (
+    Panels,
     ResolvedEntry,
     Selection,
     asked_and_resolved,
-    external_panel,
-    family_slugs,
+    family_names,
     last_forecasts,
     panels,
     resolved_entries,
@@ -49,6 +50,7 @@ FIGURES = (
     "bt_se", "pool_weight",
 )  # fmt: skip
 """Figures that an entry copies from a report; null where they were not computed."""
+REFERENCE_NAMES = {name: name.replace("_", " ").capitalize() for name in REFERENCES}
 LOWER_IS_BETTER = frozenset({"brier", "ece", "weighted_brier", "adjusted_brier"})
 RANKING = (
     "brier", "log", "spherical", "accuracy", "alpha", "ece", "weighted_brier", "adjusted_brier", "irt_ability",
@@ -83,36 +85,27 @@ def leaderboard_selections() -> Iterator[tuple[Selection, list[str]]]:
 
 def forecast_leaderboard(
     resolved: Sequence[ResolvedEntry],
-    families: Sequence[str],
+    families: Mapping[str, str],
+    externals: Mapping[str, str],
     *,
-    externals: Sequence[str] = (),
-    metrics: Sequence[str] = AVERAGED,
+    metrics: tuple[str, ...] = AVERAGED,
+    slow: tuple[str, ...] = (),
     reported: bool = True,
 ) -> LeaderboardContents:
     """The leaderboard over these entries, by Brier score; families without an answer have nulls and stand last.
 
-    A reference's rank is the place that it would take among the families; an external agent has none. The slow fits
-    among `metrics` take a question as one item, whatever the days it was asked on, with the last forecast of each. The
-    report is empty unless `reported`.
+    `families` and `externals` are display names by slug. A reference's rank is the place that it would take among the
+    families; an external agent has none. The `slow` metrics take a question as one item, whatever the days it was
+    asked on, with the last forecast of each. The report is empty unless `reported`.
     """
-    built = panels(resolved, families)
+    built = panels(resolved, families, externals)
     step = max(1, math.ceil(len(resolved) / CURVE_POINTS))
-    averaged = tuple(metric for metric in metrics if metric not in SLOWLY_FITTED)
-    slow = tuple(metric for metric in metrics if metric in SLOWLY_FITTED)
-    last = last_forecasts(resolved) if slow else []
-    report = _rank(built.families, built.references, Settings(averaged, GAMMAS, stream=step))
+    report = _rank(built, Settings(metrics, GAMMAS, stream=step))
     if slow:
-        built = panels(last, families)
-        _join(report, _rank(built.families, built.references, Settings(slow, GAMMAS)))
-    figures_by_name = report["forecasters"] | report["references"]
-    if externals:
-        # Apart from the others: no figure of a family or a reference depends on them.
-        figures_by_name |= _external_figures(resolved, families, externals, averaged)
-        if slow:
-            for name, figures in _external_figures(last, families, externals, slow).items():
-                figures_by_name[name] = figures | figures_by_name[name]
-    names = display_names([*families, *externals])
-    questions = _questions_answered(resolved, [*families, *externals])
+        _join(report, _rank(panels(last_forecasts(resolved), families, externals), Settings(slow, GAMMAS)))
+    figures_by_name = report["forecasters"] | report["references"] | report["externals"]
+    questions = {name: number for panel in built for name, number in _questions_answered(panel, resolved)}
+    names = {**families, **externals, **REFERENCE_NAMES}
     entries = [
         {
             "forecaster": name,
@@ -133,22 +126,18 @@ def forecast_leaderboard(
     return LeaderboardContents(rank_entries(entries), _report(report, resolved) | {"agreement": _agreement(entries)})
 
 
-def _rank(families: Panel, others: Panel, settings: Settings) -> dict[str, Any]:
-    """The report of the library on families, with references or external agents beside them."""
-    return rank_panel(families, settings, reference_panel=others, agreement_of_rankings=False)
-
-
-def _external_figures(
-    resolved: Sequence[ResolvedEntry], families: Sequence[str], externals: Sequence[str], metrics: tuple[str, ...]
-) -> dict[str, Any]:
-    own, theirs = panels(resolved, families).families, external_panel(resolved, externals)
-    references = _rank(own, theirs, Settings(metrics, GAMMAS))["references"]
-    return {name: references[name] for name in externals}
+def _rank(built: Panels, settings: Settings) -> dict[str, Any]:
+    """The report of the library on families and references, with the figures of `externals`."""
+    families, references, externals = built
+    rank = partial(rank_panel, families, settings, agreement_of_rankings=False)
+    # Externals apart from the others: no figure of a family or a reference depends on them.
+    apart = rank(reference_panel=externals)["references"] if externals.forecasters else {}
+    return rank(reference_panel=references) | {"externals": apart}
 
 
 def _join(report: dict[str, Any], fitted: Mapping[str, Any]) -> None:
     """Adds the slow fits to a report of the other metrics."""
-    for group in ("forecasters", "references"):
+    for group in ("forecasters", "references", "externals"):
         for name, figures in fitted[group].items():
             report[group][name] |= {key: figures.get(key) for key in SLOW_FIGURES}
     report["models"] |= fitted["models"]
@@ -199,11 +188,12 @@ def compute_forecast_leaderboards(
 
     Without `slow`, the results of the slow fits are those of the leaderboard `before`, and there are no difficulties.
     """
-    resolved, families = resolved_entries(selection), family_slugs(selection)
+    resolved = resolved_entries(selection)
+    families, externals = family_names(selection), family_names(selection, external=True)
     slow = slow and bool(resolved)
-    externals = family_slugs(selection, external=True)
-    metrics = (*AVERAGED, *FITTED, *(SLOWLY_FITTED if slow else ()))
-    leaderboard = forecast_leaderboard(resolved, families, externals=externals, metrics=metrics)
+    leaderboard = forecast_leaderboard(
+        resolved, families, externals, metrics=(*AVERAGED, *FITTED), slow=SLOWLY_FITTED if slow else ()
+    )
     bets = forecast_bets(selection.arm, selection.methodology)
     report_before = before.report if before else {}
     leaderboard.report.update(
@@ -242,13 +232,16 @@ def is_fitted(leaderboard: Leaderboard | None, inputs: Mapping[str, Any]) -> boo
 
 
 def _by_category(
-    selection: Selection, resolved: Sequence[ResolvedEntry], families: Sequence[str], externals: Sequence[str]
+    selection: Selection,
+    resolved: Sequence[ResolvedEntry],
+    families: Mapping[str, str],
+    externals: Mapping[str, str],
 ) -> dict[str, LeaderboardContents]:
     refused = refused_forecasts(selection, "entry__question__category")
     leaderboards = {}
     for category in sorted({entry.category for entry in resolved} - {""}):
         of_category = [entry for entry in resolved if entry.category == category]
-        leaderboard = forecast_leaderboard(of_category, families, externals=externals)
+        leaderboard = forecast_leaderboard(of_category, families, externals)
         leaderboard.report.pop("questions")
         # A batch mixes categories: its cost, and whether its model declined, belongs to none of them.
         for row in leaderboard.entries:
@@ -264,11 +257,10 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     Numbers alone would miss an outcome that was reversed.
     """
     forecasts = Forecast.objects.filter(arm=selection.arm)
-    tasks = Elicitation.objects.filter(batch__arm=selection.arm)
     if selection.methodology:
         forecasts = forecasts.filter(methodology=selection.methodology)
-        tasks = tasks.filter(methodology__version=selection.methodology)
-    calls = ModelCall.objects.filter(elicitation__in=tasks.order_by())
+    tasks = selection.elicitations()
+    calls = ModelCall.objects.filter(elicitation__in=tasks)
     bets = Trade.objects.filter(kind=Trade.Kind.BUY)
     resolved_bets = bets.filter(market__status=Market.Status.RESOLVED)
     scores = ForecastScore.objects.filter(forecast__in=forecasts.order_by())
@@ -298,23 +290,12 @@ def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dic
     }
 
 
-def _questions_answered(resolved: Sequence[ResolvedEntry], families: Sequence[str]) -> dict[str, int]:
-    """The number of questions with a forecast of each forecaster, a question of several days counted once."""
-    answered: dict[str, set[int]] = {name: set() for name in (*families, *REFERENCES)}
-    for entry in resolved:
-        for name in (*entry.forecasts, *entry.external_forecasts, *_references_of(entry)):
-            if name in answered:
-                answered[name].add(entry.question)
-    return {name: len(questions) for name, questions in answered.items()}
-
-
-def _references_of(entry: ResolvedEntry) -> Iterable[str]:
-    market, uniform, *ensembles = REFERENCES
-    yield uniform
-    if not any(math.isnan(price) for price in entry.quote):
-        yield market
-    if entry.forecasts:
-        yield from ensembles
+def _questions_answered(panel: Panel, resolved: Sequence[ResolvedEntry]) -> Iterator[tuple[str, int]]:
+    """Each forecaster and the number of questions that it answered, one of several days counted once."""
+    answered: list[set[int]] = [set() for _ in panel.forecasters]
+    for forecaster, entry in zip(panel.forecaster.tolist(), panel.question.tolist(), strict=True):
+        answered[forecaster].add(resolved[entry].question)
+    yield from zip(panel.forecasters, map(len, answered), strict=True)
 
 
 def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -331,13 +312,6 @@ def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return entry["external"], unscored, entry["brier"] or 0, entry["reference"], entry["forecaster"]
 
     return sorted(entries, key=order)
-
-
-def display_names(families: Sequence[str]) -> dict[str, str]:
-    """The display names of families, by slug, and of references."""
-    stored = dict(Family.objects.filter(slug__in=families).order_by().values_list("slug", "display_name"))
-    references = {name: name.replace("_", " ").capitalize() for name in REFERENCES}
-    return {slug: stored.get(slug, slug) for slug in families} | references
 
 
 def _copy_slow_figures(leaderboard: LeaderboardContents, before: Leaderboard) -> None:

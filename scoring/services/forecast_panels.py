@@ -5,7 +5,7 @@ several days counts once: each of a forecaster's k forecasts of it weighs 1/k. R
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions
 
 from agents.models import Elicitation, Family, Forecast
 from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption
-from scoring.constants import EXTREMISING, REFERENCES
+from scoring.constants import ENSEMBLE, ENSEMBLE_EXTREMISED, ENSEMBLE_MEDIAN, EXTREMISING, MARKET, REFERENCES, UNIFORM
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,11 @@ class Selection:
     arm: str
     methodology: str = ""
     until: datetime | None = None
+
+    def elicitations(self) -> QuerySet[Elicitation]:
+        """The requests of the arm's forecasts, whatever has resolved."""
+        asked = Elicitation.objects.filter(batch__arm=self.arm).order_by()
+        return asked.filter(methodology__version=self.methodology) if self.methodology else asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +59,22 @@ class ResolvedEntry:
 
 
 class Panels(NamedTuple):
-    """The forecasts of families and of references on the same questions."""
+    """The forecasts of families, of references and of external agents on the same questions."""
 
     families: Panel
     references: Panel
+    externals: Panel
 
 
-class _Row(NamedTuple):
-    forecaster: int
-    question: int
-    vector: Floats
-    weight: float = 1.0
-
-
-def family_slugs(selection: Selection, *, external: bool = False) -> list[str]:
-    """The families on the leaderboards of a selection, by id: external agents or all others."""
-    return list(selection_families(selection).filter(external=external).order_by("pk").values_list("slug", flat=True))
+def family_names(selection: Selection, *, external: bool = False) -> dict[str, str]:
+    """The display names of the families on the leaderboards of a selection, by slug: external agents or all others."""
+    families = selection_families(selection).filter(external=external)
+    return dict(families.order_by("pk").values_list("slug", "display_name"))
 
 
 def selection_families(selection: Selection) -> QuerySet[Family]:
     """Active families, and those that were asked in the selection."""
-    asked = Elicitation.objects.filter(batch__arm=selection.arm, family=OuterRef("pk"))
-    if selection.methodology:
-        asked = asked.filter(methodology__version=selection.methodology)
-    return Family.objects.filter(Q(active=True) | Exists(asked.order_by()))
+    return Family.objects.filter(Q(active=True) | Exists(selection.elicitations().filter(family=OuterRef("pk"))))
 
 
 def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
@@ -127,37 +124,25 @@ def last_forecasts(entries: Iterable[ResolvedEntry]) -> list[ResolvedEntry]:
     return list(last.values())
 
 
-def panels(entries: Sequence[ResolvedEntry], families: Sequence[str]) -> Panels:
-    """The panels of these entries, with a row of each family even if it has no forecast."""
+def panels(entries: Sequence[ResolvedEntry], families: Collection[str], externals: Collection[str] = ()) -> Panels:
+    """The panels of these entries, with a row of each name even if it has no forecast."""
     questions = _questions(entries)
-    own = [
-        (i, j, entry.forecasts[slug])
-        for j, entry in enumerate(entries)
-        for i, slug in enumerate(families)
-        if slug in entry.forecasts
-    ]
-    references = [(i, j, vector) for j, entry in enumerate(entries) for i, vector in _reference_vectors(entry)]
+
+    def panel(names: Collection[str], vectors: Sequence[Mapping[str, Floats]]) -> Panel:
+        rows = [(i, j, own[name]) for j, own in enumerate(vectors) for i, name in enumerate(names) if name in own]
+        return _panel(names, rows, entries, questions)
+
     return Panels(
-        _panel(families, _weighted(own, entries), entries, questions),
-        _panel(REFERENCES, _weighted(references, entries), entries, questions),
+        panel(families, [entry.forecasts for entry in entries]),
+        panel(REFERENCES, [_reference_vectors(entry) for entry in entries]),
+        panel(externals, [entry.external_forecasts for entry in entries]),
     )
-
-
-def _weighted(vectors: Sequence[tuple[int, int, Floats]], entries: Sequence[ResolvedEntry]) -> list[_Row]:
-    """Rows of (forecaster, question, vector): each of a forecaster's k forecasts of a question weighs 1/k."""
-    counts = Counter((i, entries[j].question) for i, j, _ in vectors)
-    return [_Row(i, j, vector, 1 / counts[i, entries[j].question]) for i, j, vector in vectors]
-
-
-def external_panel(entries: Sequence[ResolvedEntry], externals: Sequence[str]) -> Panel:
-    """The panel of external agents on the same entries."""
-    return panels([replace(entry, forecasts=entry.external_forecasts) for entry in entries], externals).families
 
 
 def single_forecasts_panel(rows: Sequence[tuple[ResolvedEntry, Floats]]) -> Panel:
     """A panel of one nameless forecaster with one question per row, for scores of single forecasts."""
     entries = [entry for entry, _ in rows]
-    return _panel([""], [_Row(0, j, vector) for j, (_, vector) in enumerate(rows)], entries, _questions(entries))
+    return _panel([""], [(0, j, vector) for j, (_, vector) in enumerate(rows)], entries, _questions(entries))
 
 
 def ensemble_vectors(vectors: Sequence[Floats], *, exclusive: bool) -> tuple[Floats, Floats, Floats]:
@@ -241,14 +226,16 @@ def forecast_vector(probabilities: Mapping[str, float], options: Sequence[str]) 
     return np.array([probabilities[name] for name in options], dtype=np.float64)
 
 
-def _reference_vectors(entry: ResolvedEntry) -> Iterable[tuple[int, Floats]]:
-    """The position in `REFERENCES` and the vector of each reference with a forecast on the entry."""
-    if not np.isnan(entry.quote).any():
-        yield 0, entry.quote / entry.quote.sum() if entry.exclusive else entry.quote
+def _reference_vectors(entry: ResolvedEntry) -> dict[str, Floats]:
+    """The vector of each reference with a forecast on the entry."""
     size = len(entry.options)
-    yield 1, np.full(size, 1 / size if entry.exclusive else 0.5)
+    vectors = {UNIFORM: np.full(size, 1 / size if entry.exclusive else 0.5)}
+    if not np.isnan(entry.quote).any():
+        vectors[MARKET] = entry.quote / entry.quote.sum() if entry.exclusive else entry.quote
     if entry.forecasts:
-        yield from enumerate(ensemble_vectors(list(entry.forecasts.values()), exclusive=entry.exclusive), start=2)
+        combined = ensemble_vectors(list(entry.forecasts.values()), exclusive=entry.exclusive)
+        vectors |= zip((ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED), combined, strict=True)
+    return vectors
 
 
 def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
@@ -261,7 +248,7 @@ def _questions(entries: Sequence[ResolvedEntry]) -> Questions:
     event, event_names = _codes(entry.event for entry in entries)
     category, category_names = _codes(entry.category for entry in entries)
     return Questions(
-        offsets=_offsets([len(entry.options) for entry in entries]),
+        offsets=np.cumsum([0, *(len(entry.options) for entry in entries)]),
         outcome=_joined(entry.happened for entry in entries),
         exclusive=np.array([entry.exclusive for entry in entries], dtype=bool),
         event=event,
@@ -274,31 +261,30 @@ def _questions(entries: Sequence[ResolvedEntry]) -> Questions:
     )
 
 
-def _panel(names: Sequence[str], rows: Sequence[_Row], entries: Sequence[ResolvedEntry], questions: Questions) -> Panel:
-    """The panel of rows that are in the order of their questions, then their forecasters."""
-
-    def seen(column: Callable[[ResolvedEntry], Floats]) -> Floats:
-        return _joined(column(entries[row.question]) for row in rows)
-
+def _panel(
+    names: Collection[str],
+    rows: Sequence[tuple[int, int, Floats]],
+    entries: Sequence[ResolvedEntry],
+    questions: Questions,
+) -> Panel:
+    """The panel of rows of (forecaster, entry, vector), in the order of their entries, then their forecasters."""
+    seen = [entries[j] for _, j, _ in rows]
+    asked = [(i, entry.question) for (i, _, _), entry in zip(rows, seen, strict=True)]
+    counts = Counter(asked)
     return Panel(
         questions=questions,
         forecasters=list(names),
-        forecaster=np.array([row.forecaster for row in rows], dtype=np.int64),
-        question=np.array([row.question for row in rows], dtype=np.int64),
-        offsets=_offsets([len(row.vector) for row in rows]),
-        probability=_joined(row.vector for row in rows),
-        odds=seen(lambda entry: entry.odds),
-        no_odds=seen(lambda entry: entry.no_odds),
-        weight=np.array([row.weight for row in rows], dtype=np.float64),
+        forecaster=np.array([i for i, _, _ in rows], dtype=np.int64),
+        question=np.array([j for _, j, _ in rows], dtype=np.int64),
+        offsets=np.cumsum([0, *(len(vector) for _, _, vector in rows)]),
+        probability=_joined(vector for _, _, vector in rows),
+        odds=_joined(entry.odds for entry in seen),
+        no_odds=_joined(entry.no_odds for entry in seen),
+        weight=np.array([1 / counts[key] for key in asked], dtype=np.float64),
         made_at=np.full(len(rows), np.nan),
-        quote=seen(lambda entry: entry.quote),
+        quote=_joined(entry.quote for entry in seen),
     )
 
 
-def _offsets(sizes: Sequence[int]) -> Codes:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-
-
 def _joined(parts: Iterable[Floats]) -> Floats:
-    columns = list(parts)
-    return np.concatenate(columns) if columns else np.zeros(0)
+    return np.concatenate([np.zeros(0), *parts])

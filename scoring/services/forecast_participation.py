@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 
-from agents.models import Elicitation, ModelCall, RefusedForecast
+from agents.models import ModelCall, RefusedForecast
 from scoring.services.forecast_panels import Selection
 
 NO_PARTICIPATION = {"cost_usd": "0.000000", "declined": 0, "refused": 0, "asked": 0}
@@ -13,13 +13,10 @@ NO_PARTICIPATION = {"cost_usd": "0.000000", "declined": 0, "refused": 0, "asked"
 
 def participation_by_family(selection: Selection) -> dict[str, dict[str, Any]]:
     """The cost of each family's forecasts and how often it was asked, declined and was refused, by slug."""
-    tasks = Elicitation.objects.filter(batch__arm=selection.arm)
-    calls = ModelCall.objects.filter(elicitation__batch__arm=selection.arm)
-    if selection.methodology:
-        tasks = tasks.filter(methodology__version=selection.methodology)
-        calls = calls.filter(elicitation__methodology__version=selection.methodology)
+    tasks = selection.elicitations()
+    calls = ModelCall.objects.filter(elicitation__in=tasks)
     participation: dict[str, dict[str, Any]] = defaultdict(NO_PARTICIPATION.copy)
-    counted = tasks.order_by().values_list("family__slug")
+    counted = tasks.values_list("family__slug")
     for slug, asked, declined in counted.annotate(Count("pk"), declined=Count("pk", filter=Q(declined=True))):
         participation[slug] |= {"asked": asked, "declined": declined}
     for slug, cost in calls.order_by().values_list("elicitation__family__slug").annotate(Sum("cost_usd")):
@@ -32,9 +29,7 @@ def participation_by_family(selection: Selection) -> dict[str, dict[str, Any]]:
 def refused_forecasts(selection: Selection, by: str = "call__elicitation__batch__arm") -> Counter[tuple[str, str]]:
     """The number of refused forecasts by family and another column."""
     refused = RefusedForecast.objects.filter(
-        call__elicitation__batch__arm=selection.arm, call__result__in=ModelCall.READ
+        call__elicitation__in=selection.elicitations(), call__result__in=ModelCall.READ
     )
-    if selection.methodology:
-        refused = refused.filter(call__elicitation__methodology__version=selection.methodology)
     rows = refused.order_by().values_list("call__elicitation__family__slug", by).annotate(Count("pk"))
     return Counter({(slug, column): count for slug, column, count in rows})

@@ -7,12 +7,12 @@ from typing import Any
 from cohorts.models import Methodology
 from markets.models import Question, QuestionBatch, QuestionSet
 from scoring import leaderboard_history as history
-from scoring.constants import ALL_METHODOLOGIES, FORECAST, REFERENCES, TRADING
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod, ResolutionTimes
 from scoring.services.forecast_leaderboards import (
     FIGURES,
     NO_PARTICIPATION,
-    display_names,
+    REFERENCE_NAMES,
     forecast_leaderboard,
     rank_entries,
 )
@@ -69,13 +69,12 @@ def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]
         stored = answered_entries([e for e in resolved_entries(selection) if category in ("", e.category)])
     by_forecaster = {entry["forecaster"]: entry for entry in stored}
     families = selection_families(selection).order_by("pk").values_list("slug", "display_name", "external")
-    names = display_names([])
     entries = [
         by_forecaster.get(slug, by_forecaster[NOBODY])
         | {"forecaster": slug, "family": slug, "display_name": name, "external": external}
         for slug, name, external in families
     ]
-    entries += [by_forecaster[name] | {"display_name": names[name]} for name in REFERENCES]
+    entries += [by_forecaster[name] | {"display_name": shown} for name, shown in REFERENCE_NAMES.items()]
     empty = dict.fromkeys(("family", "rank", "rank_low", "rank_high", *FIGURES, *NO_PARTICIPATION))
     return rank_entries([empty | entry for entry in entries])
 
@@ -87,7 +86,9 @@ def answered_entries(asked: Sequence[ResolvedEntry]) -> list[dict[str, Any]]:
     """
     families = sorted({slug for entry in asked for slug in entry.forecasts})
     externals = sorted({slug for entry in asked for slug in entry.external_forecasts})
-    leaderboard = forecast_leaderboard(asked, [*families, NOBODY], externals=externals, reported=False)
+    leaderboard = forecast_leaderboard(
+        asked, dict.fromkeys([*families, NOBODY], ""), dict.fromkeys(externals, ""), reported=False
+    )
     return [
         {key: value for key, value in entry.items() if key not in ("rank", "display_name") and value is not None}
         for entry in sorted(leaderboard.entries, key=lambda entry: entry["forecaster"])

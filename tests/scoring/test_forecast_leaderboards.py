@@ -20,7 +20,7 @@ from markets.services.question_resolution import correct_question_outcomes
 from scoring.constants import REFERENCES
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
-from scoring.services.forecast_panels import Selection, family_slugs, panels, resolved_entries
+from scoring.services.forecast_panels import Selection, family_names, panels, resolved_entries
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.leaderboard_drift import leaderboard_drift
 from scoring.services.scores import clear_scores, compute_scores
@@ -46,7 +46,9 @@ def asked_and_ended(
 def leaderboard(arm: str = "priced", **selection: Any) -> dict[str, dict[str, Any]]:
     """The entries by forecaster."""
     chosen = Selection(arm, **selection)
-    return {e["forecaster"]: e for e in forecast_leaderboard(resolved_entries(chosen), family_slugs(chosen)).entries}
+    return {
+        e["forecaster"]: e for e in forecast_leaderboard(resolved_entries(chosen), family_names(chosen), {}).entries
+    }
 
 
 def stored(arm: str = "priced", methodology: str = "", category: str = "") -> Leaderboard:
@@ -148,7 +150,7 @@ def test_an_option_that_can_not_be_bet_on_leaves_its_question_without_a_return(p
 
 def test_who_never_answered_has_nulls_and_stands_last() -> None:
     asked_and_ended({GPT: [0.0, 1.0]})
-    entries = forecast_leaderboard(resolved_entries(Selection("priced")), family_slugs(Selection("priced"))).entries
+    entries = forecast_leaderboard(resolved_entries(Selection("priced")), family_names(Selection("priced")), {}).entries
     silent = entries[-1]
     assert (silent["n"], silent["brier"], silent["rank"], silent["rank_low"]) == (0, None, 2, None)
     assert next(e for e in entries if e["forecaster"] == GPT)["rank"] == 1
@@ -256,7 +258,7 @@ def _flat(value: Any) -> list[float]:
 def _write_long_form(path: Path, *, latest: bool) -> None:
     chosen = Selection("priced")
     entries = resolved_entries(chosen)
-    families = panels(entries, family_slugs(chosen)).families
+    families = panels(entries, family_names(chosen)).families
     questions = families.questions
     names = ("forecaster", "question", "option", "probability", "outcome", "odds", "no_odds", "event", "weight")
     with path.open("w", newline="") as file:

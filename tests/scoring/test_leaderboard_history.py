@@ -270,7 +270,8 @@ def test_who_never_spoke_stands_on_past_leaderboard_by_the_name_of_now(season: N
     assert (entries[KIMI]["display_name"], entries[KIMI]["n"], entries[KIMI]["ruins"]["0"]) == ("Kimi of Now", 0, 0)
     with_all = forecast_leaderboards.forecast_leaderboard(
         forecast_leaderboards.resolved_entries(Selection("priced", until=END)),
-        forecast_leaderboards.family_slugs(Selection("priced")),
+        forecast_leaderboards.family_names(Selection("priced")),
+        {},
         reported=False,
     )
     whole = {entry["forecaster"]: entry for entry in json.loads(json.dumps(with_all.entries))}

@@ -1,26 +1,16 @@
 """Scores of forecasts, and the leaderboards of the forecast protocol."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby, islice
 from typing import Any
 
-from forecast_rank.metrics.panel import Panel
-from forecast_rank.ranking.report import rank_panel
-from forecast_rank.ranking.settings import Settings
-
-from scoring.constants import GAMMAS
 from scoring.exports.verification.archive_reader import Archive, Row, mismatches
-from scoring.services.forecast_panels import (
-    ResolvedEntry,
-    external_panel,
-    forecast_vector,
-    panels,
-    resolved_entry,
-)
+from scoring.services.forecast_leaderboards import forecast_leaderboard
+from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry
 from scoring.services.forecast_scores import BATCH, forecast_figures
 
+IDENTITY = ("reference", "external", "rank", "rank_low", "rank_high", "n", "forecasts")
 FIGURES = ("coverage", "brier", "brier_se", "brier_ci", "log", "spherical", "accuracy", "alpha", "average_return")
 METRICS = ("brier", "log", "spherical", "average_return", "alpha")
 
@@ -78,8 +68,8 @@ class ForecastRecords:
             of_entry[forecast["family"]] = self.vector(forecast)
         return list(entries.values())
 
-    def families(self, arm: str, methodology: str, *, external: bool = False) -> list[str]:
-        """Families of a leaderboard, by id: all active ones, and those that were asked."""
+    def families(self, arm: str, methodology: str, *, external: bool) -> dict[str, str]:
+        """Display names of a leaderboard's families, by slug: all active ones, and those that were asked."""
         batches = {pk for pk, batch in self.archive.question_batches.items() if batch["arm"] == arm}
         asked = {
             elicitation["family"]
@@ -88,7 +78,7 @@ class ForecastRecords:
         }
         families = sorted(self.archive.rows("families"), key=lambda family: family["id"])
         families = [family for family in families if family["external"] == external]
-        return [family["slug"] for family in families if family["active"] or family["slug"] in asked]
+        return {f["slug"]: f["display_name"] for f in families if f["active"] or f["slug"] in asked}
 
 
 def check_forecast_scores(archive: Archive) -> Iterator[str]:
@@ -132,8 +122,9 @@ def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
         missing.discard((arm, methodology, category))
         entries = records.resolved(arm, methodology)
         entries = [entry for entry in entries if category in ("", entry.category)]
-        externals = records.families(arm, methodology, external=True)
-        computed = _leaderboard(entries, records.families(arm, methodology), externals)
+        families, externals = (records.families(arm, methodology, external=external) for external in (False, True))
+        due = forecast_leaderboard(entries, families, externals, metrics=METRICS, reported=False).entries
+        computed = {row["forecaster"]: {name: row[name] for name in (*IDENTITY, *FIGURES)} for row in due}
         stated = {row["forecaster"]: row for row in leaderboard}
         name = f"leaderboard_forecast: {arm} {methodology or 'all'} {category}".strip()
         if stated.keys() != computed.keys():
@@ -145,38 +136,3 @@ def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
             yield from mismatches(f"{name}, figures of {forecaster}", stated[forecaster]["figures"], published)
     for arm, *_ in sorted(missing):
         yield f"leaderboard_forecast: the leaderboard of arm {arm} is missing"
-
-
-def _leaderboard(entries: list[ResolvedEntry], families: list[str], externals: list[str]) -> dict[str, Row]:
-    built = panels(entries, families)
-    report = rank_panel(built.families, Settings(METRICS, GAMMAS), reference_panel=built.references)
-    figures_by_name = report["forecasters"] | report["references"]
-    answered = _answered(built.families, entries) | _answered(built.references, entries)
-    if externals:
-        panel = external_panel(entries, externals)
-        figures_by_name |= rank_panel(built.families, Settings(METRICS, GAMMAS), reference_panel=panel)["references"]
-        answered |= _answered(panel, entries)
-    briers = [f["brier"] for f in report["forecasters"].values() if f["brier"] is not None]
-    computed = {}
-    for name, figures in figures_by_name.items():
-        low, high = figures["rank_range"] or (None, None)
-        score = figures["brier"]
-        computed[name] = {
-            "reference": name in report["references"],
-            "external": name in externals,
-            "rank": None if name in externals else 1 + sum(score is None or other < score for other in briers),
-            "rank_low": low,
-            "rank_high": high,
-            "n": answered.get(name, 0),
-            "forecasts": figures["n"],
-            **{figure: figures.get(figure) for figure in FIGURES},
-        }
-    return computed
-
-
-def _answered(panel: Panel, entries: list[ResolvedEntry]) -> dict[str, int]:
-    """Number of distinct questions that each forecaster answered."""
-    questions: dict[str, set[int]] = defaultdict(set)
-    for forecaster, entry in zip(panel.forecaster.tolist(), panel.question.tolist(), strict=True):
-        questions[panel.forecasters[forecaster]].add(entries[entry].question)
-    return {name: len(answered) for name, answered in questions.items()}
