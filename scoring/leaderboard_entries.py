@@ -26,21 +26,16 @@ def leaderboard_entries(
     at: datetime | None = None,
 ) -> list[dict[str, Any]]:
     """The entries of a leaderboard: the stored ones if there are any, else computed for the category or the instant."""
-    if protocol == TRADING:
-        arm = ""
-        if at is not None or category:
-            from scoring.services.trading_leaderboards import category_entries, trading_entries
-        if at is not None:
-            return trading_entries(methodology, at=at, category=category)
-        if category:
-            return category_entries(methodology, category)
-    else:
-        arm = arm or PRICED
-        if at is not None:
-            from scoring.services.forecast_panels import Selection
-            from scoring.services.history_backfill import entries_at
+    arm = "" if protocol == TRADING else arm or PRICED
+    if protocol == TRADING and (at is not None or category):
+        from scoring.services.trading_leaderboards import category_entries, trading_entries
 
-            return entries_at(Selection(arm, methodology, at), category)
+        return trading_entries(methodology, at=at, category=category) if at else category_entries(methodology, category)
+    if at is not None:
+        from scoring.services.forecast_panels import Selection
+        from scoring.services.history_backfill import entries_at
+
+        return entries_at(Selection(arm, methodology, at), category)
     leaderboards = Leaderboard.objects.filter(protocol=protocol, methodology=methodology, arm=arm, category=category)
     return leaderboards.values_list("entries", flat=True).first() or []
 

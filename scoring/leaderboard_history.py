@@ -17,7 +17,8 @@ from django.db.models import F, Subquery
 
 from markets.models import CacheVersion
 from markets.services.cache_versions import Scope, lock_scope
-from scoring.constants import FORECAST, TRADING
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
+from scoring.methodologies import versions_in_play
 from scoring.models import LeaderboardHistory
 
 SCOPES = {TRADING: Scope.TRADING_HISTORY, FORECAST: Scope.FORECAST_HISTORY}
@@ -70,6 +71,8 @@ class ResolutionTimes:
 
 def stored_entries(key: LeaderboardKey, at: datetime | None) -> Any | None:
     """The entries of a leaderboard as of an instant (None: of all scores); None where no current row holds them."""
+    if key.methodology and versions_in_play(key.protocol) == [key.methodology]:
+        key = key._replace(methodology=ALL_METHODOLOGIES)  # the leaderboard of a single version is the one over all
     stale_from = CacheVersion.objects.filter(scope=SCOPES[key.protocol]).values("stale_from")
     rows = LeaderboardHistory.objects.filter(**key._asdict(), since__lte=FOREVER if at is None else at)
     row = rows.order_by("-since").values_list("until", "entries", Subquery(stale_from)).first()

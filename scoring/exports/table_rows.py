@@ -7,12 +7,12 @@ from typing import Any
 
 from agents.records import sha256
 from cohorts.models import Methodology
-from markets.models import QuestionBatch
-from scoring.constants import ALL_METHODOLOGIES, FORECAST
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import encode, encode_row
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
+from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard
 from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries
@@ -95,8 +95,7 @@ def _trading_leaderboard(selection: ExportSelection) -> Iterator[dict[str, Any]]
     """Computed from the rows that the archive holds: the stored leaderboard may be older."""
     if not selection.is_whole:
         return
-    versions = Methodology.objects.filter(cohorts__isnull=False).order_by("version").distinct()
-    for version in (ALL_METHODOLOGIES, *versions.values_list("version", flat=True)):
+    for version in (ALL_METHODOLOGIES, *versions_in_play(TRADING)):
         for entry in trading_entries(version):
             yield {**entry, "methodology": version}
 
@@ -104,10 +103,8 @@ def _trading_leaderboard(selection: ExportSelection) -> Iterator[dict[str, Any]]
 def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     if not selection.is_whole:
         return
-    batches = QuestionBatch.objects.order_by("arm")
-    versions = list(batches.order_by().values_list("question_set__methodology", flat=True).distinct())
-    for arm in batches.values_list("arm", flat=True).distinct():
-        for version in (ALL_METHODOLOGIES, *sorted(versions)):
+    for arm in arms_asked():
+        for version in (ALL_METHODOLOGIES, *versions_in_play(FORECAST)):
             chosen = Selection(arm, version)
             asked = resolved_entries(chosen)
             families, externals = family_names(chosen), family_names(chosen, external=True)

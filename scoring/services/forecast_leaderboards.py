@@ -16,9 +16,10 @@ from forecast_rank.ranking.scoreboard import to_json_value
 from forecast_rank.ranking.settings import Settings
 
 from agents.models import Elicitation, Forecast, ModelCall, Trade
-from markets.models import Market, QuestionBatch, QuestionSet
+from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_history import LeaderboardKey
+from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
 from scoring.services.forecast_panels import (
     Panels,
@@ -67,16 +68,13 @@ def refresh_forecast_leaderboards(*, at: datetime, refit: bool = True) -> int:
     Without `refit`, leaderboards by category and slow fits are only computed where there are none yet, since the job
     runs every hour. Returns how many leaderboards it stored.
     """
-    written = 0
-    for selection, versions in leaderboard_selections():
-        written += _refresh(selection, versions, at=at, refit=refit)
-    return written
+    return sum(_refresh(selection, versions, at=at, refit=refit) for selection, versions in leaderboard_selections())
 
 
 def leaderboard_selections() -> Iterator[tuple[Selection, list[str]]]:
     """Each selection with the methodologies its leaderboards are stored under; a single one shares those of all."""
-    versions = list(QuestionSet.objects.order_by().values_list("methodology", flat=True).distinct())
-    for arm in QuestionBatch.objects.order_by("arm").values_list("arm", flat=True).distinct():
+    versions = versions_in_play(FORECAST)
+    for arm in arms_asked():
         if len(versions) == 1:
             yield Selection(arm), [ALL_METHODOLOGIES, *versions]
         else:

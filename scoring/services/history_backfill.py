@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from cohorts.models import Methodology
-from markets.models import Question, QuestionBatch, QuestionSet
+from markets.models import Question
 from scoring import leaderboard_history as history
-from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
+from scoring.constants import FORECAST, TRADING
 from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod, ResolutionTimes
+from scoring.methodologies import arms_asked, separate_versions
 from scoring.services.forecast_leaderboards import (
     FIGURES,
     NO_PARTICIPATION,
@@ -29,18 +29,13 @@ NOBODY = ""
 
 def backfill_history(*, limit: int) -> int:
     """Stores the missing past leaderboards of both protocols, of each arm the newest `limit`; returns how many."""
-    used = Methodology.objects.filter(cohorts__isnull=False).order_by("version").values_list("version", flat=True)
-    stored = sum(backfill(LeaderboardKey(TRADING, version), limit=TRADING_LIMIT) for version in _versions(used))
-    asked = QuestionSet.objects.order_by("methodology").values_list("methodology", flat=True).distinct()
-    for arm in QuestionBatch.objects.order_by("arm").values_list("arm", flat=True).distinct():
-        stored += sum(backfill(LeaderboardKey(FORECAST, version, arm), limit=limit) for version in _versions(asked))
-    return stored
-
-
-def _versions(methodologies: Iterable[str]) -> list[str]:
-    """All methodologies together, and each by itself where there are several: one alone has the leaderboard of all."""
-    several = list(dict.fromkeys(methodologies))
-    return [ALL_METHODOLOGIES, *several] if len(several) > 1 else [ALL_METHODOLOGIES]
+    selections = [(LeaderboardKey(TRADING, version), TRADING_LIMIT) for version in separate_versions(TRADING)]
+    selections += [
+        (LeaderboardKey(FORECAST, version, arm), limit)
+        for arm in arms_asked()
+        for version in separate_versions(FORECAST)
+    ]
+    return sum(backfill(leaderboard, limit=most) for leaderboard, most in selections)
 
 
 def backfill(leaderboard: LeaderboardKey, *, limit: int) -> int:
@@ -63,7 +58,7 @@ def past_leaderboards(
 
 def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]:
     """The averaged figures of a leaderboard as of the selection's instant; fitted figures and costs are null."""
-    key = LeaderboardKey(FORECAST, _stored_methodology(selection), selection.arm, category)
+    key = LeaderboardKey(FORECAST, selection.methodology, selection.arm, category)
     stored = history.stored_entries(key, selection.until)
     if stored is None:
         stored = answered_entries([e for e in resolved_entries(selection) if category in ("", e.category)])
@@ -113,10 +108,3 @@ def past_forecast_entries(
 
 def _resolved() -> Any:
     return Question.objects.filter(status=Question.Status.RESOLVED).order_by()
-
-
-def _stored_methodology(selection: Selection) -> str:
-    """The methodology under which a selection's past leaderboards are stored: all, where it is the only one."""
-    version = selection.methodology
-    others = QuestionSet.objects.exclude(methodology=version)
-    return version if version and others.exists() else ALL_METHODOLOGIES

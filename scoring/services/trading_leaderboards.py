@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -17,33 +16,19 @@ from forecast_rank.metrics.uncertainty import bootstrap_means, resample_counts, 
 
 from agents.models import Agent, Family, UniverseCost
 from agents.models.ledger import to_cents
-from cohorts.models import Cohort, Methodology
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from scoring import leaderboard_history as history
 from scoring.competition import AgentSummary, attach_competition, competition_index
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod, ResolutionTimes
+from scoring.methodologies import separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.bet_calibration import bet_calibration
 from scoring.valuations import Valuation, mean_score, snapshot_valuations, valuations, win_rate
 
 SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
 """The fields of an entry that follow from scores alone: as long as these are the same, so are the fields."""
-
-
-@dataclass(frozen=True, slots=True)
-class _FamilyResults:
-    """A family's agents on one leaderboard with their values."""
-
-    family: Family
-    agents: list[Agent | AgentSummary]
-    values: list[Valuation]
-
-    @property
-    def returns(self) -> dict[int, float]:
-        """The returns in percent by cohort number."""
-        return {a.cohort.number: value.return_percent for a, value in zip(self.agents, self.values, strict=True)}
 
 
 class LeaderboardContents(NamedTuple):
@@ -76,21 +61,16 @@ def refresh_trading_leaderboards(*, at: datetime, reuse_scores: bool = False) ->
 
 def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[LeaderboardKey, LeaderboardContents]:
     """The leaderboard over all methodologies and that of each version in play, as they are to be stored."""
-    versions = list(Methodology.objects.filter(cohorts__isnull=False).distinct().values_list("version", flat=True))
-    contents = {
-        version: _contents(version, reuse_scores=reuse_scores)
-        for version in [ALL_METHODOLOGIES, *(versions if len(versions) > 1 else [])]
-    }
-    # A single version's leaderboard is the one over all.
+    contents = {version: _contents(version, reuse_scores=reuse_scores) for version in separate_versions(TRADING)}
     return {
         LeaderboardKey(TRADING, version): contents.get(version, contents[ALL_METHODOLOGIES])
-        for version in [ALL_METHODOLOGIES, *versions]
+        for version in [ALL_METHODOLOGIES, *versions_in_play(TRADING)]
     }
 
 
 def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
     # A score never changes, but a reversal replaces it: an equal count does not mean the same scores.
-    scores = _scores(methodology, None, "").aggregate(bets=Count("pk"), newest=Max("pk"))
+    scores = _scores(methodology).aggregate(bets=Count("pk"), newest=Max("pk"))
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, methodology)._asdict()).first()
     if not (reuse_scores and stored and stored.report.get("scores") == scores):
         stored = None
@@ -133,25 +113,25 @@ def trading_leaderboard(
     bets on its markets; an agent has one bankroll for all of them, so values, returns and ranks stay those over all.
     """
     participants, values = _participants(methodology, at)
-    results: dict[int, _FamilyResults] = {}
+    values_of: dict[Family, dict[int, Valuation]] = defaultdict(dict)
     for agent in participants:
-        result = results.setdefault(agent.family.pk, _FamilyResults(agent.family, [], []))
-        result.agents.append(agent)
-        result.values.append(values[agent.pk])
-    families = [result.family for result in results.values()]
+        values_of[agent.family][agent.cohort.number] = values[agent.pk]
     costs = _costs(methodology, at)
     if scored_before is not None:
-        scored = {family.pk: scored_before.get(family.slug) or score_fields(()) for family in families}
+        scored = {family.pk: scored_before.get(family.slug) or score_fields(()) for family in values_of}
     else:
-        scored = _scored(methodology, at, category, families)
-    rows = [_entry(result, scored[pk], costs) for pk, result in results.items()]
+        scored = _scored(methodology, at, category, values_of)
+    rows = [_entry(family, [*own.values()], scored[family.pk], costs) for family, own in values_of.items()]
+    returns = {
+        family: {cohort: value.return_percent for cohort, value in own.items()} for family, own in values_of.items()
+    }
     ranked = [row for row in rows if not row["external"]]
-    ranges = rank_ranges([result.returns for result in results.values() if not result.family.external])
+    ranges = rank_ranges([own for family, own in returns.items() if not family.external])
     for row, (low, high) in zip(ranked, ranges, strict=True):
         row["rank_low"], row["rank_high"] = int(low), int(high)
         row["rank"] = 1 + sum(other["return_percent"] > row["return_percent"] for other in ranked)
     rows.sort(key=lambda row: (row["external"], -row["return_percent"], row["family"]))
-    return LeaderboardContents(rows, {"returns": {result.family.slug: result.returns for result in results.values()}})
+    return LeaderboardContents(rows, {"returns": {family.slug: own for family, own in returns.items()}})
 
 
 def _participants(methodology: str, at: datetime | None) -> tuple[Sequence[Agent | AgentSummary], dict[int, Valuation]]:
@@ -182,20 +162,14 @@ def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
 
 def resolution_times(methodology: str) -> ResolutionTimes:
     """The instants that decided the scores of a leaderboard."""
-    scores = _scores(methodology, None, "").order_by()
-    return ResolutionTimes.of(scores.values_list("market__category", "resolved_at").distinct())
+    return ResolutionTimes.of(_scores(methodology).order_by().values_list("market__category", "resolved_at").distinct())
 
 
 def past_scored(
     methodology: str, periods: Iterable[LeaderboardPeriod]
 ) -> Iterator[tuple[LeaderboardPeriod, dict[str, dict[str, Any]]]]:
     """The SCORED fields of past leaderboards by family id, each as of the beginning of its period."""
-    scores = _scores(methodology, None, "")
-    events = _event_keys(scores)
-    columns = ("agent__family", "score", "market_score", "outcome", "market", "resolved_at", "market__category")
-    by_family: dict[int, list[tuple[BetScore, datetime, str]]] = defaultdict(list)
-    for family, score, market_score, outcome, market, resolved_at, category in scores.values_list(*columns):
-        by_family[family].append((BetScore(score, market_score, outcome, events[market]), resolved_at, category))
+    by_family = _bets_by_family(_scores(methodology))
     pooled_by_number: dict[tuple[int, str, int], dict[str, Any]] = {}
 
     def pooled(family: int, category: str, until: datetime) -> dict[str, Any]:
@@ -211,35 +185,25 @@ def past_scored(
         yield period, {pk: scored for pk, scored in fields.items() if scored["resolved_bets"]}
 
 
-def _stored_history(
-    methodology: str, at: datetime | None, category: str, families: Iterable[Family]
-) -> dict[int, dict[str, Any]] | None:
-    """The stored SCORED fields by family id, as of an instant (None: of all scores); None where they are not stored."""
-    if methodology and not Cohort.objects.exclude(methodology__version=methodology).exists():
-        methodology = ALL_METHODOLOGIES  # the leaderboard of a single version is the one over all
-    entries = history.stored_entries(LeaderboardKey(TRADING, methodology, "", category), at)
-    if entries is None:
-        return None
-    return {family.pk: entries.get(str(family.pk)) or score_fields(()) for family in families}
-
-
-def _entry(result: _FamilyResults, scored: dict[str, Any], costs: Mapping[int, Decimal]) -> dict[str, Any]:
-    returns = t_interval(list(result.returns.values()))
+def _entry(
+    family: Family, values: Sequence[Valuation], scored: Mapping[str, Any], costs: Mapping[int, Decimal]
+) -> dict[str, Any]:
+    returns = t_interval([value.return_percent for value in values])
     return {
-        "family": result.family.slug,
-        "display_name": result.family.display_name,
-        "external": result.family.external,
+        "family": family.slug,
+        "display_name": family.display_name,
+        "external": family.external,
         "rank": None,
         "rank_low": None,
         "rank_high": None,
-        "cohorts": len(result.agents),
-        "total_value": str(to_cents(sum((v.total for v in result.values), Decimal(0)) / len(result.values))),
-        "pnl": str(sum((v.pnl for v in result.values), Decimal(0))),
+        "cohorts": len(values),
+        "total_value": str(to_cents(sum((value.total for value in values), Decimal(0)) / len(values))),
+        "pnl": str(sum((value.pnl for value in values), Decimal(0))),
         "return_percent": returns.value,
         "return_se": returns.standard_error,
         "return_ci": returns.interval,
         **scored,
-        "cost_usd": f"{costs.get(result.family.pk, Decimal(0)):.6f}",
+        "cost_usd": f"{costs.get(family.pk, Decimal(0)):.6f}",
     }
 
 
@@ -271,7 +235,7 @@ def rank_ranges(returns: Sequence[Mapping[int, float]]) -> np.ndarray[Any, np.dt
     return rank_range(draws, sums.means, lower_is_better=False)
 
 
-def _scores(methodology: str, at: datetime | None, category: str) -> QuerySet[BrierScore]:
+def _scores(methodology: str, at: datetime | None = None, category: str = "") -> QuerySet[BrierScore]:
     """The scores of a leaderboard."""
     scores = BrierScore.objects.order_by("pk")
     if methodology:
@@ -286,24 +250,24 @@ def _scored(
 ) -> dict[int, dict[str, Any]]:
     """The SCORED fields of each family, by id: those of the history where they are stored, else from the scores."""
     if at is not None or category:
-        stored = _stored_history(methodology, at, category, families)
+        stored = history.stored_entries(LeaderboardKey(TRADING, methodology, "", category), at)
         if stored is not None:
-            return stored
-    scores = _scores(methodology, at, category)
-    event_keys = _event_keys(scores)
-    by_family: dict[int, list[BetScore]] = defaultdict(list)
-    # Columns, since a model with its market for each bet would take most of a leaderboard's time.
-    for family_id, score, market_score, outcome, market_id in scores.values_list(
-        "agent__family", "score", "market_score", "outcome", "market"
-    ):
-        by_family[family_id].append(BetScore(score, market_score, outcome, event_keys[market_id]))
-    return {family.pk: score_fields(by_family[family.pk]) for family in families}
+            return {family.pk: stored.get(str(family.pk)) or score_fields(()) for family in families}
+    by_family = _bets_by_family(_scores(methodology, at, category))
+    return {family.pk: score_fields([score for score, *_ in by_family[family.pk]]) for family in families}
 
 
-def _event_keys(scores: QuerySet[BrierScore]) -> dict[int, str]:
-    """The event key of each market with any of these scores, by the market's id."""
+def _bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[tuple[BetScore, datetime, str]]]:
+    """Each score with the time of its resolution and its market's category, by family id."""
     events = Market.objects.filter(pk__in=scores.order_by().values("market")).only("source", "event_id")
-    return {market.pk: market.event_key for market in events}
+    event_keys = {market.pk: market.event_key for market in events}
+    by_family: dict[int, list[tuple[BetScore, datetime, str]]] = defaultdict(list)
+    # Columns, since a model with its market for each bet would take most of a leaderboard's time.
+    columns = ("agent__family", "score", "market_score", "outcome", "market", "resolved_at", "market__category")
+    for family, score, market_score, outcome, market, resolved_at, category in scores.values_list(*columns):
+        bet = BetScore(score, market_score, outcome, event_keys[market])
+        by_family[family].append((bet, resolved_at, category))
+    return by_family
 
 
 def _costs(methodology: str, at: datetime | None) -> dict[int, Decimal]:
