@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class CachedResponses:
-    """Middleware that repeats cached responses until a score, a snapshot or an agent changes."""
+    """Middleware that repeats cached responses, headers and compression included, until what they show changes."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -73,8 +73,8 @@ def _versions(scopes: Sequence[Scope]) -> tuple[str, ...] | None:
 
 def _key(request: HttpRequest, versions: Sequence[str]) -> str:
     parts = (request.scheme, request.get_host(), request.path_info, request.META.get("QUERY_STRING", ""), *versions)
-    accept = request.META.get("HTTP_ACCEPT", "")
-    return hashlib.sha256("\n".join([*map(str, parts), accept]).encode()).hexdigest()
+    negotiated = (request.META.get(header, "") for header in ("HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING"))
+    return hashlib.sha256("\n".join([*parts, *negotiated]).encode()).hexdigest()
 
 
 def _read(key: str) -> tuple[bytes, dict[str, str]] | None:

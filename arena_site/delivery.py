@@ -50,15 +50,22 @@ class Compression(GZipMiddleware):
         return super().process_response(request, response)  # type: ignore[arg-type]
 
 
-class ConditionalReads(ConditionalGetMiddleware):
-    """Django's ETag and 304, of successful responses alone; with the ETag on HEAD, whose views make the whole body."""
+class EntityTags(ConditionalGetMiddleware):
+    """ETags of successful reads, computed before compression changes the bytes."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:  # type: ignore[override]
-        if response.status_code != HTTPStatus.OK or request.path_info.startswith((ADMIN, SUBMISSIONS)):
+        if request.method not in READS or request.path_info.startswith((ADMIN, SUBMISSIONS)):
             return response
-        if request.method == "HEAD" and self.needs_etag(response) and not response.has_header("ETag"):  # type: ignore[arg-type]
+        if response.status_code == HTTPStatus.OK and self.needs_etag(response) and not response.has_header("ETag"):  # type: ignore[arg-type]
             set_response_etag(response)
-        return super().process_response(request, response)  # type: ignore[arg-type]
+        return response
+
+
+class ConditionalReads(ConditionalGetMiddleware):
+    """304 for a client that has the response already, made anew or cached, by the ETag that it has by then."""
+
+    def needs_etag(self, response: HttpResponseBase) -> bool:  # type: ignore[override]
+        return False
 
 
 class ApiReads:

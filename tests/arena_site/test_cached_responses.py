@@ -1,5 +1,7 @@
 """Responses of the leaderboard and the curves are cached until anything that they are made from changes."""
 
+import gzip
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -77,6 +79,15 @@ def test_response_first_requested_with_an_etag_is_cached_completely(season: Agen
     refresh_trading_leaderboards(at=WEEK + STEP)
     assert client.get(LEADERBOARD, headers={"if-none-match": etag}).status_code == 304
     assert client.get(LEADERBOARD).json()["count"] == 1
+
+
+def test_compressed_response_is_cached_as_it_was_sent(season: Agent, client: Client) -> None:
+    zipped = {"accept-encoding": "gzip"}
+    first = client.get(PERFORMANCE, headers=zipped)
+    assert first["Content-Encoding"] == "gzip"
+    assert client.get(PERFORMANCE, headers=zipped).content == first.content  # made anew, its random bytes would differ
+    assert client.get(PERFORMANCE).json() == json.loads(gzip.decompress(first.content))
+    assert client.get(PERFORMANCE, headers=zipped | {"if-none-match": first["ETag"]}).status_code == 304
 
 
 def changes() -> dict[str, Callable[[Agent], Any]]:
