@@ -5,8 +5,7 @@ marks the history stale from an instant on (`markets.services.cache_versions`): 
 replaces them, and a leaderboard that is not stored is computed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice, pairwise
@@ -46,27 +45,20 @@ class LeaderboardPeriod(NamedTuple):
     until: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ResolutionTimes:
-    """The instants of resolutions, ascending, by category; the empty category holds all of them."""
-
-    by_category: Mapping[str, Sequence[datetime]]
-
-    @classmethod
-    def of(cls, rows: Iterable[tuple[str, datetime]]) -> "ResolutionTimes":
-        """The times of (category, instant) rows."""
-        instants: dict[str, set[datetime]] = {"": {BEGINNING}}
-        for category, at in rows:
-            instants[""].add(at)
-            if category:
-                instants.setdefault(category, {BEGINNING}).add(at)
-        return cls({category: sorted(times) for category, times in instants.items()})
-
-    def periods(self, leaderboard: LeaderboardKey) -> Iterator[LeaderboardPeriod]:
-        """The periods of the leaderboards of every category."""
-        for category, instants in self.by_category.items():
-            for since, until in pairwise([*instants, FOREVER]):
-                yield LeaderboardPeriod(leaderboard._replace(category=category), since, until)
+def leaderboard_periods(
+    leaderboard: LeaderboardKey, resolutions: Iterable[tuple[str, datetime]]
+) -> list[LeaderboardPeriod]:
+    """The periods of the leaderboards of every category, which the (category, instant) of each resolution begins."""
+    instants: dict[str, set[datetime]] = {"": {BEGINNING}}
+    for category, at in resolutions:
+        instants[""].add(at)
+        if category:
+            instants.setdefault(category, {BEGINNING}).add(at)
+    return [
+        LeaderboardPeriod(leaderboard._replace(category=category), since, until)
+        for category, times in instants.items()
+        for since, until in pairwise([*sorted(times), FOREVER])
+    ]
 
 
 def stored_entries(key: LeaderboardKey, at: datetime | None) -> Any | None:
@@ -101,8 +93,10 @@ def begin_backfill(protocol: str) -> str:
     return row.version
 
 
-def missing_periods(leaderboard: LeaderboardKey, times: ResolutionTimes, version: str) -> list[LeaderboardPeriod]:
-    """The leaderboards of every category that are not stored, the newest first.
+def missing_periods(
+    leaderboard: LeaderboardKey, periods: Iterable[LeaderboardPeriod], version: str
+) -> list[LeaderboardPeriod]:
+    """Those of the leaderboards of every category that are not stored, the newest first.
 
     A stored leaderboard that was cut short by a change that did not reach it is extended to the end of its period.
     """
@@ -112,7 +106,7 @@ def missing_periods(leaderboard: LeaderboardKey, times: ResolutionTimes, version
     columns = ("category", "since", "pk", "until")
     stored = {(category, since): (pk, until) for category, since, pk, until in rows.order_by().values_list(*columns)}
     missing, short = [], []
-    for period in times.periods(leaderboard):
+    for period in periods:
         pk, until = stored.get((period.key.category, period.since), (None, None))
         if pk is None:
             missing.append(period)

@@ -153,12 +153,7 @@ def bet_records(agents: Iterable[int], *, at: datetime | None = None) -> dict[in
     for agent, score, outcome in rows.values_list("agent", "score", "outcome"):
         scores[agent].append(score)
         won[agent].append(outcome)
-    return {agent: BetRecord(mean_score(own), len(own), win_rate(won[agent])) for agent, own in scores.items()}
-
-
-def mean_score(scores: Sequence[float]) -> float:
-    """The mean Brier score of bets, the same to the last digit in any order of the rows."""
-    return fmean(scores)
+    return {agent: BetRecord(fmean(own), len(own), win_rate(won[agent])) for agent, own in scores.items()}
 
 
 def win_rate(won: Sequence[bool]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -48,6 +49,9 @@ class ExportSelection:
             condition &= Q(**{f"{time_field}__lt": self.end})
         return condition
 
+    def _in_cohort(self, number_field: str) -> Q:
+        return Q() if self.cohort is None else Q(**{number_field: self.cohort})
+
     def rows(self, table: ArchiveTable) -> QuerySet[Any]:
         """The selected rows of a table's model, in the table's order."""
         model: Any = apps.get_model(table.model)
@@ -56,11 +60,10 @@ class ExportSelection:
 
     def _filter(self, name: str) -> Q:
         if name in EVENT_TABLES:
-            in_cohort = Q() if self.cohort is None else Q(agent__cohort__number=self.cohort)
-            return self.within(EVENT_TABLES[name]) & in_cohort
-        return {
-            "cohorts": lambda: Q() if self.cohort is None else Q(number=self.cohort),
-            "agents": lambda: Q() if self.cohort is None else Q(cohort__number=self.cohort),
+            return self.within(EVENT_TABLES[name]) & self._in_cohort("agent__cohort__number")
+        filters: dict[str, Callable[[], Q]] = {
+            "cohorts": lambda: self._in_cohort("number"),
+            "agents": lambda: self._in_cohort("cohort__number"),
             "families": Q,
             "releases": Q,
             "chain": Q,
@@ -83,22 +86,19 @@ class ExportSelection:
             "elicitations": lambda: Q(pk__in=self.elicitations().values("pk")),
             "forecasts": lambda: Q(pk__in=self.forecasts().values("pk")),
             "refused_forecasts": lambda: Q(call__elicitation__in=self.elicitations().values("pk")),
-            "forecast_scores": self._forecast_scores,
-        }[name]()
+            "forecast_scores": lambda: Q(forecast__in=self.forecasts().values("pk")) & self.within("resolved_at"),
+        }
+        return filters[name]()
 
     def decisions(self) -> QuerySet[Decision]:
         """Decisions of the cohort; in a window by the time of their run, or of the freeze if they failed."""
-        decisions: QuerySet[Decision] = Decision.objects.order_by()
-        if self.cohort is not None:
-            decisions = decisions.filter(cohort__number=self.cohort)
+        decisions: QuerySet[Decision] = Decision.objects.filter(self._in_cohort("cohort__number")).order_by()
         undecided = Q(decided_at=None) & self.within("universe__frozen_at")
         return decisions.filter(self.within("decided_at") | undecided) if self.is_window else decisions
 
     def positions(self) -> QuerySet[Position]:
         """Positions of the cohort; of a window those that were open at some time in it."""
-        positions = Position.objects.order_by()
-        if self.cohort is not None:
-            positions = positions.filter(agent__cohort__number=self.cohort)
+        positions = Position.objects.filter(self._in_cohort("agent__cohort__number")).order_by()
         if self.end is not None:
             positions = positions.filter(opened_at__lt=self.end)
         if self.start is not None:
@@ -134,9 +134,6 @@ class ExportSelection:
         scored = Q(pk__in=Forecast.objects.filter(self.within("score__resolved_at")).order_by().values("pk"))
         own = Q(elicitation__in=self.elicitations().values("pk"))
         return Forecast.objects.order_by().filter(own | scored if self.is_window and self.cohort is None else own)
-
-    def _forecast_scores(self) -> Q:
-        return Q(forecast__in=self.forecasts().values("pk")) & self.within("resolved_at")
 
     def _entries(self) -> QuerySet[QuestionEntry]:
         return QuestionEntry.objects.filter(question_set__in=self.question_sets().values("pk")).order_by()

@@ -7,7 +7,7 @@ from typing import Any
 from markets.models import Question
 from scoring import leaderboard_history as history
 from scoring.constants import FORECAST, TRADING
-from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod, ResolutionTimes
+from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod, leaderboard_periods
 from scoring.methodologies import arms_asked, separate_versions
 from scoring.services.forecast_leaderboards import (
     FIGURES,
@@ -17,7 +17,7 @@ from scoring.services.forecast_leaderboards import (
     rank_entries,
 )
 from scoring.services.forecast_panels import ResolvedEntry, Selection, resolved_entries, selection_families
-from scoring.services.trading_leaderboards import past_scored, resolution_times
+from scoring.services.trading_leaderboards import past_scored, score_resolutions
 
 DAILY_LIMIT, HOURLY_LIMIT = 1_000, 50
 """Leaderboards of an arm that one backfill computes, each in a fraction of a second."""
@@ -41,19 +41,20 @@ def backfill_history(*, limit: int) -> int:
 def backfill(leaderboard: LeaderboardKey, *, limit: int) -> int:
     """Stores the past leaderboards of every category of a selection that are missing, the newest first."""
     version = history.begin_backfill(leaderboard.protocol)
-    times, compute = past_leaderboards(leaderboard)
-    missing = history.missing_periods(leaderboard, times, version)[:limit]
+    periods, compute = past_leaderboards(leaderboard)
+    missing = history.missing_periods(leaderboard, periods, version)[:limit]
     return history.store_history(compute(missing), leaderboard.protocol, version) if missing else 0
 
 
 def past_leaderboards(
     leaderboard: LeaderboardKey,
-) -> tuple[ResolutionTimes, Callable[[Iterable[LeaderboardPeriod]], Iterator[tuple[LeaderboardPeriod, Any]]]]:
-    """The instants at which a leaderboard changes, and the function that computes it for some periods."""
+) -> tuple[list[LeaderboardPeriod], Callable[[Iterable[LeaderboardPeriod]], Iterator[tuple[LeaderboardPeriod, Any]]]]:
+    """The periods of a selection's leaderboards, and the function that computes the leaderboards of some periods."""
     if leaderboard.protocol == TRADING:
-        return resolution_times(leaderboard.methodology), partial(past_scored, leaderboard.methodology)
-    times = ResolutionTimes.of(_resolved().values_list("category", "resolved_at").distinct())
-    return times, partial(past_forecast_entries, Selection(leaderboard.arm, leaderboard.methodology))
+        resolutions = score_resolutions(leaderboard.methodology)
+        return leaderboard_periods(leaderboard, resolutions), partial(past_scored, leaderboard.methodology)
+    periods = leaderboard_periods(leaderboard, _resolved().values_list("category", "resolved_at").distinct())
+    return periods, partial(past_forecast_entries, Selection(leaderboard.arm, leaderboard.methodology))
 
 
 def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from scoring.models import ForecastImport, ImportCollection, ImportedForecast, I
 Progress = Callable[[int, int], None]
 
 BATCH = 2_000
-"""Rows written in one transaction, which on SQLite blocks all other writers."""
+"""About as many rows are written in one transaction, which on SQLite blocks all other writers."""
 _YEAR_1, _YEAR_9999 = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
 _LENGTHS: dict[str, int] = {
     name: ImportedForecast._meta.get_field(name).max_length  # type: ignore[union-attr,misc]
@@ -193,22 +193,15 @@ def _sources_of(forecast_import: ForecastImport, forecasts: list[ImportedForecas
 
 def _batches(table: InputTable, places: Codes) -> Iterator[Codes]:
     """Row numbers in batches of whole forecasts, whose options keep the order of the file."""
-    question, forecaster = (
-        table.names[name].to_physical().fill_null(0).to_numpy()[places] for name in ("question", "forecaster")
+    rows = pl.DataFrame({name: table.names[name].gather(places) for name in ("question", "forecaster")}).with_columns(
+        made_at=table.times["made_at"][places], place=places
     )
-    made_at = np.nan_to_num(table.times["made_at"][places], nan=-np.inf)
-    order = np.lexsort((made_at, forecaster, question))
-    keys = [column[order] for column in (question, forecaster, made_at)]
-    starts = np.flatnonzero(np.any([column[1:] != column[:-1] for column in keys], axis=0)) + 1
-    start = 0
-    while start < len(order):
-        end = len(order)
-        if end - start > BATCH:
-            later = starts[starts > start]
-            within = later[later <= start + BATCH]
-            end = int(within[-1] if len(within) else later[0] if len(later) else end)
-        yield places[order[start:end]]
-        start = end
+    forecasts = rows.group_by("question", "forecaster", "made_at", maintain_order=True).agg("place")
+    # By question, so that the stored forecasts of a question are looked up in few batches.
+    forecasts = forecasts.sort("question", maintain_order=True)
+    batches = forecasts.with_columns(batch=(pl.col("place").list.len().cum_sum() - 1) // BATCH)
+    for _, batch in batches.group_by("batch", maintain_order=True):
+        yield batch["place"].explode().to_numpy()
 
 
 def _forecasts(

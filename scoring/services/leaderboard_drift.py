@@ -171,8 +171,8 @@ def _selection_drift(leaderboard: LeaderboardKey, *, repair: bool) -> Iterator[s
         protocol=leaderboard.protocol, methodology=leaderboard.methodology, arm=leaderboard.arm
     )
     stored = {(row.category, row.since): row for row in rows}
-    times, compute = past_leaderboards(leaderboard)
-    periods = {(period.key.category, period.since): period for period in times.periods(leaderboard)}
+    all_periods, compute = past_leaderboards(leaderboard)
+    periods = {(period.key.category, period.since): period for period in all_periods}
     wrong = dict.fromkeys(stored.keys() - periods.keys(), "no resolution begins there")
     for period, entries in compute([period for key, period in periods.items() if key in stored]):
         key = (period.key.category, period.since)

@@ -1,10 +1,10 @@
 """Retention: all detail while it is new, one row an hour or a day once it is old."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, Model, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import ExtractHour, ExtractMinute
 
 from cohorts.weeks import next_grid_instant
@@ -65,9 +65,7 @@ def prune_prices(*, at: datetime) -> int:
         later = observed.filter(outcome=OuterRef("outcome")).filter(
             Q(observed_at__gt=OuterRef("observed_at")) | Q(observed_at=OuterRef("observed_at"), pk__gt=OuterRef("pk"))
         )
-        pruned += sum(
-            _delete(PriceObservation, [pk for (pk,) in batch]) for batch in in_batches(observed.filter(Exists(later)))
-        )
+        pruned += _delete(observed.filter(Exists(later)))
     return pruned
 
 
@@ -78,7 +76,7 @@ def prune_runs(*, at: datetime) -> int:
     old = Run.objects.filter(
         ~failed & Q(started_at__lt=at - RUNS) | failed & Q(started_at__lt=at - FAILED_RUNS)
     ).filter(Exists(newer))
-    return sum(_delete(Run, [pk for (pk,) in batch]) for batch in in_batches(old))
+    return _delete(old)
 
 
 def _days_with_prices(*, until: datetime) -> Iterator[datetime]:
@@ -90,6 +88,7 @@ def _days_with_prices(*, until: datetime) -> Iterator[datetime]:
         first = observed.filter(observed_at__gte=day + DAY).values_list("observed_at", flat=True).first()
 
 
-def _delete(model: type[Model], keys: Iterable[int]) -> int:
-    deleted: int = model._default_manager.filter(pk__in=list(keys)).delete()[0]
-    return deleted
+def _delete(rows: QuerySet) -> int:
+    """Deletes rows in short transactions; returns how many."""
+    every = rows.model._default_manager
+    return sum(every.filter(pk__in=[pk for (pk,) in batch]).delete()[0] for batch in in_batches(rows))

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +22,11 @@ from markets.services.cache_versions import Scope, renew_versions
 from scoring import leaderboard_history as history
 from scoring.competition import AgentSummary, attach_competition, competition_index
 from scoring.constants import ALL_METHODOLOGIES, TRADING
-from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod, ResolutionTimes
+from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod
 from scoring.methodologies import separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.bet_calibration import bet_calibration
-from scoring.valuations import Valuation, mean_score, snapshot_valuations, valuations, win_rate
+from scoring.valuations import Valuation, snapshot_valuations, valuations, win_rate
 
 SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
 """The fields of an entry that follow from scores alone: as long as these are the same, so are the fields."""
@@ -121,6 +122,15 @@ def trading_leaderboard(
         scored = {family.pk: scored_before.get(family.slug) or score_fields(()) for family in values_of}
     else:
         scored = _scored(methodology, at, category, values_of)
+    return ranked_contents(values_of, scored, costs)
+
+
+def ranked_contents(
+    values_of: Mapping[Family, Mapping[int, Valuation]],
+    scored: Mapping[int, Mapping[str, Any]],
+    costs: Mapping[int, Decimal],
+) -> LeaderboardContents:
+    """The leaderboard of families by their values by cohort number, and by their SCORED fields and costs by id."""
     rows = [_entry(family, [*own.values()], scored[family.pk], costs) for family, own in values_of.items()]
     returns = {
         family: {cohort: value.return_percent for cohort, value in own.items()} for family, own in values_of.items()
@@ -160,9 +170,9 @@ def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
     return [entry | scored[families[entry["family"]].pk] for entry in entries]
 
 
-def resolution_times(methodology: str) -> ResolutionTimes:
-    """The instants that decided the scores of a leaderboard."""
-    return ResolutionTimes.of(_scores(methodology).order_by().values_list("market__category", "resolved_at").distinct())
+def score_resolutions(methodology: str) -> Iterable[tuple[str, datetime]]:
+    """The category and the instant of each resolution that decided scores of a leaderboard."""
+    return _scores(methodology).order_by().values_list("market__category", "resolved_at").distinct()
 
 
 def past_scored(
@@ -212,12 +222,12 @@ def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
     if not scores:
         return dict.fromkeys(SCORED) | {"resolved_bets": 0}
     values = [row.score for row in scores]
-    brier = mean_score(values)
+    brier = fmean(values)
     return {
         "brier": brier,
         "brier_ci": cluster_interval(values, [row.event for row in scores]),
         "bss_random": skill_score(brier, RANDOM_BRIER),
-        "bss_market": skill_score(brier, mean_score([row.market_score for row in scores])),
+        "bss_market": skill_score(brier, fmean([row.market_score for row in scores])),
         "win_rate": win_rate([row.outcome for row in scores]),
         "resolved_bets": len(scores),
     }

@@ -1,6 +1,7 @@
 """Hashes of texts, methodologies, prompts, universes and question sets, and the hash chains over all answers."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -99,9 +100,10 @@ def check_chains(archive: Archive) -> Iterator[str]:
     for protocol, head in archive.manifest["chains"].items():
         if heads[protocol] != (head["length"], head["head"]):
             yield f"chain: {protocol} ends {heads[protocol]}, the manifest says {head['length']}, {head['head']}"
-    for kind, pk in records.completed():
-        if (kind, pk) not in linked:
-            yield f"chain: {kind} {pk} is completed and in no chain"
+    for kind, rows in (("decision", archive.decisions), ("elicitation", archive.elicitations)):
+        for pk, task in rows.items():
+            if task["status"] == "completed" and (kind, pk) not in linked:
+                yield f"chain: {kind} {pk} is completed and in no chain"
 
 
 class _RecordBuilder:
@@ -110,21 +112,15 @@ class _RecordBuilder:
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
         self.calls = {row["id"]: (row["prompt_sha256"], sha256(row["raw_response"])) for row in archive.rows("calls")}
-        self.trades: dict[int, list[Row]] = {}
+        self.trades: dict[int, list[Row]] = defaultdict(list)
         for trade in archive.trades.values():
-            self.trades.setdefault(trade["decision"], []).append(trade)
-        self.positions = {row["id"]: row["position"] for row in archive.rows("question_entries")}
-        self.options_sha256 = {row["id"]: row["options_sha256"] for row in archive.rows("questions")}
-        self.forecasts: dict[int, list[tuple[int, Row]]] = {}
+            self.trades[trade["decision"]].append(trade)
+        positions = {row["id"]: row["position"] for row in archive.rows("question_entries")}
+        hashes = {row["id"]: row["options_sha256"] for row in archive.rows("questions")}
+        self.forecasts: dict[int, list[tuple[int, Row]]] = defaultdict(list)
         for row in archive.rows("forecasts"):
-            forecast = {"question": self.options_sha256[row["question"]], "probabilities": row["probabilities"]}
-            self.forecasts.setdefault(row["elicitation"], []).append((self.positions[row["entry"]], forecast))
-
-    def completed(self) -> Iterator[tuple[str, int]]:
-        for kind, rows in (("decision", self.archive.decisions), ("elicitation", self.archive.elicitations)):
-            for pk, row in rows.items():
-                if row["status"] == "completed":
-                    yield kind, pk
+            forecast = {"question": hashes[row["question"]], "probabilities": row["probabilities"]}
+            self.forecasts[row["elicitation"]].append((positions[row["entry"]], forecast))
 
     def record(self, link: Row) -> dict[str, Any] | None:
         """The record of a link; None where its decision or elicitation is not in the archive."""
@@ -139,7 +135,7 @@ class _RecordBuilder:
         archive = self.archive
         agent = archive.agents[decision["agent"]]
         universe = archive.universes.get(decision["universe"])
-        trades = sorted(self.trades.get(decision["id"], []), key=lambda trade: trade["sequence"])
+        trades = sorted(self.trades[decision["id"]], key=lambda trade: trade["sequence"])
         return trading_record(
             cohort=decision["cohort"],
             week=decision["week"],
@@ -166,7 +162,7 @@ class _RecordBuilder:
     def _elicitation(self, elicitation: Row, prompt: str | None, answer: str | None) -> dict[str, Any]:
         batch = self.archive.question_batches[elicitation["batch"]]
         question_set = self.archive.question_sets[batch["question_set"]]
-        forecasts = sorted(self.forecasts.get(elicitation["id"], []), key=lambda item: item[0])
+        forecasts = sorted(self.forecasts[elicitation["id"]], key=lambda item: item[0])
         return forecast_record(
             day=question_set["day"],
             part=question_set["part"],

@@ -6,13 +6,14 @@ from decimal import Decimal
 from statistics import fmean
 
 from forecast_rank.metrics.brier import brier_score
-from forecast_rank.metrics.sample_mean import t_interval
 
-from agents.models.ledger import marked_value, to_cents
+from agents.models import Family
+from agents.models.ledger import marked_value
 from scoring.exports.verification.archive_reader import Archive, Row, mismatches
-from scoring.services.trading_leaderboards import BetScore, rank_ranges, score_fields
+from scoring.services.trading_leaderboards import BetScore, ranked_contents, score_fields
+from scoring.valuations import ZERO, Valuation
 
-ZERO, PERCENT = Decimal("0.00"), Decimal("0.0001")
+AMOUNTS = ("cash", "positions_value", "starting_balance")
 
 
 def check_agents(archive: Archive) -> Iterator[str]:
@@ -26,15 +27,14 @@ def check_agents(archive: Archive) -> Iterator[str]:
             positions_value[position["agent"]] += marked_value(position["shares"], position["cost_basis"], price)
     scores = archive.grouped("brier_scores", "agent")
     for pk, agent in archive.agents.items():
-        total = agent["cash"] + positions_value[pk]
-        opening = Decimal(archive.rules_of(pk)["starting_balance"])
+        worth = Valuation(agent["cash"], positions_value[pk], Decimal(archive.rules_of(pk)["starting_balance"]))
         bets = scores.get(pk, [])
         computed = {
-            "starting_balance": opening,
-            "positions_value": positions_value[pk],
-            "total_value": total,
-            "pnl": total - opening,
-            "return_percent": float((total - opening) / opening * 100),
+            "starting_balance": worth.starting_balance,
+            "positions_value": worth.positions_value,
+            "total_value": worth.total,
+            "pnl": worth.pnl,
+            "return_percent": worth.return_percent,
             "brier": fmean(bet["score"] for bet in bets) if bets else None,
             "resolved_bets": len(bets),
             "win_rate": sum(bet["outcome"] for bet in bets) / len(bets) if bets else None,
@@ -46,13 +46,8 @@ def check_snapshots(archive: Archive) -> Iterator[str]:
     """The figures of each snapshot add up. The prices behind its value are not checked: old ones are thinned out."""
     opening: Mapping[int, Decimal] = {pk: Decimal(archive.rules_of(pk)["starting_balance"]) for pk in archive.agents}
     for snapshot in archive.rows("snapshots"):
-        total = snapshot["cash"] + snapshot["positions_value"]
-        profit = total - opening[snapshot["agent"]]
-        computed = {
-            "total_value": total,
-            "pnl": profit,
-            "pnl_percent": (profit / opening[snapshot["agent"]] * 100).quantize(PERCENT),
-        }
+        worth = Valuation(snapshot["cash"], snapshot["positions_value"], opening[snapshot["agent"]])
+        computed = {"total_value": worth.total, "pnl": worth.pnl, "pnl_percent": worth.pnl_percent}
         yield from mismatches(f"snapshots: agent {snapshot['agent']} at {snapshot['taken_at']}", snapshot, computed)
 
 
@@ -97,64 +92,54 @@ def check_trading_leaderboard(archive: Archive) -> Iterator[str]:
     stated: dict[str, dict[str, Row]] = defaultdict(dict)
     for row in archive.rows("leaderboard_trading"):
         stated[row["methodology"]][row["family"]] = row
-    methodologies = {row["methodology"] for row in archive.cohorts.values()}
-    costs = _costs(archive)
-    scores = archive.grouped("brier_scores", "agent")
-    for methodology in ["", *sorted(methodologies)]:
-        agents: dict[str, list[Row]] = defaultdict(list)
-        for agent in sorted(archive.agents.values(), key=lambda agent: agent["cohort"]):
+    families = {
+        row["slug"]: Family(pk=row["id"], **{name: row[name] for name in ("slug", "display_name", "external")})
+        for row in archive.rows("families")
+    }
+    costs, scores = _costs(archive, families), archive.grouped("brier_scores", "agent")
+    # In the order of the arena's own computation: the bootstrap resamples are shared.
+    agents = sorted(archive.agents.values(), key=lambda agent: agent["cohort"])
+    for methodology in ["", *sorted({row["methodology"] for row in archive.cohorts.values()})]:
+        values: dict[Family, dict[int, Valuation]] = defaultdict(dict)
+        bets: dict[int, list[Row]] = defaultdict(list)
+        for agent in agents:
             if methodology in ("", archive.cohorts[agent["cohort"]]["methodology"]):
-                agents[agent["family"]].append(agent)
+                family = families[agent["family"]]
+                values[family][agent["cohort"]] = Valuation(*(agent[name] for name in AMOUNTS))
+                bets[family.pk] += scores.get(agent["id"], [])
+        scored = {family.pk: _score_fields(archive, bets[family.pk]) for family in values}
+        computed = {row["family"]: row for row in ranked_contents(values, scored, costs[methodology]).entries}
         leaderboard = stated.pop(methodology, {})
         name = f"leaderboard_trading: {methodology or 'all'}"
-        if leaderboard.keys() != agents.keys():
-            yield f"{name} lists {sorted(leaderboard)}, families in play are {sorted(agents)}"
+        if leaderboard.keys() != computed.keys():
+            yield f"{name} lists {sorted(leaderboard)}, families in play are {sorted(computed)}"
             continue
-        computed = {family: _entry(archive, own, scores) for family, own in agents.items()}
-        for family, figures in computed.items():
-            figures["cost_usd"] = costs[methodology, family].quantize(Decimal("0.000001"))
-            figures |= dict.fromkeys(("rank", "rank_low", "rank_high"))
-        ranked = {family: own for family, own in agents.items() if family not in archive.externals}
-        # In the order of the arena's own computation: the bootstrap resamples are shared.
-        returns = [{agent["cohort"]: agent["return_percent"] for agent in own} for own in ranked.values()]
-        for family, (low, high) in zip(ranked, rank_ranges(returns), strict=True):
-            higher = sum(computed[other]["return_percent"] > computed[family]["return_percent"] for other in ranked)
-            computed[family] |= {"rank": 1 + higher, "rank_low": int(low), "rank_high": int(high)}
-        for family, figures in computed.items():
-            yield from mismatches(f"{name}, {family}", leaderboard[family], figures)
+        for slug, row in leaderboard.items():
+            figures = {column: computed[slug][column] for column in row if column != "methodology"}
+            figures |= {column: Decimal(figures[column]) for column in ("total_value", "pnl", "cost_usd")}
+            yield from mismatches(f"{name}, {slug}", row, figures)
     for methodology in stated:
         yield f"leaderboard_trading: {methodology} is not the methodology of any cohort"
 
 
-def _entry(archive: Archive, agents: list[Row], scores: dict[int, list[Row]]) -> Row:
-    returns = t_interval([agent["return_percent"] for agent in agents])
-    rows = sorted((row for agent in agents for row in scores.get(agent["id"], [])), key=lambda row: row["trade"])
-    pooled = score_fields(
+def _score_fields(archive: Archive, scores: list[Row]) -> Row:
+    return score_fields(
         [
             BetScore(row["score"], row["market_score"], row["outcome"], _event(archive.markets[row["market"]]))
-            for row in rows
+            for row in sorted(scores, key=lambda row: row["trade"])
         ]
     )
-    return {
-        "cohorts": len(agents),
-        "total_value": to_cents(sum((a["total_value"] for a in agents), Decimal(0)) / len(agents)),
-        "pnl": sum((a["pnl"] for a in agents), Decimal(0)),
-        "return_percent": returns.value,
-        "return_se": returns.standard_error,
-        "return_ci": returns.interval,
-        **pooled,
-    }
 
 
 def _event(market: Row) -> str:
     return f"{market['source']}:{market['event_id']}" if market["event_id"] else f"market:{market['id']}"
 
 
-def _costs(archive: Archive) -> dict[tuple[str, str], Decimal]:
-    costs: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+def _costs(archive: Archive, families: dict[str, Family]) -> dict[str, dict[int, Decimal]]:
+    costs: dict[str, dict[int, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
     for call in archive.rows("calls"):
         if call["decision"] is not None:
             agent = archive.agents[archive.decisions[call["decision"]]["agent"]]
             for methodology in ("", archive.cohorts[agent["cohort"]]["methodology"]):
-                costs[methodology, agent["family"]] += call["cost_usd"]
+                costs[methodology][families[agent["family"]].pk] += call["cost_usd"]
     return costs

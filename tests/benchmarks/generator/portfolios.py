@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
+from statistics import fmean
 from typing import Any
 
 from forecast_rank.metrics.brier import brier_score
@@ -16,7 +17,6 @@ from agents.models import Agent, Decision, Instruction, JournalEntry, ModelCall,
 from agents.models.ledger import CENT, marked_value, to_cents, to_microshares
 from agents.prompts import portfolio_parts
 from cohorts.models import Methodology
-from scoring.valuations import mean_score
 from tests.benchmarks.generator.listings import BATCH, Listing, Week
 from tests.benchmarks.generator.plan import DAY, Plan
 
@@ -80,7 +80,7 @@ class _Season:
     def note(self, at: datetime) -> None:
         """Keeps what the agent has from now on."""
         held = [marked_value(p.shares, p.cost_basis, _last_price(one, side)) for p, one, side in self.open.values()]
-        brier = mean_score(self.scores) if self.scores else None
+        brier = fmean(self.scores) if self.scores else None
         self.states.append(State(at, self.cash, sum(held, Decimal("0.00")), len(self.open), brier, len(self.scores)))
 
 
