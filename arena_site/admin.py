@@ -7,7 +7,6 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django_q.models import Failure, OrmQ, Schedule, Success
@@ -17,7 +16,7 @@ from agents.admin.registrations import RegistrationAdmin
 from agents.models import Family, Registration, Release
 from arena_site import jobs
 from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
-from arena_site.models import AuditEntry, Notice, OperatorToken, RateLimitCounter, Worker
+from arena_site.models import AuditEntry, Notice, RateLimitCounter, Worker
 from markets.foundation.admin.readonly import ReadOnlyAdmin, verbatim, verbatim_json
 
 for model in (User, Group, Family, Release, Registration, Schedule, Success, Failure, OrmQ):
@@ -73,21 +72,6 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     submitted_form = _json_column("form_data", "form")
     values_before = _json_column("before", "before")
     values_after = _json_column("after", "after")
-
-
-@admin.register(OperatorToken)
-class OperatorTokenAdmin(ReadOnlyAdmin):
-    """Operators' API tokens; the dashboard's actions create and revoke them."""
-
-    list_display = ("name", "owner", "scope", "state", "created_at", "expires_at", "last_used_at", "revoked_at")
-    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "scope", "owner")
-    list_select_related = ("owner",)
-    search_fields = ("name", "=owner__username")
-    ordering = ("-pk",)
-    fields = list_display
-
-    def state(self, token: OperatorToken) -> str:
-        return token.state(timezone.now())
 
 
 @admin.register(Worker)

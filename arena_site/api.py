@@ -16,8 +16,8 @@ from agents.api.ledger import JournalViewSet, PositionViewSet, ReversalViewSet, 
 from agents.api.submissions import OpenTasks, Submissions
 from agents.api.tasks import DecisionViewSet, ElicitationViewSet
 from arena_site.authentication import AgentTokenAuthentication
+from arena_site.export_requests import RequestableExportViewSet
 from arena_site.manual_settlements import Settlements
-from arena_site.operator_api import Jobs, RequestableExportViewSet
 from cohorts.api import CohortViewSet, MethodologyViewSet
 from markets.api import MarketViewSet, PriceViewSet, RunViewSet, UniverseViewSet
 from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
@@ -114,7 +114,6 @@ AGENT_TOKENS = (AgentTokenAuthentication,)
 urlpatterns = [
     path("v1/", include(router.urls)),
     path("v1/exports/<int:pk>/file/", export_download, name="export-file"),
-    path("v1/jobs/", Jobs.as_view(), name="jobs"),
     path("v1/calibration/", CalibrationView.as_view(), name="calibration-api"),
     path("v1/comparisons/<str:first>/<str:second>/", ComparisonView.as_view(), name="comparison-api"),
     path("v1/performance/", PerformanceView.as_view(), name="performance"),

@@ -1,29 +1,24 @@
-"""Authentication, with a limit on failures per client: the admin's login, and the API's bearer tokens."""
+"""Authentication, with a limit on failures per client: the admin's login, and external agents' tokens."""
 
 import logging
 import time
 from http import HTTPStatus
 from math import ceil
-from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
-from rest_framework.permissions import BasePermission
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from agents.models import Registration
 from agents.services.registrations import find_registration
 from arena_site.clients import client_key
 from arena_site.limits import decrement, increment, short_lock_timeout, window_end
-from arena_site.models import OperatorToken
-from arena_site.operator_tokens import PERMISSION, InactiveToken, authenticate_operator_token
 
 MAX_FAILURES = 10
 WINDOW_S = 15 * 60
@@ -55,51 +50,25 @@ def login(request: HttpRequest) -> HttpResponse:
     return response
 
 
-class BearerAuthentication(BaseAuthentication):
-    """`Authorization: Bearer TOKEN`, with at most ten wrong tokens per client and quarter of an hour.
+class AgentTokenAuthentication(BaseAuthentication):
+    """External agents by the token of their registration: `Authorization: Bearer TOKEN`.
 
-    Only wrong tokens count, per client, so that nobody's failures refuse another's valid token.
+    At most ten wrong tokens per client and quarter of an hour. Only wrong ones count, per client, so that nobody's
+    failures refuse another's valid token.
     """
 
-    unknown_message = "the token is unknown or revoked"
-
-    def lookup(self, token: str) -> tuple[Any, Any] | None:
-        """The user and credentials of a token, None if it is unknown. Raises InactiveToken."""
-        raise NotImplementedError
-
-    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+    def authenticate(self, request: Request) -> tuple[Registration, str] | None:
         scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
         if scheme.casefold() != SCHEME.casefold():
             return None
-        try:
-            if (owner := self.lookup(token.strip())) is not None:
-                return owner
-            reason = self.unknown_message
-        except InactiveToken as inactive:
-            reason = str(inactive)
+        token = token.strip()
+        if (registration := find_registration(token, now=timezone.now())) is not None:
+            return registration, token
         _count_failure(request)
-        raise AuthenticationFailed(reason)
+        raise AuthenticationFailed("the token is unknown or revoked")
 
     def authenticate_header(self, request: Request) -> str:
         return SCHEME
-
-
-class AgentTokenAuthentication(BearerAuthentication):
-    """Authenticates an external agent by the token of its registration."""
-
-    def lookup(self, token: str) -> tuple[Registration, str] | None:
-        registration = find_registration(token, now=timezone.now())
-        return (registration, token) if registration is not None else None
-
-
-class OperatorTokenAuthentication(BearerAuthentication):
-    """Authenticates an operator by a token created on the dashboard or with `make_token`."""
-
-    unknown_message = "the token is unknown"
-
-    def lookup(self, token: str) -> tuple[User, OperatorToken] | None:
-        row = authenticate_operator_token(token, now=timezone.now())
-        return (row.owner, row) if row is not None else None
 
 
 def _count_failure(request: Request) -> None:
@@ -113,22 +82,3 @@ def _count_failure(request: Request) -> None:
         return
     if failures > MAX_FAILURES:
         raise Throttled(wait=ends - now)
-
-
-class HasOperatorScope(BasePermission):
-    """Permission for accounts whose role covers the view's `scope`, and for tokens of that scope."""
-
-    def has_permission(self, request: Request, view: Any) -> bool:
-        scope = OperatorToken.Scope(view.scope)
-        if isinstance(request.auth, OperatorToken) and request.auth.scope != scope:
-            raise PermissionDenied(f"this token's scope is {request.auth.scope}, not {scope}")
-        if request.user is None or not request.user.is_authenticated:
-            return False
-        if not request.user.has_perm(PERMISSION):
-            raise PermissionDenied(f"{request.user} is not permitted to {scope.label}")
-        return True
-
-
-def token_note(request: Request) -> str:
-    """The request's token, for the reason in the audit log; empty for a session."""
-    return f" (token {request.auth.name})" if isinstance(request.auth, OperatorToken) else ""

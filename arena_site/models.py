@@ -1,12 +1,11 @@
-"""Tables of the site itself: rate limits, the audit log, operators' tokens, workers and notices."""
+"""Tables of the site itself: rate limits, the audit log, workers and notices."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 
 from markets.models import Alert
 
@@ -57,7 +56,6 @@ class AuditEntry(models.Model):
             ("manage_schedules", "Can pause and resume schedules"),
             ("acknowledge_alerts", "Can acknowledge alerts"),
             ("withdraw_families", "Can withdraw families from future cohorts"),
-            ("manage_tokens", "Can create and revoke operators' API tokens"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(result="refused") | ~Q(reason=""), name="action_has_reason"),
@@ -67,44 +65,6 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} by {self.by}, {self.result}"
-
-
-class OperatorToken(models.Model):
-    """A token by which a program does one thing over the API in an operator's name, stored as a hash."""
-
-    class Scope(models.TextChoices):
-        EXPORTS = "exports", "build archives"
-        JOBS = "jobs", "run jobs"
-
-    class State(models.TextChoices):
-        ACTIVE = "active"
-        EXPIRED = "expired"
-        REVOKED = "revoked"
-
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="operator_tokens")
-    name = models.CharField(max_length=60, help_text="The program that uses it.")
-    scope = models.CharField(max_length=10, choices=Scope.choices)
-    token_sha256 = models.CharField(max_length=64, unique=True)
-    created_at = models.DateTimeField(help_text="On the real clock, as all times of a token.")
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
-
-    class Meta:
-        default_permissions = ("view",)
-        constraints = [
-            models.UniqueConstraint(fields=["name"], condition=Q(revoked_at=None), name="one_active_token_per_name"),
-            models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_after_creation"),
-        ]
-        ordering = ["-pk"]
-
-    def __str__(self) -> str:
-        return f"{self.name} of {self.owner}"
-
-    def state(self, now: datetime) -> str:
-        if self.revoked_at is not None:
-            return self.State.REVOKED
-        return self.State.EXPIRED if self.expires_at is not None and self.expires_at <= now else self.State.ACTIVE
 
 
 class Worker(models.Model):

@@ -74,16 +74,9 @@ class AgentTokenScheme(OpenApiAuthenticationExtension):
 
     target_class = "arena_site.authentication.AgentTokenAuthentication"
     name = "agentToken"
-    description = "The token that `register_agent` printed."
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "description": self.description}
-
-
-class OperatorTokenScheme(AgentTokenScheme):
-    target_class = "arena_site.authentication.OperatorTokenAuthentication"
-    name = "operatorToken"
-    description = "A token of the required scope, created on the operator dashboard or with `make_token`."
+        return {"type": "http", "scheme": "bearer", "description": "The token that `register_agent` printed."}
 
 
 def apply_descriptions(endpoints: list[Any]) -> list[Any]:

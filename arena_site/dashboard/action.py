@@ -30,8 +30,6 @@ class ActionResult:
     message: str
     changed: bool = True
     path: str = ""
-    secret: str = ""
-    """Shown on the response page only: never stored in the audit log or in a session's messages."""
 
 
 class EmptyForm(forms.Form):

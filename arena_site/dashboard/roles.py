@@ -7,7 +7,7 @@ VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
 ARENA = ("markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
 """Apps whose rows every role may view."""
 ACTION_PERMISSIONS = (
-    "run_jobs", "settle_markets", "manage_schedules", "acknowledge_alerts", "withdraw_families", "manage_tokens",
+    "run_jobs", "settle_markets", "manage_schedules", "acknowledge_alerts", "withdraw_families",
 )  # fmt: skip
 AGENT_PERMISSIONS = ("add_registration", "change_registration", "add_lineup")
 """Admission of external agents and proposal of line-ups; approval is for administrators."""

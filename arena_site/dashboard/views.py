@@ -64,9 +64,6 @@ class ActionPage:
                     change_message=f"{action.title}: {target}",
                 )  # fmt: skip
         action.after_commit(data, result, at=self.at)
-        if result.secret:
-            context = {**self.site.each_context(request), "title": action.title, "result": result}
-            return TemplateResponse(request, "admin/secret.html", context)
         (messages.success if result.changed else messages.warning)(request, result.message)
         return HttpResponseRedirect(result.path or action.target_path(data) or reverse("admin:index"))
 

@@ -1,4 +1,4 @@
-"""Exports: their list, and the download of a zip file. `arena_site.operator_api` adds the request of a new one."""
+"""Exports: their list, and the download of a zip file. `arena_site.export_requests` adds the request of a new one."""
 
 from typing import Any
 

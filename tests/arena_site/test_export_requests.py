@@ -16,11 +16,12 @@ from arena_site.models import AuditEntry
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import Export
 from scoring.services import exports
-from tests.arena_site.dashboard.accounts import create_account, issue_token
+from tests.arena_site.dashboard.accounts import create_account
 from tests.factories import CohortFactory, SnapshotFactory
 
 pytestmark = pytest.mark.django_db
 Post = Callable[..., Any]
+PATH = "/api/v1/exports/"
 
 
 @pytest.fixture(autouse=True)
@@ -30,13 +31,12 @@ def _place(settings: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def post(client: Client, django_capture_on_commit_callbacks: Any) -> Post:
-    """Requests an export, with an operator's token by default."""
-    token = issue_token(create_account("ann"))
+    """Requests an export in an operator's session."""
+    client.force_login(create_account("ann"))
 
-    def send(headers: Any = None, **fields: Any) -> Any:
-        headers = {"Authorization": f"Bearer {token}"} if headers is None else headers
+    def send(**fields: Any) -> Any:
         with django_capture_on_commit_callbacks(execute=True):
-            return client.post("/api/v1/exports/", fields, content_type="application/json", headers=headers)
+            return client.post(PATH, fields, content_type="application/json")
 
     return send
 
@@ -85,9 +85,18 @@ def test_old_or_lost_export_is_built_again(post: Post) -> None:
     assert Export.objects.get(pk=second).status == "failed"
 
 
-@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer "}])
-def test_request_without_a_valid_token_is_a_401(post: Post, headers: Any) -> None:
-    assert post(headers).status_code == 401
+@pytest.mark.parametrize("role", ["viewer", None, "anonymous"])
+def test_request_needs_a_permitted_session(client: Client, role: str | None) -> None:
+    if role != "anonymous":
+        client.force_login(create_account("bob", role))
+    assert client.post(PATH, {}, content_type="application/json").status_code == 403
+    assert not Export.objects.exists()
+
+
+def test_session_needs_its_csrf_token() -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(create_account("ann"))
+    assert browser.post(PATH, {}, content_type="application/json").status_code == 403
     assert not Export.objects.exists()
 
 
@@ -95,7 +104,7 @@ def test_new_export_has_one_audit_entry(post: Post) -> None:
     for _ in range(2):
         assert post(start="2026-03-08").status_code == 202
     entry = AuditEntry.objects.get(action="export")
-    assert (entry.by, entry.result, entry.reason) == ("ann", "done", "requested over the API (token ci)")
+    assert (entry.by, entry.result, entry.reason) == ("ann", "done", "requested over the API")
     assert entry.path == reverse("admin:scoring_export_change", args=[Export.objects.get().pk])
 
 

@@ -28,15 +28,12 @@ def main(file: Path) -> None:
 
 
 def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]]:
-    from django.contrib.auth.models import User
     from django.utils import timezone
     from django_q.models import Schedule
 
     from agents.models import Decision, Family, Release
     from agents.services.lineups import propose_lineup
     from arena_site import jobs
-    from arena_site.models import OperatorToken
-    from arena_site.operator_tokens import issue_operator_token
     from markets.models import Alert, Market
 
     now = timezone.now()
@@ -48,7 +45,6 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
     Decision.objects.filter(pk=expired.pk).update(status="claimed", **lease)
     releases = list(Release.objects.filter(pk__lte=6))
     line_up = propose_lineup(releases=releases[:5], by="ann", reason="A try.", at=night)
-    issue_operator_token(owner=User.objects.get(username="operator"), name="old", scope="exports", at=now)
     unresolved = Market.objects.filter(status="closed", traded=True).earliest("pk")
     resolved = Market.objects.get(status="resolved", question="Will it snow in Rome?")
     loser = resolved.outcomes.exclude(pk=resolved.winning_outcome_id).get()
@@ -69,8 +65,6 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
         "propose-line-up": {"release": [release.pk for release in releases[:6]]},
         "approve-line-up": {"line_up": line_up.pk},
         "reject-line-up": {"line_up": line_up.pk},
-        "make-token": {"name": "nightly", "scope": "exports", "days": 30},
-        "revoke-token": {"token": OperatorToken.objects.get().pk},
     }
     instants = {SUNDAY_NIGHT: night, WEEK_LATER: night + timedelta(weeks=1)}
     return forms, instants, {role: create_session(role) for role in ROLES}

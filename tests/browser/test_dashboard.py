@@ -40,7 +40,6 @@ SECRET_KEY = {"SECRET_KEY": "only-for-the-dashboard-0123456789-abcdefghij-klmnop
 CSRF = "c" * 32
 PHONE_WIDTH = WIDTHS[0]
 """The dashboard is read on a phone at night."""
-TOKEN = re.compile(r"arena_[\w-]{43}")
 FORM_FIELDS = "form => [...new FormData(document.querySelector(form))].filter(([name]) => name !== 'reason')"
 
 
@@ -130,7 +129,7 @@ def confirm(page: Page, reason: str = "confirmed by a test") -> str:
     """Gives a reason, confirms, and returns the text of the next page."""
     page.fill("textarea[name=reason]", reason)
     page.click("input[name=confirmed]")
-    page.wait_for_selector(".messagelist, pre.verbatim")
+    page.wait_for_selector(".messagelist")
     return page.inner_text("#content-start")
 
 
@@ -181,7 +180,7 @@ def test_permitted_role_performs_an_action_once(dashboards: Callable[..., Dashbo
     assert dashboard.changes() == {}
 
     fields = page.evaluate(FORM_FIELDS, "form.confirm")
-    response_text = confirm(page)
+    confirm(page)
     changes = dashboard.changes()
     assert changes
     assert dashboard.audit_log() == [(name, role, "done")]
@@ -191,10 +190,6 @@ def test_permitted_role_performs_an_action_once(dashboards: Callable[..., Dashbo
     tables = {**changes, **changes_after_repeat}
     assert [table for table in tables if changes_after_repeat.get(table) != changes.get(table)] == []
     assert dashboard.audit_log() == [(name, role, "done"), (name, role, "unchanged")]
-    for token in TOKEN.findall(response_text):
-        assert token not in repr(changes_after_repeat)
-        assert token not in repr(dashboard.site.rows("SELECT * FROM arena_site_auditentry"))
-    assert bool(TOKEN.search(response_text)) == (name == "make-token")
     assert visitor.faults == []
 
 

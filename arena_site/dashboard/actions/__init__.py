@@ -1,7 +1,7 @@
 """All actions, by name, in the order of the dashboard."""
 
 from arena_site.dashboard.action import Action
-from arena_site.dashboard.actions import lineups, maintenance, markets, runs, tasks, tokens
+from arena_site.dashboard.actions import lineups, maintenance, markets, runs, tasks
 
 ACTIONS: dict[str, Action] = {
     action.name: action
@@ -20,7 +20,5 @@ ACTIONS: dict[str, Action] = {
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),
         lineups.RejectLineUp(),
-        tokens.MakeToken(),
-        tokens.RevokeToken(),
     )
 }

@@ -5,11 +5,9 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR, VIEWER
-from arena_site.operator_tokens import issue_operator_token
 from markets.models import Market
 
 REASON = "because the test says so"
@@ -30,10 +28,6 @@ def create_account(name: str, role: str | None = "operator") -> User:
     account = User.objects.create_user(name, is_staff=role is not None)
     account.groups.set(Group.objects.filter(name=role))
     return account
-
-
-def issue_token(owner: User, *, name: str = "ci", scope: str = "exports", **options: Any) -> str:
-    return issue_operator_token(owner=owner, name=name, scope=scope, at=timezone.now(), **options)[1]
 
 
 def action_path(name: str) -> str:

@@ -22,15 +22,13 @@ from agents.services.audit import verify_ledger
 from agents.services.lineups import propose_lineup
 from arena_site import jobs
 from arena_site.dashboard.actions import ACTIONS
-from arena_site.models import AuditEntry, OperatorToken, Worker
+from arena_site.models import AuditEntry, Worker
 from cohorts.models import Cohort
 from markets.models import Alert, Market, Question, Run
 from scoring.models import BrierScore, Export
 from tests.arena_site.dashboard.accounts import (
     REASON,
     action_path,
-    create_account,
-    issue_token,
     outcome_form,
     perform,
     sign_in,
@@ -98,11 +96,6 @@ def install_schedules(**values: Any) -> dict[str, Any]:
     return {"schedule": ["sync", "scores"]}
 
 
-def prepare_token() -> dict[str, Any]:
-    issue_token(create_account("ann"))
-    return {"token": OperatorToken.objects.get().pk}
-
-
 def settled() -> Market:
     _, market = unresolved()
     return resolve(market, "YES", at=WEEK)
@@ -142,12 +135,6 @@ CASES = [
     Case("acknowledge", lambda: {"alert": [alert().pk]}, values(Alert, "cleared_at")),
     Case("pause", install_schedules, values(Schedule, "name", "repeats")),
     Case("resume", lambda: install_schedules(repeats=0), values(Schedule, "name", "repeats")),
-    Case(
-        "make-token",
-        lambda: {"name": "nightly", "scope": "exports", "days": 90},
-        values(OperatorToken, "name", "owner__username"),
-    ),
-    Case("revoke-token", prepare_token, values(OperatorToken, "name", "revoked_at")),
     Case("withdraw", lambda: {"family": "grok-4"}, values(Family, "slug", "active")),
 ]
 each_action = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -157,7 +144,7 @@ def all_rows() -> str:
     """All rows that an action could change, as text."""
     models = (
         Run, OrmQ, Schedule, Cohort, Agent, Decision, ModelCall, Elicitation, Market, Question, Position, JournalEntry,
-        BrierScore, Alert, Family, LineUp, Export, AuditEntry, OperatorToken,
+        BrierScore, Alert, Family, LineUp, Export, AuditEntry,
     )  # fmt: skip
     return serializers.serialize("json", [row for model in models for row in model._default_manager.order_by("pk")])
 
@@ -175,8 +162,7 @@ def test_role_performs_an_action_once_and_a_repeat_changes_nothing(case: Case) -
     assert page.context["preview"].possible, page.context["preview"].summary
     assert case.effect() == before
 
-    # A token is shown on the response page; all else redirects to its page.
-    assert perform(operator, case.name, **form).status_code == (200 if case.name == "make-token" else 302)
+    assert perform(operator, case.name, **form).status_code == 302
     after = case.effect()
     assert after != before
 
