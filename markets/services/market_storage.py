@@ -111,6 +111,7 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
                 pairs = match_outcomes(list(market.outcomes.all()), row.outcomes)
             except OutcomesChanged as error:
                 skipped.append(SkippedMarket(external_id, str(error)))
+                market.refreshed_at = at
                 continue
             updated += 1
             if market.status == Market.Status.CLOSED and not row.closed:

@@ -189,17 +189,18 @@ def _keep_largest(fetched: FetchedMarkets, target: int, stored: Set[str], *, abo
 def _refresh(catalogue: Catalogue, fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     """Looks up markets that the walk did not show: tracked, recently closed, and no longer listed ones."""
     unsettled = Market.objects.filter(source=fetched.source).unsettled()
+    shown = fetched.by_id.keys() | fetched.unusable
     wanted = list(unsettled.tracked())
     if fetched.whole:
         others = unsettled.filter(traded=False, has_questions=False)
         wanted += others.filter(status=Market.Status.CLOSED, closed_at__gt=at - MAX_CLOSED_AGE)
         # Markets of the walk before; and markets not read for a day, because more than MAX_UNLISTED may leave at once.
+        # The one that was looked up longest ago comes first, so that none that stays waits behind others that stay.
         newest = unsettled.aggregate(newest=Max("listed_at"))["newest"]
         missing = others.filter(Q(listed_at=newest) | Q(refreshed_at__lte=at - DAY), status=Market.Status.ACTIVE)
-        unlisted = (m for m in missing.order_by("-listed_at", "pk") if m.external_id not in fetched.listed)
+        unlisted = (m for m in missing.order_by("refreshed_at", "pk") if m.external_id not in shown)
         wanted += islice(unlisted, MAX_UNLISTED)
-    returned = fetched.by_id.keys() | fetched.unusable
-    _look_up(catalogue, [m for m in wanted if m.external_id not in returned], fetched, at, report)
+    _look_up(catalogue, [m for m in wanted if m.external_id not in shown], fetched, at, report)
 
 
 def _look_up(
@@ -221,6 +222,8 @@ def _look_up(
             continue
         failures = 0
         report.seen += 1
+        if row is None or isinstance(row, SkippedMarket):
+            Market.objects.filter(pk=market.pk).update(refreshed_at=at)
         if row is None:
             report.log.append(f"market {market.external_id} no longer exists at its venue")
             if market.traded or market.has_questions:

@@ -190,6 +190,29 @@ def test_market_that_closed_is_seen_within_a_day_where_each_sync_walks(
     assert closed == [1, 1, 1, 0]
 
 
+@pytest.mark.parametrize("fault", ["gone", "unusable", "other outcomes", "unusable in the list"])
+def test_markets_that_can_not_be_read_do_not_hold_up_the_others(
+    venue: Venue, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(sync, "MAX_UNLISTED", 1)
+    venue.market(RAIN)
+    broken, other = venue.market("Contest 1?"), venue.market("Contest 2?")
+    run("sync_markets", SUNDAY)
+    venue.close("Contest 1?")
+    venue.close("Contest 2?")
+    if fault == "gone":
+        venue.gone.add(broken["id"])
+    elif fault == "unusable":
+        broken["question"] = ""
+    elif fault == "other outcomes":
+        broken["clobTokenIds"] = '["7", "8"]'
+    else:
+        broken.update(closed=False, outcomePrices="[]")
+    closed = [run("sync_markets", SUNDAY + DAY + hours * HOUR)["closed"] for hours in range(2)]
+    assert sum(closed) == 1
+    assert Market.objects.get(external_id=other["id"]).status == "closed"
+
+
 def test_walk_that_failed_is_repeated_by_the_next_sync(venue: Venue, kalshi: Kalshi) -> None:
     for number in range(5):
         kalshi.event(f"Contest {number}?", "One")
