@@ -236,7 +236,5 @@ def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
 
 
 def _mean(values: Values) -> Decimal | None:
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
-        return known[0] if known else None
-    return to_cents(sum(known, Decimal(0)) / len(known))
+    totals = [value for value in values if value is not None]
+    return to_cents(sum(totals, Decimal(0)) / len(totals)) if totals else None

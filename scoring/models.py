@@ -132,13 +132,24 @@ class QuestionDifficulty(models.Model):
         return f"{self.difficulty:+.2f} for {self.question}"
 
 
-class Leaderboard(models.Model):
-    """A leaderboard as last computed. Empty fields stand for all: all methodologies, all categories."""
+class LeaderboardSelection(models.Model):
+    """The selection that a leaderboard shows. Empty fields stand for all: all methodologies, all categories."""
 
     protocol = models.CharField(max_length=20)
     methodology = models.CharField(max_length=20, blank=True)
     arm = models.CharField(max_length=20, blank=True, help_text="Prompt condition; the trading protocol has none.")
     category = models.CharField(max_length=120, blank=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, [self.protocol, self.methodology or "all", self.arm, self.category]))
+
+
+class Leaderboard(LeaderboardSelection):
+    """A leaderboard as last computed."""
+
     computed_at = models.DateTimeField()
     entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
     report: Any = models.JSONField(
@@ -152,12 +163,8 @@ class Leaderboard(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        selection = filter(None, [self.methodology or "all", self.arm, self.category])
-        return " ".join([self.protocol, *selection])
 
-
-class LeaderboardHistory(models.Model):
+class LeaderboardHistory(LeaderboardSelection):
     """A past leaderboard: its entries as of any instant from `since` to before `until`.
 
     Derived from scores and forecasts; changes of the past mark it as stale (`scoring.leaderboard_history`). Of the
@@ -165,10 +172,6 @@ class LeaderboardHistory(models.Model):
     families with forecasts. Reading them saves 800 ms of a past leaderboard with 50,000 forecasts.
     """
 
-    protocol = models.CharField(max_length=20)
-    methodology = models.CharField(max_length=20, blank=True)
-    arm = models.CharField(max_length=20, blank=True)
-    category = models.CharField(max_length=120, blank=True)
     since = models.DateTimeField()
     until = models.DateTimeField(help_text="The next resolution; the year 9000 where there is none yet.")
     entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
@@ -186,8 +189,7 @@ class LeaderboardHistory(models.Model):
         ordering = ["-since", "protocol", "methodology", "arm", "category"]
 
     def __str__(self) -> str:
-        selection = filter(None, [self.methodology or "all", self.arm, self.category])
-        return " ".join([self.protocol, *selection, f"from {self.since:%Y-%m-%d %H:%M}"])
+        return f"{super().__str__()} from {self.since:%Y-%m-%d %H:%M}"
 
 
 class ImportCollection(models.Model):

@@ -1,5 +1,6 @@
 """The performance endpoint: portfolio values over time."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.utils import timezone
@@ -102,8 +103,5 @@ def _body(curves: Performance) -> dict[str, Any]:
             }
             for slug, values in curves.families.items()
         ],
-        "release_changes": [
-            {"family": c.family, "cohort": c.cohort, "at": c.at, "before": c.before, "after": c.after}
-            for c in curves.release_changes
-        ],
+        "release_changes": [asdict(change) for change in curves.release_changes],
     }

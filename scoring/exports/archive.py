@@ -36,13 +36,12 @@ class NotAnArchive(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BuiltArchive:
-    """A finished archive: its folder, and the numbers of its contents."""
+    """The numbers of a finished archive's contents."""
 
-    folder: Path
     rows: int
     files: int
     bytes: int
-    sha256: str
+    manifest: str
     """The hash of the manifest, which holds the hashes of all other files."""
 
 
@@ -68,7 +67,7 @@ def build_archive(
         (draft / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
-    return BuiltArchive(folder, sum(rows.values()), len(files), size, file_sha256(folder / MANIFEST))
+    return BuiltArchive(sum(rows.values()), len(files), size, file_sha256(folder / MANIFEST))
 
 
 def zip_archive(folder: Path) -> Path:

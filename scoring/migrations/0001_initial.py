@@ -151,7 +151,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('protocol', models.CharField(max_length=20)),
                 ('methodology', models.CharField(blank=True, max_length=20)),
-                ('arm', models.CharField(blank=True, max_length=20)),
+                ('arm', models.CharField(blank=True, help_text='Prompt condition; the trading protocol has none.', max_length=20)),
                 ('category', models.CharField(blank=True, max_length=120)),
                 ('since', models.DateTimeField()),
                 ('until', models.DateTimeField(help_text='The next resolution; the year 9000 where there is none yet.')),

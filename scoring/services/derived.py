@@ -1,7 +1,6 @@
 """Everything that the arena derives and stores: one list to verify and to rebuild it from the facts."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -36,25 +35,22 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """The number of derived rows after a rebuild, and a line for each that had drifted."""
-
-    rows: int
-    drift: list[str]
-
-
 def derived_drift(*, at: datetime) -> Iterator[str]:
     """A line for each derived row that does not follow from the facts."""
     for compare in comparisons(at).values():
         yield from compare()
 
 
-def rebuild_derived(*, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None) -> Rebuilt:
-    """Computes every derived row from the facts and replaces those that differ; right ones are not touched."""
+def rebuild_derived(
+    *, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None
+) -> tuple[int, list[str]]:
+    """Computes every derived row from the facts and replaces those that differ; right ones are not touched.
+
+    Returns the number of derived rows, and a line for each that had drifted.
+    """
     drift, compare_by_model = [], comparisons(at)
     for done, compare in enumerate(compare_by_model.values()):
         progress(done, len(compare_by_model))
         drift += list(compare(repair=True))
     backfill_history(limit=DAILY_LIMIT)
-    return Rebuilt(sum(model._default_manager.count() for model in compare_by_model), drift)
+    return sum(model._default_manager.count() for model in compare_by_model), drift

@@ -33,7 +33,7 @@ from scoring.services.forecast_panels import (
     selection_families,
 )
 from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
-from scoring.services.forecasts_and_trades import by_family, forecast_bets, stake_points
+from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboard
 from scoring.stored_json import to_json
 
@@ -198,7 +198,7 @@ def compute_forecast_leaderboards(
         inputs=inputs,
         fitted=inputs["resolved"] if slow else report_before.get("fitted"),
         fitted_at=at.isoformat() if slow else report_before.get("fitted_at"),
-        forecasts_and_trades=by_family(bets),
+        forecasts_and_trades=family_figures(bets),
         stakes=stake_points(bets),
     )
     if before and not slow:

@@ -11,15 +11,13 @@ from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.panel import Floats, from_arrays
 from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.sample_mean import cluster_interval
+from forecast_rank.ranking.scoreboard import to_json_value
 
 from agents.models import Forecast, Trade
 from markets.models import Market, QuestionOption
 from markets.models.question import day_of
 
-KELLY_FRACTIONS = (1.0, 0.5)
 MAX_POINTS = 200
-MAX_LOG_WEALTH = 300.0
-"""Largest natural logarithm of wealth for which the wealth is stated."""
 
 
 class ForecastBet(NamedTuple):
@@ -41,13 +39,8 @@ class ForecastBet(NamedTuple):
     amount: float
     won: bool | None
 
-    @property
-    def edge(self) -> float:
-        """The stated probability less the ask: the expected profit of a share."""
-        return self.stated - self.ask
 
-
-def by_family(bets: Iterable[ForecastBet]) -> list[dict[str, Any]]:
+def family_figures(bets: Iterable[ForecastBet]) -> list[dict[str, Any]]:
     """The figures of each family that has any of these bets, by slug."""
     of_family: dict[str, list[ForecastBet]] = defaultdict(list)
     for bet in bets:
@@ -78,7 +71,7 @@ def forecast_bets(arm: str, methodology: str = "") -> list[ForecastBet]:
     for trade, universe in bought:
         key = (trade.agent.release_id, trade.market_id, day_of(universe.frozen_at), universe.methodology)
         if key in forecasts:
-            bets.append(_forecast_bet(trade, forecasts[key]))
+            bets.append(_forecast_bet(trade, *forecasts[key]))
     return bets
 
 
@@ -87,14 +80,15 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
 
     over_betting : mean of implied confidence - stated probability, its interval drawn over events
     spearman : of confidence and stated probability; stake_edge : of the stake and the edge
-    positive_edge : the share of bets with an edge above 0
+    positive_edge : the share of bets with an edge (stated probability less the ask: a share's profit) above 0
     stated_brier, bet_brier, market_brier : of the side bought, on resolved bets
     bet_return : gross per dollar staked on resolved bets; kelly : see `kelly`
     """
-    stated, confidence, price, amount, edge = (
+    stated, confidence, price, amount, ask = (
         np.array([getattr(bet, name) for bet in bets], dtype=np.float64)
-        for name in ("stated", "confidence", "price", "amount", "edge")
+        for name in ("stated", "confidence", "price", "amount", "ask")
     )
+    edge = stated - ask
     resolved = np.array([bet.won is not None for bet in bets], dtype=bool)
     won = np.array([bool(bet.won) for bet in bets], dtype=np.float64)[resolved]
     staked = amount[resolved].sum()
@@ -106,10 +100,10 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         "confidence": _mean(confidence),
         "price": _mean(price),
         "over_betting": _mean(confidence - stated),
-        "over_betting_ci": cluster_interval(confidence - stated, [bet.event for bet in bets]) if bets else None,
-        "spearman": _finite(spearman(stated, confidence)),
+        "over_betting_ci": cluster_interval(confidence - stated, [bet.event for bet in bets]),
+        "spearman": to_json_value(spearman(stated, confidence)),
         "positive_edge": _mean((edge > 0).astype(np.float64)),
-        "stake_edge": _finite(spearman(amount, edge)),
+        "stake_edge": to_json_value(spearman(amount, edge)),
         "resolved": int(resolved.sum()),
         "stated_brier": _mean(brier_score(stated[resolved], won)),
         "bet_brier": _mean(brier_score(confidence[resolved], won)),
@@ -137,56 +131,42 @@ def kelly(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         no_odds=[[bet.other_ask] for bet in unique],
         exclusive=False,
     )
-    whole = np.exp(log_wealth(panel))
-    return {
-        "markets": len(unique),
-        **{
-            name: _product(1 + part * (whole - 1)) for name, part in zip(("full", "half"), KELLY_FRACTIONS, strict=True)
-        },
-    }
-
-
-class MarketForecast(NamedTuple):
-    """A forecast, with the name of the option for each of a market's outcomes, by outcome id."""
-
-    forecast: int
-    probabilities: Mapping[str, float]
-    prices: Mapping[str, Mapping[str, str | None]]
-    names: Mapping[int, str]
+    growth = np.exp(log_wealth(panel))
+    return {"markets": len(unique), "full": _product(growth), "half": _product((1 + growth) / 2)}
 
 
 def _market_forecasts(
     markets: set[int], days: set[datetime], arm: str
-) -> dict[tuple[int, int, datetime, str], MarketForecast]:
-    """Forecasts by release, market, day and methodology."""
+) -> dict[tuple[int, int, datetime, str], tuple[Forecast, Mapping[int, str]]]:
+    """Forecasts with the option's name for each of a market's outcomes, by release, market, day and methodology."""
     options: dict[int, dict[int, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
     of_markets = QuestionOption.objects.filter(outcome__market__in=markets)
     for question, market, outcome, name in of_markets.values_list("question", "outcome__market", "outcome", "name"):
         options[question][market][outcome] = name
     forecasts = Forecast.objects.filter(question__in=options, arm=arm, entry__question_set__day__in=days)
-    rows = forecasts.order_by("-pk").values_list(
-        "pk", "question", "release", "entry__question_set__day", "methodology", "probabilities", "entry__prices"
-    )
+    rows = forecasts.select_related("entry__question_set").order_by("-pk")
     return {
-        (release, market, day, methodology): MarketForecast(pk, probabilities, prices, names)
-        for pk, question, release, day, methodology, probabilities, prices in rows
-        for market, names in options[question].items()
+        (row.release_id, market, row.entry.question_set.day, row.methodology): (row, names)
+        for row in rows.only(
+            "question", "release", "methodology", "probabilities", "entry__prices", "entry__question_set__day"
+        )
+        for market, names in options[row.question_id].items()
     }
 
 
-def _forecast_bet(trade: Trade, forecast: MarketForecast) -> ForecastBet:
+def _forecast_bet(trade: Trade, forecast: Forecast, names: Mapping[int, str]) -> ForecastBet:
     price = float(trade.price)
-    if trade.outcome_id in forecast.names:
-        name = forecast.names[trade.outcome_id]
+    if trade.outcome_id in names:
+        name = names[trade.outcome_id]
         stated, own, other = float(forecast.probabilities[name]), "ask", "no_ask"
     else:  # the question has the market as one option, its YES
-        (name,) = forecast.names.values()
+        (name,) = names.values()
         stated, own, other = 1 - float(forecast.probabilities[name]), "no_ask", "ask"
-    quoted = forecast.prices.get(name) or {}
+    quoted = forecast.entry.prices.get(name) or {}
     market = trade.market
     return ForecastBet(
         family=trade.agent.family.slug,
-        forecast=forecast.forecast,
+        forecast=forecast.pk,
         market=trade.market_id,
         event=market.event_key,
         stated=stated,
@@ -208,13 +188,8 @@ def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
-
-
 def _product(factors: Floats) -> float | None:
-    """The wealth that a dollar grows to; None if it is too large to state."""
-    if (factors <= 0).any():
-        return 0.0
-    log_wealth = float(np.log(factors).sum())
-    return float(np.exp(log_wealth)) if log_wealth < MAX_LOG_WEALTH else None
+    """The wealth that a dollar grows to; None if it is too large for a number."""
+    with np.errstate(divide="ignore", over="ignore"):
+        wealth: float | None = to_json_value(np.exp(np.log(factors).sum()))
+    return wealth

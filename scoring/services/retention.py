@@ -1,7 +1,6 @@
 """Retention: all detail while it is new, one row an hour or a day once it is old."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -23,18 +22,12 @@ INSTANTS = 10
 RUNS, FAILED_RUNS = 90 * DAY, 365 * DAY
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """The numbers of deleted rows."""
+def prune(*, at: datetime) -> dict[str, int]:
+    """Thins what is old at `at`; returns how many rows of each kind.
 
-    snapshots: int
-    prices: int
-    runs: int
-
-
-def prune(*, at: datetime) -> Pruned:
-    """Thins what is old at `at`. The inputs of money, scores and prompts are never deleted: calls, trades, journal."""
-    return Pruned(snapshots=prune_snapshots(at=at), prices=prune_prices(at=at), runs=prune_runs(at=at))
+    The inputs of money, scores and prompts are never deleted: calls, trades, journal.
+    """
+    return {"snapshots": prune_snapshots(at=at), "prices": prune_prices(at=at), "runs": prune_runs(at=at)}
 
 
 def prune_snapshots(*, at: datetime) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from agents.models import Agent
 from markets.models import Market, Question
-from scoring.services.forecasts_and_trades import by_family, forecast_bets
+from scoring.services.forecasts_and_trades import family_figures, forecast_bets
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -35,7 +35,7 @@ def about(market: Market) -> Question:
 
 
 def figures(arm: str = "priced") -> dict[str, Any]:
-    (row,) = by_family(forecast_bets(arm))
+    (row,) = family_figures(forecast_bets(arm))
     return row
 
 

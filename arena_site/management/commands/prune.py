@@ -1,6 +1,5 @@
 """Deletes old detail."""
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -18,4 +17,4 @@ class Command(ArenaCommand):
             pruned = prune(at=at)
             # django-q bounds what succeeded, not what failed.
             tasks, _ = Failure.objects.filter(stopped__lt=at - RUNS).delete()
-        return CommandResult({**asdict(pruned), "tasks": tasks})
+        return CommandResult({**pruned, "tasks": tasks})

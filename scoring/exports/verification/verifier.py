@@ -53,8 +53,9 @@ class VerificationReport:
     files: int = 0
     rows: int = 0
     checks: int = 0
-    links: int = 0
-    whole: bool = False
+    chain_links: int = 0
+    leaderboards: bool = False
+    """Whether the archive holds leaderboards to verify."""
     violations: list[str] = field(default_factory=list)
 
 
@@ -78,10 +79,10 @@ def _verify_folder(folder: Path, report: VerificationReport, progress: Callable[
         manifest = read_manifest(folder)
         report.violations += check_files(folder, manifest["files"])
         archive = Archive(folder, manifest, [format for format in FORMATS if format in manifest["formats"]])
-        report.whole = archive.is_whole
+        report.leaderboards = archive.is_whole
         report.files = len(manifest["files"])
         report.rows = sum(file["rows"] or 0 for file in manifest["files"].values()) // len(archive.formats)
-        report.links = sum(head["length"] for head in manifest["chains"].values())
+        report.chain_links = sum(head["length"] for head in manifest["chains"].values())
     except (InvalidManifest, *MALFORMED_DATA_ERRORS) as error:
         report.violations.append(_error_text(error))
         return

@@ -1,6 +1,7 @@
 """Writes an archive of the arena's data: everything, a cohort, or a window of time."""
 
 import argparse
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,11 @@ class Command(ArenaCommand):
         parser.add_argument("--zip", action="store_true", help="write DIR.zip and its checksum too")
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
-        selection = self._selection(options)
+        selection, folder = self._selection(options), options["out"].resolve()
         with self.progress("exporting") as progress:
             try:
                 archive = build_archive(
-                    folder=options["out"].resolve(),
+                    folder=folder,
                     selection=selection,
                     formats=options["format"],
                     at=at,
@@ -51,15 +52,9 @@ class Command(ArenaCommand):
                 )
             except NotAnArchive as error:
                 self.refuse(f"--out: {error}")
-        summary = {
-            "rows": archive.rows,
-            "rejected": 0,
-            "files": archive.files,
-            "bytes": archive.bytes,
-            "manifest": archive.sha256,
-        }
+        summary = {**asdict(archive), "rejected": 0}
         if options["zip"]:
-            zip_file = zip_archive(archive.folder)
+            zip_file = zip_archive(folder)
             summary |= {"zip": str(zip_file), "zip_sha256": file_sha256(zip_file)}
         return CommandResult(summary)
 

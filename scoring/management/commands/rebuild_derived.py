@@ -12,5 +12,5 @@ class Command(ArenaCommand):
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("rebuilding") as progress:
-            rebuilt = rebuild_derived(at=at, progress=progress)
-        return CommandResult({"rebuilt": rebuilt.rows, "corrected": len(rebuilt.drift)}, log=rebuilt.drift)
+            rows, drift = rebuild_derived(at=at, progress=progress)
+        return CommandResult({"rebuilt": rows, "corrected": len(drift)}, log=drift)

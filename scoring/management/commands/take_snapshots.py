@@ -1,5 +1,6 @@
 """`take_snapshots`: every active agent's portfolio on the ten-minute grid."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +15,6 @@ class Command(ArenaCommand):
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with clients.clob() as clob, self.progress("taking snapshots"):
             report = take_snapshots(at=at, clob=clob)
-        summary = {
-            "snapshots": report.snapshots,
-            "priced": report.priced,
-            "fallback_prices": report.fallback_prices,
-            "taken_at": report.taken_at,
-            "replay": report.replay,
-        }
-        return CommandResult(summary, report.log, report.failures)
+        summary = asdict(report)
+        log, failures = summary.pop("log"), summary.pop("failures")
+        return CommandResult(summary, log, failures)

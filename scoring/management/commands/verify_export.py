@@ -1,5 +1,6 @@
 """Verifies an archive from its files alone, without a database."""
 
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,5 @@ class Command(ArenaCommand):
                 self.refuse(f"{options['archive']}: there is no such archive")
         for violation in report.violations:
             self.stdout.write(violation)
-        summary = {
-            "files": report.files,
-            "rows": report.rows,
-            "chain_links": report.links,
-            "checks": report.checks,
-            "leaderboards": report.whole,
-            "violations": len(report.violations),
-        }
+        summary = {**asdict(report), "violations": len(report.violations)}
         return CommandResult(summary, failed=bool(report.violations))
