@@ -1,6 +1,6 @@
 """Calibration of forecasts and of trades, for the page and the API."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -70,16 +70,20 @@ def calibration(arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, categor
     forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
     trades = leaderboards.filter(protocol=TRADING, category="").first()
     return Calibration(
-        ProtocolCalibration(forecasts.pk, forecasts.computed_at, list(_calibrated_forecasts(forecasts, families)))
-        if forecasts
-        else ProtocolCalibration(),
-        ProtocolCalibration(
-            trades.pk, trades.computed_at, list(_calibrated_trades(trades.report.get("calibration") or {}, families))
-        )
-        if trades
-        else ProtocolCalibration(),
+        _protocol_calibration(forecasts, _calibrated_forecasts, families),
+        _protocol_calibration(trades, _calibrated_trades, families),
         list(_stakes(forecasts.report, families)) if forecasts else [],
     )
+
+
+def _protocol_calibration(
+    leaderboard: Leaderboard | None,
+    read: Callable[[Leaderboard, Mapping[str, Family]], Iterator[ForecasterCalibration]],
+    families: Mapping[str, Family],
+) -> ProtocolCalibration:
+    if leaderboard is None:
+        return ProtocolCalibration()
+    return ProtocolCalibration(leaderboard.pk, leaderboard.computed_at, list(read(leaderboard, families)))
 
 
 def _calibrated_forecasts(leaderboard: Leaderboard, families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
@@ -104,7 +108,8 @@ def _calibrated_forecasts(leaderboard: Leaderboard, families: Mapping[str, Famil
         )
 
 
-def _calibrated_trades(report: Mapping[str, Any], families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
+def _calibrated_trades(leaderboard: Leaderboard, families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:
+    report = leaderboard.report.get("calibration") or {}
     rows = [(families[slug], figures) for slug, figures in report.get("families", {}).items() if slug in families]
     rows.sort(key=lambda row: (row[0].external, row[1]["ece"]))
     market = report.get(MARKET)

@@ -64,18 +64,17 @@ def family_values(
     count; the rest, which is next to nothing where whole families are asked for, is looked up agent by agent. `ranges`
     are the families' snapshot ranges up to the last instant, if the caller has them.
     """
-    by_family: dict[int, list[Agent | AgentSummary]] = defaultdict(list)
+    by_family: dict[Family, list[Agent | AgentSummary]] = defaultdict(list)
     for agent in agents:
-        by_family[agent.family.pk].append(agent)
-    families = {members[0].family: members for members in by_family.values()}
+        by_family[agent.family].append(agent)
     if not instants:
-        return [(family, []) for family in families]
-    ranges = snapshot_ranges(by_family, instants[-1]) if ranges is None else ranges
-    members_of = {family: _membership(agents, ranges.get(family.pk, {})) for family, agents in families.items()}
+        return [(family, []) for family in by_family]
+    ranges = snapshot_ranges([family.pk for family in by_family], instants[-1]) if ranges is None else ranges
+    members_of = {family: _membership(agents, ranges.get(family.pk, {})) for family, agents in by_family.items()}
     totals = _totals([family.pk for family, members in members_of.items() if members.whole], instants)
-    means = {family.pk: members.means(totals.get(family.pk, {}), instants) for family, members in members_of.items()}
+    means = {family: members.means(totals.get(family.pk, {}), instants) for family, members in members_of.items()}
     _fill_in(by_family, means, instants)
-    return [(family, means[family.pk]) for family in families]
+    return list(means.items())
 
 
 @dataclass(slots=True)
@@ -165,9 +164,11 @@ def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, 
 
 
 def _fill_in(
-    members: Mapping[int, Sequence[Agent | AgentSummary]], means: Mapping[int, list[Any]], instants: Sequence[datetime]
+    members: Mapping[Family, Sequence[Agent | AgentSummary]],
+    means: Mapping[Family, list[Any]],
+    instants: Sequence[datetime],
 ) -> None:
-    """Replaces NOT_TOTALLED in the means of families, by id, with means over their agents."""
+    """Replaces NOT_TOTALLED in the means of families with means over their agents."""
     unknown = {family: [i for i, mean in enumerate(row) if mean is NOT_TOTALLED] for family, row in means.items()}
     places = sorted({place for missing in unknown.values() for place in missing})
     step = {place: step for step, place in enumerate(places)}

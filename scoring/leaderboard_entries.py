@@ -28,9 +28,11 @@ def leaderboard_entries(
     """The entries of a leaderboard: the stored ones if there are any, else computed for the category or the instant."""
     arm = "" if protocol == TRADING else arm or PRICED
     if protocol == TRADING and (at is not None or category):
-        from scoring.services.trading_leaderboards import category_entries, trading_entries
+        from scoring.services.trading_leaderboards import category_entries, trading_leaderboard
 
-        return trading_entries(methodology, at=at, category=category) if at else category_entries(methodology, category)
+        if at is None:
+            return category_entries(methodology, category)
+        return trading_leaderboard(methodology, at=at, category=category).entries
     if at is not None:
         from scoring.services.forecast_panels import Selection
         from scoring.services.history_backfill import entries_at

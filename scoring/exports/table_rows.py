@@ -16,7 +16,7 @@ from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard
 from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries
-from scoring.services.trading_leaderboards import trading_entries
+from scoring.services.trading_leaderboards import trading_leaderboard
 from scoring.valuations import NO_RECORD, bet_records, valuations
 
 Rows = list[tuple[Any, ...]]
@@ -96,7 +96,7 @@ def _trading_leaderboard(selection: ExportSelection) -> Iterator[dict[str, Any]]
     if not selection.is_whole:
         return
     for version in (ALL_METHODOLOGIES, *versions_in_play(TRADING)):
-        for entry in trading_entries(version):
+        for entry in trading_leaderboard(version).entries:
             yield {**entry, "methodology": version}
 
 

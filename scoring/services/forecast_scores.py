@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import numpy as np
-from django.db.models import QuerySet
 from forecast_rank.metrics.panel import Floats
 from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
 from forecast_rank.metrics.skill import market_brier
 
 from agents.models import Forecast
-from markets.models import Question
+from agents.models.forecast import ForecastQuerySet
 from scoring.models import ForecastScore
 from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry, single_forecasts_panel
 
@@ -39,25 +38,17 @@ def score_forecasts(*, at: datetime) -> int:
     return len(ids)
 
 
-def forecast_scores(forecasts: QuerySet[Forecast], *, at: datetime) -> list[ForecastScore]:
-    """The scores of forecasts on resolved questions, not stored yet."""
+def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[ForecastScore]:
+    """The scores of those of the forecasts whose questions have resolved, not stored yet."""
     # Prefetched, since a join would fetch an entry again with each of its dozens of forecasts.
-    rows = forecasts.defer("stated", "rationale").prefetch_related("entry", "question__options").order_by("pk")
-    entries: dict[int, ResolvedEntry] = {}
-    resolved = []
-    for forecast in rows:
-        if forecast.question.status == Question.Status.RESOLVED:
-            if forecast.entry_id not in entries:
-                entries[forecast.entry_id] = _entry(forecast)
-            resolved.append((forecast, entries[forecast.entry_id]))
-    if not resolved:
-        return []
-    figures = forecast_figures(
-        [(entry, forecast_vector(forecast.probabilities, entry.options)) for forecast, entry in resolved]
-    )
+    rows = forecasts.resolved().defer("stated", "rationale").prefetch_related("entry", "question__options")
+    resolved = list(rows.order_by("pk"))
+    entries = {pk: _entry(forecast) for pk, forecast in {row.entry_id: row for row in resolved}.items()}
+    vectors = [forecast_vector(row.probabilities, entries[row.entry_id].options) for row in resolved]
+    figures = forecast_figures([(entries[row.entry_id], vector) for row, vector in zip(resolved, vectors, strict=True)])
     return [
-        ForecastScore(forecast=forecast, resolved_at=forecast.question.resolved_at or at, scored_at=at, **measured)
-        for (forecast, _), measured in zip(resolved, figures, strict=True)
+        ForecastScore(forecast=row, resolved_at=row.question.resolved_at or at, scored_at=at, **measured)
+        for row, measured in zip(resolved, figures, strict=True)
     ]
 
 

@@ -71,8 +71,6 @@ def scored_trades() -> QuerySet[Trade]:
 
 def brier_scores(trades: Sequence[Trade], *, at: datetime) -> list[BrierScore]:
     """The scores of trades (market loaded), not stored yet."""
-    if not trades:
-        return []
     confidence = [trade.implied_confidence or 0.0 for trade in trades]
     price = [float(trade.price) for trade in trades]
     won = [trade.outcome_id == trade.market.winning_outcome_id for trade in trades]

@@ -37,16 +37,6 @@ class SnapshotReport:
     failures: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Holding:
-    shares: Decimal
-    cost_basis: Decimal
-    outcome: int
-
-    def value(self, prices: dict[int, Decimal]) -> Decimal:
-        return marked_value(self.shares, self.cost_basis, prices.get(self.outcome))
-
-
 def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     """Prices every unsettled position and records each agent that plays at `at`, rounded down to the grid.
 
@@ -99,7 +89,7 @@ def _record(agents: Sequence[Agent], instant: datetime, marks: PricingResult) ->
         held = holdings[agent.pk]
         worth = Valuation(
             cash=agent.cash - cash_since.get(agent.pk, ZERO),
-            positions_value=sum((holding.value(prices) for holding in held), ZERO),
+            positions_value=sum((marked_value(p.shares, p.cost_basis, prices.get(p.outcome_id)) for p in held), ZERO),
             starting_balance=agent.cohort.methodology.starting_balance,
         )
         record = scores.get(agent.pk, NO_RECORD)
@@ -115,7 +105,7 @@ def _record(agents: Sequence[Agent], instant: datetime, marks: PricingResult) ->
                 brier=record.brier,
                 resolved_bets=record.resolved_bets,
                 open_positions=len(held),
-                stale_positions=sum(h.outcome in stale or h.outcome not in prices for h in held),
+                stale_positions=sum(p.outcome_id in stale or p.outcome_id not in prices for p in held),
             )
         )
     record_snapshots(rows)
@@ -141,10 +131,9 @@ def delete_snapshots(keys: Sequence[int]) -> int:
     return deleted
 
 
-def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[_Holding]]:
-    """The holdings of each agent at `instant`: its positions, with all later trades and settlements taken back."""
-    positions = {p.pk: p for p in Position.objects.held_at(instant).filter(agent__in=list(agents))}
-    held = {pk: _Holding(p.shares, p.cost_basis, p.outcome_id) for pk, p in positions.items()}
+def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[Position]]:
+    """The positions of each agent as they were at `instant`: all later trades and settlements are taken back."""
+    held = {p.pk: p for p in Position.objects.held_at(instant).filter(agent__in=list(agents))}
     later = Trade.objects.filter(executed_at__gt=instant, agent__in=list(agents), position__opened_at__lte=instant)
     for trade in later:
         if trade.position_id in held:
@@ -155,10 +144,10 @@ def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[_Holdi
         if settlement.position_id in held:
             held[settlement.position_id].shares += settlement.shares
             held[settlement.position_id].cost_basis += settlement.cost_basis
-    by_agent: dict[int, list[_Holding]] = defaultdict(list)
-    for pk, holding in held.items():
-        if holding.shares > 0:
-            by_agent[positions[pk].agent_id].append(holding)
+    by_agent: dict[int, list[Position]] = defaultdict(list)
+    for position in held.values():
+        if position.shares > 0:
+            by_agent[position.agent_id].append(position)
     return by_agent
 
 

@@ -88,13 +88,6 @@ def store_leaderboard(key: LeaderboardKey, **fields: Any) -> None:
         renew_versions(Scope.LEADERBOARDS)
 
 
-def trading_entries(
-    methodology: str = ALL_METHODOLOGIES, *, at: datetime | None = None, category: str = ""
-) -> list[dict[str, Any]]:
-    """The entries of `trading_leaderboard`."""
-    return trading_leaderboard(methodology, at=at, category=category).entries
-
-
 def trading_leaderboard(
     methodology: str = ALL_METHODOLOGIES,
     scored_before: Mapping[str, dict[str, Any]] | None = None,

@@ -8,7 +8,7 @@ from django.test import Client
 
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.scores import compute_scores
-from scoring.services.trading_leaderboards import trading_entries
+from scoring.services.trading_leaderboards import trading_leaderboard
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -129,7 +129,7 @@ def test_leaderboard_shows_its_entries_as_computed(client: Client) -> None:
     assert (body["count"], body["next"], body["previous"]) == (2, None, None)
     assert body["results"] == [
         {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
-        for entry in trading_entries("v2")
+        for entry in trading_leaderboard("v2").entries
     ]
     first = body["results"][0]
     assert (first["family"], first["rank"], first["total_value"], first["pnl"]) == ("gpt-5.1", 1, "10750.00", "750.00")

@@ -9,7 +9,7 @@ from django.test import Client
 from agents.models import Agent, Family
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.scores import compute_scores
-from scoring.services.trading_leaderboards import refresh_trading_leaderboards, trading_entries
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards, trading_leaderboard
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -53,15 +53,15 @@ def ranks(entries: list[dict[str, Any]]) -> list[tuple[str, int | None, int | No
 
 
 def test_best_external_agent_takes_no_rank(cohort_with_external: None) -> None:
-    entries = trading_entries()
+    entries = trading_leaderboard().entries
     assert [row[1:] for row in ranks(entries)] == [(1, 2), (2, 2), (None, None)]
     guest = entries[-1]
     assert (guest["family"], guest["external"], guest["resolved_bets"], guest["brier"]) == ("visitor", True, 1, 0.0)
     assert guest["return_percent"] > entries[0]["return_percent"]
     with guards_removed(Agent):
         Agent.objects.filter(family__slug="visitor").update(family=FamilyFactory())
-    assert trading_entries()[0]["rank"] == 1
-    assert trading_entries()[0]["family"] not in (GPT, "gemini-2.5-flash")
+    assert trading_leaderboard().entries[0]["rank"] == 1
+    assert trading_leaderboard().entries[0]["family"] not in (GPT, "gemini-2.5-flash")
 
 
 def test_pages_and_api_show_external_agents_last_and_marked(cohort_with_external: None, client: Client) -> None:

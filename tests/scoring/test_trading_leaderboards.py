@@ -12,7 +12,7 @@ from markets.models import Market
 from scoring.competition import competition_index
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.scores import clear_scores, compute_scores, score_trades
-from scoring.services.trading_leaderboards import refresh_trading_leaderboards, trading_entries
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards, trading_leaderboard
 from scoring.valuations import bet_records, valuations
 from tests.factories import (
     WEEK,
@@ -33,7 +33,7 @@ SETTLED = WEEK + timedelta(days=30)
 
 
 def entry(family: Family, methodology: str = "") -> dict[str, Any]:
-    return next(row for row in trading_entries(methodology) if row["family"] == family.slug)
+    return next(row for row in trading_leaderboard(methodology).entries if row["family"] == family.slug)
 
 
 def again(agent: Agent) -> Agent:
@@ -112,7 +112,7 @@ def test_leaderboard_ranks_by_mean_return_and_equals_share_a_rank(ada: Agent) ->
     market = MarketFactory()
     bet(loser, market, "YES", "100.00")
     resolve(market, "NO")
-    rows = trading_entries()
+    rows = trading_leaderboard().entries
     assert [(row["rank"], row["family"]) for row in rows] == [
         (1, ada.family.slug),
         *sorted((2, agent.family.slug) for agent in (idle, idle_too)),
@@ -125,7 +125,7 @@ def test_ranks_are_open_after_one_cohort_and_settled_when_one_family_always_lead
     idle = AgentFactory(cohort=ada.cohort)
 
     def ranks() -> dict[str, tuple[int, int]]:
-        return {row["family"]: (row["rank_low"], row["rank_high"]) for row in trading_entries()}
+        return {row["family"]: (row["rank_low"], row["rank_high"]) for row in trading_leaderboard().entries}
 
     assert ranks() == {ada.family.slug: (1, 2), idle.family.slug: (1, 2)}
     second = again(ada)
@@ -206,11 +206,11 @@ def test_sold_bet_still_counts_in_win_rate_and_brier() -> None:
 def test_leaderboard_costs_the_same_number_of_queries_whatever_was_played(ada: Agent) -> None:
     bet(ada, amount="100.00")
     competition_index()  # who plays is read once for a change, not for a leaderboard
-    before = statements(trading_entries)
+    before = statements(trading_leaderboard)
     for _ in range(4):
         bet(again(ada), amount="100.00")
     competition_index()
-    assert statements(trading_entries) == before
+    assert statements(trading_leaderboard) == before
 
 
 def entries(version: str = "") -> Any:
