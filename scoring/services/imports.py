@@ -19,6 +19,7 @@ from forecast_rank.ranking.tabular_files import UnreadableFile
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 
+from scoring.exports.manifest import file_sha256
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportedQuestion, RejectedRow
 
 Progress = Callable[[int, int], None]
@@ -72,9 +73,8 @@ def import_source(
     digests = [file["sha256"] for file in files]
     sha256 = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     contents = {"collection": collection, "format": format, "sha256": sha256}
-    known = ForecastImport.objects.filter(**contents).first()
-    if known is not None and known.completed:
-        return ImportResult(known, unchanged=True)
+    if (completed := ForecastImport.objects.filter(**contents, completed=True).first()) is not None:
+        return ImportResult(completed, unchanged=True)
     reading = source.read()
     warnings = empty_column_warnings(format, reading)
     _reject_unstorable(reading.table)
@@ -95,9 +95,7 @@ def import_source(
 
 def _file_record(file: Path) -> dict[str, Any]:
     try:
-        with file.open("rb") as opened:
-            digest = hashlib.file_digest(opened, "sha256").hexdigest()
-        return {"name": file.name, "sha256": digest, "bytes": file.stat().st_size}
+        return {"name": file.name, "sha256": file_sha256(file), "bytes": file.stat().st_size}
     except OSError as error:
         raise UnreadableFile(f"{file}: {error.strerror or error}") from error
 
@@ -128,20 +126,18 @@ def _reject(forecast_import: ForecastImport, reasons: Iterable[tuple[int, str]])
 
 def _store_questions(collection: ImportCollection, reading: ParsedFile) -> None:
     """Stores descriptions of questions; outcomes may come with a later file."""
-    questions = iter(
-        [
-            ImportedQuestion(
-                collection=collection,
-                question=item.question,
-                title=item.title.replace("\0", "\ufffd"),
-                options=list(item.options),
-                happened=None if item.happened is None else list(item.happened),
-                category=item.category[:200],
-                closed_at=_instant(item.closed_at),
-            )
-            for item in reading.questions
-            if len(item.question) <= _LENGTHS["question"] and "\0" not in item.question
-        ]
+    questions = (
+        ImportedQuestion(
+            collection=collection,
+            question=item.question,
+            title=item.title.replace("\0", "\ufffd"),
+            options=list(item.options),
+            happened=None if item.happened is None else list(item.happened),
+            category=item.category[:200],
+            closed_at=_instant(item.closed_at),
+        )
+        for item in reading.questions
+        if len(item.question) <= _LENGTHS["question"] and "\0" not in item.question
     )
     while chunk := list(islice(questions, BATCH)):
         with transaction.atomic():

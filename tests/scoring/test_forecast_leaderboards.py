@@ -33,13 +33,10 @@ DAY = timedelta(days=1)
 GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
 
 
-def asked_and_ended(
-    stated: Mapping[str, Sequence[float]], winner: str = "YES", *, days: Sequence[int] = (0,), **rest: Any
-) -> Question:
-    """A binary question at YES 0.40, asked on these days, ended."""
-    question = QuestionFactory(**rest)
-    for day in days:
-        ask(question, stated, day=WEEK + day * DAY)
+def asked_and_ended(stated: Mapping[str, Sequence[float]], winner: str = "YES", **options: Any) -> Question:
+    """A resolved binary question that was asked at YES 0.40."""
+    question = QuestionFactory()
+    ask(question, stated, **options)
     return end_question(question, winner)
 
 
@@ -53,6 +50,10 @@ def leaderboard(arm: str = "priced", **selection: Any) -> dict[str, dict[str, An
 
 def stored(arm: str = "priced", methodology: str = "", category: str = "") -> Leaderboard:
     return Leaderboard.objects.get(protocol="forecast", arm=arm, methodology=methodology, category=category)
+
+
+def stored_entry(forecaster: str = GPT, **selection: str) -> dict[str, Any]:
+    return next(entry for entry in stored(**selection).entries if entry["forecaster"] == forecaster)
 
 
 def test_references_have_the_names_of_the_library() -> None:
@@ -97,12 +98,7 @@ def test_the_market_and_the_uniform_answer_what_no_family_did() -> None:
     asked_and_ended({GPT: [0.9, 0.1]})
     asked_and_ended({}, "NO")
     entries = leaderboard()
-    assert (entries["market"]["n"], entries["uniform"]["n"], entries["ensemble"]["n"], entries[GPT]["n"]) == (
-        2,
-        2,
-        1,
-        1,
-    )
+    assert [entries[name]["n"] for name in ("market", "uniform", "ensemble", GPT)] == [2, 2, 1, 1]
     assert entries[GPT]["coverage"] == 0.5
 
 
@@ -130,9 +126,7 @@ def test_the_arms_are_never_mixed() -> None:
 
 
 def test_an_ask_is_what_a_dollar_is_bet_at_and_the_mid_what_the_market_says() -> None:
-    question = QuestionFactory()
-    ask(question, {GPT: [0.7, 0.3]}, asks={"YES": ("0.50", "0.70"), "NO": ("0.70", "0.50")})
-    end_question(question, "YES")
+    asked_and_ended({GPT: [0.7, 0.3]}, asks={"YES": ("0.50", "0.70"), "NO": ("0.70", "0.50")})
     entries = leaderboard()
     assert entries[GPT]["average_return"]["0"] == pytest.approx(2.0)
     assert entries["market"]["brier"] == pytest.approx(0.36)
@@ -141,19 +135,17 @@ def test_an_ask_is_what_a_dollar_is_bet_at_and_the_mid_what_the_market_says() ->
 
 @pytest.mark.parametrize("price", ["0", "1", "1.2"])
 def test_an_option_that_can_not_be_bet_on_leaves_its_question_without_a_return(price: str) -> None:
-    question = QuestionFactory()
-    ask(question, {GPT: [0.7, 0.3]}, asks={"YES": (price, None)})
-    end_question(question, "YES")
+    asked_and_ended({GPT: [0.7, 0.3]}, asks={"YES": (price, None)})
     entry = leaderboard()[GPT]
     assert (entry["average_return"]["0"], entry["brier"]) == (None, pytest.approx(0.09))
 
 
-def test_who_never_answered_has_nulls_and_stands_last() -> None:
+def test_family_without_an_answer_has_nulls_and_stands_last() -> None:
     asked_and_ended({GPT: [0.0, 1.0]})
-    entries = forecast_leaderboard(resolved_entries(Selection("priced")), family_names(Selection("priced")), {}).entries
-    silent = entries[-1]
+    entries = leaderboard()
+    silent = list(entries.values())[-1]
     assert (silent["n"], silent["brier"], silent["rank"], silent["rank_low"]) == (0, None, 2, None)
-    assert next(e for e in entries if e["forecaster"] == GPT)["rank"] == 1
+    assert entries[GPT]["rank"] == 1
     assert len(entries) == 7 + len(REFERENCES)
 
 
@@ -190,7 +182,7 @@ def test_few_questions_raise_nothing(resolved: int) -> None:
     for _ in range(resolved):
         asked_and_ended({GPT: [1.0, 0.0], GROK: [0.5, 0.5]})
     compute_scores(at=END)
-    entry = next(e for e in stored().entries if e["forecaster"] == GPT)
+    entry = stored_entry()
     assert (entry["n"], entry["brier"] is None) == (resolved, resolved == 0)
     assert (entry["brier_ci"] is None) == (resolved < 2)
 
@@ -227,11 +219,11 @@ def test_the_leaderboard_equals_what_rank_makes_of_the_same_forecasts_in_a_file(
         "bt_ability", "bt_se", "rank_range",
     )  # fmt: skip
     every_day = ranked(tmp_path / "days.csv", latest=False)
-    last_said = ranked(tmp_path / "last.csv", latest=True)
+    last_forecasts = ranked(tmp_path / "last.csv", latest=True)
     for report, group, keys in (
         (every_day, "forecasters", averaged + more),
         (every_day, "references", averaged),
-        (last_said, "forecasters", ("weighted_brier", "irt_ability", "irt_se")),
+        (last_forecasts, "forecasters", ("weighted_brier", "irt_ability", "irt_se")),
     ):
         for name, figures in report[group].items():
             entry = entries[name] | {"rank_range": [entries[name]["rank_low"], entries[name]["rank_high"]]}
@@ -245,14 +237,9 @@ def test_the_leaderboard_equals_what_rank_makes_of_the_same_forecasts_in_a_file(
 
 def _flat(value: Any) -> list[float]:
     """A number, an interval or numbers by gamma as a list, NaN for null."""
-    parts = (
-        [value[key] for key in sorted(value)]
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, list)
-        else [value]
-    )
-    return [math.nan if part is None else part for part in parts]
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value)]
+    return [math.nan if part is None else part for part in (value if isinstance(value, list) else [value])]
 
 
 def _write_long_form(path: Path, *, latest: bool) -> None:
@@ -276,7 +263,7 @@ def _write_long_form(path: Path, *, latest: bool) -> None:
             out.writerow([*row, 1 if latest else families.weight[forecast], 1, *times])
 
 
-def test_leaderboards_are_kept_by_methodology_arm_and_category() -> None:
+def test_leaderboards_are_stored_by_methodology_arm_and_category() -> None:
     a_week()
     compute_scores(at=END)
     leaderboards = Leaderboard.objects.filter(protocol="forecast").values_list("methodology", "arm", "category")
@@ -284,7 +271,7 @@ def test_leaderboards_are_kept_by_methodology_arm_and_category() -> None:
         (version, arm, category)
         for version in ("", "v2") for arm in ("blind", "priced") for category in ("", "Politics", "Sports")
     }  # fmt: skip
-    politics = next(e for e in stored(category="Politics").entries if e["forecaster"] == GPT)
+    politics = stored_entry(category="Politics")
     assert (politics["n"], politics["forecasts"], politics["cost_usd"], politics["irt_ability"]) == (3, 4, None, None)
     assert stored().entries == stored(methodology="v2").entries
 
@@ -292,7 +279,7 @@ def test_leaderboards_are_kept_by_methodology_arm_and_category() -> None:
 def test_a_leaderboard_tells_what_asking_cost_and_stores_how_hard_questions_were() -> None:
     a_week()
     compute_scores(at=END)
-    entry = next(e for e in stored().entries if e["forecaster"] == GPT)
+    entry = stored_entry()
     assert (entry["cost_usd"], entry["asked"], entry["declined"], entry["refused"]) == ("0.080000", 8, 0, 0)
     assert entry["irt_ability"] is not None
     difficulties = QuestionDifficulty.objects.filter(arm="priced")
@@ -309,18 +296,18 @@ def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_
     a_week(4)
     assert refresh_forecast_leaderboards(at=END) == 12
     assert refresh_forecast_leaderboards(at=END + DAY) == 0
-    before = {e["forecaster"]: e for e in stored().entries}
+    before = stored_entry()
     fitted = stored().report["fitted_at"]
     question = asked_and_ended({GPT: [0.9, 0.1], GROK: [0.1, 0.9]})
     assert question.category == "Politics"
     compute_scores(at=END + 2 * DAY, refit=False)
-    after = {e["forecaster"]: e for e in stored().entries}
-    assert after[GPT]["n"] == before[GPT]["n"] + 1
-    assert after[GPT]["irt_ability"] == before[GPT]["irt_ability"] is not None
+    after = stored_entry()
+    assert after["n"] == before["n"] + 1
+    assert after["irt_ability"] == before["irt_ability"] is not None
     assert stored().report["fitted_at"] == fitted
     compute_scores(at=END + 3 * DAY)
     assert stored().report["fitted_at"] != fitted
-    assert next(e for e in stored(category="Politics").entries if e["forecaster"] == GPT)["n"] == 3
+    assert stored_entry(category="Politics")["n"] == 3
 
 
 def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
@@ -331,10 +318,9 @@ def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
     clear_scores(market, correct_question_outcomes(market, at=END + DAY))
     score_forecasts(at=END + DAY)
     refresh_forecast_leaderboards(at=END + DAY, refit=False)
-    assert next(e for e in stored().entries if e["forecaster"] == GPT)["brier"] == pytest.approx(0.49)
+    assert stored_entry()["brier"] == pytest.approx(0.49)
     refresh_forecast_leaderboards(at=END + DAY)
-    politics = stored(category="Politics").entries
-    assert next(e for e in politics if e["forecaster"] == GPT)["brier"] == pytest.approx(0.49)
+    assert stored_entry(category="Politics")["brier"] == pytest.approx(0.49)
 
 
 def test_a_leaderboard_costs_the_same_queries_whatever_was_asked() -> None:

@@ -22,16 +22,18 @@ def score_of(slug: str) -> ForecastScore:
     return ForecastScore.objects.get(forecast__family__slug=slug)
 
 
-def several(*prices: str, exclusive: bool = True) -> Question:
+def several(*prices: str | None, exclusive: bool = True) -> Question:
     """A question of one event's markets, called A, B, C and so on, at these YES prices."""
     markets = [
-        MarketFactory(question=name, event_id="cup", prices={"YES": price, "NO": str(round(1 - float(price), 2))})
+        MarketFactory(
+            question=name, event_id="cup", prices={"YES": price, "NO": price and str(round(1 - float(price), 2))}
+        )
         for name, price in zip("ABCDE", prices, strict=False)
     ]
     return QuestionFactory(markets=markets, exclusive=exclusive)
 
 
-def test_a_binary_forecast_by_hand() -> None:
+def test_binary_forecasts_by_hand() -> None:
     question = QuestionFactory()  # YES at 0.40
     ask(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
     end_question(question, "YES")
@@ -45,41 +47,37 @@ def test_a_binary_forecast_by_hand() -> None:
     assert sure.resolved_at == END
 
 
-def test_exclusive_options_are_one_vector_and_the_market_is_brought_to_a_sum_of_1() -> None:
-    """(0.16 + 0.36 + 0.01 + 0.01) / 4; mids 0.6, 0.4 and 0.25 leave nothing for none of these: over 1.25."""
-    question = several("0.6", "0.4", "0.25")
-    ask(question, {GPT: [0.4, 0.4, 0.1, 0.1]})
-    end_question(question, "B")
-    score_forecasts(at=END)
-    assert score_of(GPT).brier == pytest.approx(0.135)
-    assert score_of(GPT).market_brier == pytest.approx((0.48**2 + 0.68**2 + 0.2**2 + 0) / 4)
-
-
-def test_none_of_these_happens_when_every_market_ended_in_no() -> None:
-    question = several("0.5", "0.2")
-    ask(question, {GPT: [0.1, 0.1, 0.8]})
-    end_question(question, "None of these")
-    score_forecasts(at=END)
-    assert score_of(GPT).log == pytest.approx(log(0.8))
-
-
-def test_options_that_do_not_exclude_each_other_are_two_way_questions() -> None:
-    question = several("0.4", "0.4", exclusive=False)
-    ask(question, {GPT: [0.9, 0.2]})
-    end_question(question, "A")
+@pytest.mark.parametrize(
+    ("prices", "exclusive", "stated", "winner", "brier", "logarithm", "market_brier"),
+    [
+        # Mids of 0.6, 0.4 and 0.25 leave nothing for none of these, and are divided by 1.25.
+        (("0.6", "0.4", "0.25"), True, [0.4, 0.4, 0.1, 0.1], "B",
+         0.54 / 4, log(0.4), (0.48**2 + 0.68**2 + 0.2**2 + 0) / 4),
+        (("0.5", "0.2"), True, [0.1, 0.1, 0.8], "None of these",
+         0.06 / 3, log(0.8), (0.5**2 + 0.2**2 + 0.7**2) / 3),
+        # Options that are not exclusive are two-way questions.
+        (("0.4", "0.4"), False, [0.9, 0.2], "A",
+         (0.01 + 0.04) / 2, (log(0.9) + log(0.8)) / 2, (0.36 + 0.16) / 2),
+        # Without a price the market has no score.
+        ((None,), True, [0.5, 0.5], "YES", 0.25, log(0.5), None),
+    ],
+)  # fmt: skip
+def test_forecasts_of_several_options_by_hand(
+    prices: tuple[str | None, ...],
+    exclusive: bool,
+    stated: list[float],
+    winner: str,
+    brier: float,
+    logarithm: float,
+    market_brier: float | None,
+) -> None:
+    question = several(*prices, exclusive=exclusive)
+    ask(question, {GPT: stated})
+    end_question(question, winner)
     score_forecasts(at=END)
     score = score_of(GPT)
-    assert score.brier == pytest.approx((0.01 + 0.04) / 2)
-    assert score.log == pytest.approx((log(0.9) + log(0.8)) / 2)
-    assert score.market_brier == pytest.approx((0.36 + 0.16) / 2)
-
-
-def test_without_a_price_the_market_has_no_score_and_the_forecaster_has() -> None:
-    question = QuestionFactory(markets=[MarketFactory(prices={"YES": None, "NO": None})])
-    ask(question, {GPT: [0.5, 0.5]})
-    end_question(question, "YES")
-    score_forecasts(at=END)
-    assert (score_of(GPT).brier, score_of(GPT).market_brier) == (0.25, None)
+    assert (score.brier, score.log) == (pytest.approx(brier), pytest.approx(logarithm))
+    assert score.market_brier == (None if market_brier is None else pytest.approx(market_brier))
 
 
 def test_a_forecast_is_scored_once_and_not_before_its_question_is_resolved() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from markets.services.question_resolution import correct_question_outcomes
 from scoring import leaderboard_history as history
 from scoring.leaderboard_entries import PROTOCOLS, entries_of_both_protocols, leaderboard_entries
 from scoring.models import BrierScore, LeaderboardHistory
-from scoring.services import forecast_leaderboards, history_backfill, scores, trading_leaderboards
-from scoring.services.forecast_panels import Selection
+from scoring.services import history_backfill, scores, trading_leaderboards
+from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
+from scoring.services.forecast_panels import Selection, family_names, resolved_entries
 from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
 from scoring.services.scores import clear_scores
 from tests.factories import (
@@ -153,7 +155,7 @@ def test_a_leaderboard_on_record_is_read_and_not_computed(season: None) -> None:
 @pytest.mark.parametrize("at", [None, WEEK + 3 * DAY])
 def test_both_leaderboards_together_are_each_by_itself(season: None, category: str, at: datetime | None) -> None:
     trading_leaderboards.refresh_trading_leaderboards(at=END)
-    forecast_leaderboards.refresh_forecast_leaderboards(at=END)
+    refresh_forecast_leaderboards(at=END)
     both = entries_of_both_protocols("", category, at)
     assert both == tuple(leaderboard_entries(protocol, category=category, at=at) for protocol in PROTOCOLS)
     assert all(both)
@@ -199,19 +201,17 @@ def resolve_late() -> None:
 
 def late_forecast() -> None:
     """Another family answers a question that has resolved already."""
-    question = Question.objects.filter(status="resolved").order_by("resolved_at")[1]
-    ask(
-        question,
-        {KIMI: [0.99, 0.01]}
-        if not Forecast.objects.filter(question=question, family__slug=KIMI).exists()
-        else {"gemini-2.5-flash": [0.99, 0.01]},
-    )
+    ask(Question.objects.filter(status="resolved").order_by("resolved_at")[1], {"gemini-2.5-flash": [0.99, 0.01]})
 
 
-def reversed_bets() -> None:
+def reversed_bets(side: str | None = None) -> None:
     market = Market.objects.filter(status="resolved").order_by("resolved_at")[1]
-    reverse_to(market, None, at=END - DAY)
+    reverse_to(market, side, at=END - DAY)
     clear_scores(market, correct_question_outcomes(market, at=END - DAY))
+
+
+def resolved_by_now() -> None:
+    end_question(Question.objects.get(status=Question.Status.OPEN), "NO", at=END - DAY)
 
 
 @pytest.mark.parametrize(
@@ -238,17 +238,10 @@ def test_a_rolled_back_change_leaves_every_leaderboard_current(season: None) -> 
     assert all(is_stored(at, protocol) for at in INSTANTS for protocol in PROTOCOLS)
 
 
-@pytest.mark.parametrize("what", ["another end", "an end of the past", "a reversal", "a cancellation"])
-def test_ends_and_reversals(season: None, what: str) -> None:
+@pytest.mark.parametrize("change", [resolved_by_now, resolve_late, partial(reversed_bets, "YES"), reversed_bets])
+def test_resolutions_and_reversals(season: None, change: Callable[[], None]) -> None:
     before = all_entries()
-    if what == "another end":
-        end_question(Question.objects.get(status=Question.Status.OPEN), "NO", at=END - DAY)
-    elif what == "an end of the past":
-        resolve_late()
-    else:
-        market = Market.objects.filter(status="resolved").order_by("resolved_at")[1]
-        reverse_to(market, "YES" if what == "a reversal" else None, at=END - DAY)
-        clear_scores(market, correct_question_outcomes(market, at=END - DAY))
+    change()
     computed_equally()
     score_and_store()
     assert all(is_stored(at, protocol) for at in INSTANTS for protocol in PROTOCOLS)
@@ -262,18 +255,14 @@ def test_a_new_end_reaches_nothing_before_it(season: None) -> None:
     assert before < set(LeaderboardHistory.objects.values_list("pk", flat=True))
 
 
-def test_who_never_spoke_stands_on_past_leaderboard_by_the_name_of_now(season: None) -> None:
+def test_family_without_a_forecast_is_on_past_leaderboards_by_its_present_name(season: None) -> None:
     Family.objects.filter(slug=KIMI).update(display_name="Kimi of Now")
     assert is_stored(END)
     computed_equally([END])
     entries = {e["forecaster"]: e for e in shown_entries(WEEK + DAY, "forecast")}
     assert (entries[KIMI]["display_name"], entries[KIMI]["n"], entries[KIMI]["ruins"]["0"]) == ("Kimi of Now", 0, 0)
-    with_all = forecast_leaderboards.forecast_leaderboard(
-        forecast_leaderboards.resolved_entries(Selection("priced", until=END)),
-        forecast_leaderboards.family_names(Selection("priced")),
-        {},
-        reported=False,
-    )
+    chosen = Selection("priced", until=END)
+    with_all = forecast_leaderboard(resolved_entries(chosen), family_names(chosen), {}, reported=False)
     whole = {entry["forecaster"]: entry for entry in json.loads(json.dumps(with_all.entries))}
     assert {e["forecaster"]: {key: e[key] for key in whole[KIMI]} for e in shown_entries(END, "forecast")} == whole
 

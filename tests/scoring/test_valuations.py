@@ -1,6 +1,5 @@
 """What a portfolio is worth: the database sums what each position is worth by itself, rounded to the cent."""
 
-from collections.abc import Sequence
 from decimal import Decimal
 
 import pytest
@@ -25,19 +24,15 @@ PRICES = st.integers(0, 10**10).map(lambda number: Decimal(number).scaleb(-10)) 
 )
 
 
-def holding(*positions: tuple[str, str | None]) -> Agent:
+def holding(*positions: tuple[Decimal | str, Decimal | str | None]) -> Agent:
     """An agent with nothing but a position of each number of shares at each price."""
-    return _holding([(Decimal(shares), None if price is None else Decimal(price)) for shares, price in positions])
-
-
-def _holding(positions: Sequence[tuple[Decimal, Decimal | None]]) -> Agent:
     agent: Agent = AgentFactory()
     for shares, price in positions:
         outcome = MarketFactory().outcomes.earliest("pk")
-        outcome.price = price
+        outcome.price = None if price is None else Decimal(price)
         outcome.save()
         Position.objects.create(
-            agent=agent, market=outcome.market, outcome=outcome, shares=shares, cost_basis=COST, opened_at=WEEK
+            agent=agent, market=outcome.market, outcome=outcome, shares=Decimal(shares), cost_basis=COST, opened_at=WEEK
         )
     return agent
 
@@ -50,7 +45,7 @@ def positions_value(agent: Agent) -> Decimal:
 @given(st.lists(st.tuples(SHARES, st.none() | PRICES), min_size=1, max_size=4))
 def test_a_portfolio_is_worth_what_its_positions_are(positions: list[tuple[Decimal, Decimal | None]]) -> None:
     with transaction.atomic():
-        agent = _holding(positions)
+        agent = holding(*positions)
         assert positions_value(agent) == sum(marked_value(shares, COST, price) for shares, price in positions)
         transaction.set_rollback(True)
 
@@ -74,14 +69,18 @@ def test_half_a_cent_is_rounded_to_the_even_one(shares: str, price: str, value: 
     assert positions_value(holding((shares, price))) == Decimal(value)
 
 
-def test_more_shares_than_the_database_can_multiply_are_worth_no_less() -> None:
-    beyond = str(MAX_SHARES_IN_SQL * 1000)
-
-    assert positions_value(holding((beyond, "0.5"), ("10", "0.25"))) == MAX_SHARES_IN_SQL * 500 + Decimal("2.50")
-
-
-def test_an_unpriced_position_counts_at_cost_beside_priced_ones() -> None:
-    assert positions_value(holding(("10", None), ("10", "0.25"))) == COST + Decimal("2.50")
+@pytest.mark.parametrize(
+    ("positions", "value"),
+    [
+        # More shares than the database can multiply.
+        ([(str(MAX_SHARES_IN_SQL * 1000), "0.5"), ("10", "0.25")], MAX_SHARES_IN_SQL * 500 + Decimal("2.50")),
+        ([("10", None), ("10", "0.25")], COST + Decimal("2.50")),
+    ],
+)
+def test_position_that_the_database_can_not_value_counts_beside_others(
+    positions: list[tuple[str, str | None]], value: Decimal
+) -> None:
+    assert positions_value(holding(*positions)) == value
 
 
 def test_a_portfolio_is_one_row_however_many_positions_it_has() -> None:

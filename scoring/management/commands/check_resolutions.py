@@ -3,6 +3,7 @@
 It lives in scoring, the lowest app that knows both settlement and scores.
 """
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -33,16 +34,11 @@ class Command(ArenaCommand):
         scores = compute_scores(at=at, refit=False, forecast_leaderboards=not options["skip_leaderboards"])
         if not options["skip_leaderboards"]:
             backfill_history(limit=HOURLY_LIMIT)
-        summary = {
-            "checked": report.checked,
-            "resolved": report.resolved,
-            "cancelled": report.cancelled,
-            "positions_settled": report.positions_settled,
-            "waiting": report.waiting,
-            "cohorts_completed": report.cohorts_completed,
-            "missed": report.missed,
+        summary = asdict(report)
+        log, failures = summary.pop("log"), summary.pop("failures")
+        summary |= {
             "questions_resolved": questions,
             "brier_rows": scores.brier_rows,
             "forecasts_scored": scores.forecasts_scored,
         }
-        return CommandResult(summary, report.log, report.failures)
+        return CommandResult(summary, log, failures)

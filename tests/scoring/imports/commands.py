@@ -31,10 +31,7 @@ def collection() -> ImportCollection:
 
 def leaderboard(slug: str | None = None) -> Any:
     """The report of the one collection, or of the one named."""
-    leaderboards = (
-        ImportLeaderboard.objects.all() if slug is None else ImportLeaderboard.objects.filter(collection__slug=slug)
-    )
-    return leaderboards.get().report
+    return ImportLeaderboard.objects.get(**({} if slug is None else {"collection__slug": slug})).report
 
 
 def rejections() -> list[tuple[int, str]]:

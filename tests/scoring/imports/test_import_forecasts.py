@@ -169,6 +169,12 @@ def test_files_that_contradict_each_other_are_settled_on_the_leaderboard(
     assert "cem" not in leaderboard()["forecasters"]
 
 
+def import_file(file: Path, progress: Callable[[int, int], None]) -> None:
+    collection = imports.get_or_create_collection(name="mine", at=NOW)
+    (source,) = FORMATS["long"]([file])
+    imports.import_source(collection=collection, format="long", source=source, at=NOW, progress=progress)
+
+
 def test_import_that_broke_off_is_completed(
     file: Path, monkeypatch: pytest.MonkeyPatch, other: Callable[..., Path]
 ) -> None:
@@ -181,12 +187,7 @@ def test_import_that_broke_off_is_completed(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        imports.import_source(
-            collection=imports.get_or_create_collection(name="mine", at=NOW), format="long",
-            source=FORMATS["long"]([file])[0],
-            at=NOW,
-            progress=power_fails,
-        )  # fmt: skip
+        import_file(file, power_fails)
     assert 0 < ImportedForecast.objects.count() < 6
     assert not ForecastImport.objects.get().completed
     summary = imported("long", file, collection="mine")
@@ -199,12 +200,7 @@ def test_batches_part_no_forecast(monkeypatch: pytest.MonkeyPatch, other: Callab
     rows = [f"f{k},q{k % 3},{option},0.25,{int(option == 'a')},,," for k in range(5) for option in "abcd"]
     file = other(*reversed(rows))
     sizes: list[int] = []
-    imports.import_source(
-        collection=imports.get_or_create_collection(name="mine", at=NOW), format="long",
-            source=FORMATS["long"]([file])[0],
-            at=NOW,
-        progress=lambda done, of: sizes.append(done),
-    )  # fmt: skip
+    import_file(file, lambda done, of: sizes.append(done))
     assert sizes == [0, 4, 8, 12, 16, 20]
     first = ImportedForecast.objects.filter(forecaster="f1").order_by("pk")
     assert [row.option for row in first] == ["d", "c", "b", "a"], "options keep the order of the file"
