@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from forecast_rank.files.input_table import InputTable
 from forecast_rank.ranking.forecasts import read_rows
-from forecast_rank.ranking.input_table import InputTable
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.readers.records import SCHEMA, input_table

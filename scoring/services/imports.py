@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 from django.db import transaction
 from django.utils.text import slugify
+from forecast_rank.files.faults import Fault, UnreadableFile
+from forecast_rank.files.input_table import InputTable
 from forecast_rank.metrics.panel import Codes
 from forecast_rank.ranking.forecasts import usable_rows
-from forecast_rank.ranking.input_table import InputTable
-from forecast_rank.ranking.tabular_files import UnreadableFile
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 
@@ -104,14 +104,14 @@ def _reject_unstorable(table: InputTable) -> None:
     """Marks rows as faulty whose names or times do not fit the database columns."""
     for column, times in table.times.items():
         for place in np.flatnonzero((times < _YEAR_1) | (times > _YEAR_9999)).tolist():
-            table.faults.setdefault(place, f"{column} lies outside the years 1 to 9999")
+            table.faults.setdefault(place, Fault(f"{column} lies outside the years 1 to 9999"))
     for column, most in _LENGTHS.items():
         names = table.names[column]
         for name in names.unique().drop_nulls().to_list():
             if len(name) > most or "\0" in name:
                 why = f"{column} is longer than {most} characters" if len(name) > most else f"{column} holds a NUL"
                 for place in (names == name).arg_true().to_list():
-                    table.faults.setdefault(place, why)
+                    table.faults.setdefault(place, Fault(why))
 
 
 def _reject(forecast_import: ForecastImport, reasons: Iterable[tuple[int, str]]) -> None:

@@ -164,12 +164,12 @@ class TestExitCodes:
 
     def test_unreadable_file_is_named(self, tmp_path: Path, refusal: Any) -> None:
         assert "none.csv: No such file" in refusal(tmp_path / "none.csv")
-        (tmp_path / "text.txt").write_text(FORECASTS)
+        (tmp_path / "text.txt").write_text("Who said what?")
         assert "use --format" in refusal(tmp_path / "text.txt")
 
     def test_strict_names_the_first_rejected_row(self, file: Path, refusal: Any) -> None:
         file.write_text(FORECASTS.replace("0.2,0,", "2,0,"))
-        assert "row 6: probability 2.0 is outside [0, 1]" in refusal(file, "--strict")
+        assert "row 6: probability 2 is outside [0, 1]" in refusal(file, "--strict")
 
     def test_output_paths_are_checked_before_the_file_is_read(self, tmp_path: Path, refusal: Any) -> None:
         missing, folder, file = tmp_path / "none.csv", tmp_path / "none" / "report.json", tmp_path / "file"

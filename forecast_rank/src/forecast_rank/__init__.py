@@ -69,7 +69,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.ranking.settings import (
         METRICS as METRICS, InvalidSetting as InvalidSetting, Settings as Settings
     )
-    from forecast_rank.ranking.tabular_files import UnreadableFile as UnreadableFile
+    from forecast_rank.files.faults import UnreadableFile as UnreadableFile
 # isort: on
 # fmt: on
 
@@ -78,7 +78,7 @@ _MODULES = {
     "ranking.forecasts": ("InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts"),
     "ranking.report": ("rank_panel",),
     "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
-    "ranking.tabular_files": ("UnreadableFile",),
+    "files.faults": ("UnreadableFile",),
     "metrics.agreement": ("agreement", "kendall", "spearman"),
     "metrics.bradley_terry": ("exponential_form", "pairwise_ability", "pool_weights"),
     "metrics.brier": ("brier_score", "skill_score"),

@@ -347,7 +347,8 @@ def rank(
         "ignored_columns": loaded.ignored,
     }
     figures["notes"] = [*loaded.notes, *figures["notes"]]
-    report = Report({"settings": stated, **figures, "rejected": [asdict(line) for line in loaded.rejected]})
+    rejected = [{"row": line.row, "why": line.why} for line in loaded.rejected]
+    report = Report({"settings": stated, **figures, "rejected": rejected})
     if out is not None:
         report.save(out)
     if plots is not None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from forecast_rank.api import Progress, Report, rank
+from forecast_rank.files.faults import UnreadableFile
+from forecast_rank.files.reading import FORMATS
 from forecast_rank.ranking.forecasts import TooFewForecasts
 from forecast_rank.ranking.settings import INTERVALS, METRICS, InvalidSetting, Settings
-from forecast_rank.ranking.tabular_files import FORMATS, UnreadableFile
 
 DESCRIPTION = (
     "Ranks the forecasters of FILE (CSV, Parquet or JSON Lines; one row per forecaster, question and option: "
@@ -38,8 +39,8 @@ class UsageError(ValueError):
 def add_arguments(parser: Any) -> None:
     """Adds FILE and all options but `--json` to an argument parser."""
     usual = Settings()
-    parser.add_argument("file", metavar="FILE", type=Path, help="- for standard input; may be gzipped (.csv.gz)")
-    parser.add_argument("--format", choices=list(FORMATS), help="of FILE (default: by its suffix; csv for -)")
+    parser.add_argument("file", metavar="FILE", type=Path, help="- for standard input; may be compressed (.gz, .zst)")
+    parser.add_argument("--format", choices=list(FORMATS), help="of FILE (default: by its content and suffix)")
     parser.add_argument("--metrics", type=_names, default=METRICS, help=f"default: {','.join(METRICS)}")
     parser.add_argument("--gamma", type=_names, default=usual.gammas, help="risk aversions, default: 0,0.5,1")
     parser.add_argument("--bootstrap", type=int, default=usual.bootstrap, metavar="N", help="resamples of events")

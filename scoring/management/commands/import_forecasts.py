@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.ranking.tabular_files import UnreadableFile
+from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.readers.formats import FORMATS
 from rich.table import Table
 

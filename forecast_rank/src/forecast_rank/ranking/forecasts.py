@@ -1,13 +1,19 @@
 """Forecasts of a file or frame as a panel, with the line and the reason of every row that is rejected."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from forecast_rank.files.faults import UnreadableFile
+from forecast_rank.files.frames import FRAME
+from forecast_rank.files.input_table import InputTable
+from forecast_rank.files.plain_files import plain_file
+from forecast_rank.files.reading import read_plain_file, read_table
 from forecast_rank.metrics.panel import Codes, Panel, Questions
-from forecast_rank.ranking.input_table import InputTable
-from forecast_rank.ranking.tabular_files import UnreadableFile, plain_file, read_table
 from forecast_rank.ranking.validation import ForecastValidator, Mask, changes, name_codes, offsets_of, spans
 
 
@@ -20,10 +26,17 @@ class RejectedLine:
     row : int
         Line of the file at which the row begins; in a Parquet file or a frame its number from 1.
     why : str
+        With the column and the cell as written.
+    kind : str
+        The reason without the cell, the same for all rows of a group.
+    fix : str
+        How to make the row count.
     """
 
     row: int
     why: str
+    kind: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,8 @@ class LoadedForecasts:
         Unknown columns.
     notes : list of str
         Facts about the file that a reader should know.
+    understood : dict of str to str
+        How the file was read: its format, separator, columns and units.
     """
 
     panel: Panel
@@ -58,6 +73,7 @@ class LoadedForecasts:
     normalised: int
     ignored: list[str]
     notes: list[str]
+    understood: dict[str, str]
 
 
 class TooFewForecasts(ValueError):
@@ -93,14 +109,24 @@ def read_forecasts(
     forecasters, questions, events and categories are sorted by name. A question without an event is an event of its
     own.
     """
-    with plain_file(source) as plain:
-        validator = _validated(read_table(plain, format), fractional_outcomes, normalise=normalise)
+    with _table(source, format) as table:
+        validator = _validated(table, fractional_outcomes, normalise=normalise)
         latest = validator.latest()
         if strict and validator.faults:
             place = min(validator.faults)
-            name = source if isinstance(source, str) or hasattr(source, "__fspath__") else "the frame"
-            raise InvalidRow(f"{name}, row {validator.line[place]}: {validator.faults[place]}")
+            name = source if isinstance(source, str | Path) else FRAME
+            raise InvalidRow(f"{name}, row {validator.line[place]}: {validator.complete_fault(place).why}")
         return _loaded(validator, latest)
+
+
+@contextmanager
+def _table(source: Any, format: str | None) -> Iterator[InputTable]:
+    """The table of a file or frame. Lines and cells can be looked up within the context."""
+    if not isinstance(source, Path | str):
+        yield read_table(source)
+        return
+    with plain_file(source) as plain:
+        yield read_plain_file(plain, format)
 
 
 def read_rows(table: InputTable, *, fractional_outcomes: bool = False) -> LoadedForecasts:
@@ -151,12 +177,16 @@ def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
         normalised=validator.normalised,
         ignored=table.ignored,
         notes=table.notes,
+        understood=table.understood,
     )
 
 
 def _rejected(validator: ForecastValidator) -> list[RejectedLine]:
-    validator.spread_faults()
-    return [RejectedLine(int(validator.line[place]), why) for place, why in sorted(validator.faults.items())]
+    validator.complete_faults()
+    return [
+        RejectedLine(int(validator.line[place]), fault.why, fault.kind, fault.fix)
+        for place, fault in sorted(validator.faults.items())
+    ]
 
 
 def _panel(validator: ForecastValidator, counted: Mask) -> Panel:

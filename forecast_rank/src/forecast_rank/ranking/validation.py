@@ -1,17 +1,22 @@
 """Checks of forecast rows: cells, duplicates, vectors, and agreement of the forecasters on options and outcomes."""
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from forecast_rank.files.cells import number_fix
+from forecast_rank.files.faults import Fault
+from forecast_rank.files.input_table import InputTable
 from forecast_rank.metrics.panel import Codes, Floats
-from forecast_rank.ranking.input_table import InputTable
 
 SUM_TOLERANCE = 1e-6
 NORMALISED_WITHIN = 0.02
 """How far from 1 a sum of probabilities may be that is divided out on request."""
+EMPTY, NO_NUMBER = "is empty", "is not a number"
+ODDS_FIX = "write the price of a contract that pays 1, or leave the cell empty where there was none"
 _ROUNDING = 1e-12
 _LARGEST_KEY = 2**62
 
@@ -34,7 +39,7 @@ class ForecastValidator:
         The earliest place of each forecast.
     question, forecaster, pair : arrays of int, shape (F,)
         Codes of each forecast; `pair` numbers the (question, forecaster) pairs in order.
-    faults : dict of int to str
+    faults : dict of int to Fault
         Reason by place.
     repeated : array of int
         Places of rows that equal an earlier row in every column; they are not among `rows`.
@@ -151,29 +156,35 @@ class ForecastValidator:
             ("question", self.question_code),
             ("option", self.option_code),
         ):
-            self._reject_rows(codes < 0, f"{name} is empty")
+            self._reject_rows(codes < 0, name, EMPTY, f"name the {name}")
         p, y, weight, flag = self.probability, self.outcome, self.weight, self.exclusive_flag
-        self._reject_rows(np.isnan(p), "probability is empty or not a number")
-        self._reject_rows((p < 0) | (p > 1), "probability {} is outside [0, 1]", p)
+        self._reject_rows(np.isnan(p), "probability", NO_NUMBER)
+        self._reject_rows((p < 0) | (p > 1), "probability", "is outside [0, 1]")
         if not self.open_questions:
-            self._reject_rows(np.isnan(y), "outcome is empty or not a number")
+            self._reject_rows(np.isnan(y), "outcome", NO_NUMBER)
         if self.fractional_outcomes:
-            self._reject_rows((y < 0) | (y > 1), "outcome {} is outside [0, 1]", y)
+            self._reject_rows((y < 0) | (y > 1), "outcome", "is outside [0, 1]")
         else:
-            self._reject_rows(
-                (y > 0) & (y < 1), "outcome {} is neither 0 nor 1; fractions need --fractional-outcomes", y
-            )
-            self._reject_rows((y != 0) & (y != 1) & ~np.isnan(y), "outcome {} is neither 0 nor 1", y)
+            fractions = "is neither 0 nor 1; fractions need --fractional-outcomes"
+            self._reject_rows((y > 0) & (y < 1), "outcome", fractions)
+            self._reject_rows((y != 0) & (y != 1) & ~np.isnan(y), "outcome", "is neither 0 nor 1")
         for name, odds in (("odds", self.odds), ("no_odds", self.no_odds)):
-            self._reject_rows((odds <= 0) | (odds >= 1), name + " {} is outside (0, 1)", odds)
-        self._reject_rows(~((weight > 0) & (weight < np.inf)), "weight {} is not above 0", weight)
-        self._reject_rows((flag != 0) & (flag != 1), "exclusive {} is neither 0 nor 1", flag)
+            self._reject_rows((odds <= 0) | (odds >= 1), name, "is outside (0, 1)", ODDS_FIX)
+        self._reject_rows(~((weight > 0) & (weight < np.inf)), "weight", "is not above 0")
+        self._reject_rows((flag != 0) & (flag != 1), "exclusive", "is neither 0 nor 1")
 
     def check_duplicates(self) -> None:
         """Rejects rows with the forecaster, question, option and time of an earlier row."""
         same = np.flatnonzero((np.diff(self.sorted(self.option_code)) == 0) & (np.diff(self.forecast_of_row) == 0))
         for earlier, place in zip(self.rows[same].tolist(), self.rows[same + 1].tolist(), strict=True):
-            self.faults.setdefault(place, f"repeats row {self.line[earlier]}")
+            self.faults.setdefault(
+                place,
+                Fault(
+                    f"repeats row {self.line[earlier]}",
+                    fix="keep one of the rows, or tell them apart by made_at",
+                    group="repeats an earlier row with other values",
+                ),
+            )
 
     def check_vectors(self) -> None:
         """Rejects forecasts whose rows contradict each other, or whose exclusive options do not sum to 1."""
@@ -182,12 +193,16 @@ class ForecastValidator:
             return
         unknown = self.sorted(np.isnan(self.outcome))
         partly = np.logical_or.reduceat(unknown, starts) & ~np.logical_and.reduceat(unknown, starts)
-        self._reject_forecasts(valid & partly, "the outcome of some options is missing")
+        missing = Fault("the outcome of some options is missing", fix="fill it in for all options or for none")
+        self._reject_forecasts(valid & partly, missing)
         for name, values in (("exclusive", self.exclusive_flag), ("weight", self.weight)):
             if (values != 1).any():
                 here = self.sorted(values)
                 varies = np.maximum.reduceat(here, starts) != np.minimum.reduceat(here, starts)
-                self._reject_forecasts(valid & varies, f"{name} differs between the options")
+                differs = Fault(
+                    f"{name} differs between the options", fix="write the same for all options of a forecast"
+                )
+                self._reject_forecasts(valid & varies, differs)
         valid &= self.exclusive
         total = np.add.reduceat(self.sorted(self.probability), starts)
         off = valid & (np.abs(total - 1) > SUM_TOLERANCE + _ROUNDING)
@@ -198,15 +213,30 @@ class ForecastValidator:
             self.probability, self.normalised = self.probability / divisor, int(slightly.sum())
             off &= ~slightly
         why = "the probabilities of exclusive options sum to {:.9g}, not 1"
-        self._reject_forecasts(slightly & off, f"{why}; --normalise divides them by it", total)
-        self._reject_forecasts(off, why, total)
+        divisible = Fault(
+            f"{why}; --normalise divides them by it",
+            fix="--normalise divides them by their sum",
+            group="the probabilities of exclusive options sum to almost 1",
+        )
+        self._reject_forecasts(slightly & off, divisible, total)
+        other = Fault(
+            why,
+            fix="name all options, or set exclusive to 0 where several can happen",
+            group="the probabilities of exclusive options do not sum to 1",
+        )
+        self._reject_forecasts(off, other, total)
         happened = np.add.reduceat(self.sorted(self.outcome), starts)
         off = valid & (np.abs(happened - 1) > SUM_TOLERANCE + _ROUNDING)
         if self.fractional_outcomes:
-            self._reject_forecasts(off, "the outcomes of exclusive options sum to {:.9g}, not 1", happened)
+            group = "the outcomes of exclusive options do not sum to 1"
+            unequal = Fault("the outcomes of exclusive options sum to {:.9g}, not 1", group=group)
+            self._reject_forecasts(off, unequal, happened)
         else:
-            self._reject_forecasts(off & (happened == 0), "none of the exclusive options happened")
-            self._reject_forecasts(off, "{:.0f} of the exclusive options happened", happened)
+            fix = "write outcome 1 for one option, or set exclusive to 0"
+            self._reject_forecasts(off & (happened == 0), Fault("none of the exclusive options happened", fix=fix))
+            group = "several of the exclusive options happened"
+            several = Fault("{:.0f} of the exclusive options happened", fix=fix, group=group)
+            self._reject_forecasts(off, several, happened)
 
     def check_contradictions(self) -> None:
         """Rejects forecasts with other options, outcomes or `exclusive` than most forecasters' on the question."""
@@ -257,7 +287,9 @@ class ForecastValidator:
                 bad = np.zeros(len(self.sizes), dtype=bool)
                 bad[supporters] = True
                 name = ("options", "outcomes", "exclusive")[part]
-                self._reject_forecasts(bad, f"{name} contradict the question's other forecasts (see row {example})")
+                why = f"{name} contradict the question's other forecasts"
+                fix = f"write the same {name} for all forecasters of a question"
+                self._reject_forecasts(bad, Fault(f"{why} (see row {example})", fix=fix, group=why))
 
     def latest(self) -> Mask:
         """The forecasts that count, (F,): of each valid pair the latest that was made before the question closed."""
@@ -271,7 +303,8 @@ class ForecastValidator:
         closed = np.where(np.isnan(closed), np.repeat(of_question, np.diff(np.append(begins, len(closed)))), closed)
         in_time = valid & ~(made >= closed)
         pair_in_time = np.bincount(self.pair, in_time, self.pair[-1] + 1) > 0
-        self._reject_forecasts(valid & ~pair_in_time[self.pair], "made_at is not before closed_at")
+        late = Fault("made_at is not before closed_at", fix="leave out forecasts made after the question closed")
+        self._reject_forecasts(valid & ~pair_in_time[self.pair], late)
         places = np.flatnonzero(in_time)
         last = np.zeros(len(valid), dtype=bool)
         last[places[np.append(np.diff(self.pair[places]) != 0, True)[: len(places)]]] = True
@@ -283,10 +316,12 @@ class ForecastValidator:
         places = np.minimum.reduceat(np.where(np.isnan(values[rows]), never, rows), starts)
         return np.append(values, np.nan)[places]
 
-    def spread_faults(self) -> None:
-        """Adds a fault for every other row of a pair with a fault: each row that does not count has a reason."""
+    def complete_faults(self) -> None:
+        """Adds to the faults the cells as written, and a fault for every other row of a pair with a fault."""
         if not self.faults:
             return
+        for place in self.faults:
+            self.faults[place] = self.complete_fault(place)
         cause: dict[int, int] = {}
         pair_of_row = self.pair[self.forecast_of_row]
         suspects = np.flatnonzero(~self.valid_forecasts()[self.forecast_of_row])
@@ -296,21 +331,37 @@ class ForecastValidator:
                 cause[pair] = min(cause.get(pair, place), place)
         for pair, place in zip(pairs, places, strict=True):
             if place not in self.faults:
-                other = cause[pair]
-                self.faults[place] = f"rejected with row {self.line[other]}: {self.faults[other]}"
+                other = self.faults[cause[pair]]
+                why = f"rejected with row {self.line[cause[pair]]}: {other.why}"
+                self.faults[place] = Fault(why, fix=other.fix, group=f"rejected with another row: {other.kind}")
 
-    def _reject_rows(self, bad: Mask, why: str, values: NDArray | None = None) -> None:
-        """Adds a fault to the rows where `bad`; `{}` in the reason stands for the row's value."""
-        for place in np.flatnonzero(bad).tolist():
-            if place not in self.faults:
-                self.faults[place] = why if values is None else why.format(values[place])
+    def complete_fault(self, place: int) -> Fault:
+        """The fault of a row with its cell as written."""
+        fault = self.faults[place]
+        if fault.column is None or fault.cell is not None or fault.problem == EMPTY:
+            return fault
+        if self.table.written is not None:
+            column, cell = self.table.written(place, fault.column)
+        else:
+            column, value = fault.column, float(self.table.numbers[fault.column][place])
+            cell = None if np.isnan(value) else str(value)
+        if cell is None:
+            return replace(fault, column=column, problem=EMPTY)
+        return replace(fault, column=column, cell=repr(cell) if fault.problem == NO_NUMBER else cell)
 
-    def _reject_forecasts(self, bad: Mask, why: str, values: NDArray | None = None) -> None:
+    def _reject_rows(self, bad: Mask, column: str, problem: str, fix: str = "") -> None:
+        """Adds a fault of the column's cell to the rows where `bad`."""
+        if bad.any():
+            fault = Fault(problem, column, fix=fix or number_fix(column))
+            for place in np.flatnonzero(bad).tolist():
+                self.faults.setdefault(place, fault)
+
+    def _reject_forecasts(self, bad: Mask, fault: Fault, values: NDArray | None = None) -> None:
         """Adds a fault to every row of the forecasts where `bad`; `{}` stands for the forecast's value."""
         for i in np.flatnonzero(bad).tolist():
-            reason = why if values is None else why.format(values[i])
+            told = fault if values is None else replace(fault, problem=fault.problem.format(values[i]))
             for place in self.rows[self.offsets[i] : self.offsets[i + 1]].tolist():
-                self.faults.setdefault(place, reason)
+                self.faults.setdefault(place, told)
 
 
 def name_codes(names: pl.Series) -> tuple[Codes, list[str]]:

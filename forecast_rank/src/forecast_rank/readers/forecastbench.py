@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from forecast_rank.ranking.tabular_files import UnreadableFile
+from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.readers.json_files import enumerate_list, read_json
 from forecast_rank.readers.records import (
     YES,

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.ranking.tabular_files import UnreadableFile
+from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.readers.json_files import enumerate_list, read_json
 from forecast_rank.readers.records import (
     ImportSource,

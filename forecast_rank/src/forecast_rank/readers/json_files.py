@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.ranking.tabular_files import UnreadableFile
+from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.readers.records import UnreadableRecord
 
 

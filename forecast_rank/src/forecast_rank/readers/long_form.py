@@ -1,11 +1,17 @@
-"""The library's own long form in CSV, Parquet or JSON Lines."""
+"""The library's own long form in CSV, Parquet, JSON Lines or Excel, compressed or not."""
 
 from pathlib import Path
 
-from forecast_rank.ranking.tabular_files import read_table
+from forecast_rank.files.plain_files import plain_file
+from forecast_rank.files.reading import read_plain_file
 from forecast_rank.readers.records import ParsedFile
 
 
 def read(file: Path) -> ParsedFile:
-    table = read_table(file)
+    with plain_file(file) as plain:
+        table = read_plain_file(plain)
+        lines = table.lines()
+        table.lines = lambda: lines
+        if plain.compression:
+            table.written = None  # the plain copy ends here
     return ParsedFile(table, len(table))

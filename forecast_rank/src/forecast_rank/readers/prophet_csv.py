@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.ranking.tabular_files import UnreadableFile
+from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.readers.records import (
     InvalidRecord,
     LongFormRow,

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from forecast_rank.ranking.input_table import NAMES, NUMBERS, TIMES, InputTable
+from forecast_rank.files.columns import NAMES, NUMBERS, TIMES
+from forecast_rank.files.input_table import InputTable
 
 YES = "YES"
 """The one option of a two-way question given by the probability of its YES."""

@@ -1,0 +1,108 @@
+"""Frames of polars, pandas and Arrow, and Parquet files: columns that have types."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from forecast_rank.files.columns import FLAGS, NAMES, NUMBERS, TIMES
+from forecast_rank.files.faults import UnreadableFile
+from forecast_rank.files.headings import Headings, understand_headings
+from forecast_rank.files.input_table import UnparsedTable
+from forecast_rank.files.limits import check_expansion, check_row_count
+from forecast_rank.files.text_files import REFUSED
+
+FRAME = "the frame"
+_BYTES_PER_CELL = 8
+
+
+def read_frame(source: Any) -> UnparsedTable:
+    """The columns of a polars, pandas or Arrow table. Raises UnreadableFile, and TypeError for anything else."""
+    frame = _polars_frame(source)
+    return _typed_table(frame, understand_headings(FRAME, frame.columns), FRAME)
+
+
+def read_parquet(path: Path) -> UnparsedTable:
+    """The columns of a Parquet file. Raises UnreadableFile."""
+    try:
+        headings = understand_headings(path, list(pl.read_parquet_schema(path)))
+        rows = pl.scan_parquet(path).select(pl.len()).collect().item()
+        check_row_count(rows)
+        check_expansion(path, rows * len(headings.read) * _BYTES_PER_CELL)
+        frame = pl.read_parquet(path, columns=headings.read)
+    except (*REFUSED, OSError) as error:
+        raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
+    return _typed_table(frame, headings, str(path))
+
+
+def _polars_frame(source: Any) -> pl.DataFrame:
+    """A polars frame of a table; a pandas column that holds Python objects is read value by value."""
+    if isinstance(source, pl.DataFrame):
+        return source
+    if isinstance(source, pl.LazyFrame):
+        return source.collect()
+    if hasattr(source, "__arrow_c_stream__") and not type(source).__module__.startswith("pandas"):
+        return pl.DataFrame(source)
+    if not hasattr(source, "columns") or not hasattr(source, "__getitem__"):
+        raise TypeError(f"source: a path, a polars, pandas or Arrow table, not {type(source).__name__}")
+    # pl.from_pandas needs pyarrow, which is no dependency of polars or pandas.
+    values = {str(name): source[name] for name in source.columns}
+    read = set(understand_headings(FRAME, list(values)).read)
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, column.astype(object).where(column.notna(), None).tolist(), strict=False)
+            for name, column in values.items()
+            if name in read
+        }
+        | {name: [None] * len(source) for name in values if name not in read}
+    )
+
+
+def _typed_table(frame: pl.DataFrame, headings: Headings, label: str) -> UnparsedTable:
+    """The columns that are read of a typed frame, each as the one kind that its cells are parsed from."""
+    stored = frame.select(headings.read)
+    try:
+        columns = [_typed_column(heading, name, stored.schema[heading]) for heading, name in headings.known.items()]
+        columns += [_forecaster_column(heading, stored.schema[heading]) for heading in headings.forecasters]
+        typed = stored.with_columns(columns)
+    except REFUSED as error:
+        raise UnreadableFile(f"{label}: {str(error).splitlines()[0]}") from error
+    except TypeError as error:
+        raise UnreadableFile(f"{label}: {error}") from error
+    numbers = sorted(headings.numbers)
+    return UnparsedTable(
+        typed,
+        headings,
+        partial(np.arange, 1, frame.height + 1),
+        texts=lambda: stored.select(pl.col(numbers).cast(pl.String, strict=False)),
+    )
+
+
+def _typed_column(heading: str, name: str, kind: pl.DataType) -> pl.Expr:
+    """The column as the one type that its cells are parsed from. Raises TypeError for a type that cannot hold them."""
+    column, text = pl.col(heading), kind in (pl.String, pl.Categorical, pl.Enum, pl.Binary)
+    if kind == pl.Null:
+        return column.cast(pl.Float64 if name in NUMBERS else pl.Categorical)
+    if name in NAMES and (text or kind.is_numeric() or kind == pl.Boolean):
+        return column.cast(pl.String).cast(pl.Categorical)
+    if name in (*NUMBERS, *TIMES) and (kind.is_numeric() or (kind == pl.Boolean and name in FLAGS)):
+        return column.cast(pl.Float64)
+    if name in NUMBERS and text:
+        return column.cast(pl.String)
+    if name in TIMES and kind.is_temporal() and kind not in (pl.Time, pl.Duration):
+        zoned = isinstance(kind, pl.Datetime) and kind.time_zone is not None
+        at = column.cast(pl.Datetime("us", kind.time_zone if zoned else None))  # type: ignore[attr-defined]
+        return at.dt.epoch("us") / 1e6
+    if name in TIMES and text:
+        return column.cast(pl.String).cast(pl.Categorical)
+    expected = "names" if name in NAMES else "numbers" if name in NUMBERS else "times"
+    raise TypeError(f"column {name!r} holds {kind}, not {expected}")
+
+
+def _forecaster_column(heading: str, kind: pl.DataType) -> pl.Expr:
+    """The column of a forecaster in wide form; a type that holds no numbers makes an empty column."""
+    if kind.is_numeric():
+        return pl.col(heading).cast(pl.Float64)
+    return pl.col(heading).cast(pl.String) if kind == pl.String else pl.lit(None, pl.String).alias(heading)

@@ -1,0 +1,148 @@
+"""Cells of a table in long or wide form parsed into the columns of an InputTable."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import polars as pl
+
+from forecast_rank.files.cells import NumberColumn, parse_numbers, parse_times
+from forecast_rank.files.columns import BINARY, NAMES, NUMBERS, TIMES
+from forecast_rank.files.faults import Fault, UnreadableFile
+from forecast_rank.files.input_table import InputTable, UnparsedTable
+from forecast_rank.files.limits import check_row_count
+
+
+def parse_cells(raw: UnparsedTable) -> InputTable:
+    """The names, numbers and times of a table, and a fault for each row with an unreadable cell.
+
+    Raises UnreadableFile.
+    """
+    height, headings = raw.frame.height, raw.headings
+    check_row_count(height * max(1, len(headings.forecasters)))
+    heading_of = {name: heading for heading, name in headings.known.items() if heading in raw.frame.columns}
+    table = InputTable({}, {}, {}, dict(raw.faults), raw.lines, list(headings.ignored), list(raw.notes))
+    table.understood = dict(raw.understood)
+    parsed: dict[str, NumberColumn] = {}
+    for name in NUMBERS:
+        table.numbers[name] = np.full(height, np.nan)
+        if heading := heading_of.get(name):
+            parsed[name] = parse_numbers(raw.frame[heading], name, percent=heading in headings.percent)
+            table.numbers[name] = parsed[name].values
+            _add_faults(table.faults, parsed[name].faults)
+    for name in TIMES:
+        table.times[name] = np.full(height, np.nan)
+        if heading := heading_of.get(name):
+            times = parse_times(raw.frame[heading], name)
+            table.times[name] = times.values
+            _add_faults(table.faults, times.faults)
+            if times.forms:
+                table.notes.append(f"{name} is written as {' and '.join(times.forms)}")
+    for name in NAMES:
+        present = heading_of.get(name)
+        table.names[name] = raw.frame[present] if present else _categories(None, height)
+    table.written = _cells_as_written(raw, heading_of)
+    if headings.forecasters:
+        table = _long_form(table, raw, parsed)
+    if table.names["option"].null_count() == len(table):
+        table.names["option"] = _categories(BINARY, len(table))
+    table.understood |= _description(raw, table, parsed)
+    return table
+
+
+def _add_faults(faults: dict[int, Fault], more: dict[int, Fault]) -> None:
+    for place, fault in more.items():
+        faults.setdefault(place, fault)
+
+
+def _categories(value: str | None, height: int) -> pl.Series:
+    return pl.repeat(value, height, dtype=pl.String, eager=True).cast(pl.Categorical)
+
+
+def _cells_as_written(raw: UnparsedTable, heading_of: dict[str, str]) -> Callable[[int, str], tuple[str, str | None]]:
+    texts = cache(raw.texts or (lambda: raw.frame))
+
+    def written(place: int, name: str) -> tuple[str, str | None]:
+        heading = heading_of.get(name, name)
+        cell = texts()[heading][place] if heading in texts().columns else None
+        return name, None if cell is None or not str(cell).strip() else str(cell).strip()
+
+    return written
+
+
+def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberColumn]) -> InputTable:
+    """The table with a row for each cell of a forecaster that is not empty; columns without a number are ignored.
+
+    Raises UnreadableFile if no column holds numbers.
+    """
+    headings: list[str] = []
+    for heading, name in raw.headings.forecasters.items():
+        percent = heading in raw.headings.percent
+        column = parse_numbers(raw.frame[heading], "probability", name, percent=percent)
+        if np.isnan(column.values).all():
+            base.ignored.append(heading)
+        else:
+            headings.append(heading)
+            parsed[name] = column
+    if not headings and raw.frame.height:
+        listed = ", ".join(map(repr, raw.headings.forecasters))
+        raise UnreadableFile(f"no column 'forecaster', and no column of {listed} holds probabilities")
+    names = [raw.headings.forecasters[heading] for heading in headings]
+    stated = [np.flatnonzero(_stated(raw.frame[heading])) for heading in headings]
+    row = np.concatenate([np.zeros(0, dtype=np.int64), *stated])
+    whose = np.repeat(np.arange(len(names)), [len(rows) for rows in stated])
+    order = np.argsort(row, kind="stable")
+    row, whose = row[order], whose[order]
+    columns = {name: values[row] for name, values in base.numbers.items()}
+    for k, name in enumerate(names):
+        columns["probability"][whose == k] = parsed[name].values[row[whose == k]]
+    faults = {place: base.faults[row[place]] for place in np.flatnonzero(np.isin(row, list(base.faults))).tolist()}
+    for k, name in enumerate(names):
+        bad = np.flatnonzero((whose == k) & np.isin(row, list(parsed[name].faults)))
+        _add_faults(faults, {place: parsed[name].faults[row[place]] for place in bad.tolist()})
+    texts = cache(raw.texts or (lambda: raw.frame))
+
+    def written(place: int, name: str) -> tuple[str, str | None]:
+        if name != "probability":
+            return base.written(int(row[place]), name)  # type: ignore[misc]
+        return names[whose[place]], texts()[headings[whose[place]]][int(row[place])]
+
+    return InputTable(
+        names={name: column.gather(row) for name, column in base.names.items()}
+        | {"forecaster": pl.Series(names, dtype=pl.Categorical).gather(whose)},
+        numbers=columns,
+        times={name: values[row] for name, values in base.times.items()},
+        faults=faults,
+        lines=lambda: base.lines()[row],
+        ignored=base.ignored,
+        notes=[*base.notes, f"wide form: a column for each of {len(names)} forecasters"],
+        understood=base.understood,
+        written=written,
+    )
+
+
+def _stated(cells: pl.Series) -> pl.Series:
+    if cells.dtype == pl.String:
+        return (cells.str.strip_chars() != "").fill_null(value=False)
+    return cells.is_not_null()
+
+
+def _description(raw: UnparsedTable, table: InputTable, parsed: dict[str, NumberColumn]) -> dict[str, str]:
+    """How the columns were understood, for people."""
+    headings = raw.headings
+    known = [name if heading == name else f"{name} ({heading!r})" for heading, name in headings.known.items()]
+    described = {
+        "form": "wide, a column for each forecaster" if headings.forecasters else "long, a row for each option",
+        "columns": ", ".join(known),
+    }
+    if headings.forecasters:
+        described["forecasters"] = ", ".join(name for name in headings.forecasters.values() if name in parsed)
+    if headings.percent:
+        described["hundredths by heading"] = ", ".join(sorted(headings.percent))
+    if percents := [f"{name} ({column.percents:,} cells)" for name, column in parsed.items() if column.percents]:
+        described["percent signs"] = ", ".join(percents)
+    if commas := [f"{name} ({column.commas:,} cells)" for name, column in parsed.items() if column.commas]:
+        described["decimal commas"] = ", ".join(commas)
+    if table.ignored:
+        described["ignored columns"] = ", ".join(table.ignored)
+    return described
