@@ -17,16 +17,19 @@ from scoring.comparison import comparison
 from scoring.competition import competition_index
 
 
-class ReturnTestSerializer(serializers.Serializer):
+class PairedTestSerializer(serializers.Serializer):
+    se = NumberField()
+    p = NumberField(help_text="Two-sided.")
+    p_holm = NumberField(help_text="Corrected for all pairs of families.")
+    pairs = serializers.IntegerField(help_text="Pairs that p is corrected for.")
+
+
+class ReturnTestSerializer(PairedTestSerializer):
     """The paired test of the two returns over the cohorts that both played."""
 
     cohorts = serializers.IntegerField()
     difference = serializers.FloatField(help_text="The first's mean return less the second's, in percentage points.")
-    se = NumberField()
-    p = NumberField(help_text="Two-sided.")
-    p_holm = NumberField(help_text="Corrected for all pairs of families.")
     cohorts_more = NumberField(help_text="Cohorts still needed to find a true difference of 5 points.")
-    pairs = serializers.IntegerField(help_text="Pairs that p is corrected for.")
 
 
 class SharedCohortSerializer(serializers.Serializer):
@@ -48,17 +51,13 @@ class TradingComparisonSerializer(serializers.Serializer):
     cohorts = SharedCohortSerializer(many=True)
 
 
-class BrierTestSerializer(serializers.Serializer):
+class BrierTestSerializer(PairedTestSerializer):
     """The paired test of the two Brier scores on common forecasts, clustered by event."""
 
     n = serializers.IntegerField(help_text="Forecasts on the same question on the same day.")
     events = serializers.IntegerField()
     difference = NumberField(help_text="The first's Brier score less the second's.")
-    se = NumberField()
-    p = NumberField()
-    p_holm = NumberField()
     questions_more = NumberField(help_text="Needed to find a true difference of 0.01.")
-    pairs = serializers.IntegerField(help_text="Pairs that p is corrected for.")
 
 
 class ForecastComparisonSerializer(serializers.Serializer):

@@ -10,11 +10,11 @@ from typing import Any
 from django.apps import apps
 from django.db.models import Q, QuerySet
 
-from agents.models import Decision, Elicitation, Forecast, Position, Reversal, Settlement, Trade
+from agents.models import Decision, Elicitation, Forecast, Position
 from agents.records import instant_text
-from markets.models import QuestionEntry, QuestionSet, Universe, UniverseEntry
+from markets.models import QuestionEntry, QuestionSet, Universe
 from scoring.exports.dictionary import ArchiveTable
-from scoring.models import BrierScore
+from scoring.exports.tables import TABLES_BY_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +140,12 @@ class ExportSelection:
 
     def _markets(self, prefix: str = "") -> Q:
         """Markets that a selected row refers to."""
-        referenced = Q(**{f"{prefix}pk__in": self.positions().values("market")})
-        for rows in (
-            UniverseEntry.objects.filter(universe__in=self.universes().values("pk")),
-            *(model.objects.filter(self._filter(name)) for name, model in MARKET_EVENT_MODELS.items()),
-        ):
-            referenced |= Q(**{f"{prefix}pk__in": rows.order_by().values("market")})
         of_options = self._entries().exclude(question__options__outcome=None)
-        return referenced | Q(**{f"{prefix}pk__in": of_options.values("question__options__outcome__market")})
+        referenced = Q(**{f"{prefix}pk__in": of_options.values("question__options__outcome__market")})
+        for name in TABLES_WITH_MARKETS:
+            rows = self.rows(TABLES_BY_NAME[name]).order_by()
+            referenced |= Q(**{f"{prefix}pk__in": rows.values("market")})
+        return referenced
 
     def _price_outcomes(self) -> Q:
         """Prices of the outcomes that the cohort held; of all outcomes if there is no cohort."""
@@ -163,10 +161,4 @@ EVENT_TABLES = {
     "brier_scores": "resolved_at",
 }
 """The time of a row, in the tables of events that concern one agent."""
-MARKET_EVENT_MODELS: dict[str, Any] = {
-    "trades": Trade,
-    "settlements": Settlement,
-    "reversals": Reversal,
-    "brier_scores": BrierScore,
-}
-"""The event tables whose rows refer to a market."""
+TABLES_WITH_MARKETS = ("positions", "universe_entries", "trades", "settlements", "reversals", "brier_scores")

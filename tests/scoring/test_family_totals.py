@@ -43,11 +43,8 @@ def take(agent: Agent, steps: Any, dice: random.Random) -> None:
 @pytest.fixture
 def season() -> list[Agent]:
     """Two cohorts of two families, the first one completed; snapshots with gaps."""
-    dice, completed, running = (
-        random.Random(5),
-        CohortFactory(started_at=WEEK),
-        CohortFactory(started_at=WEEK + 6 * TEN),
-    )
+    dice = random.Random(5)
+    completed, running = CohortFactory(started_at=WEEK), CohortFactory(started_at=WEEK + 6 * TEN)
     for slug in (GROK, KIMI):
         take(agent_of(slug, completed), {*range(13)} - {4}, dice)
         take(agent_of(slug, running), {*range(8, 20)} - ({12} if slug == GROK else set()), dice)
@@ -77,23 +74,22 @@ def copies(agents: list[Agent], taken_at: datetime) -> list[Snapshot]:
     return rows
 
 
-def changes() -> dict[str, Callable[[list[Agent]], Any]]:
-    def new_instant(agents: list[Agent]) -> None:
-        record_snapshots(copies(agents, WEEK + 30 * TEN))
-
-    def instant_that_others_have(agents: list[Agent]) -> None:
-        record_snapshots(copies(agents[:1], WEEK + 15 * TEN))
-
-    def two_of_a_family(agents: list[Agent]) -> None:
-        record_snapshots(copies([a for a in agents if a.family.slug == GROK], WEEK + 31 * TEN))
-
-    def pruned(agents: list[Agent]) -> None:
-        assert prune_snapshots(at=WEEK + 40 * DAY) > 20
-
-    return {change.__name__: change for change in (new_instant, instant_that_others_have, two_of_a_family, pruned)}
+def prune(agents: list[Agent]) -> None:
+    assert prune_snapshots(at=WEEK + 40 * DAY) > 20
 
 
-@pytest.mark.parametrize("change", changes().values(), ids=changes().keys())
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda agents: record_snapshots(copies(agents, WEEK + 30 * TEN)), id="new instant"),
+        pytest.param(lambda agents: record_snapshots(copies(agents[:1], WEEK + 15 * TEN)), id="instant of others"),
+        pytest.param(
+            lambda agents: record_snapshots(copies([a for a in agents if a.family.slug == GROK], WEEK + 31 * TEN)),
+            id="two of a family",
+        ),
+        prune,
+    ],
+)
 def test_totals_follow_every_write_of_snapshots(season: list[Agent], change: Callable[[list[Agent]], Any]) -> None:
     before, version = stored(), CacheVersion.objects.get(scope=Scope.SNAPSHOTS).version
     assert before == summed() != {}

@@ -47,6 +47,12 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def assert_only_folder(folder: Path, contents: str) -> None:
+    """Nothing is beside the folder, whose file holds these contents."""
+    assert (folder / "a.txt").read_text() == contents
+    assert names(folder.parent) == ["data"]
+
+
 def test_the_draft_takes_the_place_of_the_old_folder(folder: Path) -> None:
     with atomic_folder(folder) as draft:
         (draft / "b.txt").write_text("new")
@@ -58,16 +64,14 @@ def test_the_draft_takes_the_place_of_the_old_folder(folder: Path) -> None:
 def test_a_failed_draft_leaves_the_old_folder_untouched(folder: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_folder(folder) as draft:
         (draft / "missing.txt").read_text()
-    assert (folder / "a.txt").read_text() == "old"
-    assert names(folder.parent) == ["data"]
+    assert_only_folder(folder, "old")
 
 
 def test_a_swap_that_fails_puts_the_old_folder_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_renames(monkeypatch, lambda path, target: path.name.endswith(".draft"))
     with pytest.raises(OSError, match="no space left"), atomic_folder(folder):
         pass
-    assert (folder / "a.txt").read_text() == "old"
-    assert names(folder.parent) == ["data"]
+    assert_only_folder(folder, "old")
 
 
 def test_the_old_folder_is_found_again_after_a_kill_between_the_two_renames(folder: Path) -> None:
@@ -77,8 +81,7 @@ def test_the_old_folder_is_found_again_after_a_kill_between_the_two_renames(fold
     assert names(folder.parent)[-1] == ".data.old"
     with pytest.raises(FileNotFoundError), atomic_folder(folder) as draft:
         (draft / "missing.txt").read_text()
-    assert (folder / "a.txt").read_text() == "old"
-    assert names(folder.parent) == ["data"]
+    assert_only_folder(folder, "old")
 
 
 def test_drafts_of_killed_processes_are_removed_and_those_of_living_ones_are_not(folder: Path) -> None:
@@ -89,8 +92,7 @@ def test_drafts_of_killed_processes_are_removed_and_those_of_living_ones_are_not
             (second / "a.txt").write_text("second")
             assert names(folder.parent) == sorted([first.name, second.name, "data"])
         assert (folder / "a.txt").read_text() == "second"
-    assert (folder / "a.txt").read_text() == "first"
-    assert names(folder.parent) == ["data"]
+    assert_only_folder(folder, "first")
 
 
 @pytest.mark.django_db

@@ -40,12 +40,17 @@ def test_flipped_bit_in_any_file_is_found(copy: Copy) -> None:
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         sound = path.read_bytes()
         for _ in range(FLIPS_PER_FILE):
-            damaged, place = bytearray(sound), random_numbers.randrange(len(sound))
-            damaged[place] ^= 1 << random_numbers.randrange(8)
-            path.write_bytes(damaged)
+            place = random_numbers.randrange(len(sound))
+            path.write_bytes(with_flipped_bit(sound, place, random_numbers))
             assert is_damaged(folder), f"{path.name}, byte {place}"
         path.write_bytes(sound)
     assert not is_damaged(folder)
+
+
+def with_flipped_bit(sound: bytes, place: int, random_numbers: random.Random) -> bytes:
+    damaged = bytearray(sound)
+    damaged[place] ^= 1 << random_numbers.randrange(8)
+    return bytes(damaged)
 
 
 def is_damaged(folder: Path) -> bool:
@@ -62,9 +67,7 @@ def test_flipped_bit_in_the_manifest_is_found(copy: Copy) -> None:
     path = folder / MANIFEST
     sound, random_numbers = path.read_bytes(), random.Random(1)
     for place in range(0, len(sound), 7):
-        damaged = bytearray(sound)
-        damaged[place] ^= 1 << random_numbers.randrange(8)
-        path.write_bytes(damaged)
+        path.write_bytes(with_flipped_bit(sound, place, random_numbers))
         with pytest.raises(InvalidManifest):
             read_manifest(folder)
 
@@ -88,10 +91,7 @@ def test_flipped_bit_in_a_zip_file_is_found(exported: Path, tmp_path: Path) -> N
     sound, random_numbers, damaged = (exported / "whole.zip").read_bytes(), random.Random(7), tmp_path / "whole.zip"
     shutil.copy(exported / "whole.zip.sha256", tmp_path)
     for _ in range(20):
-        place = random_numbers.randrange(len(sound))
-        damaged.write_bytes(
-            sound[:place] + bytes([sound[place] ^ 1 << random_numbers.randrange(8)]) + sound[place + 1 :]
-        )
+        damaged.write_bytes(with_flipped_bit(sound, random_numbers.randrange(len(sound)), random_numbers))
         assert list(check_zip_checksum(damaged)) == ["whole.zip: its SHA-256 is not the one in whole.zip.sha256"]
     assert verify_archive(damaged).violations[0] == "whole.zip: its SHA-256 is not the one in whole.zip.sha256"
 
