@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from agents.models import Agent, Family
-from arena_site.pages.views.curves import family_chart
+from arena_site.pages.charts.portfolio_values import family_chart
 from cohorts.models import Cohort, Methodology
 from scoring.competition import competition_index
 from scoring.models import Leaderboard

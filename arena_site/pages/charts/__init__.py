@@ -1,1 +1,1 @@
-"""Geometry of charts: numbers in, coordinates out. Templates draw them as SVG, charts.js makes them interactive."""
+"""Charts as coordinates: templates draw them as SVG, charts.js makes them interactive."""

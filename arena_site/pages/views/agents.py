@@ -12,8 +12,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Instruction, ModelCall, Trade
-from arena_site.pages.views.curves import agent_chart
-from arena_site.pages.views.positions import PositionRow, count_states, positions_of, side_result
+from arena_site.pages.charts.portfolio_values import agent_chart
+from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
 from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records

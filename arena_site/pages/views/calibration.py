@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram, scatter_diagram
-from arena_site.pages.views.selection import ARMS, PageSelection, all_or_one
+from arena_site.pages.selection import ARMS, PageSelection, all_or_one
 from scoring.calibration import ForecasterCalibration
 from scoring.calibration import calibration as calibration_of
 from scoring.constants import ALL_METHODOLOGIES

@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, ModelCall, Trade
+from arena_site.pages.agent_ranking import rank_agents
+from arena_site.pages.charts.portfolio_values import agent_chart
 from arena_site.pages.filters import decision_badge, page_url
-from arena_site.pages.views.agent_ranking import rank_agents
-from arena_site.pages.views.curves import agent_chart
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.models import Universe

@@ -6,8 +6,8 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Family
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram
-from arena_site.pages.views.curves import family_chart
-from arena_site.pages.views.selection import ARMS
+from arena_site.pages.charts.portfolio_values import family_chart
+from arena_site.pages.selection import ARMS
 from markets.prompt_conditions import PRICED
 from scoring.comparison import Comparison, both_directions
 from scoring.comparison import comparison as comparison_of

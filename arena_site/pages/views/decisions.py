@@ -9,8 +9,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Decision, Instruction, Position, Trade
-from arena_site.pages.views.model_calls import task_context
-from arena_site.pages.views.positions import side_result
+from arena_site.pages.model_calls import task_context
+from arena_site.pages.positions import side_result
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry
 
 DECISION_COLUMNS = (

@@ -13,10 +13,10 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Elicitation, Family, Forecast, ModelCall
 from agents.models.family import parameter_support
+from arena_site.pages.agent_ranking import rank_agents
 from arena_site.pages.charts.diagrams import reliability_diagram
-from arena_site.pages.views.agent_ranking import rank_agents
-from arena_site.pages.views.curves import family_chart
-from arena_site.pages.views.selection import ARMS
+from arena_site.pages.charts.portfolio_values import family_chart
+from arena_site.pages.selection import ARMS
 from markets.foundation.raw_sql import stored_unit
 from markets.prompt_conditions import PRICED
 from scoring.competition import attach_competition, competition_index

@@ -13,8 +13,8 @@ from agents.models import Family
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram
 from arena_site.pages.charts.lines import Curve, LineChart, family_curve, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
+from arena_site.pages.selection import ARMS, PageSelection, all_or_one
 from arena_site.pages.views.leaderboard import leader_of
-from arena_site.pages.views.selection import ARMS, PageSelection, all_or_one
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index

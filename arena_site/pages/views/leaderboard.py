@@ -12,8 +12,8 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Chain, Decision, Family
 from arena_site.pages.charts.lines import Sparkline, sparkline
-from arena_site.pages.views.curves import performance_chart
-from arena_site.pages.views.selection import PageSelection, all_or_one
+from arena_site.pages.charts.portfolio_values import performance_chart
+from arena_site.pages.selection import PageSelection, all_or_one
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from markets.foundation.rest.filters import InstantField, InvalidValue

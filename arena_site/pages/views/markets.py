@@ -12,9 +12,9 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Position, Trade
-from arena_site.pages.views.positions import count_states, positions_of, side_result
-from arena_site.pages.views.price_history import price_history
-from arena_site.pages.views.selection import PageSelection, all_or_one
+from arena_site.pages.charts.price_history import price_history
+from arena_site.pages.positions import count_states, positions_of, side_result
+from arena_site.pages.selection import PageSelection, all_or_one
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry
 from markets.sources.registry import SOURCES, source_choices
 from scoring.competition import competition_index

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Family, Forecast, RefusedForecast, Trade
 from arena_site.pages.charts.lines import Curve, family_curve, line_chart
-from arena_site.pages.views.model_calls import task_context
+from arena_site.pages.model_calls import task_context
 from markets.models import Question, QuestionEntry
 from markets.prompt_conditions import ARMS
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome_text

@@ -16,7 +16,7 @@ from arena_site.pages.charts.axes import time_ticks
 from arena_site.pages.charts.diagrams import reliability_diagram, scatter_diagram
 from arena_site.pages.charts.lines import ChartEvent, Curve, line_chart, sparkline
 from arena_site.pages.charts.markers import MARKERS, luminance, marker_path, readable_color
-from arena_site.pages.views.curves import agent_chart, family_chart
+from arena_site.pages.charts.portfolio_values import agent_chart, family_chart
 from cohorts.models import Cohort
 from scoring.performance import MAX_BUCKETS
 from tests.factories import WEEK, AgentFactory, CohortFactory, ReleaseFactory, SnapshotFactory
