@@ -12,21 +12,17 @@ from jinja2 import ChainableUndefined, Environment, Undefined
 
 from agents.models.family import EXTERNAL_WINDOW
 from agents.records import canonical
-from agents.services.settlement import OVERDUE_AFTER
-from arena_site.manual_settlements import manual_settlements
 from arena_site.pages import filters
 from arena_site.pages.formulas import block_formula, inline_formula
 
 GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
-    "ALARM_HOURS": OVERDUE_AFTER // timedelta(hours=1),
-    "manual_settlements": manual_settlements,
     "page_url": filters.page_url,
     "static": static,
 }
 FILTERS = (
-    "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "item",
-    "minus", "money", "net_return", "number", "number_cells", "or_dash", "origin", "p_value", "percent", "pnl_class",
+    "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width",
+    "money", "net_return", "number", "number_cells", "or_dash", "p_value", "percent", "pnl_class",
     "price", "readable_color", "score", "seconds", "signed_money", "signed_number", "signed_percent", "signed_score",
     "single_line", "tick_label", "timestamp", "truncatechars", "untrusted",
 )  # fmt: skip

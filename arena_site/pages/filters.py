@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import cache, lru_cache, partial
 from typing import Any
 
-from django.http import HttpRequest
 from django.template import defaultfilters
 from django.urls import get_script_prefix, reverse
 from django.utils.html import format_html
@@ -100,11 +99,6 @@ def p_value(value: Number) -> str:
     if decimal is None:
         return DASH
     return f"= {decimal:.3f}" if round(decimal, 3) else "< 0.001"
-
-
-def minus(value: float, other: float) -> float:
-    """The difference of two numbers."""
-    return value - other
 
 
 def price(value: Number) -> str:
@@ -220,11 +214,6 @@ def truncatechars(value: Any, limit: int) -> str:
     return f"{text[: limit - 1]}…" if text[: limit + 1].isascii() else defaultfilters.truncatechars(text, limit)
 
 
-def item(mapping: dict[Any, Any] | None, key: Any) -> Any:
-    """The value under a computed key; None without a mapping or a value."""
-    return mapping.get(key) if mapping else None
-
-
 # --- HTML that pages repeat hundreds of times: Python instead of template includes ----------------------
 
 
@@ -282,8 +271,3 @@ def _path_template(name: str, count: int, prefix: str) -> str:
     for placeholder in placeholders:
         template = template.replace(placeholder, "%s")
     return template
-
-
-def origin(request: HttpRequest) -> str:
-    """Scheme and host of the site, for absolute addresses."""
-    return f"{request.scheme}://{request.get_host()}"

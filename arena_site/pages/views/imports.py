@@ -49,22 +49,15 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
         "collection": found,
         "board": found.leaderboard,
         "data": report.get("data", {}),
-        "ranked": _ranked(report),
-        "references": [_row(name, figures) for name, figures in report.get("references", {}).items()],
+        "ranked": [
+            {"rank": rank, "name": name, "figures": report["forecasters"][name]}
+            for rank, name in enumerate(report.get("rankings", {}).get(RANKED_BY, []), start=1)
+        ],
+        "references": [{"name": name, "figures": figures} for name, figures in report.get("references", {}).items()],
         "categories": _categories(report),
         "imports": imports,
     }
     return render(request, "import.html", context)
-
-
-def _ranked(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of the board's forecasters, by rank."""
-    order = report.get("rankings", {}).get(RANKED_BY, [])
-    return [{"rank": rank, **_row(name, report["forecasters"][name])} for rank, name in enumerate(order, start=1)]
-
-
-def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "figures": figures}
 
 
 def _categories(report: dict[str, Any]) -> dict[str, Any]:

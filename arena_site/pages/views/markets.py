@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Position, Trade
+from agents.services.settlement import OVERDUE_AFTER
+from arena_site.manual_settlements import manual_settlements
 from arena_site.pages.charts.price_history import price_history
 from arena_site.pages.positions import count_states, positions_of, side_result
 from arena_site.pages.selection import PageSelection, all_or_one
@@ -134,6 +137,8 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "sides": [(outcome, bets[outcome.pk]) for outcome in outcomes],
             "venue_url": source.page_url(market.external_id, market.slug),
             "resolution_rule": source.rule,
+            "manual": manual_settlements(market),
+            "alarm_hours": OVERDUE_AFTER // timedelta(hours=1),
             "agents": agents,
             "held": held[:limit],
             "past": past[:limit],
