@@ -46,7 +46,7 @@ class Gamma:
         """A page of the markets that match. A larger limit than the cap is cut without a word."""
         if "offset" in request.query:
             raise invalid("offset is not allowed on keyset endpoints")
-        limit = min(_count(request, "limit", DEFAULT_LIMIT), MARKETS_CAP)
+        limit = min(request.count("limit", DEFAULT_LIMIT, invalid), MARKETS_CAP)
         key, descending = _sort_key(request)
         rows = sorted(self._markets(request), key=key, reverse=descending)
         if after := request.one("after_cursor"):
@@ -56,7 +56,7 @@ class Gamma:
             except TypeError:
                 raise invalid("after_cursor is invalid") from None
         body: Row = {"markets": rows[:limit]}
-        if len(rows) > limit > 0:
+        if len(rows) > limit:
             body["next_cursor"] = _write_cursor(key(rows[limit - 1]))
         return Reply(200, body, CACHED)
 
@@ -259,12 +259,3 @@ def _flag(request: Request, name: str, default: bool) -> bool:
         case "false":
             return False
     raise invalid(f"{name} is invalid")
-
-
-def _count(request: Request, name: str, default: int) -> int:
-    text = request.one(name)
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdigit():
-        raise invalid(f"{name} is invalid")
-    return int(text)

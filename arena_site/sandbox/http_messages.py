@@ -1,7 +1,7 @@
 """HTTP requests and replies, whole or streamed, and the text form of numbers and instants in them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -32,6 +32,13 @@ class Request:
     def one(self, name: str) -> str | None:
         """The last value given for a parameter."""
         return self.query[name][-1] if name in self.query else None
+
+    def count(self, name: str, default: int, invalid: Callable[[str], "Refusal"]) -> int:
+        """A parameter that is a positive whole number. Raises the Refusal that `invalid` makes for any other text."""
+        text = self.one(name) or str(default)
+        if not (text.isascii() and text.isdigit() and int(text)):
+            raise invalid(f"{name} is invalid")
+        return int(text)
 
     def json(self) -> Any:
         """The body as JSON; a ValueError where it is none."""

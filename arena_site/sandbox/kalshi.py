@@ -9,13 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from pydantic import BaseModel, ConfigDict
-
-from arena_site.sandbox.catalogue import SEASON, YES_NO, Days, Event, Market, Race, ResolutionKind, Season
+from arena_site.sandbox.catalogue import SEASON, YES_NO, Days, Event, FixtureEntry, Market, Race, ResolutionKind, Season
 from arena_site.sandbox.exchange import Exchange, MarketState, Stage
 from arena_site.sandbox.http_messages import Refusal, Reply, Request, zulu
 from arena_site.sandbox.seeded_random import seeded_random
@@ -40,11 +37,7 @@ THIN = Decimal("0.17")
 Row = dict[str, Any]
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _CrossListing(_Entry):
+class _CrossListing(FixtureEntry):
     of: str
     """The title of an event of the season."""
     series: str
@@ -52,7 +45,7 @@ class _CrossListing(_Entry):
     ask: str = ""
 
 
-class _KalshiEvent(_Entry):
+class _KalshiEvent(FixtureEntry):
     series: str
     title: str
     category: str
@@ -65,7 +58,7 @@ class _KalshiEvent(_Entry):
     untraded: tuple[str, ...] = ()
 
 
-class _Script(_Entry):
+class _Script(FixtureEntry):
     about: str
     same: tuple[_CrossListing, ...]
     own: tuple[_KalshiEvent, ...]
@@ -74,8 +67,8 @@ class _Script(_Entry):
 class Kalshi:
     """The endpoints of the venue, one method each."""
 
-    def __init__(self, exchange: Exchange, path: Path = LISTING):
-        self.script = _Script.model_validate_json(path.read_bytes())
+    def __init__(self, exchange: Exchange):
+        self.script = _Script.model_validate_json(LISTING.read_bytes())
         events = tuple(sorted(_events(self.script, exchange.season), key=lambda event: event.id))
         self.exchange = Exchange(replace(exchange.season, events=events), exchange.seed)
         self._by_id = {event.id: event for event in events}
@@ -86,12 +79,12 @@ class Kalshi:
         }
 
     def events(self, request: Request) -> Reply:
-        limit, start = _count(request, "limit", DEFAULT_LIMIT), _start(request)
+        limit, start = request.count("limit", DEFAULT_LIMIT, invalid), _start(request)
         status = request.one("status")
         if status is not None and status not in FILTERS:
-            raise refused(400, "bad_request", f"status {status} is invalid")
+            raise invalid(f"status {status} is invalid")
         nested = request.one("with_nested_markets") == "true"
-        since = datetime.fromtimestamp(_count(request, "min_updated_ts", 1), UTC)
+        since = datetime.fromtimestamp(request.count("min_updated_ts", 1, invalid), UTC)
         events = [event for event in self._by_id.values() if self._updated(event, request.at) >= since]
         rows = [row for event in events if (row := self._event(event, request.at, status))]
         page = rows[start : start + min(limit, PAGE_CAP)]
@@ -102,7 +95,7 @@ class Kalshi:
 
     def markets(self, request: Request) -> Reply:
         """The markets with these tickers that the live tier has."""
-        tickers = (request.one("tickers") or "").split(",")[: _count(request, "limit", DEFAULT_LIMIT)]
+        tickers = (request.one("tickers") or "").split(",")[: request.count("limit", DEFAULT_LIMIT, invalid)]
         found = [self.exchange.by_id[ticker] for ticker in tickers if ticker in self.exchange.by_id]
         live = [market for market in found if self._is_live(market, request.at)]
         return Reply(200, {"markets": [self._market(market, request.at) for market in live], "cursor": ""})
@@ -204,6 +197,10 @@ class Kalshi:
 def refused(status: int, code: str, why: str) -> Refusal:
     """Kalshi's refusal of a request."""
     return Refusal(Reply(status, {"error": {"code": code, "message": why, "service": "exchange"}}))
+
+
+def invalid(why: str) -> Refusal:
+    return refused(400, "bad_request", why)
 
 
 def _result(exchange: Exchange, state: MarketState) -> Row:
@@ -321,13 +318,4 @@ def _start(request: Request) -> int:
     try:
         return int(urlsafe_b64decode(text)) if text else 0
     except ValueError:
-        raise refused(400, "bad_request", "cursor is invalid") from None
-
-
-def _count(request: Request, name: str, default: int) -> int:
-    text = request.one(name)
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise refused(400, "bad_request", f"{name} is invalid")
-    return int(text)
+        raise invalid("cursor is invalid") from None

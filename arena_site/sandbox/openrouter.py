@@ -49,7 +49,7 @@ class OpenRouter:
         self._answers: dict[str, Reply] = {}
         self._faults: defaultdict[str, deque[str]] = defaultdict(deque)
         self._lock = Lock()
-        self._endings: dict[str, tuple[date, str | None]] = {}
+        self._last_days: dict[str, tuple[date, str | None]] = {}
 
     def models(self, request: Request) -> Reply:
         entries = [
@@ -67,14 +67,14 @@ class OpenRouter:
             raise refused(400, 'expected {"id": …, "ends": "2026-03-20", "successor": …}') from None
         if model not in PERSONAS:
             raise refused(404, f"No such model: {model}")
-        self._endings[model] = (ends, successor)
+        self._last_days[model] = (ends, successor)
         return self.models(request)
 
     def _listed(self, at: datetime) -> dict[str, tuple[Persona, date | None]]:
         """The models on offer by id, each with its announced end; a successor is offered from the announcement on."""
         listed: dict[str, tuple[Persona, date | None]] = {}
         for persona in PERSONAS.values():
-            ends, successor = self._endings.get(persona.id, (None, None))
+            ends, successor = self._last_days.get(persona.id, (None, None))
             if ends is None or at.date() < ends:
                 listed[persona.id] = (persona, ends)
             if successor is not None:
