@@ -18,8 +18,8 @@ from django.db import DatabaseError, connection
 from psycopg.conninfo import make_conninfo
 
 from cohorts.models import Cohort
+from markets.foundation.commands import BAD_USAGE
 
-BAD_USAGE = 2
 MARKER_TABLE = Cohort._meta.db_table
 """A table by which an arena's backup is recognised."""
 

@@ -22,8 +22,8 @@ from agents.services.release_check import UnusableLineUp, approval_lines, renew_
 from arena_site import jobs
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
 from cohorts.models import Cohort
+from markets.foundation.commands import BAD_USAGE
 
-BAD_USAGE = 2
 PREPARATION_LOCK = 0x4152454E41
 """The number of the advisory lock on PostgreSQL ("ARENA")."""
 

@@ -1,8 +1,6 @@
 """`manage.py demo`: plays a season against the sandbox, then serves the site."""
 
-import json
 import secrets
-import subprocess
 from typing import Any
 
 from django.conf import settings
@@ -11,8 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 from arena_site import conf
 from arena_site.management.commands.sandbox_season import external_agents_clock
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
-
-BAD_USAGE = 2
+from arena_site.sandbox.server import running
+from markets.foundation.commands import BAD_USAGE
 
 
 class Command(BaseCommand):
@@ -45,39 +43,26 @@ class Command(BaseCommand):
                 raise CommandError(f"--database {options['database']}: {wrong}", returncode=BAD_USAGE) from None
             env["DATABASE_URL"] = options["database"]
         with stoppable():
-            sandbox = None
             try:
-                season = ("--seed", str(options["seed"]), "--weeks", str(options["weeks"]))
-                sandbox = start(manage_command("sandbox", *season), stdout=subprocess.PIPE)
-                env |= self._addresses(sandbox)
-                self._play(env, options)
-                stop(sandbox)
+                with running(seed=options["seed"], weeks=options["weeks"], precompute=True) as sandbox:
+                    env |= {
+                        "GAMMA_BASE_URL": sandbox.gamma,
+                        "CLOB_BASE_URL": sandbox.clob,
+                        "KALSHI_BASE_URL": sandbox.kalshi,
+                        "ARENA_SOURCES": "polymarket,kalshi",
+                        "OPENROUTER_BASE_URL": sandbox.openrouter,
+                        "SANDBOX_URL": sandbox.root,
+                    }
+                    self._play(env, options["weeks"])
                 if not options["no_serve"]:
                     env["ARENA_CLOCK"] = external_agents_clock(options["weeks"]).isoformat()
                     self._serve(env, options["port"])
             except StopRequested:
                 self.stdout.write("stopped")
-            finally:
-                if sandbox is not None:
-                    stop(sandbox)
 
-    def _addresses(self, sandbox: "subprocess.Popen[str]") -> dict[str, str]:
-        assert sandbox.stdout is not None
-        line = sandbox.stdout.readline()
-        if not line:
-            raise CommandError("the sandbox did not start")
-        addresses = json.loads(line)
-        return {
-            "GAMMA_BASE_URL": addresses["gamma"],
-            "CLOB_BASE_URL": addresses["clob"],
-            "KALSHI_BASE_URL": addresses["kalshi"],
-            "ARENA_SOURCES": "polymarket,kalshi",
-            "OPENROUTER_BASE_URL": addresses["openrouter"],
-            "SANDBOX_URL": addresses["root"],
-        }
-
-    def _play(self, env: dict[str, str], options: dict[str, Any]) -> None:
-        season = start(manage_command("sandbox_season", "--weeks", str(options["weeks"])), env)
+    def _play(self, env: dict[str, str], weeks: int) -> None:
+        """Plays the season in a process of its own, whose settings name the sandbox."""
+        season = start(manage_command("sandbox_season", "--weeks", str(weeks)), env)
         try:
             code = season.wait()
         finally:
