@@ -118,7 +118,7 @@ class Diagnosis:
             yield _item("clob", not books.failed, detail, "Check CLOB_BASE_URL.")
 
     def _key(self) -> tuple[Item, Decimal | None]:
-        """The key's check, and the US dollars that it may still spend, if the gateway tells."""
+        """The key's check, and the US dollars that it may still spend, if the gateway states it."""
         name, key = "gateway key", settings.OPENROUTER_API_KEY
         url, timeout_s = settings.OPENROUTER_BASE_URL, settings.ARENA_VENUE_TIMEOUT_S
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -196,15 +196,15 @@ class Diagnosis:
         decisions, limit = self.weeks * self.cohort_cost, settings.ARENA_SPEND_LIMIT_USD
         forecasts = estimate_forecasts(at=self.at).cost_usd * 7 if self.has_tables else Decimal(0)
         self.week_cost = decisions + forecasts
-        told = f"${forecasts:.2f} of forecasts" if forecasts else "forecasts not known before the first day's"
+        forecast_cost = f"${forecasts:.2f} of forecasts" if forecasts else "forecasts not known before the first day's"
         cohorts = f"${self.cohort_cost:.2f} for the decisions of a cohort, ${decisions:.2f} once {self.weeks} overlap"
         ok, remedy = max(decisions, forecasts) <= limit, "Raise ARENA_SPEND_LIMIT_USD in .env."
-        return _item("a week's cost", ok, f"about {cohorts}; {told}; limit ${limit:.2f} each", remedy)
+        return _item("a week's cost", ok, f"about {cohorts}; {forecast_cost}; limit ${limit:.2f} each", remedy)
 
     def _credits(self, remaining: Decimal | None) -> Item:
         name = "gateway credits"
         if remaining is None:
-            return _item(name, True, "no limit told")
+            return _item(name, True, "the gateway states no limit")
         detail = f"${remaining:.2f} left; a week takes about ${self.week_cost:.2f}"
         return _item(name, remaining >= self.week_cost, detail, "Buy credits, or raise the key's limit at the gateway.")
 
@@ -220,7 +220,7 @@ class Diagnosis:
 
     def _clock(self) -> Item:
         if not self.clocks:
-            return _item("clock", False, "no service told its time", "Make a service reachable, then run this again.")
+            return _item("clock", False, "no service stated its time", "Make a service reachable, then run this again.")
         service, seconds = max(self.clocks.items(), key=lambda clock: abs(clock[1]))
         ok = abs(seconds) <= CLOCK_TOLERANCE_S
         detail = f"{abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} {service}'s"

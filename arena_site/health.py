@@ -112,11 +112,11 @@ def _calls_and_runs() -> Iterator[Metric]:
         good=Max("finished_at", filter=Q(status=Run.Status.SUCCEEDED)),
         bad=Max("finished_at", filter=Q(status=Run.Status.FAILED)),
     )  # fmt: skip
-    for name, text, ends in (
+    for name, text, instants in (
         ("success", "Last run that succeeded.", [(kind, good) for kind, good, _ in runs]),
         ("failure", "Last run that failed.", [(kind, bad) for kind, _, bad in runs]),
     ):
-        yield _labelled(f"arena_run_last_{name}_timestamp_seconds", text, "kind", _timestamps(ends))
+        yield _labelled(f"arena_run_last_{name}_timestamp_seconds", text, "kind", _timestamps(instants))
 
 
 def _newest_data() -> Iterator[Metric]:

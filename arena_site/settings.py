@@ -49,7 +49,7 @@ ARENA_HTTPS = conf.read(env, "ARENA_HTTPS", "false", conf.flag)
 ARENA_ALERT_EMAIL = conf.read(env, "ARENA_ALERT_EMAIL", "", conf.list_of(conf.mail_address))
 ARENA_ALERT_WEBHOOK = conf.read(env, "ARENA_ALERT_WEBHOOK", "", conf.optional(conf.base_url))
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.list_of(conf.network))
-# Where archives that were asked for over the API lie; shared by all who serve or build them.
+# Where archives that were requested lie; shared by all who serve or build them.
 ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")
 # Requests of the API for each client and minute; 0 is no limit.
 ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_000_000))

@@ -32,10 +32,6 @@ class ActionResult:
     path: str = ""
 
 
-class EmptyForm(forms.Form):
-    """The form of an action without parameters."""
-
-
 class RowIdField(forms.ModelChoiceField):
     """A row by its id, typed rather than chosen: pages of rows link to their actions with the id filled in."""
 
@@ -53,7 +49,7 @@ class Action:
     title: str
     description: str
     permission: str
-    form: type[forms.Form] = EmptyForm
+    form: type[forms.Form] = forms.Form
     confirm_label: str
     row_field: str = ""
     """The form's field with the row that the action concerns, if it concerns one."""

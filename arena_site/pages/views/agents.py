@@ -57,9 +57,9 @@ class LargestPosition(NamedTuple):
 @require_safe
 def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """An agent: its value, its positions by state and its decisions by week."""
-    known = competition_index()
-    found = Agent.objects.only("family", "cohort", "model_id", "status", "cash").get(pk=_agent(known, number, slug).pk)
-    (agent,) = attach_competition([found], known)
+    competition = competition_index()
+    agents = Agent.objects.filter(pk=_agent(competition, number, slug).pk)
+    (agent,) = attach_competition(agents.only("family", "cohort", "model_id", "status", "cash"), competition)
     balance = agent.cohort.methodology.starting_balance
     held, past = positions_of(agent)
     positions = [*held, *past]
@@ -115,9 +115,9 @@ def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     )
 
 
-def _agent(known: CompetitionIndex, number: int, slug: str) -> AgentSummary:
+def _agent(competition: CompetitionIndex, number: int, slug: str) -> AgentSummary:
     """The family's agent in the cohort. Raises Http404 if there is none."""
-    for agent in known.agents:
+    for agent in competition.agents:
         if agent.cohort.number == number and agent.family.slug == slug:
             return agent
     raise Http404(f"cohort {number} has no agent of {slug}")

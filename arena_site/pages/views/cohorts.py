@@ -43,14 +43,14 @@ def cohorts(request: HttpRequest) -> HttpResponse:
     """Every cohort with its status and leader, and the missed weeks."""
     now = timezone.now()
     by_cohort: dict[int, list[AgentSummary]] = defaultdict(list)
-    known = competition_index()
+    competition = competition_index()
     cash = dict(Agent.objects.order_by().values_list("pk", "cash"))
-    agents = [replace(agent, cash=cash[agent.pk]) for agent in known.agents if agent.pk in cash]
+    agents = [replace(agent, cash=cash[agent.pk]) for agent in competition.agents if agent.pk in cash]
     worth = valuations(agents, awaiting=True)
     for agent in agents:
         by_cohort[agent.cohort.pk].append(agent)
     rows = []
-    for cohort in reversed(list(known.cohorts.values())):
+    for cohort in reversed(list(competition.cohorts.values())):
         members = by_cohort[cohort.pk]
         ranked = [agent for agent in members if not agent.family.external]
         returns = [worth[agent.pk].pnl_percent for agent in ranked]
@@ -73,11 +73,11 @@ def cohorts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def cohort(request: HttpRequest, number: int) -> HttpResponse:
     """One cohort: its agents by value, their curves, and every decision by week."""
-    known = competition_index()
-    cohort = known.cohort(number)
+    competition = competition_index()
+    cohort = competition.cohort(number)
     if cohort is None:
         raise Http404(f"there is no cohort {number}")
-    agents = attach_competition(cohort.agents.only(*AGENT_COLUMNS), known)
+    agents = attach_competition(cohort.agents.only(*AGENT_COLUMNS), competition)
     ranked = rank_agents(agents, awaiting=True)
     by_agent: dict[int, dict[int, tuple[str, str]]] = defaultdict(dict)
     decisions = _decisions(cohort)
