@@ -74,9 +74,9 @@ def missing() -> dict[str, str]:
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Removes from `items` the tests for which something is missing."""
     removed: dict[str, list[str]] = {}
-    selected = []
+    selected, reasons = [], missing()
     for item in items:
-        reason = next((reason for marker, reason in missing().items() if item.get_closest_marker(marker)), None)
+        reason = next((reason for marker, reason in reasons.items() if item.get_closest_marker(marker)), None)
         if reason is None:
             selected.append(item)
         else:

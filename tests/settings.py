@@ -3,11 +3,14 @@
 The suite runs on SQLite, or on PostgreSQL with ARENA_TESTS_ON=postgres.
 """
 
+import gc
 import os
 
+from manage import ALLOCATION_THRESHOLD
 from tests import bytecode
 from tests.databases import postgres_url
 
+gc.set_threshold(ALLOCATION_THRESHOLD)
 # Before most imports, and before pytest-xdist starts its workers, which inherit it.
 bytecode.cache()
 # Before the settings are read: a test that names no server must reach none.

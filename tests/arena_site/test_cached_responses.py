@@ -26,7 +26,7 @@ from scoring.models import Leaderboard, Snapshot
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards, store_leaderboard
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 LEADERBOARD, PERFORMANCE = "/api/v1/leaderboard/", "/api/v1/performance/"
 STEP = timedelta(minutes=10)
 GAP = 4

@@ -9,6 +9,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.specs.openapi import checks
 
 from arena_site.wsgi import application
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.django_db
 
 schema = schemathesis.openapi.from_path(SCHEMA)
 schema.app = application
+SETTINGS = settings(max_examples=5, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 CHECKS = [
     not_a_server_error,
     checks.status_code_conformance,
@@ -48,7 +50,15 @@ def _quiet(season: None, db: None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="django.request")
 
 
-@schema.parametrize()
-@settings(max_examples=5, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
-def test_api_conforms_to_its_schema(case: schemathesis.Case) -> None:
+@pytest.mark.parametrize("operation", [result.ok().label for result in schema.get_all_operations()])
+def test_api_conforms_to_its_schema(operation: str) -> None:
+    # Generated here: `schema.parametrize` does it when tests are collected, which every worker does.
+    (generated,) = get_all_tests(
+        schema=schema.include(name=operation), test_func=check_response, settings=SETTINGS, given_kwargs=None
+    )
+    _, test = generated.ok()
+    test()
+
+
+def check_response(case: schemathesis.Case) -> None:
     case.call_and_validate(checks=CHECKS, headers={"Accept-Encoding": "identity"})
