@@ -9,7 +9,6 @@ import io
 import json
 import multiprocessing
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -127,7 +126,7 @@ class CommandRunner:
         self,
         addresses: dict[str, str],
         database: DatabaseCopies,
-        unblock: Callable[[], object] = lambda: None,
+        unblock: Callable[[], object],
         migrated: str | None = None,
     ) -> None:
         self.addresses, self.database, self.unblock = addresses, database, unblock
@@ -339,14 +338,3 @@ def import_commands() -> None:
         "run_forecasts",
     ):
         load_command_class(get_commands()[command], command)
-
-
-def random_kills(dice: random.Random, longest_s: float) -> Callable[[int, int], Kill | None]:
-    """Kills about half of all first and second attempts at a random moment."""
-
-    def kill(index: int, attempt: int) -> Kill | None:
-        if attempt > 2 or dice.random() < 0.4:
-            return None
-        return Kill(after_s=dice.uniform(0.005, longest_s))
-
-    return kill

@@ -1,12 +1,16 @@
 """A command killed at any step boundary and run again leaves the same ledger as one that was not killed."""
 
+import os
 import random
+from collections.abc import Callable
 
 import pytest
 
 from markets.foundation.failpoints import POINTS
 from tests.faults.ledger_state import differences
-from tests.faults.processes import LINE_UP, CommandRunner, Kill, UndisturbedRun, random_kills
+from tests.faults.processes import LINE_UP, CommandRunner, Kill, UndisturbedRun
+
+RANDOM_ROUNDS = int(os.environ.get("ARENA_KILL_ROUNDS", "3"))
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +46,19 @@ def test_killed_at_random_and_run_again_nothing_differs(
     arena: CommandRunner, prepared: str, undisturbed: UndisturbedRun
 ) -> None:
     dice = random.Random(20260308)
-    for _ in range(3):
+    for _ in range(RANDOM_ROUNDS):
         name = arena.database.fresh(prepared)
         ledger = arena.run_sunday(name, random_kills(dice, longest_s=0.6))
         arena.database.drop(name)
         assert differences(undisturbed.ledger, ledger) == []
+
+
+def random_kills(dice: random.Random, longest_s: float) -> Callable[[int, int], Kill | None]:
+    """Kills about half of all first and second attempts at a random moment."""
+
+    def kill(index: int, attempt: int) -> Kill | None:
+        if attempt > 2 or dice.random() < 0.4:
+            return None
+        return Kill(after_s=dice.uniform(0.005, longest_s))
+
+    return kill
