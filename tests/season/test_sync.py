@@ -4,12 +4,10 @@ import json
 import re
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from werkzeug import Request, Response
 
 from agents.models import Position
 from cohorts.models import Methodology
@@ -103,35 +101,6 @@ def test_row_that_turns_bad_overwrites_nothing(venue: Venue) -> None:
     assert kept.closes_at is not None
     assert kept.volume == Decimal(999_999)
     assert outcome("YES").price == Decimal("0.40")
-
-
-def test_walk_that_dies_midway_keeps_what_came_and_fails(venue: Venue) -> None:
-    for number in range(250):
-        venue.market(f"Question {number}?")
-
-    def until_page_three(request: Request) -> Response:
-        return Response("gone", 503) if request.args.get("after_cursor") == "200" else venue._catalogue(request)
-
-    venue.server.clear()
-    venue.server.expect_request("/gamma/markets/keyset").respond_with_handler(until_page_three)
-    ran = run("sync_markets", SUNDAY)
-    assert ran.code == 1
-    assert ran["created"] == Market.objects.count() == 200
-    assert len(ran.stderr.strip().splitlines()) == 1
-    assert Run.objects.get().status == "failed"
-
-
-@pytest.mark.parametrize("address", ["down", "nobody there"])
-def test_unreachable_venue_fails_in_one_line(venue: Venue, settings: Any, address: str) -> None:
-    if address == "down":
-        venue.down.add("gamma")
-    else:
-        settings.GAMMA_BASE_URL = "http://127.0.0.1:9"
-    ran = run("sync_markets", SUNDAY)
-    assert ran.code == 1
-    assert ran["seen"] == 0
-    assert len(ran.stderr.strip().splitlines()) == 1
-    assert ran.stderr.startswith("gamma: ")
 
 
 def test_failure_07_venue_that_dies_after_the_walk_is_named_once_and_not_for_each_market(venue: Venue) -> None:
