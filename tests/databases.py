@@ -100,10 +100,7 @@ class DatabaseCopies:
         path = self.folder / f"{uuid.uuid4().hex[:16]}.sqlite3"
         if template:
             # Not by copying the file: what children wrote last may still stand in the log beside it.
-            with (
-                closing(sqlite3.connect(template)) as source,
-                closing(sqlite3.connect(path)) as to,
-            ):
+            with closing(sqlite3.connect(template)) as source, closing(sqlite3.connect(path)) as to:
                 source.backup(to)
         return str(path)
 

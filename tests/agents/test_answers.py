@@ -78,11 +78,7 @@ ACCEPTED = [
         sold(),
     ),
     # The object itself
-    case(
-        "trailing commas",
-        '{"action": "BET", "bets": [{"market_id": "7", "side": "YES", "amount": 500,},],}',
-        bet(),
-    ),
+    case("trailing commas", '{"action": "BET", "bets": [{"market_id": "7", "side": "YES", "amount": 500,},],}', bet()),
     case("a trailing comma before a line break", '{"action": "HOLD",\n}', held()),
     case("a comma and a bracket inside text", holding('"a,] b,}"'), held("a,] b,}")),
     case("braces and escaped quotes inside text", holding('"{ \\" } } \\\\"'), held('{ " } } \\')),
@@ -205,17 +201,9 @@ REFUSED = [
     case("reasoning as a list", holding('["calm"]'), "reasoning must be text, not a list"),
     case("reasoning as a number", holding("1.50"), "reasoning must be text, not 1.50"),
     # Fields
-    case(
-        "no market",
-        '{"action": "BET", "bets": [{"side": "NO", "amount": 9}]}',
-        "bets[0].market_id is missing",
-    ),
+    case("no market", '{"action": "BET", "bets": [{"side": "NO", "amount": 9}]}', "bets[0].market_id is missing"),
     case("no side", '{"action": "BET", "bets": [{"market_id": 7, "amount": 9}]}', "bets[0].side is missing"),
-    case(
-        "no amount",
-        '{"action": "BET", "bets": [{"market_id": 7, "side": "NO"}]}',
-        "bets[0].amount is missing",
-    ),
+    case("no amount", '{"action": "BET", "bets": [{"market_id": 7, "side": "NO"}]}', "bets[0].amount is missing"),
     case("no position", '{"action": "SELL", "sells": [{"percentage": 5}]}', "position_id is missing"),
     case("no percentage", '{"action": "SELL", "sells": [{"position_id": 3}]}', "percentage is missing"),
     case(

@@ -15,16 +15,7 @@ from pytest_httpserver import HTTPServer
 
 from agents.gateway import Completion, Gateway, GatewayFailure, same_model
 from tests.captured import CAPTURED
-from tests.markets.test_http import (
-    Act,
-    drips_its_body,
-    drips_its_header,
-    misbehaving,
-    reset,
-    saying,
-    silent,
-    truncated,
-)
+from tests.markets.test_http import Act, drips_its_body, drips_its_header, misbehaving, reset, saying, silent, truncated
 
 KEY = "sk-or-v1-0123456789abcdef"
 
@@ -129,11 +120,7 @@ def test_completion_has_content_tokens_and_cost(httpserver: HTTPServer, gateway:
     answer(httpserver, completed())
     done = ask(gateway)
     assert (done.content, done.refusal, done.finish_reason, done.status) == ("HOLD", None, "stop", 200)
-    assert (done.returned_model, done.provider, done.generation_id) == (
-        "openai/gpt-5.2-2025-12-11",
-        "OpenAI",
-        "gen-1",
-    )
+    assert (done.returned_model, done.provider, done.generation_id) == ("openai/gpt-5.2-2025-12-11", "OpenAI", "gen-1")
     assert (done.tokens_input, done.tokens_output, done.tokens_reasoning) == (10, 5, 3)
     assert str(done.cost_usd) == "0.00019325"
     assert json.loads(done.raw) == completed()
@@ -145,10 +132,7 @@ def test_completion_has_content_tokens_and_cost(httpserver: HTTPServer, gateway:
         (None, ""),
         ("", ""),
         ([], ""),
-        (
-            [{"type": "text", "text": '{"action": '}, {"type": "text", "text": '"HOLD"}'}],
-            '{"action": "HOLD"}',
-        ),
+        ([{"type": "text", "text": '{"action": '}, {"type": "text", "text": '"HOLD"}'}], '{"action": "HOLD"}'),
         ([{"type": "image"}, {"type": "text", "text": "HOLD"}], "HOLD"),
         ("a\x00b\ud800", "ab\ufffd"),
     ],
@@ -211,10 +195,7 @@ def test_stored_response_has_no_key_no_account_and_no_nul(httpserver: HTTPServer
     inner = json.dumps({"user_id": "user_inner"})
     answer(
         httpserver,
-        {
-            "error": {"code": 401, "message": f"bad key {KEY}", "metadata": {"raw": inner}},
-            "user_id": "user_9",
-        },
+        {"error": {"code": 401, "message": f"bad key {KEY}", "metadata": {"raw": inner}}, "user_id": "user_9"},
         status=401,
     )
     failed = failure(gateway)
@@ -241,11 +222,7 @@ def test_error_code_decides_on_a_retry_in_status_and_body(
     body = {"id": "gen-9", "error": {"code": status, "message": "no"}, "usage": {"cost": 0.5}}
     answer(httpserver, body, status=200 if hidden else status)
     failed = failure(gateway)
-    assert (failed.status, failed.retryable, failed.reason) == (
-        status,
-        retryable,
-        f"gateway answered {status}: no",
-    )
+    assert (failed.status, failed.retryable, failed.reason) == (status, retryable, f"gateway answered {status}: no")
     assert (failed.accounting.generation_id, failed.accounting.cost_usd) == ("gen-9", Decimal("0.5"))
 
 
@@ -367,11 +344,7 @@ def test_streamed_answer_is_the_same_completion(httpserver: HTTPServer, gateway:
     answer(httpserver, stream)
     done = ask(gateway)
     assert (done.content, done.finish_reason, done.status) == ('{"action": "HOLD"}', "stop", 200)
-    assert (done.returned_model, done.provider, done.generation_id) == (
-        "openai/gpt-5.2-2025-12-11",
-        "OpenAI",
-        "gen-1",
-    )
+    assert (done.returned_model, done.provider, done.generation_id) == ("openai/gpt-5.2-2025-12-11", "OpenAI", "gen-1")
     assert (done.tokens_input, done.tokens_output, str(done.cost_usd)) == (10, 5, "0.00019325")
     stored = json.loads(done.raw)
     assert stored["choices"][0]["message"]["content"] == '{"action": "HOLD"}'

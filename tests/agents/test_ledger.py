@@ -160,10 +160,7 @@ PERCENTAGES = st.one_of(
     st.decimals("1", "100", places=3),
 )
 BETS = st.tuples(
-    st.just("bet"),
-    st.integers(0, 3),
-    st.sampled_from(["YES", "NO", "yes", "Ann", "bob", "Cy", "MAYBE"]),
-    AMOUNTS,
+    st.just("bet"), st.integers(0, 3), st.sampled_from(["YES", "NO", "yes", "Ann", "bob", "Cy", "MAYBE"]), AMOUNTS
 )
 SALES = st.tuples(st.just("sell"), st.integers(0, 9), PERCENTAGES, st.none())
 TICKS = st.sampled_from(["0.0001", "0.9999", "0.5", "0.3333333333", "0.07", "0.005", "0.995", "0.40"])

@@ -10,17 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from agents.models import (
-    Agent,
-    Decision,
-    Elicitation,
-    Forecast,
-    ModelCall,
-    Position,
-    Registration,
-    Submission,
-    Trade,
-)
+from agents.models import Agent, Decision, Elicitation, Forecast, ModelCall, Position, Registration, Submission, Trade
 from agents.services.registrations import register_external_agent, revoke_registration
 from markets.models import Market, QuestionBatch, Run, Universe
 from tests.commands import run

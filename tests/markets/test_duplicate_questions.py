@@ -30,10 +30,7 @@ def same(one: VenueQuestion, other: VenueQuestion) -> bool:
         (q("Will Valdria qualify for the Northern Cup?"), q("Will Valdria reach the Northern Cup?")),
         (q("Will Bitcoin reach $100k by March 31?"), q("Will BTC reach $100,000 before April 1, 2026?")),
         (q("Will Orsan inflation exceed 2.5% in March?"), q("Orsan inflation in March above 2.50%?")),
-        (
-            q("Next prime minister of Valdria", *NAMES),
-            q("Who will be Valdria's next premier?", *reversed(NAMES)),
-        ),
+        (q("Next prime minister of Valdria", *NAMES), q("Who will be Valdria's next premier?", *reversed(NAMES))),
         (q("Harbour Cup winner", "the Kestrels", "the Foxes"), q("Who wins the Harbour Cup?", "Kestrels", "Foxes")),
         (
             q("Will the Fed decrease rates by 25 bps in March?"),

@@ -281,19 +281,13 @@ def test_silence_after_a_drip_does_not_begin_the_deadline_anew() -> None:
         silent(connection, over)
 
     started = monotonic()
-    with (
-        misbehaving(drips_then_falls_silent) as url,
-        HttpService("venue", url, timeout_s=1, retries=0) as service,
-    ):
+    with misbehaving(drips_then_falls_silent) as url, HttpService("venue", url, timeout_s=1, retries=0) as service:
         assert failure(service).reason == "GET /x did not finish within 1 s"
     assert monotonic() - started < 1.6
 
 
 def test_deadline_of_one_request_does_not_shorten_the_next() -> None:
-    with (
-        misbehaving(silent, whole(b"[1]")) as url,
-        HttpService("venue", url, timeout_s=0.3, retries=0) as service,
-    ):
+    with misbehaving(silent, whole(b"[1]")) as url, HttpService("venue", url, timeout_s=0.3, retries=0) as service:
         assert failure(service).retryable
         assert service.get_json("/x") == [1]
 

@@ -151,13 +151,7 @@ def test_old_list_ends_where_it_may_not_be_walked_deeper(httpserver: HTTPServer,
     assert ids(list(gamma.catalogue())) == ["1204"]
 
 
-QUERY = {
-    "limit": "100",
-    "order": "volumeNum",
-    "ascending": "false",
-    "closed": "false",
-    "include_tag": "true",
-}
+QUERY = {"limit": "100", "order": "volumeNum", "ascending": "false", "closed": "false", "include_tag": "true"}
 
 
 @pytest.mark.parametrize(("status", "said"), [(503, "try later"), (500, "oops"), (422, "order not valid")])
@@ -451,11 +445,7 @@ def test_midpoints_come_in_batches_and_bad_ones_are_named(httpserver: HTTPServer
         "4": "midpoint: None is not a number",
         "6": "no midpoint in the answer",
     }
-    assert (found.values["5"], found.values["1101"], len(found.values)) == (
-        Decimal("0.25"),
-        Decimal("0.0655"),
-        1096,
-    )
+    assert (found.values["5"], found.values["1101"], len(found.values)) == (Decimal("0.25"), Decimal("0.0655"), 1096)
 
 
 def test_failed_batch_costs_no_other_batch_its_prices(httpserver: HTTPServer, clob: Clob) -> None:

@@ -6,12 +6,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from markets.question_selection import (
-    CandidateOption,
-    QuestionCandidate,
-    rank_candidates,
-    select_candidates,
-)
+from markets.question_selection import CandidateOption, QuestionCandidate, rank_candidates, select_candidates
 from markets.selection_rule import SelectionRule
 
 AT = datetime(2026, 3, 8, 2, tzinfo=UTC)

@@ -239,14 +239,8 @@ def test_a_retry_with_another_portfolio_shows_its_own_message(client):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        (
-            {"missed": True, "reasoning": ""},
-            ("Missed: the decision window", "No API call was made.", "window over"),
-        ),
-        (
-            {"failed": True},
-            ("can be retried until the decision window closes", "Only completed decisions"),
-        ),
+        ({"missed": True, "reasoning": ""}, ("Missed: the decision window", "No API call was made.", "window over")),
+        ({"failed": True}, ("can be retried until the decision window closes", "Only completed decisions")),
         ({"fallback": True, "reasoning": ""}, ("HOLD by fallback: the model gave no readable answer",)),
     ],
 )
