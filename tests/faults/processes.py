@@ -92,17 +92,10 @@ class FailpointRecorder:
 
 @dataclass(frozen=True)
 class UndisturbedRun:
-    """A Sunday without kills: its ledger, the database before each command, the fail points that each passed."""
+    """A Sunday without kills: its ledger, and the fail points that each command passed."""
 
     ledger: dict[str, Any]
-    databases: list[str]
     passed: list[set[str]]
-
-    def first_command_reaching(self, point: str) -> int:
-        """The index of the first command that passes this fail point."""
-        places = [index for index, points in enumerate(self.passed) if point in points]
-        assert places, f"nothing reaches {point}"
-        return places[0]
 
 
 @contextlib.contextmanager
@@ -185,21 +178,17 @@ class CommandRunner:
         self.clock.post(f"{self.addresses['root']}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
 
     def run_undisturbed(self, prepared: str) -> UndisturbedRun:
-        """Runs the Sunday without kills and copies the database before each command."""
-        name, databases, passed = self.database.fresh(prepared), list[str](), list[set[str]]()
+        name, passed = self.database.fresh(prepared), list[set[str]]()
         for index, step in enumerate(SECOND_SUNDAY):
-            databases.append(self.database.fresh(name))
             recorder = FailpointRecorder(self.database.folder / f"passed-{index}-{uuid.uuid4().hex[:16]}")
             assert self.run(name, step, recorder) in COMPLETED
             passed.append(recorder.passed())
-        return UndisturbedRun(self.ledger(name), databases, passed)
+        return UndisturbedRun(self.ledger(name), passed)
 
-    def run_sunday(self, name: str, kills: Callable[[int, int], Kill | None], *, first: int = 0) -> dict[str, Any]:
-        """The ledger after a Sunday on which `kills` decides how the n-th attempt of the i-th command is killed.
-
-        `first` is the index of the command to begin with.
-        """
-        for index, step in list(enumerate(SECOND_SUNDAY))[first:]:
+    def run_sunday(self, prepared: str, kills: Callable[[int, int], Kill | None]) -> dict[str, Any]:
+        """The ledger after a Sunday on which `kills` decides how the n-th attempt of the i-th command is killed."""
+        name = self.database.fresh(prepared)
+        for index, step in enumerate(SECOND_SUNDAY):
             for attempt in range(20):
                 code = self.run(name, step, kills(index, attempt))
                 if code != -signal.SIGKILL:
@@ -207,7 +196,9 @@ class CommandRunner:
                 self.kills += 1
                 self._child(name, _let_leases_expire)
             assert code in COMPLETED, f"{step[1]} ended with {code}"
-        return self.ledger(name)
+        ledger = self.ledger(name)
+        self.database.drop(name)
+        return ledger
 
     def ledger(self, name: str) -> dict[str, Any]:
         return self.read(name, ledger_state)
