@@ -162,13 +162,6 @@ def test_new_board_gets_a_new_share_image(client: Client, season: None) -> None:
 # --- calibration ----------------------------------------------------------------------------------------
 
 
-def test_forecasts_without_prices_have_diagrams_of_their_own(client: Client, season: None) -> None:
-    assert "Grok 4.1" in visible_text(section(get_page(client, "/calibration/"), "forecasts"))
-    blind = visible_text(section(get_page(client, "/calibration/?arm=blind"), "forecasts"))
-    assert "GPT-5.2" in blind
-    assert "Grok 4.1" not in blind
-
-
 def test_new_score_renews_the_calibration_of_bets_on_an_unchanged_board(client: Client, season: None) -> None:
     market = MarketFactory()
     bet(Agent.objects.earliest("pk"), market, "YES", "700.00")

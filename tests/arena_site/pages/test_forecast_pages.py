@@ -69,15 +69,6 @@ def test_arms_and_categories_are_plain_links_to_their_own_numbers(client: Client
     assert "?arm=blind&category=Sports" in links(get_page(client, "/forecasts/?category=Sports"))
 
 
-def test_forecasts_stand_beside_trades(client: Client, questions: list[Question]) -> None:
-    text = visible_text(section(get_page(client, "/forecasts/"), "forecasts-and-trades"))
-    assert "GPT-5.2" in text
-    assert "70.0 % 50.0 % 40.0 %" in text  # stated, staked, price
-    assert "−0.200" in text
-    assert "+150.00 %" in text
-    assert "+75.00 % · +37.50 %" in text  # Kelly stakes half of it on YES at 0.40, won; the half a quarter
-
-
 def test_diagrams_are_drawn_on_the_server_with_their_data(client: Client, questions: list[Question]) -> None:
     page = get_page(client, "/forecasts/?gamma=1")
     (bin,) = [
@@ -92,13 +83,6 @@ def test_diagrams_are_drawn_on_the_server_with_their_data(client: Client, questi
     assert "3 +33.33 %" in visible_text(stream)  # (0.7 / 0.4 + 0.3 / 0.6 + 0.7 / 0.4) / 3
     assert not elements(page, "[style]")
     assert "nan" not in page.html.lower().replace("financ", "")
-
-
-def test_pairs_tell_how_many_more_questions_are_needed(client: Client, questions: list[Question]) -> None:
-    pair = next(p for p in board().report["pairs"] if p["n"])
-    text = visible_text(section(get_page(client, "/forecasts/"), "pairs"))
-    assert "GPT-5.2 Grok 4.1 3 3" in text
-    assert f"{int(pair['questions_more']):,}" in text
 
 
 def test_a_question_shows_the_market_and_every_model_side_by_side(client: Client, questions: list[Question]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.models import Family, RefusedForecast
+from agents.models import RefusedForecast
 from arena_site.pages.formulas import FROZEN
 from arena_site.pages.views import agents as agent_views
 from arena_site.pages.views import universes
@@ -19,19 +19,16 @@ from scoring.services.scores import compute_scores
 from tests.factories import (
     WEEK,
     AgentFactory,
-    CohortFactory,
     InstructionFactory,
     MarketFactory,
     ModelCallFactory,
     PriceObservationFactory,
     QuestionFactory,
-    ReleaseFactory,
     UniverseFactory,
     ask,
     bet,
     chain_all,
     resolve,
-    sale,
 )  # fmt: skip
 from tests.markup import count_queries, element, elements, get_page, links, section, table_row, table_rows, visible_text
 
@@ -119,21 +116,6 @@ def test_a_trades_price_leads_to_what_was_observed_and_to_its_entry(client: Clie
     assert client.get(link)["Location"] == f"/universes/{trade.decision.universe_id}/?page=1#market-{market.pk}"
 
 
-def test_a_decision_shows_the_record_from_which_its_hash_follows(client: Client) -> None:
-    agent = AgentFactory(slug=GPT)
-    first = bet(agent, MarketFactory(), week=1).decision
-    second = bet(agent, MarketFactory(), week=2).decision
-    ModelCallFactory(decision=second)
-    chain_all()
-    link = second.link
-    shown = section(get_page(client, f"/decisions/{second.pk}/"), "chain")
-    record = element(shown, "pre").text()
-    assert hashlib.sha256(record.encode()).hexdigest() == link.record_sha256
-    assert hashlib.sha256(f"{first.link.sha256}\n{link.record_sha256}".encode()).hexdigest() == link.sha256
-    for shown_hash in (link.previous, link.record_sha256, link.sha256):
-        assert shown_hash in visible_text(shown)
-
-
 # --- a universe -----------------------------------------------------------------------------------------
 
 
@@ -156,25 +138,6 @@ def test_an_entry_is_found_on_its_page(client: Client, monkeypatch: pytest.Monke
 
 
 # --- a market -------------------------------------------------------------------------------------------
-
-
-def test_a_markets_history_marks_entries_and_exits_and_links_their_decisions(client: Client) -> None:
-    market = MarketFactory()
-    yes = market.outcomes.get(side="YES")
-    for day, price in enumerate(("0.40", "0.55")):
-        PriceObservationFactory(outcome=yes, observed_at=WEEK + day * DAY, price=Decimal(price))
-    bought = bet(AgentFactory(slug=GPT), market, amount="500.00")
-    sold = sale(bought.position, "50", price="0.60")
-    shown = section(get_page(client, f"/markets/{market.pk}/"), "prices")
-    marks = [
-        (element(mark, "path").attributes["class"], visible_text(mark, "title"), *links(mark))
-        for mark in elements(shown, 'a[href^="/decisions/"]')
-        if mark.css_first("path")
-    ]
-    assert sorted(marks) == sorted([
-        ("buy", "GPT-5.2, cohort 1, bought YES at 0.400 for $500.00", f"/decisions/{bought.decision_id}/"),
-        ("sell", "GPT-5.2, cohort 1, sold YES at 0.600 for $375.00", f"/decisions/{sold.decision_id}/"),
-    ])  # fmt: skip
 
 
 def test_a_refused_price_stands_with_its_reason(client: Client) -> None:
@@ -297,15 +260,6 @@ def test_question_of_one_day_has_no_chart(client: Client) -> None:
     assert not elements(get_page(client, f"/questions/{question.pk}/"), "section[aria-labelledby=over-days]")
 
 
-def test_question_shows_bets_on_its_market(client: Client) -> None:
-    market = MarketFactory()
-    question = QuestionFactory(markets=[market])
-    trade = bet(AgentFactory(slug=GPT), market, amount="1250.00")
-    shown = section(get_page(client, f"/questions/{question.pk}/"), "trades")
-    assert table_row(shown, "GPT-5.2") == "GPT-5.2 1 YES 8 Mar 2026 0.400 $1,250.00 50.0 %"
-    assert f"/decisions/{trade.decision_id}/#trades" in links(shown)
-
-
 def test_a_forecast_page_costs_the_same_queries_whatever_its_batch_holds(client: Client) -> None:
     forecast = ask(QuestionFactory(), {GPT: [0.7, 0.3]}).forecasts.get()
 
@@ -317,18 +271,6 @@ def test_a_forecast_page_costs_the_same_queries_whatever_its_batch_holds(client:
 
 
 # --- families --------------------------------------------------------------------------------------------
-
-
-def test_a_family_shows_its_releases_with_prices_and_the_cohorts_that_froze_them(client: Client) -> None:
-    family = Family.objects.get(slug=GPT)
-    AgentFactory(slug=GPT)
-    later = ReleaseFactory(
-        family=family, model_id="openai/gpt-6", effective_from=WEEK + DAY, price_prompt=Decimal("0.000002")
-    )  # fmt: skip
-    AgentFactory(slug=GPT, cohort=CohortFactory(), release=later)
-    shown = section(get_page(client, f"/models/{GPT}/"), "releases")
-    assert table_row(shown, "openai/gpt-6").endswith("9 Mar 2026 $2.00 $4.00 2")
-    assert table_row(shown, "openai/gpt-5.2").endswith(" 1")
 
 
 def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> None:
