@@ -99,10 +99,49 @@ class TestOutput:
 
     def test_rejected_rows_are_listed_and_the_others_ranked(self, file: Path, run: Any, run_json: Any) -> None:
         file.write_text(FORECASTS + "cy,q2,YES,1.2,0,0.3,2026-01-02\n")
-        assert run_json(file)["rejected"] == [{"row": 10, "why": "probability 1.2 is outside [0, 1]"}]
+        report = run_json(file)
+        assert report["rejected"] == [{"row": 10, "why": "probability 1.2 is outside [0, 1]"}]
+        assert [(group["count"], group["first"], group["cell"]) for group in report["rejection_groups"]] == [
+            (1, 10, "1.2")
+        ]
         text = run(file, "--metrics", "brier", "--bootstrap", "0")
         assert "1 rows rejected" in text
+        assert "line 10: 1.2" in text
         assert "probability 1.2 is outside [0, 1]" in text
+
+    def test_rejected_rows_are_printed_in_groups(self, file: Path, run: Any) -> None:
+        bad = [f"cy,q{k},YES,{cell}" for k, cell in enumerate(["1.2,0", "0.5,", "7,0", "0.5,won"])]
+        file.write_text(FORECASTS + "".join(f"{line},0.3,2026-01-02\n" for line in bad))
+        lines = run(file, "--metrics", "brier", "--bootstrap", "0").partition("Rejected rows: 4\n")[2].splitlines()
+        cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[1:] if line.strip()]
+        assert [line[:3] for line in cells] == [
+            ["2", "probability is outside [0, 1]", "line 10: 1.2"],
+            ["1", "outcome is empty", "line 11"],
+            ["1", "outcome 'won' is not a number", "line 13: 'won'"],
+        ]
+        assert all(len(line) == 4 for line in cells), "each with a way to mend it"
+
+    def test_explanation_comes_before_the_ranking(self, file: Path, run: Any, capsys: pytest.CaptureFixture) -> None:
+        file.write_text(FORECASTS.replace(",", ";").replace("probability", "Probability (%)").replace("0.", "0,"))
+        options = ("--metrics", "brier", "--bootstrap", "0", "--explain")
+        understood, _, ranking = run(file, *options).partition("\n\n")
+        facts = dict(line.split("  ", 1) for line in understood.splitlines() if "  " in line)
+        facts = {name: fact.strip() for name, fact in facts.items()}
+        assert facts["format"] == "CSV"
+        assert facts["columns are separated by"] == "';'"
+        assert facts["hundredths by heading"] == "Probability (%)"
+        assert facts["decimal commas"] == "probability (8 cells), odds (8 cells)"
+        assert facts["rows"].startswith("8, of which 4 are rejected")
+        assert "Brier score" in ranking
+        assert main([str(file), *options, "--json"]) == 0
+        output = capsys.readouterr()
+        assert output.err.startswith(understood)
+        assert json.loads(output.out)["rankings"]["brier"]
+
+    def test_explanation_of_a_file_that_can_not_be_ranked(self, file: Path, capsys: pytest.CaptureFixture) -> None:
+        file.write_text(FORECASTS.replace("0.", "3."))
+        assert main([str(file), "--explain"]) == 1
+        assert "8, of which 8 are rejected" in capsys.readouterr().out
 
     def test_unknown_columns_are_named(self, file: Path, run: Any) -> None:
         file.write_text(FORECASTS.replace("closed_at", "close_at"))
@@ -135,6 +174,53 @@ class TestOutput:
         command = f"{sys.executable} -m forecast_rank {file} --metrics brier --bootstrap 0 | true"
         shell = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
         assert (shell.returncode, shell.stderr) == (0, "")
+
+
+class TestPublishedFormats:
+    PROBLEMS = [
+        {"problem_id": 1, "options": ["Ada", "Bo"], "correct_answer": "Ada", "metadata": {}},
+        {"problem_id": 2, "options": ["May", "June"], "correct_answer": "June", "metadata": {}},
+    ]
+
+    @pytest.fixture
+    def files(self, tmp_path: Path) -> list[str]:
+        said = [
+            {"problem_id": number, "username": name, "timestamp": "2026-01-01T10:00:00Z", "prediction": [p, 1 - p]}
+            for name, p in (("ann", 0.75), ("bob", 0.5))
+            for number in (1, 2)
+        ]
+        (tmp_path / "predictions.json.gz").write_bytes(gzip.compress(json.dumps([*said, {"problem_id": 3}]).encode()))
+        (tmp_path / "metadata.json").write_text(json.dumps(self.PROBLEMS))
+        return [str(tmp_path / "predictions.json.gz"), str(tmp_path / "metadata.json")]
+
+    def test_files_of_good_judgment_open_are_ranked(self, files: list[str], capsys: pytest.CaptureFixture) -> None:
+        options = ["--format", "gjo", "--metrics", "brier", "--bootstrap", "0"]
+        assert main([*files, *options, "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert report["forecasters"]["ann"]["brier"] == pytest.approx((0.0625 + 0.5625) / 2)
+        assert report["rankings"]["brier"] == ["bob", "ann"]
+        assert report["rejected"] == [{"row": 5, "why": "username is missing"}]
+        assert report["settings"]["file"] == " ".join(files)
+        assert main([*files, *options]) == 0
+        assert "Warning: closed_at is empty in all rows" in capsys.readouterr().out
+
+    def test_several_files_need_a_format_and_the_format_its_files(
+        self, files: list[str], capsys: pytest.CaptureFixture
+    ) -> None:
+        assert main(files) == 2
+        assert "several files need --format gjo|" in capsys.readouterr().err
+        assert main([files[0], "--format", "gjo"]) == 2
+        message = capsys.readouterr().err
+        assert f"{files[0]}: none of them holds the problems' metadata" in message
+
+    def test_reasons_name_the_file_among_several(self, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+        names = [f"{name}.json" for name in ("ann", "bob")]
+        for name in names:
+            content = {"model": name, "forecasts": [{"source": "metaculus", "id": "7", "forecast": "high"}]}
+            (tmp_path / name).write_text(json.dumps(content))
+        assert main([*(str(tmp_path / name) for name in names), "--format", "forecastbench", "--explain"]) == 1
+        said = capsys.readouterr().out
+        assert all(f"{tmp_path / name}: forecast 'high' is not a number" in said for name in names)
 
 
 class TestExitCodes:
@@ -199,7 +285,7 @@ class TestExitCodes:
         output = capsys.readouterr()
         assert (output.out, report.exists()) == ("", False)
         assert "9 of 17 rows are rejected; --allow-rejected ranks the others" in output.err
-        assert "row 10: probability 1.2 is outside [0, 1]" in output.err
+        assert "9 rows: probability is outside [0, 1], first at line 10 (1.2); write a number in [0, 1]" in output.err
         assert run_json(file, "--allow-rejected")["rankings"]["brier"] == ["ann", "bob"]
         file.write_text(FORECASTS + bad[: bad.rindex("cy")])  # 8 of 16: half, not more
         assert run_json(file)["data"]["rejected"] == 8

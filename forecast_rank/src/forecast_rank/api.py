@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forecast_rank.ranking.forecasts import LoadedForecasts, TooFewForecasts, read_forecasts
+from forecast_rank.ranking.forecasts import LoadedForecasts, TooFewForecasts, group_rejections, read_forecasts
 from forecast_rank.ranking.report import rank_panel, rank_with_pm_rank_definitions
 from forecast_rank.ranking.settings import InvalidSetting, Settings
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]
 Source = Any
-"""A path, a polars or pandas frame, or forecasts that `read` returned."""
+"""A path or several, a polars, pandas or Arrow table, or forecasts that `read` returned."""
 
 REASONS_SHOWN = 5
 _USUAL = Settings()
@@ -42,7 +42,7 @@ class Report:
         -------
         dict
             With the keys settings, forecasters, references, rankings, data, curves, pairs, notes, models, questions,
-            agreement and rejected.
+            agreement, rejected and rejection_groups.
         """
         return self._content
 
@@ -179,15 +179,18 @@ def read(
     fractional_outcomes: bool = False,
     normalise: bool = False,
 ) -> LoadedForecasts:
-    """The forecasts of a file or frame in long form, checked row by row.
+    """The forecasts of a file or frame in long or wide form, checked row by row.
 
     Parameters
     ----------
-    source : path, polars.DataFrame or pandas.DataFrame
+    source : path, list of paths, polars.DataFrame, pandas.DataFrame or Arrow table
         One row per forecaster, question and option, with the columns `forecaster, question, probability, outcome` and
-        optionally `option, odds, no_odds, event, category, made_at, closed_at, weight, exclusive`.
-    format : {"csv", "parquet", "jsonl"}, optional
-        Format of a file; by its suffix if not given.
+        optionally `option, odds, no_odds, event, category, made_at, closed_at, weight, exclusive`; or `question,
+        outcome` and a column for each forecaster. A file may be packed with gzip or zstd; "-" is standard input.
+        Several paths are the files that a publisher's format consists of.
+    format : {"csv", "xlsx", "parquet", "jsonl"} or a publisher's format, optional
+        Format of a file; by its content and suffix if not given. The publishers' are "gjo", "prophet_csv",
+        "prophet_tasks", "forecastbench", "kalshibench" and "polystrat".
     strict : bool
         Raise for the first row that cannot be used, instead of rejecting it.
     fractional_outcomes : bool
@@ -236,6 +239,7 @@ def rank(
     allow_rejected: bool = False,
     like: str | None = None,
     defects: bool = False,
+    explain: bool = False,
     out: Path | str | None = None,
     plots: Path | str | None = None,
     plot_format: str = "svg",
@@ -247,8 +251,7 @@ def rank(
 
     Parameters
     ----------
-    source : path, polars.DataFrame, pandas.DataFrame or LoadedForecasts
-        Forecasts in long form, see `read`.
+    source : as in `read`, or LoadedForecasts
     metrics : list of str, or str separated by commas
         Any of `forecast_rank.METRICS`.
     gamma : list of float, or str separated by commas
@@ -275,6 +278,8 @@ def rank(
         Use the definitions of that package, under its names.
     defects : bool
         With `like`: reproduce its known errors too.
+    explain : bool
+        Print how the source was understood, before the ranking.
     out : path, optional
         File for the whole report as JSON.
     plots : path, optional
@@ -324,11 +329,13 @@ def rank(
     loaded = source
     if not isinstance(source, LoadedForecasts):
         loaded = read(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
+    if explain:
+        print(loaded.explanation(), end="\n\n")
     _check_rejected(loaded, allow_rejected)
     stated = asdict(settings) | {
         "metrics": list(settings.metrics),
         "gammas": list(settings.gammas),
-        "file": str(source) if isinstance(source, Path | str) else None,
+        "file": loaded.source,
         "fractional_outcomes": fractional_outcomes,
         "normalise": normalise,
         "like": like,
@@ -348,7 +355,8 @@ def rank(
     }
     figures["notes"] = [*loaded.notes, *figures["notes"]]
     rejected = [{"row": line.row, "why": line.why} for line in loaded.rejected]
-    report = Report({"settings": stated, **figures, "rejected": rejected})
+    groups = [asdict(group) for group in group_rejections(loaded.rejected)]
+    report = Report({"settings": stated, **figures, "rejected": rejected, "rejection_groups": groups})
     if out is not None:
         report.save(out)
     if plots is not None:
@@ -361,7 +369,7 @@ def _check_rejected(loaded: LoadedForecasts, allow_rejected: bool) -> None:
     rejected = len(loaded.rejected)
     if len(loaded.panel) and (allow_rejected or 2 * rejected <= loaded.rows):
         return
-    reasons = "".join(f"\n  row {line.row}: {line.why}" for line in loaded.rejected[:REASONS_SHOWN])
+    reasons = "".join(f"\n  {group}" for group in group_rejections(loaded.rejected)[:REASONS_SHOWN])
     if not len(loaded.panel):
         raise TooFewForecasts(f"no forecast can be ranked, {rejected} of {loaded.rows} rows are rejected{reasons}")
     raise TooFewForecasts(f"{rejected} of {loaded.rows} rows are rejected; --allow-rejected ranks the others{reasons}")

@@ -7,22 +7,25 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.api import Progress, Report, rank
+from forecast_rank.api import Progress, Report, rank, read
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.reading import FORMATS
 from forecast_rank.ranking.forecasts import TooFewForecasts
 from forecast_rank.ranking.settings import INTERVALS, METRICS, InvalidSetting, Settings
+from forecast_rank.readers.formats import PUBLISHED_FORMATS
 
 DESCRIPTION = (
-    "Ranks the forecasters of FILE (CSV, Parquet or JSON Lines; one row per forecaster, question and option: "
+    "Ranks the forecasters of FILE (CSV, Excel, Parquet or JSON Lines; one row per forecaster, question and option: "
     "forecaster, question, option, probability, outcome and optionally odds, no_odds, event, category, made_at, "
-    "closed_at, weight, exclusive)."
+    "closed_at, weight, exclusive; or question, outcome and a column for each forecaster)."
 )
 FAILED, BAD_USAGE = 1, 2
 NARROWEST = 120
+_READING = ("format", "strict", "fractional_outcomes", "normalise")
 _OPTIONS = (
     "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "format", "strict",
     "fractional_outcomes", "normalise", "allow_rejected", "like", "defects",
@@ -39,8 +42,17 @@ class UsageError(ValueError):
 def add_arguments(parser: Any) -> None:
     """Adds FILE and all options but `--json` to an argument parser."""
     usual = Settings()
-    parser.add_argument("file", metavar="FILE", type=Path, help="- for standard input; may be compressed (.gz, .zst)")
-    parser.add_argument("--format", choices=list(FORMATS), help="of FILE (default: by its content and suffix)")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        help="- for standard input; may be compressed (.gz, .zst); several for formats that consist of several",
+    )
+    parser.add_argument(
+        "--format", choices=[*FORMATS, *PUBLISHED_FORMATS], help="of FILE (default: by its content and suffix)"
+    )
+    parser.add_argument("--explain", action="store_true", help="print how FILE was understood, before the ranking")
     parser.add_argument("--metrics", type=_names, default=METRICS, help=f"default: {','.join(METRICS)}")
     parser.add_argument("--gamma", type=_names, default=usual.gammas, help="risk aversions, default: 0,0.5,1")
     parser.add_argument("--bootstrap", type=int, default=usual.bootstrap, metavar="N", help="resamples of events")
@@ -65,8 +77,8 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument("--plot-format", choices=["svg", "png"], default="svg")
 
 
-def rank_file(options: Mapping[str, Any], progress_bar: ProgressBar) -> Report:
-    """The report that the parsed `options` ask for; writes `--out` and `--plots`.
+def rank_files(options: Mapping[str, Any], progress_bar: ProgressBar, show: Callable[[str], object]) -> Report:
+    """The report that the parsed `options` ask for; writes `--out` and `--plots`, and shows what `--explain` says.
 
     Raises
     ------
@@ -78,7 +90,10 @@ def rank_file(options: Mapping[str, Any], progress_bar: ProgressBar) -> Report:
     _check_outputs(options["out"], options["plots"])
     try:
         with progress_bar("ranking") as progress:
-            report = rank(options["file"], progress=progress, **{name: options[name] for name in _OPTIONS})
+            loaded = read(_source(options["files"]), **{name: options[name] for name in _READING})
+            if options["explain"]:
+                show(loaded.explanation() + "\n")
+            report = rank(loaded, progress=progress, **{name: options[name] for name in _OPTIONS})
     except UnreadableFile as error:
         raise UsageError(str(error)) from error
     except InvalidSetting as error:
@@ -103,12 +118,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the whole report as one line of JSON")
     options = vars(parser.parse_args(arguments))
     try:
-        report = rank_file(options, _progress_bar)
+        report = rank_files(options, _progress_bar, partial(print, file=sys.stderr if options["json"] else None))
     except UsageError as error:
         print(f"forecast-rank: {error}", file=sys.stderr)
         return BAD_USAGE
     except TooFewForecasts as error:
-        print(f"{options['file']}: {error}", file=sys.stderr)
+        print(f"{file_names(options)}: {error}", file=sys.stderr)
         return FAILED
     try:
         print(json.dumps(report.to_dict(), allow_nan=False) if options["json"] else terminal_text(report), flush=True)
@@ -116,6 +131,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe (`| head`). Without this the interpreter reports it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def file_names(options: Mapping[str, Any]) -> str:
+    """The files as they were named on the command line."""
+    return " ".join(map(str, options["files"]))
+
+
+def _source(files: list[Path]) -> Path | list[Path]:
+    return files[0] if len(files) == 1 else files
 
 
 def _check_outputs(out: Path | None, plots: Path | None) -> None:

@@ -22,11 +22,13 @@ class Command(ArenaCommand):
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:
-            self.report = cli.rank_file(options, self.progress)
+            self.report = cli.rank_files(
+                options, self.progress, self.stderr.write if options["json"] else self.stdout.write
+            )
         except cli.UsageError as error:
             self.refuse(str(error))
         except TooFewForecasts as error:
-            return CommandResult({}, failures=[f"{options['file']}: {error}"])
+            return CommandResult({}, failures=[f"{cli.file_names(options)}: {error}"])
         return CommandResult(self.report.to_dict())
 
     def _report(self, result: CommandResult, *, as_json: bool) -> None:

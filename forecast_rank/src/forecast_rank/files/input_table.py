@@ -1,10 +1,12 @@
 """Tables of forecasts before and after their cells are parsed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
+from forecast_rank.files.columns import NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import Fault
 from forecast_rank.files.headings import Headings
 from forecast_rank.metrics.panel import Codes, Floats
@@ -46,6 +48,23 @@ class InputTable:
 
     def __len__(self) -> int:
         return len(self.numbers["probability"])
+
+
+def concatenate_tables(tables: Sequence[InputTable]) -> InputTable:
+    """The rows of all tables one below the other; lines are those of each table."""
+    offsets = np.cumsum([0, *(len(table) for table in tables)]).tolist()
+    return InputTable(
+        names={name: pl.concat([table.names[name] for table in tables]) for name in NAMES},
+        numbers={name: np.concatenate([table.numbers[name] for table in tables]) for name in NUMBERS},
+        times={name: np.concatenate([table.times[name] for table in tables]) for name in TIMES},
+        faults={
+            offset + place: fault
+            for offset, table in zip(offsets, tables, strict=False)
+            for place, fault in table.faults.items()
+        },
+        lines=lambda: np.concatenate([table.lines() for table in tables]),
+        ignored=list(dict.fromkeys(name for table in tables for name in table.ignored)),
+    )
 
 
 @dataclass(slots=True)

@@ -47,6 +47,7 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
     if table.names["option"].null_count() == len(table):
         table.names["option"] = _categories(BINARY, len(table))
     table.understood |= _description(raw, table, parsed)
+    table.notes += [f"Warning: {name} is empty in all rows" for name in _empty_columns(table) if name in heading_of]
     return table
 
 
@@ -125,6 +126,13 @@ def _stated(cells: pl.Series) -> pl.Series:
     if cells.dtype == pl.String:
         return (cells.str.strip_chars() != "").fill_null(value=False)
     return cells.is_not_null()
+
+
+def _empty_columns(table: InputTable) -> list[str]:
+    """The columns without a cell, of a table that has rows."""
+    columns = table.numbers | table.times
+    empty = [name for name, values in columns.items() if len(values) and np.isnan(values).all()]
+    return empty + [name for name, cells in table.names.items() if len(cells) and cells.null_count() == len(cells)]
 
 
 def _description(raw: UnparsedTable, table: InputTable, parsed: dict[str, NumberColumn]) -> dict[str, str]:

@@ -75,14 +75,19 @@ def first_bytes(path: Path, count: int = 4) -> bytes:
 def _unpacked(path: Path, folder: Path, compression: str) -> Path:
     folder.mkdir()
     copy = folder / (path.stem if path.suffix.lower() in (".gz", ".zst") else path.name)
-    size, zstd = 0, _zstd()
+    size = 0
+    module: Any = gzip
+    broken: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
+    if compression == "zstd":
+        module = _zstd()
+        broken = (*broken, module.ZstdError)
     try:
-        with (gzip if compression == "gzip" else zstd).open(path) as file, copy.open("wb") as out:
+        with module.open(path) as file, copy.open("wb") as out:
             while block := file.read(_BLOCK):
                 size += len(block)
                 check_expansion(path, size)
                 out.write(block)
-    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
+    except broken as error:
         raise UnreadableFile(f"{path} is not a readable {compression} file: {error}") from error
     return copy
 

@@ -1,7 +1,7 @@
 """Forecasts of a file or frame as a panel, with the line and the reason of every row that is rejected."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from forecast_rank.files.plain_files import plain_file
 from forecast_rank.files.reading import read_plain_file, read_table
 from forecast_rank.metrics.panel import Codes, Panel, Questions
 from forecast_rank.ranking.validation import ForecastValidator, Mask, changes, name_codes, offsets_of, spans
+from forecast_rank.readers.formats import PUBLISHED_FORMATS, read_published
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class RejectedLine:
         With the column and the cell as written.
     kind : str
         The reason without the cell, the same for all rows of a group.
+    cell : str or None
+        The cell as written.
     fix : str
         How to make the row count.
     """
@@ -36,7 +39,53 @@ class RejectedLine:
     row: int
     why: str
     kind: str = ""
+    cell: str | None = None
     fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionGroup:
+    """Rows that are rejected for the same reason.
+
+    Attributes
+    ----------
+    count : int
+    why : str
+        With the cell if it is one row.
+    first : int
+        Line of the first row.
+    cell : str or None
+        The cell of the first row as written.
+    fix : str
+        How to make the rows count.
+    """
+
+    count: int
+    why: str
+    first: int
+    cell: str | None
+    fix: str
+
+    def __str__(self) -> str:
+        if self.count == 1:
+            text = f"1 row: {self.why}, at line {self.first}"
+        else:
+            text = f"{self.count:,} rows: {self.why}, first at line {self.first}"
+            text += f" ({self.cell})" if self.cell else ""
+        return f"{text}; {self.fix}" if self.fix else text
+
+
+def group_rejections(rejected: Iterable[RejectedLine]) -> list[RejectionGroup]:
+    """The rejected rows by reason, the largest group first."""
+    groups: dict[str, list[RejectedLine]] = {}
+    for line in rejected:
+        groups.setdefault(line.kind or line.why, []).append(line)
+    made = [
+        RejectionGroup(len(lines), kind if len(lines) > 1 else first.why, first.row, first.cell, first.fix)
+        for kind, lines in groups.items()
+        for first in lines[:1]
+    ]
+    return sorted(made, key=lambda group: (-group.count, group.first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +112,8 @@ class LoadedForecasts:
         Facts about the file that a reader should know.
     understood : dict of str to str
         How the file was read: its format, separator, columns and units.
+    source : str or None
+        The file or files.
     """
 
     panel: Panel
@@ -74,6 +125,21 @@ class LoadedForecasts:
     ignored: list[str]
     notes: list[str]
     understood: dict[str, str]
+    source: str | None = None
+
+    def explanation(self) -> str:
+        """How the file was understood, what counts and what does not, in a few lines."""
+        panel = self.panel
+        counts = {
+            "rows": f"{self.rows:,}, of which {len(self.rejected):,} are rejected, {self.superseded:,} superseded and "
+            f"{self.repeated:,} repeated",
+            "forecasts": f"{len(panel):,} by {len(panel.forecasters):,} forecasters on {len(panel.questions):,} "
+            f"questions, {int(panel.priced.sum()):,} with prices",
+        }
+        facts = {**self.understood, **counts}
+        width = max(map(len, facts))
+        lines = [f"{name:<{width}}  {fact}" for name, fact in facts.items()]
+        return "\n".join([*lines, *self.notes, *map(str, group_rejections(self.rejected))])
 
 
 class TooFewForecasts(ValueError):
@@ -109,24 +175,46 @@ def read_forecasts(
     forecasters, questions, events and categories are sorted by name. A question without an event is an event of its
     own.
     """
-    with _table(source, format) as table:
+    with ExitStack() as opened:
+        files = _paths(source)
+        unread: list[RejectedLine] = []
+        if files is None:
+            name, table = FRAME, read_table(source)
+        else:
+            name = " ".join(map(str, files))
+            plain = [opened.enter_context(plain_file(file)) for file in files]
+            if format in PUBLISHED_FORMATS:
+                published = read_published(plain, format)
+                table, fractional_outcomes = published.table, fractional_outcomes or published.fractional_outcomes
+                unread = [RejectedLine(line, why) for line, why in published.unread]
+            elif len(files) > 1:
+                raise UnreadableFile(f"{name}: several files need --format {'|'.join(PUBLISHED_FORMATS)}")
+            else:
+                table = read_plain_file(plain[0], format)
         validator = _validated(table, fractional_outcomes, normalise=normalise)
         latest = validator.latest()
-        if strict and validator.faults:
-            place = min(validator.faults)
-            name = source if isinstance(source, str | Path) else FRAME
-            raise InvalidRow(f"{name}, row {validator.line[place]}: {validator.complete_fault(place).why}")
-        return _loaded(validator, latest)
+        if strict and (validator.faults or unread):
+            raise InvalidRow(f"{name}, {_first_fault(validator, unread)}")
+        loaded = _loaded(validator, latest)
+        rejected = sorted([*loaded.rejected, *unread], key=lambda line: line.row)
+        source_name = None if files is None else name
+        return replace(loaded, rejected=rejected, rows=loaded.rows + len(unread), source=source_name)
 
 
-@contextmanager
-def _table(source: Any, format: str | None) -> Iterator[InputTable]:
-    """The table of a file or frame. Lines and cells can be looked up within the context."""
-    if not isinstance(source, Path | str):
-        yield read_table(source)
-        return
-    with plain_file(source) as plain:
-        yield read_plain_file(plain, format)
+def _paths(source: Any) -> list[Path | str] | None:
+    """The paths of a source that is one file or several; None for a frame."""
+    if isinstance(source, Path | str):
+        return [source]
+    several = isinstance(source, list | tuple) and source and all(isinstance(item, Path | str) for item in source)
+    return list(source) if several else None
+
+
+def _first_fault(validator: ForecastValidator, unread: list[RejectedLine]) -> str:
+    first = min(unread, key=lambda line: line.row, default=None)
+    place = min(validator.faults, default=None)
+    if place is None or (first and first.row < validator.line[place]):
+        return f"row {first.row}: {first.why}" if first else ""
+    return f"row {validator.line[place]}: {validator.complete_fault(place).why}"
 
 
 def read_rows(table: InputTable, *, fractional_outcomes: bool = False) -> LoadedForecasts:
@@ -184,7 +272,7 @@ def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
 def _rejected(validator: ForecastValidator) -> list[RejectedLine]:
     validator.complete_faults()
     return [
-        RejectedLine(int(validator.line[place]), fault.why, fault.kind, fault.fix)
+        RejectedLine(int(validator.line[place]), fault.why, fault.kind, fault.cell, fault.fix)
         for place, fault in sorted(validator.faults.items())
     ]
 

@@ -122,7 +122,7 @@ def report_tables(report: dict[str, Any]) -> Iterator[ReportTable]:
     if len(report["rankings"]) > 1 and len(report["forecasters"]) > 1:
         yield _agreement_table(report)
     if report["rejected"]:
-        yield _rejected_table(report["rejected"])
+        yield _rejected_table(report)
 
 
 def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[FigureColumn]]]:
@@ -310,8 +310,14 @@ def _agreement_table(report: dict[str, Any]) -> ReportTable:
     return ReportTable("agreement", "Agreement of rankings: Spearman's rho", header, rows)
 
 
-def _rejected_table(rejected: list[dict[str, Any]]) -> ReportTable:
-    rows = [[str(line["row"]), printable(line["why"], REASON_WIDTH)] for line in rejected[:REJECTED_SHOWN]]
-    hidden = len(rejected) - REJECTED_SHOWN
-    title = f"Rejected rows: {len(rejected):,}" + (f"; {hidden:,} more in the report" if hidden > 0 else "")
-    return ReportTable("rejected", title, ["row", "why"], rows, text_columns=frozenset({1}))
+def _rejected_table(report: dict[str, Any]) -> ReportTable:
+    """The rejected rows by reason, with the first line of each and how to mend it."""
+    groups = report["rejection_groups"]
+    rows = []
+    for group in groups[:REJECTED_SHOWN]:
+        first = f"line {group['first']}" + (f": {group['cell']}" if group["cell"] else "")
+        why, fix = printable(group["why"], REASON_WIDTH), printable(group["fix"], REASON_WIDTH)
+        rows.append([f"{group['count']:,}", why, printable(first), fix])
+    hidden = len(groups) - REJECTED_SHOWN
+    title = f"Rejected rows: {len(report['rejected']):,}" + (f"; {hidden:,} more reasons" if hidden > 0 else "")
+    return ReportTable("rejected", title, ["rows", "why", "first", "to mend"], rows, text_columns=frozenset({1, 2, 3}))

@@ -1,10 +1,13 @@
 """The formats by name, with the function that splits files of the format into import sources."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from forecast_rank.files.input_table import InputTable, concatenate_tables
+from forecast_rank.files.plain_files import PlainFile
 from forecast_rank.readers import forecastbench, gjo, kalshibench, long_form, polystrat, prophet_csv, prophet_tasks
 from forecast_rank.readers.records import ImportSource, ParsedFile, read_each
 
@@ -17,6 +20,8 @@ FORMATS: dict[str, Callable[[Sequence[Path]], list[ImportSource]]] = {
     "kalshibench": read_each(kalshibench.read),
     "polystrat": read_each(polystrat.read),
 }
+
+PUBLISHED_FORMATS = tuple(name for name in FORMATS if name != "long")
 
 FORMAT_NOTES = {
     "gjo": "A problem’s options are read as excluding each other.",
@@ -41,6 +46,45 @@ EXPECTED_COLUMNS: dict[str, tuple[str, ...]] = {
     "polystrat": ("outcome", "odds", "no_odds", "event", "made_at", "closed_at"),
 }
 """Columns that files of a format fill in some rows at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedForecasts:
+    """The forecasts of another publisher's files as one table.
+
+    Attributes
+    ----------
+    table : InputTable
+    unread : list of (int, str)
+        Line and reason of each record that is no row.
+    fractional_outcomes : bool
+        Whether outcomes between 0 and 1 are meant.
+    """
+
+    table: InputTable
+    unread: list[tuple[int, str]]
+    fractional_outcomes: bool
+
+
+def read_published(files: Sequence[PlainFile], format: str) -> PublishedForecasts:
+    """The forecasts of all files together; where several hold forecasts, reasons name the file.
+
+    Raises UnreadableFile.
+    """
+    sources = FORMATS[format]([file.path for file in files])
+    name_of = {file.path: file.name for file in files}
+    tables, unread, notes = [], list[tuple[int, str]](), list[str]()
+    for source in sources:
+        parsed = source.read()
+        name = name_of[source.files[0]]
+        prefix = f"{name}: " if len(sources) > 1 else ""
+        unread += [(record.line, prefix + record.why) for record in parsed.unread]
+        notes += [f"Warning: {prefix}{warning}" for warning in empty_column_warnings(format, parsed)]
+        tables.append(parsed.table)
+    table = concatenate_tables(tables)
+    table.notes = [note for note in (FORMAT_NOTES.get(format),) if note] + notes
+    table.understood = {"file": ", ".join(name_of.values()), "format": format}
+    return PublishedForecasts(table, unread, any(source.fractional_outcomes for source in sources))
 
 
 def empty_column_warnings(format: str, parsed: ParsedFile) -> list[str]:
