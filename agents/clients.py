@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from agents.gateway import Gateway
 from agents.gateway.catalogue import ModelCatalogue
+from agents.gateway.client import Gateway
 from agents.services.model_calls import CallSettings
 
 

@@ -14,8 +14,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from agents import clients
-from agents.gateway import GatewayFailure
 from agents.gateway.catalogue import ModelCatalogue
+from agents.gateway.completions import GatewayFailure
 from agents.lineup_2026 import LINEUP_2026
 from agents.models import Family, Release
 from agents.services.cost_estimate import EXPECTED_COMPLETION_TOKENS, estimate_forecasts, prompt_tokens

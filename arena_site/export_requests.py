@@ -15,7 +15,8 @@ from arena_site import jobs
 from arena_site.dashboard.action import row_path
 from arena_site.dashboard.audit import write_entry
 from arena_site.models import AuditEntry
-from markets.foundation.rest import PROBLEM_SCHEMA, check_parameters, extend_schema
+from markets.foundation.rest.filters import check_parameters
+from markets.foundation.rest.viewsets import PROBLEM_SCHEMA, extend_schema
 from scoring.api.exports import ExportRequestSerializer, ExportSerializer, ExportViewSet
 from scoring.exports.dictionary import CSV
 from scoring.exports.selection import ExportSelection

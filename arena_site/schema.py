@@ -10,7 +10,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from markets.foundation.rest import PROBLEM_SCHEMA, ReadOnlyViewSet
+from markets.foundation.rest.viewsets import PROBLEM_SCHEMA, ReadOnlyViewSet
 
 HEADERS = {
     "ETag": (

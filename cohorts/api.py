@@ -8,13 +8,9 @@ from django.utils import timezone
 from rest_framework import serializers
 
 from cohorts.models import Cohort, Methodology
-from markets.foundation.rest import (
-    ReadOnlyViewSet,
-    ReadSerializer,
-    ReferenceFilter,
-    StrictFilterSet,
-    limit_related_fields,
-)
+from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.serializers import ReadSerializer, limit_related_fields
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
 
 class MethodologySerializer(ReadSerializer):

@@ -10,16 +10,15 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from markets.foundation.json_lines import decimal_text
-from markets.foundation.rest import (
+from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.pagination import StrictCursorPagination
+from markets.foundation.rest.serializers import (
     DecimalStringField,
     NullableCharField,
-    ReadOnlyViewSet,
     ReadSerializer,
-    ReferenceFilter,
-    StrictCursorPagination,
-    StrictFilterSet,
     limit_related_fields,
 )
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry, Run, Universe, UniverseEntry
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome
 

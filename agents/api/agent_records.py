@@ -4,7 +4,9 @@ from rest_framework import serializers
 
 from agents.models import Family
 from cohorts.models import Cohort
-from markets.foundation.rest import ReadOnlyViewSet, ReadSerializer, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.serializers import ReadSerializer
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
 AGENT_COLUMNS = ("agent__cohort__number", "agent__family__slug")
 """The columns of the agent that `AgentRecordSerializer` reads."""

@@ -3,7 +3,8 @@
 from rest_framework import serializers
 
 from agents.models import Chain, ChainLink
-from markets.foundation.rest import ReadOnlyViewSet, ReadSerializer
+from markets.foundation.rest.serializers import ReadSerializer
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
 
 class ChainSerializer(ReadSerializer):

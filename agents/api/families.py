@@ -8,7 +8,9 @@ from rest_framework import serializers
 
 from agents.models import Family, Release
 from agents.models.family import FamilyQuerySet
-from markets.foundation.rest import ReadOnlyViewSet, ReadSerializer, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.serializers import ReadSerializer
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
 
 class ReleaseSerializer(ReadSerializer):

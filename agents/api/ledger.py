@@ -7,7 +7,7 @@ from rest_framework import serializers
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, AgentRecordViewSet
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
 from markets.foundation.json_lines import decimal_text
-from markets.foundation.rest import DecimalStringField, MoneyStringField, limit_related_fields
+from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, limit_related_fields
 
 
 class TradeSerializer(AgentRecordSerializer):

@@ -17,13 +17,8 @@ from rest_framework.response import Response
 from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Decision, Elicitation, Registration, Submission
 from markets.foundation.clock import now
-from markets.foundation.rest import (
-    PROBLEM_SCHEMA,
-    JsonOnlyNegotiation,
-    check_parameters,
-    extend_schema,
-    query_parameter,
-)
+from markets.foundation.rest.filters import check_parameters
+from markets.foundation.rest.viewsets import PROBLEM_SCHEMA, JsonOnlyNegotiation, extend_schema, query_parameter
 from markets.models import QuestionBatch, Universe
 
 if TYPE_CHECKING:

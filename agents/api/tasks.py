@@ -12,14 +12,9 @@ from agents.api.ledger import TradeSerializer, TradeViewSet
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
 from cohorts.models import Cohort, Methodology
 from markets.foundation.json_lines import decimal_text
-from markets.foundation.rest import (
-    KnownChoiceFilter,
-    ReadOnlyViewSet,
-    ReadSerializer,
-    ReferenceFilter,
-    StrictFilterSet,
-    limit_related_fields,
-)
+from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.serializers import ReadSerializer, limit_related_fields
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.prompt_conditions import ARMS
 
 COST_FIELDS = ("tokens_input", "tokens_output", "cost_usd")

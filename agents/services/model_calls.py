@@ -14,8 +14,9 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from agents.answers import Malformed
-from agents.gateway import Completion, Gateway, GatewayFailure, same_model
-from agents.gateway.completions import Accounting
+from agents.gateway.client import Gateway
+from agents.gateway.completions import Accounting, Completion, GatewayFailure
+from agents.gateway.model_ids import same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.models.task import PromptParts
 from agents.services.answer_storage import store_answer

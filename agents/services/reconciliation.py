@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from django.db import transaction
 
-from agents.gateway import Gateway, GatewayFailure
+from agents.gateway.client import Gateway
+from agents.gateway.completions import GatewayFailure
 from agents.models import CreditReading, Decision, Elicitation, ModelCall, Task
 from agents.services.costs import COST_UNIT, add_call_cost
 from markets.models import Run

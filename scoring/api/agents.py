@@ -8,15 +8,10 @@ from rest_framework import serializers
 from agents.api.agent_records import AgentRecordSerializer, AgentRecordViewSet
 from agents.models import Agent, Family
 from cohorts.models import Cohort
-from markets.foundation.rest import (
-    DecimalStringField,
-    MoneyStringField,
-    ReadOnlyViewSet,
-    ReadSerializer,
-    ReferenceFilter,
-    StrictCursorPagination,
-    StrictFilterSet,
-)
+from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.pagination import StrictCursorPagination
+from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.competition import attach_competition
 from scoring.models import BrierScore, Snapshot
 from scoring.valuations import NO_RECORD, bet_records, valuations

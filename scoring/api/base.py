@@ -11,7 +11,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 
 from cohorts.models import Methodology
-from markets.foundation.rest import JsonOnlyNegotiation
+from markets.foundation.rest.viewsets import JsonOnlyNegotiation
 from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard

@@ -7,7 +7,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from markets.foundation.rest import check_parameters, extend_schema, query_parameter
+from markets.foundation.rest.filters import check_parameters
+from markets.foundation.rest.viewsets import extend_schema, query_parameter
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import (
     ComputedView,

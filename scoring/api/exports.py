@@ -10,15 +10,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from cohorts.models import Cohort
-from markets.foundation.rest import (
-    INSTANT_SCHEMA,
-    InstantField,
-    ReadOnlyViewSet,
-    ReadSerializer,
-    ReferenceFilter,
-    StrictFilterSet,
-    StrictSerializer,
-)
+from markets.foundation.rest.filters import INSTANT_SCHEMA, InstantField, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.serializers import ReadSerializer, StrictSerializer
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.exports.dictionary import FORMATS
 from scoring.models import Export
 from scoring.services.exports import export_file

@@ -6,15 +6,10 @@ from rest_framework import serializers
 from agents.api.tasks import ModelCallSerializer
 from agents.models import Family, Forecast, ModelCall
 from markets import api
-from markets.foundation.rest import (
-    KnownChoiceFilter,
-    NullableCharField,
-    ReadOnlyViewSet,
-    ReadSerializer,
-    ReferenceFilter,
-    StrictCursorPagination,
-    StrictFilterSet,
-)
+from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.pagination import StrictCursorPagination
+from markets.foundation.rest.serializers import NullableCharField, ReadSerializer
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.models import Question
 from scoring.api.base import IntervalField, NumberField, ObjectField
 from scoring.constants import FORECAST

@@ -8,18 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from markets.foundation.rest import (
-    FIELDS_PARAMETER,
-    INSTANT_SCHEMA,
-    JsonOnlyNegotiation,
-    StrictPagination,
-    check_parameters,
-    extend_schema,
-    past_instant,
-    query_parameter,
-    requested_fields,
-    select_fields,
-)
+from markets.foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
+from markets.foundation.rest.pagination import StrictPagination
+from markets.foundation.rest.serializers import FIELDS_PARAMETER, requested_fields, select_fields
+from markets.foundation.rest.viewsets import JsonOnlyNegotiation, extend_schema, query_parameter
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import IntervalField, NumberField, selected_category, selected_methodology, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer

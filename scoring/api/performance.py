@@ -10,7 +10,8 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from markets.foundation.rest import INSTANT_SCHEMA, check_parameters, extend_schema, past_instant, query_parameter
+from markets.foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
+from markets.foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import ComputedView, selected_name
 from scoring.competition import competition_index
 from scoring.performance import RANGES, Performance, performance

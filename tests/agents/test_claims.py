@@ -12,7 +12,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from agents import clients
-from agents.gateway import Completion, Gateway
+from agents.gateway.client import Gateway
+from agents.gateway.completions import Completion
 from agents.models import Agent, Decision, ModelCall, Trade
 from agents.services.audit import verify_ledger
 from agents.services.claims import Claim, ClaimLost, claim_task

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from pytest_httpserver import HTTPServer
 
-from agents.gateway import Completion, Gateway, GatewayFailure, same_model
+from agents.gateway.client import Gateway
+from agents.gateway.completions import Completion, GatewayFailure
+from agents.gateway.model_ids import same_model
 from tests.captured import CAPTURED
 from tests.markets.test_http import Act, drips_its_body, drips_its_header, misbehaving, reset, saying, silent, truncated
 

@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory
 from rest_framework.exceptions import ValidationError
 
 from arena_site.api import ENDPOINTS, problem, server_error
-from markets.foundation.rest import StrictCursorPagination
+from markets.foundation.rest.pagination import StrictCursorPagination
 from tests.factories import (
     WEEK,
     AgentFactory,

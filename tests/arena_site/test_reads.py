@@ -19,8 +19,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Trade
 from arena_site import delivery
 from arena_site.api import ENDPOINTS
-from markets.foundation.rest import ReadOnlyViewSet, field_names
 from markets.foundation.rest.filters import StrictFilterBackend
+from markets.foundation.rest.serializers import field_names
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.models import Run
 from tests.factories import WEEK, AgentFactory, CohortFactory, RunFactory, SnapshotFactory, bet, play_week
 from tests.guards import guards_removed

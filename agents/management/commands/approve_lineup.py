@@ -6,7 +6,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents import clients
-from agents.gateway import GatewayFailure
+from agents.gateway.completions import GatewayFailure
 from agents.services.lineups import effective_from
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from markets.foundation.commands import ArenaCommand, CommandResult

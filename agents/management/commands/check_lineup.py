@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from agents import clients
-from agents.gateway import GatewayFailure
+from agents.gateway.completions import GatewayFailure
 from agents.services.catalogue_check import check_lineup
 from agents.services.release_check import approval_lines
 from markets.foundation.commands import ArenaCommand, CommandResult

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from agents import clients
-from agents.gateway import GatewayFailure
+from agents.gateway.completions import GatewayFailure
 from agents.models import Decision, Elicitation
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
 from agents.services.cost_estimate import estimate_forecasts, estimate_run

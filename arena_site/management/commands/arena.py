@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from agents import clients
-from agents.gateway import GatewayFailure
+from agents.gateway.completions import GatewayFailure
 from agents.services.catalogue_check import check_lineup
 from agents.services.lineups import effective_from
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup

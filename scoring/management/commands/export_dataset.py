@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 
 from cohorts.models import Cohort
 from markets.foundation.commands import ArenaCommand, CommandResult
-from markets.foundation.rest import InstantField
+from markets.foundation.rest.filters import InstantField
 from scoring.exports.archive import NotAnArchive, build_archive, zip_archive
 from scoring.exports.dictionary import CSV, FORMATS
 from scoring.exports.manifest import file_sha256
