@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from agents.models import Agent, Decision, Position
+from agents.models.ledger import marked_value
 from agents.models.task import PromptParts
 from markets.foundation.json_lines import decimal_text, json_line
 from markets.models import UniverseEntry
@@ -30,7 +31,7 @@ def portfolio_parts(
     for position in positions:
         entry = entries.get(position.market_id)
         price = entry.price(position.side) if entry else None
-        value = position.value_at(price)
+        value = marked_value(position.shares, position.cost_basis, price)
         positions_value += value
         entry_price = position.entry_price
         lines.append(

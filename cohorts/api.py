@@ -94,7 +94,7 @@ class CohortViewSet(ReadOnlyViewSet):
         cohorts = super().get_queryset()
         if self.is_requested("methodology", "decision_week"):
             rule_fields = ("methodology__version", "methodology__decision_weeks")
-            cohorts = limit_related_fields(cohorts.select_related("methodology"), *rule_fields)
+            cohorts = limit_related_fields(cohorts, *rule_fields)
         if self.is_requested("agents"):
             # A subquery: joined, the count of a page would group all agents first.
             this_cohort = Cohort.objects.filter(pk=OuterRef("pk")).order_by()

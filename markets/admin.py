@@ -117,9 +117,7 @@ class UniverseEntryAdmin(ReadOnlyAdmin):
 class OptionInline(ReadOnlyTabularInline):
     model = QuestionOption
     fields = ("index", "name", "outcome", "happened")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[QuestionOption]:
-        return super().get_queryset(request).select_related("outcome")
+    list_select_related = ("outcome",)
 
 
 @admin.register(Question)

@@ -92,9 +92,7 @@ class PriceFilterSet(StrictFilterSet):
 class PriceViewSet(ReadOnlyViewSet):
     """Price decisions on each side of a market, recorded when they change."""
 
-    queryset = limit_related_fields(
-        PriceObservation.objects.select_related("outcome"), "outcome__market", "outcome__side"
-    )
+    queryset = limit_related_fields(PriceObservation.objects.all(), "outcome__market", "outcome__side")
     serializer_class = PriceSerializer
     filterset_class = PriceFilterSet
     orderings = ("observed_at",)

@@ -80,9 +80,7 @@ class LineUpEntryInline(ReadOnlyTabularInline):
     model = LineUpEntry
     fields = ("position", "family", "release", "price_prompt", "price_completion")
     readonly_fields = ("price_prompt", "price_completion")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[LineUpEntry]:
-        return super().get_queryset(request).select_related("family", "release")
+    list_select_related = ("family", "release")
 
     @admin.display(description="$ per prompt token")
     def price_prompt(self, entry: LineUpEntry) -> str:

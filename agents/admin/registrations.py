@@ -55,7 +55,7 @@ class RegistrationAdmin(ReadOnlyAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         new = register_external_agent(name=form.cleaned_data["name"], protocol=obj.protocol, at=timezone.now())
-        obj.pk, obj.token = new.registration.pk, new.token
+        obj.pk, obj.token = new.pk, new.token
         obj.refresh_from_db()
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:

@@ -1,7 +1,6 @@
 """Admin of tasks and their answers: decisions, elicitations, calls, instructions, forecasts, chains and costs."""
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin
@@ -63,7 +62,7 @@ TASK_PRESETS = (
     FilterPreset("expired", "claimed, lease expired", lambda rows, now: rows.filter(
         status=Status.CLAIMED, lease_until__lte=timezone.now())),
     FilterPreset("expensive", "cost above this week's median", lambda rows, now: rows_above_median(
-        _tasks_of_week(rows, now), "cost_usd")),
+        _tasks_of_week(rows, now).filter(cost_usd__gt=0), "cost_usd")),
 )  # fmt: skip
 
 
@@ -99,17 +98,14 @@ class TradeInline(ReadOnlyTabularInline):
     fields = (
         "sequence", "kind", "market", "outcome", "shares", "price", "amount", "implied_confidence", "realized_pnl",
     )  # fmt: skip
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Trade]:
-        return super().get_queryset(request).select_related("market", "outcome")
+    list_select_related = ("market", "outcome")
 
 
 class ForecastInline(ReadOnlyTabularInline):
     model = Forecast
     fields = ("question", "probabilities", "normalised", "rationale")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Forecast]:
-        return super().get_queryset(request).select_related("family", "question").defer("question__rules")
+    list_select_related = ("family", "question")
+    list_defer = ("question__rules",)
 
 
 class TaskAdmin(ReadOnlyAdmin):
@@ -121,13 +117,13 @@ class TaskAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).with_costs()  # type: ignore[attr-defined]
 
     def tokens_input(self, task: Any) -> int:
-        return task.tokens_input or 0
+        return task.tokens_input
 
     def tokens_output(self, task: Any) -> int:
-        return task.tokens_output or 0
+        return task.tokens_output
 
     def cost(self, task: Any) -> str:
-        return f"{task.cost_usd or Decimal(0):.6f}"
+        return f"{task.cost_usd:.6f}"
 
     def system_prompt(self, task: Any) -> SafeString:
         call = task.calls.last()

@@ -1,12 +1,9 @@
 """REST views of trades, positions, settlements, reversals and the cash journal."""
 
-from decimal import Decimal
-
 from rest_framework import serializers
 
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, AgentRecordViewSet
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
-from markets.foundation.json_lines import decimal_text
 from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, limit_related_fields
 
 
@@ -25,9 +22,7 @@ class TradeViewSet(AgentRecordViewSet):
     """Trades: purchases and sales at the frozen price of their universe."""
 
     # Few columns, because a decision's detail loads them as instances; the list reads tuples.
-    queryset = limit_related_fields(
-        Trade.objects.select_related("agent__cohort", "agent__family", "outcome"), *AGENT_COLUMNS, "outcome__side"
-    )
+    queryset = limit_related_fields(Trade.objects.all(), *AGENT_COLUMNS, "outcome__side")
     serializer_class = TradeSerializer
     filterset_fields = ("agent", "decision", "position", "market", "kind", "executed_at")
     reads_tuples = True
@@ -37,9 +32,9 @@ class TradeViewSet(AgentRecordViewSet):
 class PositionSerializer(AgentRecordSerializer):
     side = serializers.CharField(read_only=True)
     entry_price = DecimalStringField(allow_null=True, help_text="The mean price paid for the shares still held.")
-    price = serializers.SerializerMethodField(help_text="The last accepted price; null unless open.")
-    value = serializers.SerializerMethodField("get_worth", help_text="Shares times that price, or the cost basis.")
-    unrealized_pnl = serializers.SerializerMethodField(help_text="Null unless open.")
+    price = DecimalStringField(allow_null=True, help_text="The last accepted price; null unless open.")
+    value = MoneyStringField(help_text="Shares times that price, or the cost basis.")
+    unrealized_pnl = MoneyStringField(allow_null=True, help_text="Null unless open.")
 
     class Meta:
         model = Position
@@ -48,36 +43,18 @@ class PositionSerializer(AgentRecordSerializer):
             "price", "value", "unrealized_pnl", "realized_pnl", "opened_at", "closed_at",
         )  # fmt: skip
 
-    def _price(self, position: Position) -> Decimal | None:
-        return position.outcome.price if position.status == Position.Status.OPEN else None
-
-    def get_price(self, position: Position) -> str | None:
-        price = self._price(position)
-        return None if price is None else decimal_text(price)
-
-    def get_worth(self, position: Position) -> str:
-        return decimal_text(position.value_at(self._price(position)), places=2)
-
-    def get_unrealized_pnl(self, position: Position) -> str | None:
-        if position.status != Position.Status.OPEN:
-            return None
-        return decimal_text(position.value_at(self._price(position)) - position.cost_basis, places=2)
-
 
 class PositionViewSet(AgentRecordViewSet):
     """Positions, open and closed, at the last accepted prices."""
 
-    queryset = limit_related_fields(
-        Position.objects.select_related("agent__cohort", "agent__family", "outcome"),
-        *AGENT_COLUMNS, "outcome__side", "outcome__price",
-    )  # fmt: skip
+    queryset = limit_related_fields(Position.objects.all(), *AGENT_COLUMNS, "outcome__side", "outcome__price")
     serializer_class = PositionSerializer
     filterset_fields = ("agent", "market", "status", "opened_at", "closed_at")
     orderings = ("id", "cost_basis", "realized_pnl", "opened_at", "closed_at")
 
 
 class SettlementSerializer(AgentRecordSerializer):
-    side = serializers.CharField(source="position.side", read_only=True)
+    side = serializers.CharField(source="position.outcome.side", read_only=True)
 
     class Meta:
         model = Settlement
@@ -90,10 +67,7 @@ class SettlementSerializer(AgentRecordSerializer):
 class SettlementViewSet(AgentRecordViewSet):
     """Settlements of positions: won, lost or refunded."""
 
-    queryset = limit_related_fields(
-        Settlement.objects.select_related("agent__cohort", "agent__family", "position__outcome"),
-        *AGENT_COLUMNS, "position__outcome__side",
-    )  # fmt: skip
+    queryset = limit_related_fields(Settlement.objects.all(), *AGENT_COLUMNS, "position__outcome__side")
     serializer_class = SettlementSerializer
     filterset_fields = ("agent", "market", "position", "kind", "settled_at")
     orderings = ("id", "payout", "realized_pnl", "settled_at")
@@ -101,7 +75,7 @@ class SettlementViewSet(AgentRecordViewSet):
 
 
 class ReversalSerializer(AgentRecordSerializer):
-    side = serializers.CharField(source="position.side", read_only=True)
+    side = serializers.CharField(source="position.outcome.side", read_only=True)
     previous_payout = MoneyStringField(help_text="The payout before the reversal.")
     settlement = serializers.IntegerField(source="position.settlement.pk", read_only=True)
 
@@ -116,10 +90,9 @@ class ReversalSerializer(AgentRecordSerializer):
 class ReversalViewSet(AgentRecordViewSet):
     """Corrections of wrong settlements by an operator, with the payouts before and after."""
 
-    queryset = Reversal.objects.select_related(
-        "agent__cohort", "agent__family", "position__outcome", "position__settlement"
-    )
+    queryset = Reversal.objects.all()
     serializer_class = ReversalSerializer
+    reads_tuples = True
     filterset_fields = ("agent", "market", "position", "kind", "reversed_at")
     orderings = ("id", "reversed_at")
     ordering = ("-reversed_at",)

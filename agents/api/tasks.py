@@ -1,6 +1,5 @@
 """REST views of decisions and elicitations, with their costs, calls and instructions."""
 
-from decimal import Decimal
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
@@ -11,9 +10,8 @@ from agents.api.agent_records import AGENT_COLUMNS, AgentRecordFilterSet, AgentR
 from agents.api.ledger import TradeSerializer, TradeViewSet
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
 from cohorts.models import Cohort, Methodology
-from markets.foundation.json_lines import decimal_text
 from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter, StrictFilterSet
-from markets.foundation.rest.serializers import ReadSerializer, limit_related_fields
+from markets.foundation.rest.serializers import DecimalStringField, ReadSerializer, limit_related_fields
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.prompt_conditions import ARMS
 
@@ -24,18 +22,9 @@ COST_FIELDS = ("tokens_input", "tokens_output", "cost_usd")
 class TaskCostSerializer(ReadSerializer):
     """Tokens and cost of a task, summed over all its calls."""
 
-    tokens_input = serializers.SerializerMethodField(help_text="Sum over all calls; 0 if none stated any.")
-    tokens_output = serializers.SerializerMethodField(help_text="Sum over all calls; 0 if none stated any.")
-    cost_usd = serializers.SerializerMethodField(help_text="Sum over all calls, failed ones included.")
-
-    def get_tokens_input(self, task: Any) -> int:
-        return task.tokens_input or 0
-
-    def get_tokens_output(self, task: Any) -> int:
-        return task.tokens_output or 0
-
-    def get_cost_usd(self, task: Any) -> str:
-        return decimal_text(task.cost_usd or Decimal(0))
+    tokens_input = serializers.IntegerField(read_only=True, help_text="Sum over all calls; 0 if none stated any.")
+    tokens_output = serializers.IntegerField(read_only=True, help_text="Sum over all calls; 0 if none stated any.")
+    cost_usd = DecimalStringField(help_text="Sum over all calls, failed ones included.")
 
 
 class ModelCallSerializer(ReadSerializer):
@@ -124,7 +113,7 @@ class DecisionFilterSet(AgentRecordFilterSet):
 class DecisionViewSet(TaskViewSet):
     """Decisions of agents, newest first; the detail has the prompt, all calls and all instructions."""
 
-    queryset = limit_related_fields(Decision.objects.select_related("agent__cohort", "agent__family"), *AGENT_COLUMNS)
+    queryset = limit_related_fields(Decision.objects.all(), *AGENT_COLUMNS)
     serializer_class = DecisionSerializer
     detail_serializer_class = DecisionDetailSerializer
     filterset_class = DecisionFilterSet

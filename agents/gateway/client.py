@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any
 
 from agents.gateway.catalogue import ModelCatalogue, parse_catalogue
 from agents.gateway.completions import (
@@ -30,7 +30,7 @@ API_KEYS = re.compile(r"\bsk-[\w-]{12,}", re.ASCII)
 USER_IDS = re.compile(r'(\\*"user_id\\*"\s*:\s*\\*")[^"\\]*')
 
 
-class Gateway:
+class Gateway(HttpService):
     """The client of one gateway, with one API key."""
 
     def __init__(self, base_url: str, api_key: str | None = None, timeout_s: float = 900, stall_s: float = 120) -> None:
@@ -41,7 +41,7 @@ class Gateway:
         headers["Accept"] = "text/event-stream, application/json"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        self._http = HttpService(
+        super().__init__(
             "gateway",
             base_url,
             timeout_s=timeout_s,
@@ -50,15 +50,6 @@ class Gateway:
             max_bytes=MAX_STREAM,
             headers=headers,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._http.close()
 
     def complete(
         self,
@@ -83,7 +74,7 @@ class Gateway:
         }
         started = time.monotonic()
         try:
-            response = self._http.exchange(
+            response = self.exchange(
                 "POST", "/chat/completions", json=body, headers={"Idempotency-Key": idempotency_key}
             )
         except UpstreamError as error:
@@ -104,7 +95,7 @@ class Gateway:
     def models(self) -> ModelCatalogue:
         """The gateway's catalogue of models. Raises GatewayFailure, also for one without a readable model."""
         try:
-            body = self._http.get_json("/models")
+            body = self.get_json("/models")
         except UpstreamError as error:
             raise self._failure(error) from None
         rows = body.get("data") if isinstance(body, dict) else None
@@ -123,7 +114,7 @@ class Gateway:
 
     def _find(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         try:
-            return self._http.find_json(path, params)
+            return self.find_json(path, params)
         except UpstreamError as error:
             raise self._failure(error) from None
 

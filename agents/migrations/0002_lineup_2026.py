@@ -48,22 +48,6 @@ def _approve(apps):
     line_up.save()
 
 
-def withdraw(apps, schema_editor):
-    """Takes out what nobody uses. Raw, for the collector of a delete can meet models of two states of the schema."""
-    using = schema_editor.connection.alias
-    if not apps.get_model("agents", "Agent").objects.exists():
-        for listed in ("LineUpEntry", "LineUp"):
-            apps.get_model("agents", listed).objects.all()._raw_delete(using)
-    Family, Release = apps.get_model("agents", "Family"), apps.get_model("agents", "Release")
-    slugs = [competitor.slug for competitor in LINEUP_2026]
-    for unused in (
-        Release.objects.filter(family__slug__in=slugs, agents=None, elicitations=None, line_up_entries=None),
-        Family.objects.filter(slug__in=slugs, agents=None, elicitations=None, releases=None, line_up_entries=None),
-    ):
-        ids = list(unused.values_list("pk", flat=True))
-        unused.model.objects.filter(pk__in=ids)._raw_delete(using)
-
-
 class Migration(migrations.Migration):
     dependencies = [("agents", "0001_initial")]
-    operations = [migrations.RunPython(register, withdraw)]
+    operations = [migrations.RunPython(register, migrations.RunPython.noop)]

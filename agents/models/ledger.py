@@ -97,9 +97,18 @@ class Position(models.Model):
     def entry_price(self) -> Decimal | None:
         return mean_price(self.cost_basis, self.shares)
 
-    def value_at(self, price: Decimal | None) -> Decimal:
-        """The position's value at a price."""
-        return marked_value(self.shares, self.cost_basis, price)
+    @property
+    def price(self) -> Decimal | None:
+        """The last accepted price of its side; None unless it is open."""
+        return self.outcome.price if self.status == self.Status.OPEN else None
+
+    @property
+    def value(self) -> Decimal:
+        return marked_value(self.shares, self.cost_basis, self.price)
+
+    @property
+    def unrealized_pnl(self) -> Decimal | None:
+        return self.value - self.cost_basis if self.status == self.Status.OPEN else None
 
 
 class Trade(models.Model):

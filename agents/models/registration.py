@@ -36,6 +36,9 @@ class Registration(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, help_text="On the real clock.")
 
+    token: str
+    """Known of a new registration alone."""
+
     objects = RegistrationQuerySet.as_manager()
 
     class Meta:

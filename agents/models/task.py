@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from django.db import models
-from django.db.models import OuterRef, Q, Subquery, Sum
+from django.db.models import OuterRef, Q, Subquery, Sum, Value
+from django.db.models.functions import Coalesce
 
 from agents.models.family import Release
 from cohorts.models import Methodology
@@ -52,17 +53,16 @@ class TaskQuerySet(models.QuerySet[T]):
         return self.filter(Q(status=Status.FAILED) | Q(status=Status.CLAIMED, lease_until__lte=now))
 
     def with_costs(self) -> Self:
-        """Adds `tokens_input`, `tokens_output` and `cost_usd`, summed over every call."""
+        """Adds `tokens_input`, `tokens_output` and `cost_usd`, summed over every call; 0 without any."""
         relation: Any = self.model._meta.get_field("calls")
         calls = relation.related_model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
         grouped = calls.order_by().values(relation.field.name)
+        sums = {}
         # A subquery each: joined and grouped, a page of tasks would first sum the calls of all tasks.
-        return self.annotate(
-            **{
-                column: Subquery(grouped.annotate(total=Sum(column)).values("total"))
-                for column in ("tokens_input", "tokens_output", "cost_usd")
-            }
-        )
+        for column in ("tokens_input", "tokens_output", "cost_usd"):
+            nothing = Value(0, output_field=relation.related_model._meta.get_field(column))
+            sums[column] = Coalesce(Subquery(grouped.annotate(total=Sum(column)).values("total")), nothing)
+        return self.annotate(**sums)
 
 
 class Task(models.Model):

@@ -6,7 +6,6 @@ worker keeps its file locked, and a lock ends with its process.
 """
 
 import fcntl
-import hashlib
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from agents.models import ModelCall, Task
+from agents.records import sha256
 from agents.services.claims import Claim, ClaimLost
 from agents.services.costs import add_call_cost
 from markets.models import Alert
@@ -163,7 +163,7 @@ def _database() -> str:
 
 def _path(call: ModelCall) -> Path:
     database = _database()
-    return Path(settings.ARENA_SPOOL_DIR) / f"{Path(database).stem}-{_sha256(database)[:8]}-call-{call.pk}.json"
+    return Path(settings.ARENA_SPOOL_DIR) / f"{Path(database).stem}-{sha256(database)[:8]}-call-{call.pk}.json"
 
 
 def _write_file(path: Path, call: ModelCall, claim: Claim[Any]) -> IO[str] | None:
@@ -196,11 +196,7 @@ def _write_file(path: Path, call: ModelCall, claim: Claim[Any]) -> IO[str] | Non
 
 
 def _checksum(content: dict[str, str]) -> str:
-    return _sha256(json.dumps(content, sort_keys=True))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256(json.dumps(content, sort_keys=True))
 
 
 def _store_file(file: IO[str]) -> ModelCall:

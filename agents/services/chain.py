@@ -39,7 +39,7 @@ def append_to_chain(task: Task) -> ChainLink:
         record_sha256=record,
         previous=chain.head,
         sha256=link_sha256(chain.head, record),
-        **{_kind(task): task},
+        **{str(task._meta.model_name): task},
     )
     Chain.objects.filter(pk=chain.pk).update(length=link.sequence, head=link.sha256)
     return link
@@ -118,10 +118,6 @@ def _elicitation_record(task: Elicitation, asked: dict[str, Any]) -> dict[str, A
     )
 
 
-def _kind(task: Task) -> str:
-    return "decision" if isinstance(task, Decision) else "elicitation"
-
-
 def verify_chain() -> tuple[int, list[str]]:
     """How many links were checked, and a line for each violation that names its row."""
     violations, checked = [], 0
@@ -182,9 +178,9 @@ def _link(link: ChainLink, sequence: int, previous: str) -> Iterator[str]:
     if link.sequence != sequence or link.previous != previous:
         yield f"does not follow no. {sequence - 1}, which ends {previous}"
     if task.status != Task.Status.COMPLETED:
-        yield f"{_kind(task)} {task.pk} is {task.status}"
+        yield f"{task._meta.verbose_name} {task.pk} is {task.status}"
     elif link.record_sha256 != record_sha256(task_record(task, link.call)):
-        yield f"holds another record than the rows of {_kind(task)} {task.pk} make"
+        yield f"holds another record than the rows of {task._meta.verbose_name} {task.pk} make"
     if link.sha256 != link_sha256(link.previous, link.record_sha256):
         yield "its hash is not that of its record and the hash before it"
 

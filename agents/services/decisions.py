@@ -19,7 +19,7 @@ from agents.services.execution import execute_answer
 from agents.services.missed import record_missed_decisions
 from agents.services.model_calls import CallSettings
 from agents.services.runs import RunReport, run_task
-from cohorts.models import Cohort, Methodology
+from cohorts.models import Cohort
 from cohorts.weeks import week_start
 from markets.foundation.failpoints import failpoint
 from markets.models import Universe, UniverseEntry
@@ -77,8 +77,21 @@ def _open_universes(
     """The week's universe by methodology id, frozen now if need be; without those outside their retry window."""
     universes: dict[int, Universe] = {}
     for methodology in {cohort.methodology_id: cohort.methodology for cohort in cohorts}.values():
-        universe = _freeze_universe(methodology, at=at, clob=clob, report=report)
-        if universe is None:
+        # The positions of all cohorts of the methodology, not of this run's alone: every run shares the universe.
+        positions = Position.objects.open().filter(agent__cohort__methodology=methodology)
+        try:
+            universe = freeze_universe(
+                week_start=week_start(at),
+                methodology=methodology.version,
+                size=methodology.universe_size,
+                rule=methodology.price_rule,
+                held=positions.values_list("market_id", flat=True).distinct(),
+                at=at,
+                clob=clob,
+                on_priced=report.add_price_failures,
+            )
+        except NoMarkets as error:
+            report.failures.append(str(error))
             continue
         report.universe = universe.pk
         if at < universe.frozen_at:
@@ -88,27 +101,6 @@ def _open_universes(
         else:
             universes[methodology.pk] = universe
     return universes
-
-
-def _freeze_universe(
-    methodology: Methodology, *, at: datetime, clob: Clob | None, report: DecisionReport
-) -> Universe | None:
-    # The positions of all cohorts of the methodology, not of this run's alone: every run shares the universe.
-    positions = Position.objects.open().filter(agent__cohort__methodology=methodology)
-    try:
-        return freeze_universe(
-            week_start=week_start(at),
-            methodology=methodology.version,
-            size=methodology.universe_size,
-            rule=methodology.price_rule,
-            held=positions.values_list("market_id", flat=True).distinct(),
-            at=at,
-            clob=clob,
-            on_priced=report.add_price_failures,
-        )
-    except NoMarkets as error:
-        report.failures.append(str(error))
-        return None
 
 
 def _agents(cohort: Cohort, family: str | None) -> list[Agent]:

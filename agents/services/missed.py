@@ -62,45 +62,29 @@ def _unsubmitted_elicitations(batch: QuestionBatch) -> Iterator[Elicitation]:
 
 
 def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
-    agents = Agent.objects.filter(cohort=cohort, status=Agent.Status.ACTIVE)
-    if family:
-        agents = agents.filter(family__slug=family)
-    weeks, missed = _weeks_so_far(cohort, at), 0
-    for external, window, error in (
-        (False, cohort.methodology.retry_window, NEVER_ASKED),
-        (True, EXTERNAL_WINDOW, NOT_SUBMITTED),
-    ):
-        ended = {
-            week: universe
-            for week, (start, universe) in weeks.items()
-            if at >= (universe.frozen_at + window if universe else start + WEEK)
-        }
-        agent_ids = agents.filter(family__external=external).values_list("pk", flat=True) if ended else ()
-        missed += _record_agents(cohort, list(agent_ids), ended, error)
-    return missed
-
-
-def _record_agents(cohort: Cohort, agent_ids: list[int], weeks: dict[int, Universe | None], error: str) -> int:
-    if not agent_ids:
-        return 0
-    decisions = Decision.objects.filter(agent__in=agent_ids, week__in=weeks)
-    missed = decisions.claimable(timezone.now()).update(**MISSED)
-    existing = set(decisions.values_list("agent_id", "week"))
-    new = [
-        Decision(
-            agent_id=agent_id,
+    agents = Agent.objects.filter(cohort=cohort, status=Agent.Status.ACTIVE).select_related("family")
+    window = cohort.methodology.retry_window
+    ended = {
+        (agent.pk, week): Decision(
+            agent=agent,
             cohort=cohort,
             week=week,
             universe=universe,
             status=Decision.Status.MISSED,
-            error=error,
+            error=NOT_SUBMITTED if agent.family.external else NEVER_ASKED,
         )
-        for week, universe in weeks.items()
-        for agent_id in agent_ids
-        if (agent_id, week) not in existing
-    ]
-    Decision.objects.bulk_create(new, ignore_conflicts=True)
-    return missed + len(new)
+        for agent in (agents.filter(family__slug=family) if family else agents)
+        for week, (start, universe) in _weeks_so_far(cohort, at).items()
+        if at >= (universe.frozen_at + agent.family.answer_window(window) if universe else start + WEEK)
+    }
+    decisions = Decision.objects.filter(cohort=cohort)
+    claimable = decisions.claimable(timezone.now())
+    failed = [pk for pk, *key in claimable.values_list("pk", "agent", "week") if tuple(key) in ended]
+    missed = claimable.filter(pk__in=failed).update(**MISSED)
+    for key in decisions.values_list("agent", "week"):
+        ended.pop(key, None)
+    Decision.objects.bulk_create(ended.values(), ignore_conflicts=True)
+    return missed + len(ended)
 
 
 def _weeks_so_far(cohort: Cohort, at: datetime) -> dict[int, tuple[datetime, Universe | None]]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -26,16 +25,8 @@ RESERVED = ("market", "uniform", "ensemble")
 """The reference forecasters."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewRegistration:
-    """A registration with its token, which is stored nowhere else."""
-
-    registration: Registration
-    token: str
-
-
-def register_external_agent(*, name: str, protocol: str, at: datetime) -> NewRegistration:
-    """Registers the external agent of this name from `at` on.
+def register_external_agent(*, name: str, protocol: str, at: datetime) -> Registration:
+    """The registration, from `at` on, of the external agent of this name; with its token, which is stored nowhere.
 
     The name of a revoked registration means the same agent again. Raises ValidationError as `check_name` does.
     """
@@ -50,7 +41,8 @@ def register_external_agent(*, name: str, protocol: str, at: datetime) -> NewReg
         )
         registration.full_clean()
         registration.save()
-    return NewRegistration(registration, token)
+    registration.token = token
+    return registration
 
 
 def check_name(name: str) -> str:

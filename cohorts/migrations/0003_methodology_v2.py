@@ -7,10 +7,6 @@ def publish(apps, schema_editor):
     apps.get_model("cohorts", "Methodology").objects.get_or_create(version=V2["version"], defaults=V2)
 
 
-def withdraw(apps, schema_editor):
-    apps.get_model("cohorts", "Methodology").objects.filter(version=V2["version"], cohorts=None).delete()
-
-
 class Migration(migrations.Migration):
     dependencies = [("cohorts", "0002_methodology_v1")]
-    operations = [migrations.RunPython(publish, withdraw)]
+    operations = [migrations.RunPython(publish, migrations.RunPython.noop)]

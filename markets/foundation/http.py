@@ -184,18 +184,14 @@ class HttpService:
     def _with_retries(self, request: Callable[[], Any]) -> Any:
         import stamina
 
-        attempts = stamina.retry_context(
-            on=self._pause,
+        caller = stamina.RetryingCaller(
             attempts=self.retries + 1,
             timeout=None,
             wait_initial=MIN_BACKOFF_S,
             wait_max=MAX_BACKOFF_S,
             wait_jitter=MIN_BACKOFF_S,
         )
-        for attempt in attempts:
-            with attempt:
-                return request()
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return caller(self._pause, request)
 
     def _pause(self, error: Exception) -> bool | float:
         """Stamina's decision on a retry: False for none, True after the usual backoff, or seconds to wait."""

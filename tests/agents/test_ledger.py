@@ -117,9 +117,7 @@ class Season:
         assert not agent.positions.filter(status="open", market__status__in=final).exists()
         worth = valuations([agent])[agent.pk]
         realized = sum((p.realized_pnl for p in agent.positions.all()), Decimal(0))
-        unrealized = sum(
-            (p.value_at(p.outcome.price) - p.cost_basis for p in agent.positions.filter(status="open")), Decimal(0)
-        )
+        unrealized = sum((p.unrealized_pnl for p in agent.positions.filter(status="open")), Decimal(0))
         assert realized + unrealized == worth.total - OPENING == worth.pnl
         assert verify_ledger().violations == []
 

@@ -26,7 +26,7 @@ class Command(ArenaCommand):
         except ValidationError as error:
             self.refuse(" ".join(error.messages))
         self._token = new.token
-        return CommandResult({"family": new.registration.family.slug, "protocol": new.registration.protocol})
+        return CommandResult({"family": new.family.slug, "protocol": new.protocol})
 
     def _report(self, result: CommandResult, *, as_json: bool) -> None:
         # Added here because the summary is stored with the run before it is printed.

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.options import IncorrectLookupParameters, InlineModelAdmin
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.core.paginator import Paginator
@@ -209,13 +209,21 @@ def _csv_lines(head: Sequence[str], columns: Sequence[Callable[[Any], Any]], row
         yield writer.writerow([csv_cell(value(row)) for value in columns])  # type: ignore[misc]
 
 
-class ReadOnlyTabularInline(ReadOnlyPermissions, admin.TabularInline):
+class ReadOnlyInline(ReadOnlyPermissions, InlineModelAdmin):
     extra = 0
     can_delete = False
     show_change_link = True
+    list_select_related: Sequence[str] = ()
+    list_defer: Sequence[str] = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request).defer(*self.list_defer)
+        return rows.select_related(*self.list_select_related) if self.list_select_related else rows
 
 
-class ReadOnlyStackedInline(ReadOnlyPermissions, admin.StackedInline):
-    extra = 0
-    can_delete = False
-    show_change_link = True
+class ReadOnlyTabularInline(ReadOnlyInline, admin.TabularInline):
+    """A table of related rows."""
+
+
+class ReadOnlyStackedInline(ReadOnlyInline, admin.StackedInline):
+    """Related rows below each other."""

@@ -81,11 +81,12 @@ def select_fields(serializer: Any, names: frozenset[str]) -> Any:
 
 
 def limit_related_fields(rows: QuerySet[Any], *related: str) -> Any:
-    """The query with all fields of its own model and, of joined models, only `related`.
+    """The query with all fields of its own model and, of the models that it joins, only `related`.
 
     Building whole agents, cohorts and families for two names of each would be most of a page's time.
     """
-    return rows.only(*(field.attname for field in rows.model._meta.concrete_fields), *related)
+    joined = rows.select_related(*(name.rpartition("__")[0] for name in related))
+    return joined.only(*(field.attname for field in rows.model._meta.concrete_fields), *related)
 
 
 def _datetime_text(value: datetime) -> str:
