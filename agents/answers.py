@@ -7,7 +7,7 @@ sides and amounts.
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NoReturn, cast
 
@@ -62,12 +62,8 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The decision as it is stored with its call."""
-        return {
-            "action": self.action,
-            "bets": [bet.as_json() for bet in self.bets],
-            "sells": [sale.as_json() for sale in self.sells],
-            "reasoning": self.reasoning,
-        }
+        bets, sells = ([each.as_json() for each in instructions] for instructions in (self.bets, self.sells))
+        return asdict(self) | {"bets": bets, "sells": sells}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "Answer":

@@ -10,13 +10,13 @@ from django.template.response import TemplateResponse
 from cohorts.forms import MethodologyForm, differences
 from cohorts.models import Cohort, Methodology, MissedWeek
 from cohorts.services import delete_methodology, save_methodology
-from markets.foundation.admin.readonly import ReadOnlyAdmin
+from markets.foundation.admin.readonly import FixedOnceUsedAdmin, ReadOnlyAdmin
 
 CONFIRMED = "_differences_seen"
 
 
 @admin.register(Methodology)
-class MethodologyAdmin(admin.ModelAdmin):
+class MethodologyAdmin(FixedOnceUsedAdmin):
     """Methodology versions: editable until a cohort uses them, copied to make a new one.
 
     Saving first shows the differences to the stored or copied version, which must be confirmed.
@@ -75,11 +75,8 @@ class MethodologyAdmin(admin.ModelAdmin):
     def delete_model(self, request: HttpRequest, obj: Methodology) -> None:
         delete_methodology(obj)
 
-    def has_change_permission(self, request: HttpRequest, obj: Methodology | None = None) -> bool:
-        return super().has_change_permission(request, obj) and not _in_use(obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Methodology | None = None) -> bool:
-        return super().has_delete_permission(request, obj) and not _in_use(obj)
+    def is_used(self, row: Methodology) -> bool:
+        return row.cohorts.exists()
 
 
 def _source(request: HttpRequest) -> Methodology:
@@ -87,10 +84,6 @@ def _source(request: HttpRequest) -> Methodology:
     number = request.GET.get("copy", "")
     chosen = Methodology.objects.filter(pk=number).first() if number.isascii() and number.isdigit() else None
     return chosen or Methodology.objects.current()
-
-
-def _in_use(methodology: Methodology | None) -> bool:
-    return methodology is not None and methodology.cohorts.exists()
 
 
 @admin.register(Cohort)

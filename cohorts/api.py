@@ -8,7 +8,7 @@ from django.utils import timezone
 from rest_framework import serializers
 
 from cohorts.models import Cohort, Methodology
-from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import ReferenceFilter
 from markets.foundation.rest.serializers import ReadSerializer, limit_related_fields
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
@@ -67,14 +67,6 @@ class CohortSerializer(ReadSerializer):
         return cohort.decision_week(now) if cohort.is_deciding(now) else None
 
 
-class CohortFilterSet(StrictFilterSet):
-    methodology = ReferenceFilter(Methodology, by="version")
-
-    class Meta:
-        model = Cohort
-        fields = ("status", "week_start", "started_at", "completed_at")
-
-
 CHAIN = "trading"
 """The chain whose links record decisions."""
 
@@ -84,7 +76,8 @@ class CohortViewSet(ReadOnlyViewSet):
 
     queryset = Cohort.objects.all()
     serializer_class = CohortSerializer
-    filterset_class = CohortFilterSet
+    filterset_fields = ("status", "week_start", "started_at", "completed_at")
+    filters = {"methodology": ReferenceFilter(Methodology, by="version")}
     lookup_field = "number"
     lookup_value_regex = "[0-9]{1,9}"
     orderings = ("number", "week_start", "completed_at")

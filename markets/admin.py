@@ -15,6 +15,7 @@ from markets.foundation.admin.readonly import (
     ReadOnlyTabularInline,
     changelist_link,
     verbatim,
+    verbatim_column,
     verbatim_json,
 )
 from markets.models import (
@@ -99,9 +100,7 @@ class UniverseAdmin(ReadOnlyAdmin):
     def entries(self, universe: Universe) -> SafeString:
         return changelist_link(UniverseEntry, "entries", universe__id__exact=universe.pk)
 
-    @admin.display(description="MARKETS block")
-    def markets_as_sent(self, universe: Universe) -> SafeString:
-        return verbatim(universe.market_block)
+    markets_as_sent = verbatim_column("market_block", "MARKETS block")
 
 
 @admin.register(UniverseEntry)
@@ -165,10 +164,7 @@ class QuestionBatchAdmin(ReadOnlyAdmin):
     search_fields = ("=question_set__methodology", "block")
     ordering = ("-question_set_id", "number", "arm")
     fields = ("question_set", "number", "arm", "questions_as_sent")
-
-    @admin.display(description="QUESTIONS block")
-    def questions_as_sent(self, batch: QuestionBatch) -> SafeString:
-        return verbatim(batch.block)
+    questions_as_sent = verbatim_column("block", "QUESTIONS block")
 
 
 @admin.register(QuestionEntry)

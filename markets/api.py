@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from markets.foundation.json_lines import decimal_text
-from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import ReferenceFilter
 from markets.foundation.rest.pagination import StrictCursorPagination
 from markets.foundation.rest.serializers import (
     DecimalStringField,
@@ -81,20 +81,13 @@ class PriceSerializer(ReadSerializer):
         )  # fmt: skip
 
 
-class PriceFilterSet(StrictFilterSet):
-    market = ReferenceFilter(Market, "outcome__market")
-
-    class Meta:
-        model = PriceObservation
-        fields = ("source", "stale", "observed_at")
-
-
 class PriceViewSet(ReadOnlyViewSet):
     """Price decisions on each side of a market, recorded when they change."""
 
     queryset = limit_related_fields(PriceObservation.objects.all(), "outcome__market", "outcome__side")
     serializer_class = PriceSerializer
-    filterset_class = PriceFilterSet
+    filterset_fields = ("source", "stale", "observed_at")
+    filters = {"market": ReferenceFilter(Market, "outcome__market")}
     orderings = ("observed_at",)
     ordering = ("-observed_at",)
     pagination_class = StrictCursorPagination
@@ -255,30 +248,16 @@ class QuestionDetailSerializer(QuestionSerializer):
         fields = (*QuestionSerializer.Meta.fields, "rules", "days_asked")
 
 
-class QuestionFilterSet(StrictFilterSet):
-    market = ReferenceFilter(Market, "options__outcome__market", distinct=True)
-
-    class Meta:
-        model = Question
-        fields = (
-            "category",
-            "source",
-            "status",
-            "exclusive",
-            "closes_at",
-            "first_asked_at",
-            "closed_at",
-            "resolved_at",
-        )
-
-
 class QuestionViewSet(ReadOnlyViewSet):
     """Questions, newest first; the detail has each day's prices. `scoring` adds forecasts and difficulties to it."""
 
     queryset = Question.objects.defer("rules")
     serializer_class = QuestionSerializer
     detail_serializer_class = QuestionDetailSerializer
-    filterset_class = QuestionFilterSet
+    filterset_fields = (
+        "category", "source", "status", "exclusive", "closes_at", "first_asked_at", "closed_at", "resolved_at",
+    )  # fmt: skip
+    filters = {"market": ReferenceFilter(Market, "options__outcome__market", distinct=True)}
     orderings = ("id", "closes_at", "first_asked_at", "resolved_at")
     ordering = ("-pk",)
 

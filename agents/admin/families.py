@@ -25,7 +25,13 @@ from agents.services.families import delete_family, save_family
 from agents.services.lineups import preview_lineup
 from markets.foundation import clock
 from markets.foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter
-from markets.foundation.admin.readonly import ReadOnlyAdmin, ReadOnlyTabularInline, changelist_link, verbatim
+from markets.foundation.admin.readonly import (
+    FixedOnceUsedAdmin,
+    ReadOnlyAdmin,
+    ReadOnlyTabularInline,
+    changelist_link,
+    verbatim,
+)
 from markets.foundation.json_lines import json_number
 
 
@@ -54,9 +60,7 @@ class FamilyAdmin(admin.ModelAdmin):
 
 
 @admin.register(Release)
-class ReleaseAdmin(admin.ModelAdmin):
-    """A release can be changed until an agent or a line-up refers to it."""
-
+class ReleaseAdmin(FixedOnceUsedAdmin):
     list_display = ("model_id", "family", "display_name", "effective_from", "price_prompt", "price_completion")
     list_filter = ("family",)
     list_select_related = ("family",)
@@ -65,15 +69,8 @@ class ReleaseAdmin(admin.ModelAdmin):
     autocomplete_fields = ("family",)
     actions: Any = None
 
-    def has_change_permission(self, request: HttpRequest, obj: Release | None = None) -> bool:
-        return super().has_change_permission(request, obj) and not _in_use(obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Release | None = None) -> bool:
-        return super().has_delete_permission(request, obj) and not _in_use(obj)
-
-
-def _in_use(release: Release | None) -> bool:
-    return release is not None and (release.agents.exists() or release.line_up_entries.exists())
+    def is_used(self, row: Release) -> bool:
+        return row.agents.exists() or row.line_up_entries.exists()
 
 
 class LineUpEntryInline(ReadOnlyTabularInline):

@@ -40,6 +40,7 @@ from markets.foundation.admin.readonly import (
     ReadOnlyStackedInline,
     ReadOnlyTabularInline,
     verbatim,
+    verbatim_column,
     verbatim_json,
 )
 from markets.models import QuestionBatch, QuestionSet
@@ -69,16 +70,11 @@ TASK_PRESETS = (
 class VerbatimCallFields:
     """Columns with the texts of a call, byte for byte."""
 
-    @admin.display(description="retry note")
-    def retry_note_text(self, call: ModelCall) -> SafeString:
-        return verbatim(call.retry_note)
+    retry_note_text = verbatim_column("retry_note", "retry note")
+    raw_response_text = verbatim_column("raw_response", "raw response")
 
     def answer(self, call: ModelCall) -> SafeString:
         return verbatim(call.content or call.refusal)
-
-    @admin.display(description="raw response")
-    def raw_response_text(self, call: ModelCall) -> SafeString:
-        return verbatim(call.raw_response)
 
 
 class ModelCallInline(VerbatimCallFields, ReadOnlyStackedInline):
@@ -169,9 +165,7 @@ class DecisionAdmin(TaskAdmin):
         "reasoning_text", "error", "instructions", "chain_entry", "system_prompt", "user_prompt",
     )  # fmt: skip
 
-    @admin.display(description="reasoning")
-    def reasoning_text(self, decision: Decision) -> SafeString:
-        return verbatim(decision.reasoning)
+    reasoning_text = verbatim_column("reasoning", "reasoning")
 
     def instructions(self, decision: Decision) -> SafeString:
         """The instructions of all answers, with their results."""

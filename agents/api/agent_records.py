@@ -1,10 +1,10 @@
-"""Bases of the serializers, filters and views for records of an agent."""
+"""Bases of the serializers and views for records of an agent."""
 
 from rest_framework import serializers
 
 from agents.models import Family
 from cohorts.models import Cohort
-from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import ReferenceFilter
 from markets.foundation.rest.serializers import ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
@@ -19,12 +19,10 @@ class AgentRecordSerializer(ReadSerializer):
     family = serializers.CharField(source="agent.family.slug", read_only=True)
 
 
-class AgentRecordFilterSet(StrictFilterSet):
-    cohort = ReferenceFilter(Cohort, "agent__cohort", by="number")
-    family = ReferenceFilter(Family, "agent__family", by="slug")
-
-
 class AgentRecordViewSet(ReadOnlyViewSet):
     """Base of the views of such records: filters for cohort and family besides its own fields."""
 
-    filterset_base = AgentRecordFilterSet
+    filters = {
+        "cohort": ReferenceFilter(Cohort, "agent__cohort", by="number"),
+        "family": ReferenceFilter(Family, "agent__family", by="slug"),
+    }

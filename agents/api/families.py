@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from agents.models import Family, Release
 from agents.models.family import FamilyQuerySet
-from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import ReferenceFilter
 from markets.foundation.rest.serializers import ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
@@ -25,20 +25,13 @@ class ReleaseSerializer(ReadSerializer):
         )  # fmt: skip
 
 
-class ReleaseFilterSet(StrictFilterSet):
-    family = ReferenceFilter(Family, by="slug")
-
-    class Meta:
-        model = Release
-        fields = ("effective_from",)
-
-
 class ReleaseViewSet(ReadOnlyViewSet):
     """Releases: the exact models behind the families, with their prices per token."""
 
     queryset = Release.objects.all()
     serializer_class = ReleaseSerializer
-    filterset_class = ReleaseFilterSet
+    filterset_fields = ("effective_from",)
+    filters = {"family": ReferenceFilter(Family, by="slug")}
     reads_tuples = True
     orderings = ("id", "family", "effective_from")
     ordering_paths = {"family": "family__slug"}

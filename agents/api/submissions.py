@@ -48,7 +48,7 @@ class PromptSerializer(serializers.Serializer):
 
     frozen_at = serializers.DateTimeField()
     deadline = serializers.DateTimeField(help_text="Answers are accepted before it.")
-    system_prompt = serializers.CharField()
+    system_prompt = serializers.CharField(source="task.system_prompt")
     user_prompt = serializers.CharField(
         help_text="It ends with a note on the fault of the last answer, if there was one."
     )
@@ -56,12 +56,6 @@ class PromptSerializer(serializers.Serializer):
         child=serializers.CharField(),
         help_text="The user message's blocks of JSON Lines by name, without the headings.",
     )
-
-    def to_representation(self, target: "SubmissionTarget[Any]") -> dict[str, Any]:
-        parts, task = target.next_prompt, target.task
-        prompts = {"system_prompt": task.system_prompt, "user_prompt": task.user_prompt(parts)}
-        times = {"frozen_at": target.frozen_at, "deadline": target.deadline}
-        return dict(super().to_representation({"task": task, "blocks": target.blocks(parts)} | times | prompts))
 
 
 class OpenDecisionSerializer(PromptSerializer):

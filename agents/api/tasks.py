@@ -6,11 +6,11 @@ from django.db.models import Prefetch, QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from agents.api.agent_records import AGENT_COLUMNS, AgentRecordFilterSet, AgentRecordSerializer
+from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer
 from agents.api.ledger import TradeSerializer, TradeViewSet
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
 from cohorts.models import Cohort, Methodology
-from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter
 from markets.foundation.rest.serializers import DecimalStringField, ReadSerializer, limit_related_fields
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.prompt_conditions import ARMS
@@ -102,21 +102,16 @@ class DecisionDetailSerializer(DecisionSerializer):
         return list(InstructionSerializer(instructions, many=True).data)
 
 
-class DecisionFilterSet(AgentRecordFilterSet):
-    cohort = ReferenceFilter(Cohort, by="number")
-
-    class Meta:
-        model = Decision
-        fields = ("agent", "universe", "week", "action", "status", "fallback", "decided_at")
-
-
 class DecisionViewSet(TaskViewSet):
     """Decisions of agents, newest first; the detail has the prompt, all calls and all instructions."""
 
     queryset = limit_related_fields(Decision.objects.all(), *AGENT_COLUMNS)
     serializer_class = DecisionSerializer
     detail_serializer_class = DecisionDetailSerializer
-    filterset_class = DecisionFilterSet
+    filterset_fields = ("agent", "universe", "week", "action", "status", "fallback", "decided_at")
+    filters = {
+        "cohort": ReferenceFilter(Cohort, by="number"), "family": ReferenceFilter(Family, "agent__family", by="slug"),
+    }  # fmt: skip
     orderings = ("id", "week", "decided_at")
     ordering = ("-pk",)
 
@@ -153,21 +148,16 @@ class ElicitationDetailSerializer(ElicitationSerializer):
         fields = (*ElicitationSerializer.Meta.fields, "calls")
 
 
-class ElicitationFilterSet(StrictFilterSet):
-    family = ReferenceFilter(Family, by="slug")
-    methodology = ReferenceFilter(Methodology, by="version")
-    arm = KnownChoiceFilter([(arm, arm) for arm in ARMS], field_name="batch__arm")
-
-    class Meta:
-        model = Elicitation
-        fields = ("release", "status", "declined", "made_at")
-
-
 class ElicitationViewSet(TaskViewSet):
     """The tasks of the forecast protocol: one release and one batch of questions each, with tokens and cost."""
 
     queryset = Elicitation.objects.select_related("family", "batch__question_set").defer("batch__block")
     serializer_class = ElicitationSerializer
     detail_serializer_class = ElicitationDetailSerializer
-    filterset_class = ElicitationFilterSet
+    filterset_fields = ("release", "status", "declined", "made_at")
+    filters = {
+        "family": ReferenceFilter(Family, by="slug"),
+        "methodology": ReferenceFilter(Methodology, by="version"),
+        "arm": KnownChoiceFilter([(arm, arm) for arm in ARMS], field_name="batch__arm"),
+    }
     orderings = ("id", "made_at")

@@ -7,8 +7,9 @@ BY = "the arena"
 
 def register(apps, schema_editor):
     """Families, the release behind each, and the line-up that lists them, approved."""
-    Family = apps.get_model("agents", "Family")
-    Release = apps.get_model("agents", "Release")
+    Family, Release = apps.get_model("agents", "Family"), apps.get_model("agents", "Release")
+    LineUp, LineUpEntry = apps.get_model("agents", "LineUp"), apps.get_model("agents", "LineUpEntry")
+    releases = []
     for competitor in LINEUP_2026:
         family, _ = Family.objects.get_or_create(
             slug=competitor.slug,
@@ -18,7 +19,7 @@ def register(apps, schema_editor):
                 "color": competitor.color,
             },
         )
-        Release.objects.get_or_create(
+        release, _ = Release.objects.get_or_create(
             family=family,
             effective_from=EFFECTIVE_FROM,
             defaults={
@@ -29,19 +30,13 @@ def register(apps, schema_editor):
                 "canonical_slug": competitor.canonical_slug,
             },
         )
-    _approve(apps)
-
-
-def _approve(apps):
-    LineUp, LineUpEntry = apps.get_model("agents", "LineUp"), apps.get_model("agents", "LineUpEntry")
+        releases.append(release)
     if LineUp.objects.exists():
         return
-    families = apps.get_model("agents", "Family").objects.filter(active=True, external=False).order_by("pk")
-    releases = [family.releases.order_by("-effective_from", "-pk").first() for family in families]
     line_up = LineUp.objects.create(proposed_at=EFFECTIVE_FROM, proposed_by=BY, reason="The line-up of 2026.")
     LineUpEntry.objects.bulk_create(
-        LineUpEntry(line_up=line_up, family_id=release.family_id, release=release, position=position)
-        for position, release in enumerate(filter(None, releases), start=1)
+        LineUpEntry(line_up=line_up, family=release.family, release=release, position=position)
+        for position, release in enumerate(releases, start=1)
     )
     line_up.status, line_up.decided_at, line_up.decided_by = "approved", EFFECTIVE_FROM, BY
     line_up.effective_from = EFFECTIVE_FROM

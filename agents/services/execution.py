@@ -13,7 +13,6 @@ from agents.answers import Answer, Bet, Sell
 from agents.models import Agent, Decision, Instruction, ModelCall, Position
 from agents.models.ledger import CENT, to_microshares
 from agents.services import ledger
-from cohorts.models import Methodology
 from markets.models import Market, Outcome, Universe, UniverseEntry
 
 MAX_SHARES = Decimal(10) ** 11
@@ -26,10 +25,9 @@ class InstructionRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Execution:
-    """One answer being executed: the locked agent, its methodology, and the entries that it may trade."""
+    """One answer being executed: the locked agent, and the entries that it may trade."""
 
     agent: Agent
-    methodology: Methodology
     entries: dict[str, UniverseEntry]
 
 
@@ -39,7 +37,7 @@ def execute_answer(
     """Executes an answer's instructions in order for a locked `agent`; stores and returns each with its result."""
     universe = decision.universe
     assert universe is not None
-    execution = _Execution(agent, agent.cohort.methodology, _reachable_entries(universe, answer, agent))
+    execution = _Execution(agent, _reachable_entries(universe, answer, agent))
     requests: tuple[Bet | Sell, ...] = (*answer.bets, *answer.sells)
     instructions = []
     for index, request in enumerate(requests):
@@ -65,7 +63,7 @@ def execute_answer(
         )
     Instruction.objects.bulk_create(instructions)
     if any(instruction.executed for instruction in instructions):
-        ledger.declare_bankruptcy_if_due(agent, execution.methodology)
+        ledger.declare_bankruptcy_if_due(agent, agent.cohort.methodology)
     return instructions
 
 
@@ -83,15 +81,15 @@ def _check_bet(execution: _Execution, bet: Bet, path: str) -> tuple[Outcome, Dec
             f"{path}.side: {bet.side!r} is no side of market {bet.market_id}; its sides are {sides}"
         )
     price = _frozen_price(entry, outcome.side, path)
-    amount = _check_amount(bet.amount, execution.methodology, execution.agent.cash, f"{path}.amount")
+    amount = _check_amount(bet.amount, execution.agent, f"{path}.amount")
     if amount / price >= MAX_SHARES:
         raise InstructionRejected(f"{path}.amount: buys more shares at {price:f} than the ledger can hold")
     return outcome, price, amount
 
 
-def _check_amount(stated: Decimal, methodology: Methodology, cash: Decimal, path: str) -> Decimal:
-    """The amount in whole cents, rounded down, between the methodology's minimum and its share of `cash`."""
-    shown = _format_number(stated)
+def _check_amount(stated: Decimal, agent: Agent, path: str) -> Decimal:
+    """The amount in whole cents, rounded down, between the methodology's minimum and its share of the agent's cash."""
+    methodology, cash, shown = agent.cohort.methodology, agent.cash, _format_number(stated)
     minimum, maximum = methodology.minimum_bet, methodology.maximum_bet(cash)
     if stated < 0:
         raise InstructionRejected(f"{path}: {shown} is negative")

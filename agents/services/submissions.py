@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -81,14 +82,19 @@ class SubmissionTarget(ABC, Generic[T]):
     def result(self, task: T, call: ModelCall) -> dict[str, Any]:
         """The response to a valid answer."""
 
+    @property
     @abstractmethod
-    def blocks(self, parts: PromptParts) -> dict[str, str]:
+    def blocks(self) -> dict[str, str]:
         """The blocks of JSON Lines in the user message, by name."""
 
-    @property
+    @cached_property
     def next_prompt(self) -> PromptParts:
         """The prompt for the next answer, with a note on the fault of the last one."""
         return next_prompt(valid_calls(self.task), self.task, self.conversation)[0]
+
+    @property
+    def user_prompt(self) -> str:
+        return self.task.user_prompt(self.next_prompt)
 
     def check_open(self, at: datetime) -> None:
         """Raises SubmissionRefused unless the task takes an answer at `at`."""
@@ -108,8 +114,10 @@ class SubmissionTarget(ABC, Generic[T]):
 class DecisionTarget(SubmissionTarget[Decision]):
     conversation = DecisionConversation()
 
-    def blocks(self, parts: PromptParts) -> dict[str, str]:
+    @property
+    def blocks(self) -> dict[str, str]:
         markets = self.task.universe.market_block if self.task.universe else ""
+        parts = self.next_prompt
         return {"PORTFOLIO": parts.portfolio_block, "POSITIONS": parts.positions_block, "MARKETS": markets}
 
     def check_open(self, at: datetime) -> None:
@@ -136,7 +144,8 @@ class DecisionTarget(SubmissionTarget[Decision]):
 class BatchTarget(SubmissionTarget[Elicitation]):
     conversation = ElicitationConversation()
 
-    def blocks(self, parts: PromptParts) -> dict[str, str]:
+    @property
+    def blocks(self) -> dict[str, str]:
         return {"QUESTIONS": self.task.batch.block}
 
     def result(self, task: Elicitation, call: ModelCall) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import overload
+from typing import TypeVar
 
 from django.db import transaction
 
@@ -24,6 +24,7 @@ from markets.sources.base import TopOfBook
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
 
+Price = TypeVar("Price", Decimal, Decimal | None)
 ACCEPTED_FIELDS = ("price", "price_source", "price_stale", "price_at", "bid", "ask")
 
 
@@ -60,11 +61,7 @@ class PricingResult:
         return {pk for pk, decision in self.decisions.items() if decision.stale}
 
 
-@overload
-def as_price(value: Decimal) -> Decimal: ...
-@overload
-def as_price(value: Decimal | None) -> Decimal | None: ...
-def as_price(value: Decimal | None) -> Decimal | None:
+def as_price(value: Price) -> Price:
     """The value rounded to the places of a stored price."""
     return None if value is None else value.quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
 

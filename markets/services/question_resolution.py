@@ -16,20 +16,39 @@ HappenedByOption = dict[int, bool]
 
 def resolve_questions(*, at: datetime) -> int:
     """Closes, resolves or cancels questions whose markets did; returns how many were resolved or cancelled."""
-    resolved = 0
-    for question in Question.objects.to_resolve().prefetch_related("options__outcome__market").order_by("pk"):
-        resolved += _resolve(question, at)
-    return resolved
+    questions = Question.objects.to_resolve().prefetch_related("options__outcome__market").order_by("pk")
+    return sum(_update(question, at) in FINAL for question in questions)
 
 
-def _resolve(question: Question, at: datetime) -> bool:
-    status, happened = _decided_status(question, list(question.options.all()))
-    if status in FINAL:
-        return _finalize(question, status, happened, at)
-    if status == Question.Status.CLOSED:
-        open_question = Question.objects.filter(pk=question.pk, status=Question.Status.OPEN)
-        open_question.update(status=status, closed_at=at)
-    return False
+def correct_question_outcomes(market: Market, *, at: datetime) -> list[int]:
+    """Recomputes the final questions on a market whose resolution was reversed; returns the ids of those changed.
+
+    A question that its markets no longer decide becomes open or closed again.
+    """
+    questions = Question.objects.filter(options__outcome__market=market, status__in=FINAL).distinct()
+    questions = questions.prefetch_related("options__outcome__market").order_by("pk")
+    return [question.pk for question in questions if _update(question, at) is not None]
+
+
+def _update(question: Question, at: datetime) -> Question.Status | None:
+    """The new status that a question's markets give it, stored with its outcome; None where nothing changes."""
+    options = list(question.options.all())
+    status, happened = _decided_status(question, options)
+    changed = [option for option in options if option.happened != happened.get(option.pk)]
+    if status == question.status and not changed:
+        return None
+    closed_at = None if status == Question.Status.OPEN else at
+    resolved_at = at if status in FINAL else None
+    with transaction.atomic():
+        unchanged = Question.objects.filter(pk=question.pk, status=question.status)
+        new = {"status": status, "closed_at": question.closed_at or closed_at, "resolved_at": resolved_at}
+        if not unchanged.update(**new):
+            return None
+        for option in changed:
+            QuestionOption.objects.filter(pk=option.pk).update(happened=happened.get(option.pk))
+        if Question.Status.RESOLVED in (question.status, status):  # a cancelled one is on no leaderboard
+            mark_history_stale(Scope.FORECAST_HISTORY, since=min(filter(None, (question.resolved_at, resolved_at))))
+    return status
 
 
 def _decided_status(question: Question, options: list[QuestionOption]) -> tuple[Question.Status, HappenedByOption]:
@@ -66,19 +85,6 @@ def happened_options(question: Question, options: list[QuestionOption]) -> Happe
     return None
 
 
-def _finalize(question: Question, status: Question.Status, happened: HappenedByOption, at: datetime) -> bool:
-    with transaction.atomic():
-        updated = Question.objects.unresolved().filter(pk=question.pk).update(
-            status=status, resolved_at=at, closed_at=question.closed_at or at
-        )  # fmt: skip
-        if updated:
-            for pk, value in happened.items():
-                QuestionOption.objects.filter(pk=pk).update(happened=value)
-            if status == Question.Status.RESOLVED:
-                mark_history_stale(Scope.FORECAST_HISTORY, since=at)
-    return bool(updated)
-
-
 def mark_if_resolved(questions: Iterable[int]) -> None:
     """Puts past leaderboards out of date where something is added to questions that have resolved already.
 
@@ -89,33 +95,3 @@ def mark_if_resolved(questions: Iterable[int]) -> None:
     since = resolved.aggregate(first=Min("resolved_at"))["first"]
     if since is not None:
         mark_history_stale(Scope.FORECAST_HISTORY, since=since)
-
-
-def correct_question_outcomes(market: Market, *, at: datetime) -> list[int]:
-    """Recomputes the final questions on a market whose resolution was reversed; returns the ids of those changed.
-
-    A question that its markets no longer decide becomes open or closed again.
-    """
-    changed = []
-    questions = Question.objects.filter(options__outcome__market=market, status__in=FINAL).distinct()
-    for question in questions.prefetch_related("options__outcome__market").order_by("pk"):
-        if _correct(question, at):
-            changed.append(question.pk)
-    return changed
-
-
-def _correct(question: Question, at: datetime) -> bool:
-    options = list(question.options.all())
-    status, happened = _decided_status(question, options)
-    resolved_at = at if status in FINAL else None
-    new_values = {option.pk: happened.get(option.pk) for option in options}
-    if status == question.status and all(option.happened == new_values[option.pk] for option in options):
-        return False
-    with transaction.atomic():
-        Question.objects.filter(pk=question.pk).update(status=status, resolved_at=resolved_at)
-        for pk, value in new_values.items():
-            QuestionOption.objects.filter(pk=pk).update(happened=value)
-        # Cancelled before and after, it was on no leaderboard.
-        if instants := [instant for instant in (question.resolved_at, resolved_at) if instant is not None]:
-            mark_history_stale(Scope.FORECAST_HISTORY, since=min(instants))
-    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -130,10 +130,9 @@ class Quote:
     stale: bool
 
     def as_json(self) -> dict[str, Any]:
-        def text(value: Decimal | None) -> str | None:
-            return None if value is None else json_number(value)
-
-        return {"price": text(self.price), "ask": text(self.ask), "no_ask": text(self.no_ask), "stale": self.stale}
+        return {
+            name: json_number(value) if isinstance(value, Decimal) else value for name, value in asdict(self).items()
+        }
 
 
 NO_QUOTE = Quote(None, None, None, True)

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from agents.api.agent_records import AgentRecordSerializer, AgentRecordViewSet
 from agents.models import Agent, Family
 from cohorts.models import Cohort
-from markets.foundation.rest.filters import ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import ReferenceFilter
 from markets.foundation.rest.pagination import StrictCursorPagination
 from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
@@ -41,15 +41,6 @@ class AgentSerializer(ReadSerializer):
         )  # fmt: skip
 
 
-class AgentFilterSet(StrictFilterSet):
-    cohort = ReferenceFilter(Cohort, by="number")
-    family = ReferenceFilter(Family, by="slug")
-
-    class Meta:
-        model = Agent
-        fields = ("release", "status")
-
-
 VALUATION_FIELDS = ("positions_value", "total_value", "pnl", "pnl_percent")
 RECORD_FIELDS = ("brier", "resolved_bets", "win_rate")
 
@@ -59,7 +50,8 @@ class AgentViewSet(ReadOnlyViewSet):
 
     queryset = Agent.objects.all()
     serializer_class = AgentSerializer
-    filterset_class = AgentFilterSet
+    filterset_fields = ("release", "status")
+    filters = {"cohort": ReferenceFilter(Cohort, by="number"), "family": ReferenceFilter(Family, by="slug")}
     orderings = ("id", "cohort", "family", "cash")
     ordering_paths = {"cohort": "cohort__number", "family": "family__slug"}
 

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from cohorts.models import Cohort
-from markets.foundation.rest.filters import INSTANT_SCHEMA, InstantField, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import INSTANT_SCHEMA, InstantField, ReferenceFilter
 from markets.foundation.rest.serializers import ReadSerializer, StrictSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.exports.dictionary import FORMATS
@@ -73,18 +73,11 @@ class CohortNumberFilter(ReferenceFilter):
         return qs.filter(cohort=value.number) if value else qs
 
 
-class ExportFilterSet(StrictFilterSet):
-    cohort = CohortNumberFilter(Cohort, by="number")
-
-    class Meta:
-        model = Export
-        fields = ("status", "start", "end", "requested_at", "started_at", "finished_at")
-
-
 class ExportViewSet(ReadOnlyViewSet):
     queryset = Export.objects.all()
     serializer_class = ExportSerializer
-    filterset_class = ExportFilterSet
+    filterset_fields = ("status", "start", "end", "requested_at", "started_at", "finished_at")
+    filters = {"cohort": CohortNumberFilter(Cohort, by="number")}
     orderings = ("id", "requested_at")
     ordering = ("-pk",)
 

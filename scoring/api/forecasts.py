@@ -6,7 +6,7 @@ from rest_framework import serializers
 from agents.api.tasks import ModelCallSerializer
 from agents.models import Family, Forecast, ModelCall
 from markets import api
-from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter, StrictFilterSet
+from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter
 from markets.foundation.rest.pagination import StrictCursorPagination
 from markets.foundation.rest.serializers import NullableCharField, ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
@@ -142,15 +142,6 @@ class ForecastDetailSerializer(ForecastSerializer):
         fields = (*ForecastSerializer.Meta.fields, "stated", "system_prompt", "user_prompt", "calls")
 
 
-class ForecastFilterSet(StrictFilterSet):
-    family = ReferenceFilter(Family, by="slug")
-    status = KnownChoiceFilter(Question.Status.choices, field_name="question__status")
-
-    class Meta:
-        model = Forecast
-        fields = ("arm", "methodology", "question", "elicitation", "release", "normalised", "made_at")
-
-
 SCORES = ("brier", "log", "spherical", "accuracy", "market_brier")
 
 
@@ -160,7 +151,11 @@ class ForecastViewSet(ReadOnlyViewSet):
     queryset = Forecast.objects.select_related("family")
     serializer_class = ForecastSerializer
     detail_serializer_class = ForecastDetailSerializer
-    filterset_class = ForecastFilterSet
+    filterset_fields = ("arm", "methodology", "question", "elicitation", "release", "normalised", "made_at")
+    filters = {
+        "family": ReferenceFilter(Family, by="slug"),
+        "status": KnownChoiceFilter(Question.Status.choices, field_name="question__status"),
+    }
     orderings = ("made_at",)
     ordering = ("-made_at",)
     pagination_class = StrictCursorPagination

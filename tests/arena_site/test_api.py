@@ -13,6 +13,7 @@ from django.test import Client, RequestFactory
 from rest_framework.exceptions import ValidationError
 
 from arena_site.api import ENDPOINTS, problem, server_error
+from markets.foundation.rest.filters import StrictFilterBackend
 from markets.foundation.rest.pagination import StrictCursorPagination
 from tests.factories import (
     WEEK,
@@ -118,9 +119,9 @@ def _sortable(value: Any) -> Any:
     return value if not isinstance(value, str) or value.endswith("Z") else 0
 
 
-@pytest.mark.parametrize("name", [name for name, view in ENDPOINTS.items() if getattr(view, "filterset_class", None)])
+@pytest.mark.parametrize("name", [name for name, view in ENDPOINTS.items() if getattr(view, "filters", None)])
 def test_every_filter_names_a_value_that_it_refuses(client: Client, name: str) -> None:
-    for parameter in ENDPOINTS[name].filterset_class.base_filters:
+    for parameter in StrictFilterBackend().get_filterset_class(ENDPOINTS[name]()).base_filters:
         response = client.get(f"/api/v1/{name}/", {parameter: "no-such-thing"})
         assert (response.status_code, list(response.json())) == (400, [parameter])
         assert "no-such-thing" in response.json()[parameter][0] or parameter == "week"

@@ -41,6 +41,16 @@ def verbatim(text: str) -> SafeString:
     return format_html('<pre class="verbatim">\n{}</pre>', text)
 
 
+def verbatim_column(name: str, description: str) -> Callable[[Any, Any], SafeString]:
+    """A method of an admin class that shows a field's text byte for byte."""
+
+    @admin.display(description=description)
+    def column(_: Any, row: Any) -> SafeString:
+        return verbatim(getattr(row, name))
+
+    return column
+
+
 def verbatim_json(value: Any) -> SafeString:
     return verbatim(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
@@ -113,6 +123,19 @@ class ReadOnlyPermissions:
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class FixedOnceUsedAdmin(admin.ModelAdmin):
+    """Base of the admin classes of rows that can be changed and deleted until something refers to them."""
+
+    def is_used(self, row: Any) -> bool:
+        raise NotImplementedError
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and not (obj and self.is_used(obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and not (obj and self.is_used(obj))
 
 
 class ReadOnlyAdmin(ReadOnlyPermissions, admin.ModelAdmin):

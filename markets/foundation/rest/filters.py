@@ -13,6 +13,7 @@ from django.db import models
 from django.db.models import F, QuerySet
 from django.utils import timezone
 from django_filters import rest_framework as filters
+from django_filters.filterset import FilterSetMetaclass
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework.exceptions import ValidationError
@@ -165,14 +166,9 @@ def past_instant(request: Request, name: str) -> datetime | None:
 
 @cache
 def _filterset_class(view: Any) -> Any:
-    """The view's `filterset_class`, else one of its `filterset_fields`, made once instead of for each request."""
-
-    class ViewFilterSet(view.filterset_base):  # type: ignore[misc]
-        class Meta:
-            model = view.queryset.model
-            fields = view.filterset_fields
-
-    return view.filterset_class or ViewFilterSet
+    """The filters of a view, made once instead of for each request."""
+    meta = type("Meta", (), {"model": view.queryset.model, "fields": view.filterset_fields})
+    return FilterSetMetaclass("ViewFilterSet", (StrictFilterSet,), {**view.filters, "Meta": meta})
 
 
 class StrictFilterBackend(filters.DjangoFilterBackend):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
+from django_filters import Filter
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.negotiation import BaseContentNegotiation
@@ -11,7 +12,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.viewsets import ReadOnlyModelViewSet
 
-from markets.foundation.rest.filters import StrictFilterBackend, StrictFilterSet, StrictOrderingBackend
+from markets.foundation.rest.filters import StrictFilterBackend, StrictOrderingBackend
 from markets.foundation.rest.pagination import StrictPagination, TupleRows
 from markets.foundation.rest.serializers import requested_fields, select_fields
 
@@ -38,10 +39,9 @@ class ReadOnlyViewSet(ReadOnlyModelViewSet):
     """A list and detail view. Subclasses set the queryset, serializers, filters, and the names in `orderings`."""
 
     takes_fields = True
-    filterset_class: Any = None
     filterset_fields: Sequence[str] = ()
-    """Fields to filter by, for a view that has no `filterset_class`; see `StrictFilterSet`."""
-    filterset_base: type[StrictFilterSet] = StrictFilterSet
+    """Fields of the model to filter by; see `StrictFilterSet`."""
+    filters: Mapping[str, Filter] = {}
     """The filters that a view has besides."""
     orderings: Sequence[str] = ()
     ordering_paths: Mapping[str, str] = {}

@@ -30,6 +30,7 @@ from markets.sources.field_parsers import (
     line,
     moment,
     number_or_none,
+    price_or_none,
     prose,
     shown,
 )
@@ -156,7 +157,7 @@ def _settled(raw: Raw, result: str) -> tuple[VenueOutcome, ...]:
     """Both sides with the payout of a share as price; None while there is no result."""
     if not result:
         return _sides(None)
-    stated = coalesce(_dollars(raw.get("settlement_value_dollars")), _cents(raw, "settlement_value"))
+    stated = coalesce(price_or_none(raw.get("settlement_value_dollars")), _cents(raw, "settlement_value"))
     return _sides(coalesce(stated, {"yes": Decimal(1), "no": Decimal(0)}.get(result)))
 
 
@@ -166,15 +167,8 @@ def _sides(price: Decimal | None, bid: Decimal | None = None, ask: Decimal | Non
 
 
 def _quote(raw: Raw, name: str) -> Decimal | None:
-    value = _dollars(raw.get(f"{name}_dollars"))
-    if value is None:
-        value = _cents(raw, name)
+    value = coalesce(price_or_none(raw.get(f"{name}_dollars")), _cents(raw, name))
     return value if value is not None and 0 < value < 1 else None
-
-
-def _dollars(raw: object) -> Decimal | None:
-    value = number_or_none(raw)
-    return value if value is not None and 0 <= value <= 1 else None
 
 
 def _cents(raw: Raw, name: str) -> Decimal | None:
