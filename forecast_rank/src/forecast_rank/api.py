@@ -190,7 +190,7 @@ def read(
         Several paths are the files that a publisher's format consists of.
     format : {"csv", "xlsx", "parquet", "jsonl"} or a publisher's format, optional
         Format of a file; by its content and suffix if not given. The publishers' are "gjo", "prophet_csv",
-        "prophet_tasks", "forecastbench", "kalshibench" and "polystrat".
+        "prophet_tasks", "forecastbench", "kalshibench", "polystrat" and "metaculus".
     strict : bool
         Raise for the first row that cannot be used, instead of rejecting it.
     fractional_outcomes : bool

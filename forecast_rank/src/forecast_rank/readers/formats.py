@@ -8,7 +8,16 @@ import numpy as np
 
 from forecast_rank.files.input_table import InputTable, concatenate_tables
 from forecast_rank.files.plain_files import PlainFile
-from forecast_rank.readers import forecastbench, gjo, kalshibench, long_form, polystrat, prophet_csv, prophet_tasks
+from forecast_rank.readers import (
+    forecastbench,
+    gjo,
+    kalshibench,
+    long_form,
+    metaculus,
+    polystrat,
+    prophet_csv,
+    prophet_tasks,
+)
 from forecast_rank.readers.records import ImportSource, ParsedFile, read_each
 
 FORMATS: dict[str, Callable[[Sequence[Path]], list[ImportSource]]] = {
@@ -19,6 +28,7 @@ FORMATS: dict[str, Callable[[Sequence[Path]], list[ImportSource]]] = {
     "forecastbench": forecastbench.import_sources,
     "kalshibench": read_each(kalshibench.read),
     "polystrat": read_each(polystrat.read),
+    "metaculus": read_each(metaculus.read),
 }
 
 PUBLISHED_FORMATS = tuple(name for name in FORMATS if name != "long")
@@ -33,6 +43,7 @@ FORMAT_NOTES = {
     "scored against its price, a fraction.",
     "kalshibench": "The prompt asked for a confidence. A number counts as the probability of YES only where it agrees "
     "with the answer beside it, and is never turned round. No outcomes are published with the answers.",
+    "metaculus": "Questions of one post are one event. Annulled, ambiguous and numeric questions do not count.",
     "polystrat": "A forecaster is a model with its tool. One side’s price was paid; the other’s is taken as what is "
     "left of 1. When a market was settled stands for when it closed.",
 }
@@ -43,6 +54,7 @@ EXPECTED_COLUMNS: dict[str, tuple[str, ...]] = {
     "prophet_csv": ("outcome", "odds", "no_odds", "category", "closed_at"),
     "prophet_tasks": ("outcome", "category", "made_at", "closed_at"),
     "forecastbench": ("outcome", "odds", "closed_at"),
+    "metaculus": ("outcome", "event", "made_at", "closed_at"),
     "polystrat": ("outcome", "odds", "no_odds", "event", "made_at", "closed_at"),
 }
 """Columns that files of a format fill in some rows at least."""

@@ -5,7 +5,6 @@ and all forecasters' probabilities sum to 1; otherwise each market is a binary q
 An event with several submissions counts once: each submission is a question with an equal share of the weight.
 """
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.files.faults import UnreadableFile
+from forecast_rank.readers.csv_records import read_csv_records
 from forecast_rank.readers.records import (
     InvalidRecord,
     LongFormRow,
@@ -45,7 +44,7 @@ class _Event:
 
 def read(file: Path) -> ParsedFile:
     events: dict[str, _Event] = {}
-    for _, record in _records(file):
+    for _, record in read_csv_records(file, COLUMNS):
         try:
             event = events.setdefault(str(required_field(record, "event_ticker")), _Event())
             event.submissions.add(_question(record))
@@ -55,23 +54,9 @@ def read(file: Path) -> ParsedFile:
         except InvalidRecord:
             continue  # named when the rows are read
     descriptions: Descriptions = {}
-    return collect_rows(parse_records(_records(file), partial(_rows, events, descriptions)), descriptions)
-
-
-def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as opened:
-            reader = csv.DictReader(opened)
-            if missing := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
-                raise UnreadableFile(f"{file} has no column {', '.join(map(repr, missing))}")
-            before = reader.line_num
-            for record in reader:
-                yield before + 1, record
-                before = reader.line_num
-    except OSError as error:
-        raise UnreadableFile(f"{file}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableFile(f"{file}: {error}") from error
+    return collect_rows(
+        parse_records(read_csv_records(file, COLUMNS), partial(_rows, events, descriptions)), descriptions
+    )
 
 
 def _rows(
