@@ -1,11 +1,12 @@
 """Atom feeds of the latest decisions and of the latest resolutions."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.syndication.views import Feed
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Q
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
@@ -13,29 +14,49 @@ from django.utils.html import escape
 from agents.models import Decision, Position, Trade
 from arena_site.pages.filters import money, number, page_url, price, signed_money, single_line
 from markets.models import Market
+from scoring.competition import competition_index
 
 MAXIMUM_ITEMS = 50
 REASONING_LENGTH = 1_000
 """Characters of a model's reasoning in a summary; the page has all of it."""
+DECISION_COLUMNS = ("pk", "agent__family", "agent__cohort", "week", "action", "fallback", "reasoning", "decided_at")
+TRADE_COLUMNS = ("decision", "kind", "shares", "outcome__side", "price", "amount", "market__question")
+MARKET_COLUMNS = ("pk", "question", "category", "resolved_at", "winning_outcome__side")
+POSITION_COLUMNS = ("market", "agent__family", "agent__cohort", "outcome__side", "realized_pnl")
+
+
+class FeedItem(NamedTuple):
+    """An entry of a feed; the lines of its summary are text from outside."""
+
+    path: str
+    title: str
+    lines: Sequence[str]
+    at: datetime
+    categories: Sequence[str]
 
 
 class AtomFeed(Feed):  # type: ignore[type-arg]
-    """A feed whose titles and summaries hold text from outside."""
+    """A feed of items, newest first."""
 
     feed_type = Atom1Feed
     author_name = "Forecaster Arena"
 
-    def heading(self, item: Any) -> str:
-        raise NotImplementedError
+    def item_title(self, item: FeedItem) -> str:
+        return single_line(item.title)
 
-    def lines(self, item: Any) -> Sequence[str]:
-        raise NotImplementedError
+    def item_description(self, item: FeedItem) -> str:
+        return escape("\n".join([single_line(line) for line in item.lines if line])).replace("\n", "<br>")
 
-    def item_title(self, item: Any) -> str:
-        return single_line(self.heading(item))
+    def item_link(self, item: FeedItem) -> str:
+        return item.path
 
-    def item_description(self, item: Any) -> str:
-        return escape("\n".join([single_line(line) for line in self.lines(item) if line])).replace("\n", "<br>")
+    def item_pubdate(self, item: FeedItem) -> datetime:
+        return item.at
+
+    item_updateddate = item_pubdate
+
+    def item_categories(self, item: FeedItem) -> Sequence[str]:
+        return item.categories
 
 
 class DecisionFeed(AtomFeed):
@@ -47,35 +68,25 @@ class DecisionFeed(AtomFeed):
     def link(self) -> str:
         return reverse("leaderboard")
 
-    def items(self) -> QuerySet[Decision]:
-        trades = Trade.objects.select_related("outcome", "market").defer("market__description").order_by("sequence")
+    def items(self) -> list[FeedItem]:
         completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-decided_at", "-pk")
-        joined = completed.select_related("agent__family", "cohort").prefetch_related(Prefetch("trades", trades))
-        return joined[:MAXIMUM_ITEMS]
-
-    def heading(self, decision: Decision) -> str:
-        action = "HOLD by fallback" if decision.fallback else decision.action
-        family, cohort = decision.agent.family, decision.cohort
-        return f"{family.display_name}: {action}, cohort {cohort.number}, week {decision.week}"
-
-    def lines(self, decision: Decision) -> list[str]:
-        trades = [
-            f"{trade.kind} {number(trade.shares)} {trade.side} at {price(trade.price)} "
-            f"for {money(trade.amount)}: {trade.market.question}"
-            for trade in decision.trades.all()
-        ]
-        return [*trades, decision.reasoning[:REASONING_LENGTH]]
-
-    def item_link(self, decision: Decision) -> str:
-        return page_url("decision", decision.pk)
-
-    def item_pubdate(self, decision: Decision) -> datetime | None:
-        return decision.decided_at
-
-    item_updateddate = item_pubdate
-
-    def item_categories(self, decision: Decision) -> list[str]:
-        return [str(decision.action), decision.agent.family.slug]
+        decisions: list[Any] = list(completed.values_list(*DECISION_COLUMNS, named=True)[:MAXIMUM_ITEMS])
+        trades = Trade.objects.filter(decision__in=[decision.pk for decision in decisions]).order_by("sequence")
+        by_decision = _grouped(trades.values_list(*TRADE_COLUMNS))
+        competition = competition_index()
+        items = []
+        for decision in decisions:
+            family, cohort = competition.families[decision.agent__family], competition.cohorts[decision.agent__cohort]
+            action = "HOLD by fallback" if decision.fallback else decision.action
+            title = f"{family.display_name}: {action}, cohort {cohort.number}, week {decision.week}"
+            lines = [
+                f"{kind} {number(shares)} {side} at {price(paid)} for {money(amount)}: {question}"
+                for kind, shares, side, paid, amount, question in by_decision[decision.pk]
+            ]
+            lines.append(decision.reasoning[:REASONING_LENGTH])
+            categories = [decision.action, family.slug]
+            items.append(FeedItem(page_url("decision", decision.pk), title, lines, decision.decided_at, categories))
+        return items
 
 
 class ResolutionFeed(AtomFeed):
@@ -87,31 +98,30 @@ class ResolutionFeed(AtomFeed):
     def link(self) -> str:
         return f"{reverse('markets')}?status=resolved"
 
-    def items(self) -> QuerySet[Market]:
-        positions = Position.objects.select_related("agent__family", "agent__cohort", "outcome").order_by("pk")
+    def items(self) -> list[FeedItem]:
         final = Market.objects.filter(
             Q(traded=True) | Q(has_questions=True), status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED)
         ).order_by("-resolved_at", "-pk")
-        joined = final.select_related("winning_outcome").defer("description")
-        return joined.prefetch_related(Prefetch("positions", positions))[:MAXIMUM_ITEMS]
+        markets: list[Any] = list(final.values_list(*MARKET_COLUMNS, named=True)[:MAXIMUM_ITEMS])
+        positions = Position.objects.filter(market__in=[market.pk for market in markets]).order_by("pk")
+        by_market = _grouped(positions.values_list(*POSITION_COLUMNS))
+        competition = competition_index()
+        items = []
+        for market in markets:
+            title = f"{market.winning_outcome__side or 'Cancelled'}: {market.question}"
+            lines = [
+                f"{competition.families[family].display_name}, cohort {competition.cohorts[cohort].number}, {side}: "
+                f"{signed_money(pnl)}"
+                for family, cohort, side, pnl in by_market[market.pk]
+            ] or ["No agent traded it."]
+            categories = [single_line(market.category)] if market.category else []
+            items.append(FeedItem(page_url("market", market.pk), title, lines, market.resolved_at, categories))
+        return items
 
-    def heading(self, market: Market) -> str:
-        return f"{market.winning_side or 'Cancelled'}: {market.question}"
 
-    def lines(self, market: Market) -> list[str]:
-        return [
-            f"{position.agent.family.display_name}, cohort {position.agent.cohort.number}, {position.side}: "
-            f"{signed_money(position.realized_pnl)}"
-            for position in market.positions.all()
-        ] or ["No agent traded it."]
-
-    def item_link(self, market: Market) -> str:
-        return page_url("market", market.pk)
-
-    def item_pubdate(self, market: Market) -> datetime | None:
-        return market.resolved_at
-
-    item_updateddate = item_pubdate
-
-    def item_categories(self, market: Market) -> list[str]:
-        return [single_line(market.category)] if market.category else []
+def _grouped(rows: Iterable[Sequence[Any]]) -> dict[Any, list[Sequence[Any]]]:
+    """The rows without their first column, grouped by it."""
+    groups: dict[Any, list[Sequence[Any]]] = defaultdict(list)
+    for key, *row in rows:
+        groups[key].append(row)
+    return groups
