@@ -109,7 +109,7 @@ def docs_view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
 
 
 AGENT_TOKENS = (AgentTokenAuthentication,)
-"""The submission views are agents' own; the throttled authentication of tokens is this floor's."""
+"""Given to the submission views here, since `agents` can not import this app's authentication."""
 
 urlpatterns = [
     path("v1/", include(router.urls)),

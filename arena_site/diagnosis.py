@@ -11,7 +11,6 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import ERROR, run_checks
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 
 from agents import clients
 from agents.gateway.catalogue import ModelCatalogue
@@ -22,6 +21,7 @@ from agents.services.cost_estimate import EXPECTED_COMPLETION_TOKENS, estimate_f
 from agents.services.costs import CHARACTERS_PER_TOKEN
 from agents.services.lineups import effective_from, lineup_releases
 from agents.services.release_check import approval, shipped_release, unusable_releases
+from arena_site.health import missing_migrations
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
 from markets.foundation.http import Exchange, HttpService, UpstreamError, parse_json
@@ -86,15 +86,14 @@ class Diagnosis:
     def _database(self) -> Item:
         try:
             tables = connection.introspection.table_names()
-            executor = MigrationExecutor(connection)
-            pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+            missing = missing_migrations()
         except DatabaseError as error:
             reason = str(error).strip().partition("\n")[0]
             return _item("database", False, reason, "Start the database, or correct DATABASE_URL in .env.")
         if not tables:
             return _item("database", True, "empty: `manage.py arena` and `manage.py migrate` make its tables")
-        if pending:
-            return _item("database", False, f"{len(pending)} migrations are missing", "uv run manage.py migrate")
+        if missing:
+            return _item("database", False, f"{len(missing)} migrations are missing", "uv run manage.py migrate")
         self.has_tables = True
         return _item("database", True, f"{connection.vendor}, migrated")
 

@@ -45,11 +45,16 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def readiness() -> dict[str, str]:
     """The result of each check: "ok" or the fault, without the driver's message, which may hold credentials."""
     try:
-        executor = MigrationExecutor(connection)
-        missing = [f"{m.app_label}.{m.name}" for m, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
+        missing = missing_migrations()
     except DatabaseError as error:
         return {"database": f"can not be reached or read ({type(error).__name__})", "migrations": "unknown"}
     return {"database": OK, "migrations": f"not applied: {', '.join(missing)}" if missing else OK}
+
+
+def missing_migrations() -> list[str]:
+    """Names of the migrations that the database lacks."""
+    executor = MigrationExecutor(connection)
+    return [f"{m.app_label}.{m.name}" for m, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
 
 
 @require_safe

@@ -3,12 +3,12 @@
 For other combinations, create a group of another name or give an account permissions of its own.
 """
 
+from arena_site.models import AuditEntry
+
 VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
 ARENA = ("markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
 """Apps whose rows every role may view."""
-ACTION_PERMISSIONS = (
-    "run_jobs", "settle_markets", "manage_schedules", "acknowledge_alerts", "withdraw_families",
-)  # fmt: skip
+ACTION_PERMISSIONS = [codename for codename, _ in AuditEntry._meta.permissions]
 AGENT_PERMISSIONS = ("add_registration", "change_registration", "add_lineup")
 """Admission of external agents and proposal of line-ups; approval is for administrators."""
 ACCOUNTS = ("user", "group")
