@@ -1,8 +1,7 @@
 """Calibration of forecasts and of trades, for the page and the API."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from agents.models import Family
@@ -39,9 +38,8 @@ class ForecasterCalibration:
 class ProtocolCalibration:
     """The calibration of all forecasters in one protocol; empty without a leaderboard."""
 
-    leaderboard: int | None = None
-    computed_at: datetime | None = None
-    forecasters: Sequence[ForecasterCalibration] = ()
+    leaderboard: Leaderboard | None
+    forecasters: Sequence[ForecasterCalibration]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +68,10 @@ def calibration(arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, categor
     forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
     trades = leaderboards.filter(protocol=TRADING, category="").first()
     return Calibration(
-        _protocol_calibration(forecasts, _calibrated_forecasts, families),
-        _protocol_calibration(trades, _calibrated_trades, families),
+        ProtocolCalibration(forecasts, list(_calibrated_forecasts(forecasts, families)) if forecasts else []),
+        ProtocolCalibration(trades, list(_calibrated_trades(trades, families)) if trades else []),
         list(_stakes(forecasts.report, families)) if forecasts else [],
     )
-
-
-def _protocol_calibration(
-    leaderboard: Leaderboard | None,
-    read: Callable[[Leaderboard, Mapping[str, Family]], Iterator[ForecasterCalibration]],
-    families: Mapping[str, Family],
-) -> ProtocolCalibration:
-    if leaderboard is None:
-        return ProtocolCalibration()
-    return ProtocolCalibration(leaderboard.pk, leaderboard.computed_at, list(read(leaderboard, families)))
 
 
 def _calibrated_forecasts(leaderboard: Leaderboard, families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:

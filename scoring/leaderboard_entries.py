@@ -52,10 +52,8 @@ def entries_of_both_protocols(
         )
         return trading, forecast
     leaderboards = Leaderboard.objects.filter(methodology=methodology, arm__in=("", PRICED), category="")
-    stored = {
-        (protocol, arm): entries for protocol, arm, entries in leaderboards.values_list("protocol", "arm", "entries")
-    }
-    return stored.get((TRADING, ""), []), stored.get((FORECAST, PRICED), [])
+    stored = dict(leaderboards.values_list("protocol", "entries"))
+    return stored.get(TRADING, []), stored.get(FORECAST, [])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Calibration of forecasts and of trades."""
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -26,6 +24,11 @@ STAKE_SCHEMA = {
     "minItems": 3,
     "maxItems": 3,
 }
+
+
+@extend_schema_field({"type": "array", "items": STAKE_SCHEMA})
+class StakePointsField(serializers.ListField):
+    """Points of a chart of stakes."""
 
 
 class ForecasterCalibrationSerializer(serializers.Serializer):
@@ -57,7 +60,9 @@ class ForecasterCalibrationSerializer(serializers.Serializer):
 class ProtocolCalibrationSerializer(serializers.Serializer):
     """The calibration of all forecasters in one protocol."""
 
-    computed_at = serializers.DateTimeField(allow_null=True, help_text="Time of its leaderboard, if there is one.")
+    computed_at = serializers.DateTimeField(
+        source="leaderboard.computed_at", allow_null=True, help_text="Time of its leaderboard, if there is one."
+    )
     forecasters = ForecasterCalibrationSerializer(many=True)
 
 
@@ -77,13 +82,9 @@ class StakesSerializer(serializers.Serializer):
     bet_brier = NumberField(
         source="figures.bet_brier", help_text="Brier score of the implied confidence, on resolved bets."
     )
-    points = serializers.SerializerMethodField(
-        help_text="The newest bets: [stated probability, implied confidence, whether the side won]."
+    points = StakePointsField(
+        read_only=True, help_text="The newest bets: [stated probability, implied confidence, whether the side won]."
     )
-
-    @extend_schema_field({"type": "array", "items": STAKE_SCHEMA})
-    def get_points(self, stakes: Any) -> Any:
-        return stakes.points
 
 
 class CalibrationSerializer(serializers.Serializer):

@@ -1,7 +1,6 @@
 """The performance endpoint: portfolio values over time."""
 
 from dataclasses import asdict
-from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
@@ -12,9 +11,9 @@ from rest_framework.response import Response
 
 from markets.foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
 from markets.foundation.rest.viewsets import extend_schema, query_parameter
-from scoring.api.base import ComputedView, selected_name
+from scoring.api.base import ComputedView, selected_methodology, selected_name
 from scoring.competition import competition_index
-from scoring.performance import RANGES, Performance, performance
+from scoring.performance import RANGES, performance
 
 DEFAULT_RANGE = "ALL"
 POINT_SCHEMA = {
@@ -83,26 +82,21 @@ class PerformanceView(ComputedView):
             if slug not in index.by_slug:
                 raise ValidationError({"family": [f"no family has the slug {slug}"]})
             agents = [agent for agent in agents if agent.family.slug == slug]
-        if (version := request.query_params.get("methodology")) is not None:
-            if version not in {methodology.version for methodology in index.methodologies.values()}:
-                raise ValidationError({"methodology": [f"no methodology has the version {version}"]})
+        if version := selected_methodology(request):
             agents = [agent for agent in agents if agent.cohort.methodology.version == version]
         at = past_instant(request, "as_of") or timezone.now()
         curves = performance(agents, span=RANGES[name], at=at)
-        return Response({"range": name, **_body(curves)})
-
-
-def _body(curves: Performance) -> dict[str, Any]:
-    times = [at.isoformat().replace("+00:00", "Z") for at in curves.instants]  # once, not for each family
-    return {
-        "as_of": curves.as_of,
-        "bucket_seconds": int(curves.bucket.total_seconds()),
-        "series": [
-            {
-                "family": slug,
-                "points": [[at, str(value)] for at, value in zip(times, values, strict=True) if value is not None],
-            }
+        times = [at.isoformat().replace("+00:00", "Z") for at in curves.instants]  # once, not for each family
+        points = {
+            slug: [[at, str(value)] for at, value in zip(times, values, strict=True) if value is not None]
             for slug, values in curves.families.items()
-        ],
-        "release_changes": [asdict(change) for change in curves.release_changes],
-    }
+        }
+        return Response(
+            {
+                "range": name,
+                "as_of": curves.as_of,
+                "bucket_seconds": int(curves.bucket.total_seconds()),
+                "series": [{"family": slug, "points": own} for slug, own in points.items()],
+                "release_changes": [asdict(change) for change in curves.release_changes],
+            }
+        )

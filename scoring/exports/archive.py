@@ -19,7 +19,7 @@ from forecast_rank.atomic_files import atomic_write
 from agents.models import Chain
 from agents.records import GENESIS, PROTOCOLS, instant_text
 from scoring.exports.atomic_folders import atomic_folder
-from scoring.exports.dictionary import ArchiveTable, dictionary_json
+from scoring.exports.dictionary import dictionary_json
 from scoring.exports.manifest import FORMAT_VERSION, MANIFEST, file_sha256, list_files, manifest_text, zip_checksum
 from scoring.exports.readme import LICENSE, readme_text
 from scoring.exports.selection import ExportSelection
@@ -120,26 +120,20 @@ def _write_tables(
     """The number of rows of each table, after writing each in every format."""
     for format in formats:
         (draft / format).mkdir()
-    rows = {}
+    rows = {table.name: 0 for table in TABLES}
     for done, table in enumerate(TABLES):
         progress(done, len(TABLES), table.name)
-        rows[table.name] = _write_table(draft, table, selection, formats)
+        with ExitStack() as open_files:
+            writers = [
+                open_files.enter_context(WRITERS[format](draft / format / f"{table.name}.{format}", table))
+                for format in formats
+            ]
+            for batch in row_batches(table, selection):
+                rows[table.name] += len(batch)
+                for write in writers:
+                    write(batch)
     progress(len(TABLES), len(TABLES), "")
     return rows
-
-
-def _write_table(draft: Path, table: ArchiveTable, selection: ExportSelection, formats: Sequence[str]) -> int:
-    count = 0
-    with ExitStack() as open_files:
-        writers = [
-            open_files.enter_context(WRITERS[format](draft / format / f"{table.name}.{format}", table))
-            for format in formats
-        ]
-        for rows in row_batches(table, selection):
-            count += len(rows)
-            for write in writers:
-                write(rows)
-    return count
 
 
 def _write_documents(draft: Path, selection: ExportSelection, at: datetime) -> None:
@@ -152,16 +146,14 @@ def _write_documents(draft: Path, selection: ExportSelection, at: datetime) -> N
 def _manifest(
     draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime, rows: dict[str, int]
 ) -> dict[str, Any]:
-    heads = {chain.protocol: (chain.length, chain.head) for chain in Chain.objects.all()}
+    chains = {protocol: {"length": 0, "head": GENESIS} for protocol in PROTOCOLS}
+    chains |= {chain.protocol: {"length": chain.length, "head": chain.head} for chain in Chain.objects.all()}
     return {
         "format": FORMAT_VERSION,
         "made_at": instant_text(at),
         "selection": selection.as_json(),
         "formats": list(formats),
-        "chains": {
-            protocol: dict(zip(("length", "head"), heads.get(protocol, (0, GENESIS)), strict=True))
-            for protocol in PROTOCOLS
-        },
+        "chains": chains,
         "versions": {
             "python": ".".join(map(str, sys.version_info[:3])),
             "django": django.get_version(),

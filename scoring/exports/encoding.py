@@ -1,16 +1,13 @@
 """Values in archive files: from the database to Parquet and CSV, and back. Exact in both directions."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from agents.records import instant_text
 from markets.foundation.csv_cells import escape_formula, unescape_formula
-from scoring.exports.dictionary import ArchiveColumn
-
-TEXT_KINDS = ("text", "json")
 
 
 def encode(value: Any, kind: str) -> Any:
@@ -29,15 +26,11 @@ def encode(value: Any, kind: str) -> Any:
     return {"integer": int, "number": float, "boolean": bool}[kind](value)
 
 
-def encode_row(columns: Sequence[ArchiveColumn], row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(encode(row[column.name], column.kind) for column in columns)
-
-
 def csv_text(value: Any, kind: str) -> str:
     """An encoded value as the text of a CSV cell. Text that a spreadsheet would run as a formula is escaped."""
     if value is None:
         return ""
-    if kind in TEXT_KINDS:
+    if kind in ("text", "json"):
         return escape_formula(str(value))
     if kind == "boolean":
         return "true" if value else "false"
@@ -60,16 +53,12 @@ CSV_PARSERS: dict[str, Callable[[str], Any]] = {
     "text": unescape_formula,
     "json": _parse_json,
     "boolean": {"": None, "true": True, "false": False}.__getitem__,
+    "time": lambda text: text or None,
     "integer": lambda text: int(text) if text else None,
     "number": lambda text: float(text) if text else None,
     "decimal": lambda text: Decimal(text) if text else None,
 }
-"""From a CSV cell to what `decode` gives, by kind. One function per kind: an archive has tens of millions of cells."""
+"""From a CSV cell to what `decode` gives, by kind. One function per kind: an archive has tens of millions of cells.
 
-
-def csv_parsers(columns: Sequence[ArchiveColumn]) -> list[Callable[[str], Any]]:
-    """A parser for the CSV cells of each column.
-
-    Parsers raise ValueError, KeyError or decimal.InvalidOperation for text that `csv_text` can not have written.
-    """
-    return [CSV_PARSERS.get(column.kind, lambda text: text or None) for column in columns]
+They raise ValueError, KeyError or decimal.InvalidOperation for text that `csv_text` can not have written.
+"""

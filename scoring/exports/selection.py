@@ -52,6 +52,11 @@ class ExportSelection:
     def _in_cohort(self, number_field: str) -> Q:
         return Q() if self.cohort is None else Q(**{number_field: self.cohort})
 
+    def _of_run(self, completed_at: str, frozen_at: str) -> Q:
+        """A filter for tasks by the time of their run, or of the freeze if they failed."""
+        failed = Q(**{completed_at: None}) & self.within(frozen_at)
+        return self.within(completed_at) | failed if self.is_window else Q()
+
     def rows(self, table: ArchiveTable) -> QuerySet[Any]:
         """The selected rows of a table's model, in the table's order."""
         model: Any = apps.get_model(table.model)
@@ -77,7 +82,11 @@ class ExportSelection:
             "universe_entries": lambda: Q(universe__in=self.universes().values("pk")),
             "markets": self._markets,
             "outcomes": lambda: self._markets("market__"),
-            "prices": lambda: self.within("observed_at") & self._price_outcomes(),
+            # Of the outcomes that the cohort held; of all if there is no cohort.
+            "prices": lambda: (
+                self.within("observed_at")
+                & (Q() if self.cohort is None else Q(outcome__in=self.positions().values("outcome")))
+            ),
             "question_sets": lambda: Q(pk__in=self.question_sets().values("pk")),
             "question_entries": lambda: Q(question_set__in=self.question_sets().values("pk")),
             "question_batches": lambda: Q(question_set__in=self.question_sets().values("pk")),
@@ -92,9 +101,8 @@ class ExportSelection:
 
     def decisions(self) -> QuerySet[Decision]:
         """Decisions of the cohort; in a window by the time of their run, or of the freeze if they failed."""
-        decisions: QuerySet[Decision] = Decision.objects.filter(self._in_cohort("cohort__number")).order_by()
-        undecided = Q(decided_at=None) & self.within("universe__frozen_at")
-        return decisions.filter(self.within("decided_at") | undecided) if self.is_window else decisions
+        run = self._of_run("decided_at", "universe__frozen_at")
+        return Decision.objects.filter(self._in_cohort("cohort__number"), run).order_by()
 
     def positions(self) -> QuerySet[Position]:
         """Positions of the cohort; of a window those that were open at some time in it."""
@@ -122,12 +130,8 @@ class ExportSelection:
 
     def elicitations(self) -> QuerySet[Elicitation]:
         """Elicitations of the question sets; in a window by the time of their run, or of the freeze if they failed."""
-        elicitations: QuerySet[Elicitation] = Elicitation.objects.order_by()
-        if self.is_whole:
-            return elicitations
-        elicitations = elicitations.filter(batch__question_set__in=self.question_sets().values("pk"))
-        unanswered = Q(made_at=None) & self.within("batch__question_set__frozen_at")
-        return elicitations.filter(self.within("made_at") | unanswered) if self.is_window else elicitations
+        run = self._of_run("made_at", "batch__question_set__frozen_at")
+        return Elicitation.objects.filter(run, batch__question_set__in=self.question_sets().values("pk")).order_by()
 
     def forecasts(self) -> QuerySet[Forecast]:
         """Forecasts of selected elicitations, and those whose scores are selected."""
@@ -146,10 +150,6 @@ class ExportSelection:
             rows = self.rows(TABLES_BY_NAME[name]).order_by()
             referenced |= Q(**{f"{prefix}pk__in": rows.values("market")})
         return referenced
-
-    def _price_outcomes(self) -> Q:
-        """Prices of the outcomes that the cohort held; of all outcomes if there is no cohort."""
-        return Q() if self.cohort is None else Q(outcome__in=self.positions().values("outcome"))
 
 
 EVENT_TABLES = {

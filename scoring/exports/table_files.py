@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from scoring.exports.dictionary import CSV, PARQUET, ArchiveTable
-from scoring.exports.encoding import csv_parsers, csv_text, decode
+from scoring.exports.encoding import CSV_PARSERS, csv_text, decode
 
 ROW_GROUP_SIZE = 5_000
 """Largest Parquet row group, which is held in memory; smaller where a table's rows are large."""
@@ -73,7 +73,7 @@ def read_table(path: Path, table: ArchiveTable) -> Iterator[dict[str, Any]]:
 
 
 def _csv_rows(path: Path, table: ArchiveTable) -> Iterable[Sequence[Any]]:
-    parsers = csv_parsers(table.columns)
+    parsers = [CSV_PARSERS[column.kind] for column in table.columns]
     with path.open(newline="", encoding="utf-8") as file:
         lines = csv.reader(file, strict=True)
         if tuple(next(lines, ())) != table.names:

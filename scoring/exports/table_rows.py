@@ -1,6 +1,6 @@
 """The rows of archive tables: read from one model each, or computed from several."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
@@ -9,7 +9,7 @@ from agents.records import sha256
 from cohorts.models import Methodology
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.exports.dictionary import ArchiveTable
-from scoring.exports.encoding import encode, encode_row
+from scoring.exports.encoding import encode
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.methodologies import arms_asked, versions_in_play
@@ -29,12 +29,14 @@ FITTED_FIGURES = ("irt_ability", "irt_se", "weighted_brier", "bt_ability", "bt_s
 
 def row_batches(table: ArchiveTable, selection: ExportSelection) -> Iterator[Rows]:
     """The selected rows of a table as encoded values, in batches."""
+    rows: Iterable[Sequence[Any]]
     if compute := COMPUTED_TABLES.get(table.name):
-        yield from _batches((encode_row(table.columns, row) for row in compute(selection)), table.batch_size)
-        return
+        rows = ([row[name] for name in table.names] for row in compute(selection))
+    else:
+        columns = selection.rows(table).values_list(*(column.path for column in table.columns))
+        rows = columns.iterator(chunk_size=table.batch_size)
     kinds = [column.kind for column in table.columns]
-    rows = selection.rows(table).values_list(*(column.path for column in table.columns))
-    for batch in _batches(rows.iterator(chunk_size=table.batch_size), table.batch_size):
+    for batch in _batches(rows, table.batch_size):
         yield [tuple(encode(value, kind) for value, kind in zip(row, kinds, strict=True)) for row in batch]
 
 

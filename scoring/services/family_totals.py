@@ -10,10 +10,8 @@ from django.db.models import Count, QuerySet, Sum
 from markets.services.cache_versions import Scope, lock_scope, renew_versions
 from scoring.models import FamilyTotal, Snapshot
 
-Key = tuple[datetime, int]
-"""An instant and a family's id."""
-Sums = dict[Key, tuple[int, Decimal]]
-"""The number of agents with a snapshot, and their total value."""
+Sums = dict[tuple[datetime, int], tuple[int, Decimal]]
+"""The number of agents with a snapshot and their total value, by instant and family id."""
 WINDOW = 1_000
 """Instants whose totals are compared at a time: a week of the snapshots' grid."""
 

@@ -117,9 +117,9 @@ def last_forecasts(entries: Iterable[ResolvedEntry]) -> list[ResolvedEntry]:
     """Each question once, with the last forecast of each family: fitted models take a question as one item."""
     last: dict[int, ResolvedEntry] = {}
     for entry in entries:
-        before = last.get(entry.question)
-        forecasts = (before.forecasts if before else {}) | entry.forecasts
-        external = (before.external_forecasts if before else {}) | entry.external_forecasts
+        before = last.get(entry.question, entry)
+        forecasts = before.forecasts | entry.forecasts
+        external = before.external_forecasts | entry.external_forecasts
         last[entry.question] = replace(entry, entry=entry.question, forecasts=forecasts, external_forecasts=external)
     return list(last.values())
 
@@ -182,7 +182,8 @@ def resolved_entry(
     """An entry with its prices in columns: the ask where there is one, else the mid; NaN where no bet can be made."""
     names = [name for name, _ in options]
     quote, ask, no_ask = (
-        np.array([_number(prices, name, key) for name in names]) for key in ("price", "ask", "no_ask")
+        np.array([float((prices.get(name) or {}).get(key) or "nan") for name in names])
+        for key in ("price", "ask", "no_ask")
     )
     odds = _bettable(np.where(np.isnan(ask), quote, ask))
     no_odds = _bettable(np.where(np.isnan(no_ask), 1 - quote, no_ask))
@@ -210,11 +211,6 @@ def _options(questions: Any) -> dict[int, list[tuple[str, bool | None]]]:
     for question, name, happened in rows.values_list("question", "name", "happened"):
         options[question].append((name, happened))
     return options
-
-
-def _number(prices: Mapping[str, Any], option: str, key: str) -> float:
-    text = (prices.get(option) or {}).get(key)
-    return np.nan if text is None else float(text)
 
 
 def _bettable(odds: Floats) -> Floats:

@@ -184,7 +184,7 @@ def _sources_of(forecast_import: ForecastImport, forecasts: list[ImportedForecas
     questions = {forecast.question for forecast in forecasts}
     existing = ImportedForecast.objects.filter(collection_id=forecast_import.collection_id, question__in=questions)
     keys = existing.values_list("question", "forecaster", "made_at", "forecast_import").distinct()
-    return {(question, forecaster, made_at): source for question, forecaster, made_at, source in keys}
+    return {tuple(key): source for *key, source in keys}
 
 
 def _batches(table: InputTable, places: Codes) -> Iterator[Codes]:

@@ -5,6 +5,7 @@ A current leaderboard is not compared while its job has yet to reach what has ch
 
 from collections.abc import Iterator
 from datetime import datetime
+from operator import attrgetter
 
 from django.db import transaction
 from django.db.models import Max
@@ -102,25 +103,20 @@ def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, 
 
 def _difficulty_drift(arm: str, computed: list[QuestionDifficulty], *, repair: bool) -> Iterator[str]:
     """A line for each question of an arm whose stored difficulty is not the fitted one."""
-    stored = {row.question_id: _fit(row) for row in QuestionDifficulty.objects.filter(arm=arm)}
-    due = {row.question_id: _fit(row) for row in computed}
+    figures = attrgetter("difficulty", "difficulty_se", "discrimination", "discrimination_se")
+    stored = {row.question_id: figures(row) for row in QuestionDifficulty.objects.filter(arm=arm)}
+    due = {row.question_id: figures(row) for row in computed}
     wrong = [pk for pk in sorted(stored.keys() | due.keys()) if not is_same(stored.get(pk), due.get(pk))]
     yield from (f"difficulty of question {pk} {arm} is {stored.get(pk)}, should be {due.get(pk)}" for pk in wrong)
     if wrong and repair:
         store_difficulties(arm, computed)
 
 
-def _fit(row: QuestionDifficulty) -> list[float | None]:
-    return [row.difficulty, row.difficulty_se, row.discrimination, row.discrimination_se]
-
-
 def _compare(
     key: LeaderboardKey, stored: Leaderboard | None, due: LeaderboardContents | None, *, at: datetime, repair: bool
 ) -> Iterator[str]:
-    difference: str | None
-    if stored is None or due is None:
-        difference = "is missing" if stored is None else "is of nothing that resolved"
-    else:
+    difference: str | None = "is missing" if stored is None else "is of nothing that resolved"
+    if stored is not None and due is not None:
         difference = first_difference({"entries": stored.entries, "report": stored.report}, to_json(due._asdict()))
     if difference is None:
         return
@@ -144,9 +140,8 @@ def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[
         if newest is None or newest > reached:
             continue  # the import is at work on it
         due = import_leaderboard(collection=collection, at=reached)
-        difference: str | None = "is missing"
-        if stored is not None:
-            difference = first_difference({name: getattr(stored, name) for name in due}, due)
+        stated = {} if stored is None else {name: getattr(stored, name) for name in due}
+        difference = first_difference(stated, due) if stated else "is missing"
         if difference is not None:
             yield f"leaderboard of collection {collection.slug}: {difference}"
             if repair:

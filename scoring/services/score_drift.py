@@ -16,8 +16,6 @@ from scoring.services.scores import brier_scores, score_trades, scored_trades
 from scoring.stored_json import is_same
 
 NOT_COMPARED = {"id", "trade_id", "forecast_id", "scored_at"}
-
-
 GRACE = timedelta(days=2)
 """How long the jobs may take to reach what has resolved or changed."""
 

@@ -47,8 +47,7 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     report = SnapshotReport(taken_at=instant, replay=is_replay(instant))
     marks = _marks(instant, clob, report)
     failpoint("snapshots.marked")
-    agents = list(Agent.objects.filter(cohort__in=Cohort.objects.active(instant)).select_related("cohort__methodology"))
-    report.snapshots = _record(agents, instant, marks)
+    report.snapshots = _record(Agent.objects.filter(cohort__in=Cohort.objects.active(instant)), instant, marks)
     report.snapshots += _close_out(instant)
     failpoint("snapshots.recorded")
     if not report.replay:
@@ -71,12 +70,9 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResu
     return marks
 
 
-def _record(agents: Sequence[Agent], instant: datetime, marks: PricingResult) -> int:
-    """Snapshots of `agents` at `instant`, but for those who have one; returns how many are new."""
-    have = set(
-        Snapshot.objects.filter(taken_at=instant, agent__in=[a.pk for a in agents]).values_list("agent_id", flat=True)
-    )
-    agents = [agent for agent in agents if agent.pk not in have]
+def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) -> int:
+    """Snapshots of agents at `instant`, but for those that have one; returns how many are new."""
+    agents = list(queryset.exclude(snapshots__taken_at=instant).select_related("cohort__methodology"))
     if not agents:
         return 0
     ids = [agent.pk for agent in agents]
@@ -154,7 +150,7 @@ def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[Positi
 def _cash_since(agents: Iterable[int], instant: datetime) -> dict[int, Decimal]:
     """The change of each agent's cash after `instant`."""
     rows = JournalEntry.objects.filter(agent__in=list(agents), occurred_at__gt=instant).order_by()
-    return {row["agent"]: row["change"] for row in rows.values("agent").annotate(change=Sum("amount"))}
+    return dict(rows.values_list("agent").annotate(Sum("amount")))
 
 
 def ended_cohorts() -> QuerySet[Any]:
@@ -170,11 +166,9 @@ def ended_cohorts() -> QuerySet[Any]:
 def _close_out(instant: datetime) -> int:
     """The closing snapshot of completed cohorts: at the grid instant after their last settlement."""
     after = Snapshot.objects.filter(agent__cohort=OuterRef("pk"), taken_at__gt=OuterRef("ended_at"))
-    completed = ended_cohorts().filter(~Exists(after))
     taken = 0
-    for cohort in completed:
+    for cohort in ended_cohorts().filter(~Exists(after)):
         closing = next_grid_instant(cohort.ended_at)
         if closing <= instant:
-            agents = list(cohort.agents.select_related("cohort__methodology"))
-            taken += _record(agents, closing, PricingResult())
+            taken += _record(cohort.agents.all(), closing, PricingResult())
     return taken

@@ -22,7 +22,7 @@ from markets.services.cache_versions import Scope, renew_versions
 from scoring import leaderboard_history as history
 from scoring.competition import AgentSummary, attach_competition, competition_index
 from scoring.constants import ALL_METHODOLOGIES, TRADING
-from scoring.leaderboard_history import LeaderboardKey, LeaderboardPeriod
+from scoring.leaderboard_history import BEGINNING, LeaderboardKey, LeaderboardPeriod
 from scoring.methodologies import separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.bet_calibration import bet_calibration
@@ -46,6 +46,8 @@ class BetScore(NamedTuple):
     market_score: float
     outcome: bool
     event: str
+    resolved_at: datetime = BEGINNING
+    category: str = ""
 
 
 def refresh_trading_leaderboards(*, at: datetime, reuse_scores: bool = False) -> int:
@@ -176,7 +178,7 @@ def past_scored(
     pooled_by_number: dict[tuple[int, str, int], dict[str, Any]] = {}
 
     def pooled(family: int, category: str, until: datetime) -> dict[str, Any]:
-        own = [score for score, at, of in by_family[family] if at <= until and category in ("", of)]
+        own = [bet for bet in by_family[family] if bet.resolved_at <= until and category in ("", bet.category)]
         # A later leaderboard holds all earlier scores of a family and category: their number identifies them.
         number = (family, category, len(own))
         if number not in pooled_by_number:
@@ -257,19 +259,17 @@ def _scored(
         if stored is not None:
             return {family.pk: stored.get(str(family.pk)) or score_fields(()) for family in families}
     by_family = _bets_by_family(_scores(methodology, at, category))
-    return {family.pk: score_fields([score for score, *_ in by_family[family.pk]]) for family in families}
+    return {family.pk: score_fields(by_family[family.pk]) for family in families}
 
 
-def _bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[tuple[BetScore, datetime, str]]]:
-    """Each score with the time of its resolution and its market's category, by family id."""
+def _bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[BetScore]]:
     events = Market.objects.filter(pk__in=scores.order_by().values("market")).only("source", "event_id")
     event_keys = {market.pk: market.event_key for market in events}
-    by_family: dict[int, list[tuple[BetScore, datetime, str]]] = defaultdict(list)
+    by_family: dict[int, list[BetScore]] = defaultdict(list)
     # Columns, since a model with its market for each bet would take most of a leaderboard's time.
-    columns = ("agent__family", "score", "market_score", "outcome", "market", "resolved_at", "market__category")
-    for family, score, market_score, outcome, market, resolved_at, category in scores.values_list(*columns):
-        bet = BetScore(score, market_score, outcome, event_keys[market])
-        by_family[family].append((bet, resolved_at, category))
+    columns = ("agent__family", "market", "score", "market_score", "outcome", "resolved_at", "market__category")
+    for family, market, score, market_score, won, *rest in scores.values_list(*columns):
+        by_family[family].append(BetScore(score, market_score, won, event_keys[market], *rest))
     return by_family
 
 

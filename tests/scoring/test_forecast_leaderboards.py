@@ -287,7 +287,7 @@ def test_a_leaderboard_tells_what_asking_cost_and_stores_how_hard_questions_were
     assert list(leaderboard_drift(at=END)) == []
     difficulties.update(difficulty=9.0)
     drift = list(leaderboard_drift(at=END, repair=True))
-    assert [line.partition(" priced is [9.0")[1] for line in drift] == [" priced is [9.0"] * 6
+    assert [line.partition(" priced is (9.0")[1] for line in drift] == [" priced is (9.0"] * 6
     assert not difficulties.filter(difficulty=9.0).exists()
     assert list(leaderboard_drift(at=END)) == []
 

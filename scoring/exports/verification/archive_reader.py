@@ -1,7 +1,6 @@
 """Reading an archive for verification, and comparing stated with recomputed figures."""
 
 import json
-import shutil
 import tempfile
 import zipfile
 from collections import defaultdict
@@ -112,13 +111,10 @@ def unpacked(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield path
         return
-    folder = Path(tempfile.mkdtemp(prefix="verify-"))
-    try:
+    with tempfile.TemporaryDirectory(prefix="verify-") as folder:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             if len(set(names)) < len(names):
                 raise zipfile.BadZipFile("it holds two files of one name")
             archive.extractall(folder)
-        yield folder
-    finally:
-        shutil.rmtree(folder)
+        yield Path(folder)

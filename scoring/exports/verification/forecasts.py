@@ -26,9 +26,8 @@ class ForecastRecords:
             self.options.setdefault(row["question"], []).append((row["name"], row["happened"]))
         self.entries = archive.by_id("question_entries")
         self.releases = archive.by_id("releases")
-        self.forecasts: dict[int, Row] = {}
-        for row in archive.rows("forecasts"):
-            self.forecasts[row["id"]] = {**row, "rationale": None, "stated": None}
+        # Without the texts, which are most of a table.
+        self.forecasts = {row["id"]: {**row, "rationale": None, "stated": None} for row in archive.rows("forecasts")}
 
     def entry(self, pk: int) -> ResolvedEntry:
         """An entry of a question set, without forecasts."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agents.records import GENESIS, forecast_record, link_sha256, record_sha256, sha256, trading_record
-from cohorts.models import HASHED_NAMES, LATER_FIELDS
+from cohorts.models import Methodology
 from markets.foundation.json_lines import json_number
 from scoring.exports.verification.archive_reader import Archive, Row
 
@@ -19,12 +19,8 @@ def check_prompts(archive: Archive) -> Iterator[str]:
         if sha256(row["text"]) != row["sha256"]:
             yield f"prompts: the text {row['sha256']} ({row['first_use']}) has another hash"
     for version, rules in archive.methodologies.items():
-        frozen = {
-            HASHED_NAMES.get(name, name): value if isinstance(value, dict | list) else str(value)
-            for name, value in rules.items()
-            if name not in ("title", "published_at", "sha256") and (value or name not in LATER_FIELDS)
-        }
-        if sha256(json.dumps(frozen, sort_keys=True)) != rules["sha256"]:
+        fields = {name: value for name, value in rules.items() if name != "sha256"}
+        if Methodology(**fields).sha256 != rules["sha256"]:
             yield f"methodologies: {version} differs from its hash"
     blocks = {(row["kind"], row["id"]): texts.get(row["sha256"], "") for row in archive.rows("blocks")}
     for call in archive.rows("calls"):

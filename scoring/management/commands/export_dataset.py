@@ -74,11 +74,9 @@ class Command(ArenaCommand):
 def window_bound(text: str) -> datetime:
     """An instant from ISO-8601 text with a zone, or a day's 00:00 UTC. Raises argparse's error for anything else."""
     try:
-        at: datetime | None = InstantField(required=False).clean(text)
+        at: datetime = InstantField().clean(text)
     except ValidationError as error:
         raise argparse.ArgumentTypeError(" ".join(error.messages)) from None
-    if at is None:
-        raise argparse.ArgumentTypeError("is empty")
     return at
 
 
