@@ -22,6 +22,13 @@ def score_of(slug: str) -> ForecastScore:
     return ForecastScore.objects.get(forecast__family__slug=slug)
 
 
+def ask_and_end(stated: dict[str, list[float]], *winners: str, question: Question | None = None) -> Question:
+    """A question, by default binary at YES 0.40, with these forecasts, resolved or cancelled."""
+    question = question or QuestionFactory()
+    ask(question, stated)
+    return end_question(question, *winners)
+
+
 def several(*prices: str | None, exclusive: bool = True) -> Question:
     """A question of one event's markets, called A, B, C and so on, at these YES prices."""
     markets = [
@@ -34,9 +41,7 @@ def several(*prices: str | None, exclusive: bool = True) -> Question:
 
 
 def test_binary_forecasts_by_hand() -> None:
-    question = QuestionFactory()  # YES at 0.40
-    ask(question, {GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
-    end_question(question, "YES")
+    ask_and_end({GPT: [0.7, 0.3], GROK: [0.2, 0.8]}, "YES")
     assert score_forecasts(at=END) == 2
     sure, doubting = score_of(GPT), score_of(GROK)
     assert (sure.brier, doubting.brier) == (pytest.approx(0.09), pytest.approx(0.64))
@@ -71,9 +76,7 @@ def test_forecasts_of_several_options_by_hand(
     logarithm: float,
     market_brier: float | None,
 ) -> None:
-    question = several(*prices, exclusive=exclusive)
-    ask(question, {GPT: stated})
-    end_question(question, winner)
+    ask_and_end({GPT: stated}, winner, question=several(*prices, exclusive=exclusive))
     score_forecasts(at=END)
     score = score_of(GPT)
     assert (score.brier, score.log) == (pytest.approx(brier), pytest.approx(logarithm))
@@ -90,18 +93,14 @@ def test_a_forecast_is_scored_once_and_not_before_its_question_is_resolved() -> 
 
 
 def test_a_cancelled_question_scores_nobody() -> None:
-    question = QuestionFactory()
-    ask(question, {GPT: [0.7, 0.3]})
-    assert end_question(question).status == Question.Status.CANCELLED
+    assert ask_and_end({GPT: [0.7, 0.3]}).status == Question.Status.CANCELLED
     assert score_forecasts(at=END) == 0
 
 
 def test_many_are_scored_in_batches_each_with_its_own_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scoring.services.forecast_scores.BATCH", 2)
     for tenths in range(1, 6):
-        question = QuestionFactory()
-        ask(question, {GPT: [tenths / 10, 1 - tenths / 10]})
-        end_question(question, "YES")
+        ask_and_end({GPT: [tenths / 10, 1 - tenths / 10]}, "YES")
     assert score_forecasts(at=END) == 5
     for forecast in Forecast.objects.select_related("score"):
         assert forecast.score.brier == pytest.approx((forecast.probabilities["YES"] - 1) ** 2)

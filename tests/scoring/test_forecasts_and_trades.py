@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents.models import Agent
-from markets.models import Market, Question
+from markets.models import Market
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets
 from tests.factories import (
     WEEK,
@@ -30,8 +30,12 @@ def ada() -> Agent:
     return AgentFactory()
 
 
-def about(market: Market) -> Question:
-    return QuestionFactory(markets=[market])
+def bet_and_forecast(agent: Agent, side: str, amount: str, stated: list[float], **asked: Any) -> Market:
+    """A market at YES 0.40 on which the agent bet, and whose options it gave these probabilities."""
+    market = MarketFactory()
+    bet(agent, market, side, amount)
+    ask(QuestionFactory(markets=[market]), {agent.family.slug: stated}, **asked)
+    return market
 
 
 def figures(arm: str = "priced") -> dict[str, Any]:
@@ -39,13 +43,11 @@ def figures(arm: str = "priced") -> dict[str, Any]:
     return row
 
 
-def test_a_bet_stands_beside_what_was_said_of_its_side(ada: Agent) -> None:
-    """Confidence 1 at YES 0.40 though it said 0.55; confidence 0.4 at NO 0.60 though it said 0.5 of it."""
-    rain, snow = MarketFactory(), MarketFactory()
-    bet(ada, rain, "YES", "2500.00")
-    bet(ada, snow, "NO", "750.00")
-    ask(about(rain), {ada.family.slug: [0.55, 0.45]}, asks={"YES": ("0.42", "0.61"), "NO": ("0.61", "0.42")})
-    ask(about(snow), {ada.family.slug: [0.5, 0.5]})
+def test_bet_stands_beside_the_forecast_of_its_side(ada: Agent) -> None:
+    """Confidence 1 at YES 0.40, forecast 0.55; confidence 0.4 at NO 0.60, forecast 0.5."""
+    asks = {"YES": ("0.42", "0.61"), "NO": ("0.61", "0.42")}
+    bet_and_forecast(ada, "YES", "2500.00", [0.55, 0.45], asks=asks)
+    bet_and_forecast(ada, "NO", "750.00", [0.5, 0.5])
     first, second = forecast_bets("priced")
     assert (first.stated, first.confidence, first.price, first.ask, first.other_ask) == (0.55, 1.0, 0.4, 0.42, 0.61)
     assert (second.stated, second.confidence, second.price, second.ask) == (0.5, pytest.approx(0.4), 0.6, 0.6)
@@ -59,13 +61,10 @@ def test_a_bet_stands_beside_what_was_said_of_its_side(ada: Agent) -> None:
     assert (row["stated_brier"], row["bet_return"], row["kelly"]["full"]) == (None, None, None)
 
 
-def test_what_resolved_tells_which_was_nearer_and_what_kelly_would_have_made_of_the_words(ada: Agent) -> None:
+def test_resolved_bets_have_scores_and_the_wealth_of_kellys_rule(ada: Agent) -> None:
     """0.55 at 0.40: Kelly stakes 0.25 on YES and wins 0.375. 0.3 on YES at 0.40: 0.25 on NO at 0.60, won too."""
-    rain, snow = MarketFactory(), MarketFactory()
-    bet(ada, rain, "YES", "2500.00")
-    bet(ada, snow, "YES", "750.00")
-    ask(about(rain), {ada.family.slug: [0.55, 0.45]})
-    ask(about(snow), {ada.family.slug: [0.3, 0.7]})
+    rain = bet_and_forecast(ada, "YES", "2500.00", [0.55, 0.45])
+    snow = bet_and_forecast(ada, "YES", "750.00", [0.3, 0.7])
     resolve(rain, "YES")
     resolve(snow, "NO")
     row = figures()
@@ -80,11 +79,8 @@ def test_what_resolved_tells_which_was_nearer_and_what_kelly_would_have_made_of_
     assert row["kelly"]["half"] == pytest.approx((1 + (won[0] - 1) / 2) * (1 + (won[1] - 1) / 2))
 
 
-def test_what_was_called_certain_and_did_not_happen_ruins_the_full_stake_and_halves_the_half(ada: Agent) -> None:
-    market = MarketFactory()
-    bet(ada, market, "YES", "500.00")
-    ask(about(market), {ada.family.slug: [1.0, 0.0]})
-    resolve(market, "NO")
+def test_wrong_certainty_ruins_the_full_stake_and_halves_the_wealth_of_the_half(ada: Agent) -> None:
+    resolve(bet_and_forecast(ada, "YES", "500.00", [1.0, 0.0]), "NO")
     assert figures()["kelly"] == {"markets": 1, "full": 0.0, "half": pytest.approx(0.5)}
 
 
@@ -93,7 +89,7 @@ def test_one_forecast_behind_the_bets_of_two_cohorts_is_one_bet_of_kelly(ada: Ag
     bet(ada, market, "YES", "500.00", week=2)
     second = AgentFactory(cohort=CohortFactory(), family=ada.family)
     bet(second, market, "YES", "500.00")
-    ask(about(market), {ada.family.slug: [0.55, 0.45]}, day=WEEK + timedelta(weeks=1))
+    ask(QuestionFactory(markets=[market]), {ada.family.slug: [0.55, 0.45]}, day=WEEK + timedelta(weeks=1))
     resolve(market, "YES")
     row = figures()
     assert (row["bets"], row["resolved"], row["kelly"]["markets"]) == (2, 2, 1)
@@ -106,16 +102,16 @@ def test_no_of_a_market_that_is_one_option_of_a_list_is_what_its_option_leaves(a
     bet(ada, one, "NO", "500.00")
     question = QuestionFactory(markets=[one, other])
     ask(question, {ada.family.slug: [0.3, 0.5, 0.2]}, asks={"A": ("0.42", "0.63")})
-    (spoken,) = forecast_bets("priced")
-    assert (spoken.stated, spoken.ask, spoken.other_ask) == (pytest.approx(0.7), 0.63, 0.42)
+    (compared,) = forecast_bets("priced")
+    assert (compared.stated, compared.ask, compared.other_ask) == (pytest.approx(0.7), 0.63, 0.42)
     end_question(question, "B")
     assert figures()["stated_brier"] == pytest.approx(0.09)
 
 
-def test_only_words_of_the_same_release_day_arm_and_methodology_count(ada: Agent) -> None:
+def test_only_forecasts_of_the_same_release_day_arm_and_methodology_count(ada: Agent) -> None:
     market = MarketFactory()
     bet(ada, market, "YES", "500.00")
-    question = about(market)
+    question = QuestionFactory(markets=[market])
     ask(question, {ada.family.slug: [0.9, 0.1]}, day=WEEK + timedelta(days=1))  # a later day
     ask(question, {"grok-4": [0.9, 0.1]})  # somebody else
     assert forecast_bets("priced") == []
@@ -126,9 +122,6 @@ def test_only_words_of_the_same_release_day_arm_and_methodology_count(ada: Agent
 
 
 def test_a_cancelled_market_is_compared_and_not_scored(ada: Agent) -> None:
-    market = MarketFactory()
-    bet(ada, market, "YES", "500.00")
-    ask(about(market), {ada.family.slug: [0.6, 0.4]})
-    resolve(market, None)
+    resolve(bet_and_forecast(ada, "YES", "500.00", [0.6, 0.4]), None)
     row = figures()
     assert (row["bets"], row["resolved"], row["bet_brier"], row["kelly"]["markets"]) == (1, 0, None, 0)

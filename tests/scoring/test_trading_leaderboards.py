@@ -41,6 +41,13 @@ def again(agent: Agent) -> Agent:
     return AgentFactory(cohort=CohortFactory(), family=agent.family)
 
 
+def lose(agent: Agent, amount: str) -> None:
+    """A bet on YES at 0.40 of a market that resolves NO."""
+    market = MarketFactory()
+    bet(agent, market, "YES", amount)
+    resolve(market, "NO")
+
+
 @pytest.fixture
 def ada() -> Agent:
     """Bets 2,500 on YES at 0.40 (confidence 1, won), 750 on NO at 0.60 (0.4, lost), 337.50 at 0.25 (0.2, cancelled)."""
@@ -84,9 +91,7 @@ def test_a_trade_is_scored_once_and_not_before_its_market_is_resolved(ada: Agent
 
 def test_family_is_scored_over_all_its_bets_and_not_by_a_mean_of_means(ada: Agent) -> None:
     second = again(ada)
-    market = MarketFactory()
-    bet(second, market, "YES", "1250.00")  # confidence 0.5, lost: 0.25
-    resolve(market, "NO")
+    lose(second, "1250.00")  # confidence 0.5: 0.25
     compute_scores(at=SETTLED)
     assert entry(ada.family)["brier"] == pytest.approx((0 + 0.16 + 0.25) / 3)
     assert bet_records([second.pk])[second.pk].brier == pytest.approx(0.25)
@@ -94,10 +99,7 @@ def test_family_is_scored_over_all_its_bets_and_not_by_a_mean_of_means(ada: Agen
 
 def test_family_return_is_the_mean_over_cohorts_with_students_interval(ada: Agent) -> None:
     """Returns of 30 and -12.5 %: mean 8.75, SE 21.25, t(0.975, 1) = 12.7062."""
-    second = again(ada)
-    market = MarketFactory()
-    bet(second, market, "YES", "1250.00")
-    resolve(market, "NO")
+    lose(again(ada), "1250.00")
     row = entry(ada.family)
     assert row["cohorts"] == 2
     assert row["return_percent"] == pytest.approx(8.75)
@@ -109,9 +111,7 @@ def test_family_return_is_the_mean_over_cohorts_with_students_interval(ada: Agen
 
 def test_leaderboard_ranks_by_mean_return_and_equals_share_a_rank(ada: Agent) -> None:
     loser, idle, idle_too = (AgentFactory(cohort=ada.cohort) for _ in range(3))
-    market = MarketFactory()
-    bet(loser, market, "YES", "100.00")
-    resolve(market, "NO")
+    lose(loser, "100.00")
     rows = trading_leaderboard().entries
     assert [(row["rank"], row["family"]) for row in rows] == [
         (1, ada.family.slug),
@@ -173,7 +173,7 @@ def test_interval_of_the_brier_draws_whole_events() -> None:
     assert entry(first.family)["brier_ci"] is None
 
 
-def test_leaderboards_are_kept_per_methodology_and_over_all(ada: Agent) -> None:
+def test_leaderboards_are_stored_per_methodology_and_over_all(ada: Agent) -> None:
     v3 = Methodology.objects.get(version="v2")
     v3.pk, v3.version = None, "v3"
     v3.save()
@@ -221,10 +221,8 @@ def test_a_leaderboard_that_keeps_known_scores_says_the_same_as_one_made_afresh(
     """One family has a new score, one a new position, one nothing new."""
     second, idle = again(ada), AgentFactory(cohort=ada.cohort)
     refresh_trading_leaderboards(at=SETTLED)
-    market = MarketFactory()
-    bet(second, market, "YES", "1250.00")
+    lose(second, "1250.00")
     bet(idle, amount="500.00")
-    resolve(market, "NO")
     score_trades(at=SETTLED)
     refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)
     reused = {version: entries(version) for version in ("", "v2")}
