@@ -58,7 +58,7 @@ RANKING = (
     "bt_ability",
 )  # fmt: skip
 """The figures that rank forecasters, besides the averaged returns."""
-FORMAT = 3
+FORMAT = 4
 """The format of stored leaderboards: those of an older one are computed anew, although their inputs are the same."""
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Count, Max, QuerySet, Sum
 from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
-from forecast_rank.metrics.resampled_ranks import rank_range
 from forecast_rank.metrics.sample_mean import cluster_interval, t_interval
-from forecast_rank.metrics.uncertainty import bootstrap_means, resample_counts, table_sums
+from forecast_rank.metrics.simultaneous_ranks import simultaneous_rank_ranges
+from forecast_rank.metrics.uncertainty import table_sums
 
 from agents.models import Agent, Family, UniverseCost
 from agents.models.ledger import to_cents
@@ -30,6 +30,8 @@ from scoring.valuations import Valuation, snapshot_valuations, valuations, win_r
 
 SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
 """The fields of an entry that follow from scores alone: as long as these are the same, so are the fields."""
+FORMAT = 2
+"""The format of the stored SCORED fields: those of an older one are computed anew, although scores are the same."""
 
 
 class LeaderboardContents(NamedTuple):
@@ -73,7 +75,7 @@ def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[Leaderbo
 
 def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
     # A score never changes, but a reversal replaces it: an equal count does not mean the same scores.
-    scores = _scores(methodology).aggregate(bets=Count("pk"), newest=Max("pk"))
+    scores = _scores(methodology).aggregate(bets=Count("pk"), newest=Max("pk")) | {"format": FORMAT}
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, methodology)._asdict()).first()
     if not (reuse_scores and stored and stored.report.get("scores") == scores):
         stored = None
@@ -229,15 +231,14 @@ def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
 
 
 def rank_ranges(returns: Sequence[Mapping[int, float]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The rank range of each family by its mean return, cohorts being resampled: (families, 2).
+    """The rank range of each family by its mean return, (families, 2): all hold together, cohorts as independent.
 
     `returns` holds the returns of each family by cohort.
     """
     cohorts = sorted({cohort for row in returns for cohort in row})
     table = [[row.get(cohort, np.nan) for cohort in cohorts] for row in returns]
     sums = table_sums(np.array(table, dtype=np.float64).reshape(len(returns), len(cohorts)))
-    draws = bootstrap_means(sums, resample_counts(sums.sums.shape[1]))
-    return rank_range(draws, sums.means, lower_is_better=False)
+    return simultaneous_rank_ranges(sums, lower_is_better=False)
 
 
 def _scores(methodology: str, at: datetime | None = None, category: str = "") -> QuerySet[BrierScore]:

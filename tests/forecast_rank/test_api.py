@@ -25,12 +25,24 @@ COLUMNS: dict[str, list[Any]] = {
     "closed_at": [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 1, 2, 2, 1)],
     "comment": ["a", "b", "c", "d", "e"],
 }
+LONGER = {
+    "forecaster": ["ann", "bob"] * 6,
+    "question": [f"q{k}" for k in range(6) for _ in "ab"],
+    "probability": [0.8, 0.6, 0.3, 0.4] * 3,
+    "outcome": [1, 1, 0, 0] * 3,
+}
+"""Enough events for intervals."""
 QUICK = {"metrics": "brier,average_return", "gamma": [0, 0.5], "bootstrap": 50}
 
 
 @pytest.fixture(scope="module")
 def report() -> fr.Report:
     return fr.rank(pl.DataFrame(COLUMNS), **QUICK)
+
+
+@pytest.fixture(scope="module")
+def longer() -> fr.Report:
+    return fr.rank(pl.DataFrame(LONGER), **QUICK)
 
 
 class TestSources:
@@ -104,23 +116,24 @@ class TestRank:
 
 
 class TestReport:
-    def test_to_polars_has_a_row_per_forecaster_and_a_column_per_figure(self, report: fr.Report) -> None:
-        table = report.to_polars()
-        assert table["forecaster"].to_list() == ["ann", "bob", *report.to_dict()["references"]]
+    def test_to_polars_has_a_row_per_forecaster_and_a_column_per_figure(self, longer: fr.Report) -> None:
+        table = longer.to_polars()
+        assert table["forecaster"].to_list() == ["ann", "bob", *longer.to_dict()["references"]]
         ann = table.row(by_predicate=pl.col("forecaster") == "ann", named=True)
         assert ann["reference"] is False
         assert ann["brier"] == pytest.approx((0.04 + 0.09) / 2)
-        entry = report.to_dict()["forecasters"]["ann"]
+        entry = longer.to_dict()["forecasters"]["ann"]
+        assert entry["brier_ci"] is not None
         assert [ann["brier_ci_low"], ann["brier_ci_high"]] == entry["brier_ci"]
         assert ann["average_return:0.5"] is None
         assert [ann["rank_ranges:brier_low"], ann["rank_ranges:brier_high"]] == entry["rank_ranges"]["brier"]
 
-    def test_markdown_table_of_a_ranking(self, report: fr.Report) -> None:
-        lines = report.to_markdown("brier").splitlines()
+    def test_markdown_table_of_a_ranking(self, longer: fr.Report) -> None:
+        lines = longer.to_markdown("brier").splitlines()
         assert lines[0].startswith("| # |  | n | coverage | Brier |")
         assert lines[1].startswith("| --: | --- | --: |")
-        assert lines[2].startswith("| 1 | ann | 2 | 1.000 | 0.0650 ")
-        assert "**Brier score" in report.to_markdown()
+        assert lines[2].startswith("| 1 | ann | 6 | 1.000 | 0.0650 ")
+        assert "**Brier score" in longer.to_markdown()
 
     def test_latex_table_of_a_ranking(self, report: fr.Report) -> None:
         text = report.to_latex("brier")

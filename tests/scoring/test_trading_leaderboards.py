@@ -120,19 +120,21 @@ def test_leaderboard_ranks_by_mean_return_and_equals_share_a_rank(ada: Agent) ->
     ]
 
 
-def test_ranks_are_open_after_one_cohort_and_settled_when_one_family_always_leads(ada: Agent) -> None:
-    """30 % against 0 once says nothing; 30 and 12.5 % against 0 twice is the same order in every draw of cohorts."""
+def test_ranks_are_open_after_few_cohorts_and_settled_when_one_family_leads_in_three(ada: Agent) -> None:
+    """30 % against 0 once says nothing, nor do two cohorts; three ahead by 16 to 30 % tell them apart."""
     idle = AgentFactory(cohort=ada.cohort)
 
     def ranks() -> dict[str, tuple[int, int]]:
         return {row["family"]: (row["rank_low"], row["rank_high"]) for row in trading_leaderboard().entries}
 
     assert ranks() == {ada.family.slug: (1, 2), idle.family.slug: (1, 2)}
-    second = again(ada)
-    AgentFactory(cohort=second.cohort, family=idle.family)
-    market = MarketFactory()
-    bet(second, market, "NO", "1250.00")
-    resolve(market, "NO")
+    for amount in ("1250.00", "1100.00"):
+        assert ranks() == {ada.family.slug: (1, 2), idle.family.slug: (1, 2)}
+        later = again(ada)
+        AgentFactory(cohort=later.cohort, family=idle.family)
+        market = MarketFactory()
+        bet(later, market, "YES", amount)
+        resolve(market, "YES")
     assert ranks() == {ada.family.slug: (1, 1), idle.family.slug: (2, 2)}
 
 

@@ -25,9 +25,11 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.metrics.brier import brier_score as brier_score, skill_score as skill_score
     from forecast_rank.metrics.calibration import (
-        ece as ece, ece_debiased as ece_debiased, ece_draws as ece_draws, ece_noise_floor as ece_noise_floor,
-        max_calibration_error as max_calibration_error, murphy_decomposition as murphy_decomposition,
-        reliability_curve as reliability_curve, sharpness as sharpness
+        ece as ece, ece_noise_floor as ece_noise_floor, max_calibration_error as max_calibration_error,
+        murphy_decomposition as murphy_decomposition, reliability_curve as reliability_curve, sharpness as sharpness
+    )
+    from forecast_rank.metrics.calibration_error import (
+        ece_debiased as ece_debiased, ece_draws as ece_draws, unbiased_ece as unbiased_ece
     )
     from forecast_rank.metrics.difficulty_adjustment import adjusted_brier as adjusted_brier
     from forecast_rank.metrics.irt import (
@@ -56,9 +58,14 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.metrics.resampled_ranks import probability_best as probability_best, rank_range as rank_range
     from forecast_rank.metrics.sample_mean import cluster_interval as cluster_interval, t_interval as t_interval
+    from forecast_rank.metrics.simultaneous_ranks import simultaneous_rank_ranges as simultaneous_rank_ranges
+    from forecast_rank.metrics.studentised import (
+        studentised_draws as studentised_draws, studentised_interval as studentised_interval
+    )
     from forecast_rank.metrics.uncertainty import (
         EventSums as EventSums, bca_interval as bca_interval, bootstrap_means as bootstrap_means,
-        cluster_se as cluster_se, event_sums as event_sums, percentile_interval as percentile_interval,
+        cluster_se as cluster_se, event_sums as event_sums, linearised_sums as linearised_sums,
+        percentile_interval as percentile_interval,
         resample_counts as resample_counts, table_sums as table_sums
     )
     from forecast_rank.ranking.forecasts import (
@@ -66,6 +73,9 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         TooFewForecasts as TooFewForecasts
     )
     from forecast_rank.ranking.report import rank_panel as rank_panel
+    from forecast_rank.simulate import (
+        WORLDS as WORLDS, Simulation as Simulation, World as World, simulate as simulate
+    )
     from forecast_rank.ranking.settings import (
         METRICS as METRICS, InvalidSetting as InvalidSetting, Settings as Settings
     )
@@ -77,15 +87,16 @@ _MODULES = {
     "api": ("Report", "rank", "read"),
     "ranking.forecasts": ("InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts"),
     "ranking.report": ("rank_panel",),
+    "simulate": ("WORLDS", "Simulation", "World", "simulate"),
     "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
     "files.faults": ("UnreadableFile",),
     "metrics.agreement": ("agreement", "kendall", "spearman"),
     "metrics.bradley_terry": ("exponential_form", "pairwise_ability", "pool_weights"),
     "metrics.brier": ("brier_score", "skill_score"),
     "metrics.calibration": (
-        "ece", "ece_debiased", "ece_draws", "ece_noise_floor", "max_calibration_error", "murphy_decomposition",
-        "reliability_curve", "sharpness",
+        "ece", "ece_noise_floor", "max_calibration_error", "murphy_decomposition", "reliability_curve", "sharpness",
     ),
+    "metrics.calibration_error": ("ece_debiased", "ece_draws", "unbiased_ece"),
     "metrics.recalibration": ("recalibration_line",),
     "metrics.difficulty_adjustment": ("adjusted_brier",),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
@@ -104,9 +115,11 @@ _MODULES = {
     ),
     "metrics.resampled_ranks": ("probability_best", "rank_range"),
     "metrics.sample_mean": ("cluster_interval", "t_interval"),
+    "metrics.simultaneous_ranks": ("simultaneous_rank_ranges",),
+    "metrics.studentised": ("studentised_draws", "studentised_interval"),
     "metrics.uncertainty": (
-        "EventSums", "bca_interval", "bootstrap_means", "cluster_se", "event_sums", "percentile_interval",
-        "resample_counts", "table_sums",
+        "EventSums", "bca_interval", "bootstrap_means", "cluster_se", "event_sums", "linearised_sums",
+        "percentile_interval", "resample_counts", "table_sums",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from forecast_rank.metrics.calibration import (
     ece,
-    ece_debiased,
     ece_noise_floor,
     max_calibration_error,
     murphy_decomposition,
@@ -14,6 +13,7 @@ from forecast_rank.metrics.calibration import (
     sharpness,
 )
 from forecast_rank.metrics.calibration_bins import Kind
+from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.panel import Floats, Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.recalibration import recalibration_line

@@ -10,13 +10,13 @@ from forecast_rank.metrics import pm_rank_compatibility as pm_rank
 from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
 from forecast_rank.metrics.calibration import (
     ece,
-    ece_debiased,
     ece_noise_floor,
     max_calibration_error,
     murphy_decomposition,
     reliability_curve,
     sharpness,
 )
+from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.irt import discrimination_weights, fit_irt, weighted_brier
 from forecast_rank.metrics.paired_tests import paired_tests, questions_needed

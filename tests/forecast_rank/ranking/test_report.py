@@ -15,6 +15,7 @@ from forecast_rank.ranking.model_fits import with_references
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, Settings
+from forecast_rank.simulate import simulate
 
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 
@@ -75,16 +76,16 @@ class TestShape:
 
 
 class TestFigures:
-    @pytest.mark.parametrize(("ranking", "key"), [("brier", "brier"), ("calibration", "ece")])
+    @pytest.mark.parametrize(("ranking", "key"), [("brier", "brier"), ("calibration", "ece_unbiased")])
     def test_figures_intervals_and_ranks_belong_together(self, report: dict[str, Any], ranking: str, key: str) -> None:
         order = report["rankings"][ranking]
         scores = [report["forecasters"][name][key] for name in order]
         assert scores == sorted(scores)
         for place, name in enumerate(order, start=1):
             entry = report["forecasters"][name]
-            low, high = entry[f"{key}_ci"]
+            low, high = entry["ece_ci" if ranking == "calibration" else f"{key}_ci"]
             assert 0 <= low < high
-            assert key == "ece" or low < entry[key] < high
+            assert low <= entry[key] < high
             first, last = entry["rank_ranges"][ranking]
             assert first <= place <= last
             assert isinstance(first, int)
@@ -158,13 +159,37 @@ class TestFigures:
         assert entry["rank_range"] is None
         assert entry["brier_se"] > 0
 
+    def test_models_have_intervals_about_their_estimates(self, report: dict[str, Any]) -> None:
+        for entry in report["forecasters"].values():
+            for key in ("adjusted_brier", "bt_ability", "irt_ability"):
+                low, high = entry[f"{key}_ci"]
+                assert low < entry[key] < high, key
+
+    def test_missing_intervals_are_explained(self) -> None:
+        rows = [*answers(ann=[0.9, 0.6, 0.8, 0.7, 0.4], bob=[0.6, 0.7, 0.7])]
+        report = rank_panel(panel(rows), replace(QUICK, metrics=("brier", "irt", "adjusted_brier")))
+        assert report["forecasters"]["ann"]["brier_ci"] is not None
+        assert report["forecasters"]["bob"]["brier_ci"] is None
+        assert report["no_interval"]["brier"] == "fewer than 4 events: bob"
+        assert report["no_interval"]["adjusted_brier"] == "fewer than 4 events: bob"
+        assert "ann, bob" in report["no_interval"]["irt"]
+        assert rank_panel(panel(rows), replace(QUICK, metrics=("brier",), bootstrap=0))["no_interval"] == {
+            "brier": "no resamples", "accuracy": "no resamples"
+        }  # fmt: skip
+
+    def test_ten_equals_may_all_be_first_in_every_ranking(self) -> None:
+        report = rank_panel(simulate("equal", events=30, seed=3).panel, replace(QUICK, metrics=CHEAP))
+        for ranking in report["rankings"]:
+            assert all(entry["rank_ranges"][ranking][0] == 1 for entry in report["forecasters"].values()), ranking
+
     def test_the_other_kind_of_interval(self, forecasts: Panel) -> None:
         found = [
             rank_panel(forecasts, replace(QUICK, metrics=("log",), interval=kind))["forecasters"]["f00"]["log_ci"]
-            for kind in ("percentile", "bca")
+            for kind in ("percentile", "bca", "studentised")
         ]
-        assert found[0] != found[1]
+        assert len({tuple(ends) for ends in found}) == 3
         assert found[0] == pytest.approx(found[1], abs=0.1)
+        assert found[2][1] - found[2][0] > found[0][1] - found[0][0]
 
 
 class TestFits:
@@ -369,7 +394,7 @@ class TestSettings:
             ({"stream": 0}, "stream: at least 1"),
             ({"log_clip": 1.0}, "log_clip: at least 0 and below 1"),
             ({"level": 1.0}, "level: between 0 and 1"),
-            ({"interval": "magic"}, "interval: one of percentile, bca"),
+            ({"interval": "magic"}, "interval: one of studentised, percentile, bca"),
         ],
     )
     def test_what_can_not_be_meant_is_named(self, wrong: dict[str, Any], why: str) -> None:

@@ -21,6 +21,7 @@ from forecast_rank.metrics.pairwise_comparisons import (
     win_matrix,
 )
 from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 
 class PoolWeights(NamedTuple):
@@ -222,6 +223,8 @@ class PairwiseAbility(NamedTuple):
     groups : array of int, shape (N,)
         Groups whose members beat each other, directly or through others; -1 outside component 0.
     ridge : float
+    sums : EventSums, shape (N, E)
+        `value` as means over events (`uncertainty.linearised_sums`); without weights where `se` is NaN.
     """
 
     value: Floats
@@ -230,6 +233,7 @@ class PairwiseAbility(NamedTuple):
     separable: bool
     groups: Codes
     ridge: float
+    sums: EventSums
 
 
 def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
@@ -282,7 +286,8 @@ def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
     blank, no_group = np.full(n_forecasters, np.nan), np.full(n_forecasters, -1)
     compared = np.flatnonzero(component == 0)
     if len(compared) == 0:
-        return PairwiseAbility(blank, blank, component, False, no_group, ridge)
+        none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
+        return PairwiseAbility(blank, blank, component, False, no_group, ridge, none)
     compared_panel = panel.take(shared & (component[panel.forecaster] == 0))
     _, forecaster = np.unique(compared_panel.forecaster, return_inverse=True)
     comparisons = pairwise_comparisons(compared_panel, forecaster)
@@ -291,6 +296,8 @@ def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
     theta = fit_strengths(wins, ridge)
     value, se, groups = blank.copy(), blank.copy(), no_group.copy()
     value[compared], groups[compared] = theta, group
+    events = np.unique(compared_panel.questions.event[compared_panel.question])
+    influence = np.full((len(events), n_forecasters), np.nan)
     if count == 1:
         gradient, information = likelihood_contributions(comparisons, theta)
         event = compared_panel.questions.event[compared_panel.question]
@@ -298,6 +305,7 @@ def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
         chance = expit(theta[:, None] - theta)
         spread = (wins + wins.T) * chance * (1 - chance)
         centred = np.linalg.inv(np.diag(spread.sum(axis=1) + ridge) - spread) - 1 / (ridge * len(compared))
-        variance = np.einsum("ij,jk,ik->i", centred, weighted_gram(contributions), centred, optimize=True)
-        se[compared] = np.where(known, np.sqrt(np.maximum(variance, 0)), np.nan)
-    return PairwiseAbility(value, se, component, bool(count > 1), groups, ridge)
+        influence[:, compared] = np.where(known, np.asarray(contributions @ centred), np.nan)
+        se[compared] = np.sqrt(np.square(influence[:, compared]).sum(axis=0))
+    sums = linearised_sums(panel, np.where(np.isnan(se), np.nan, value), influence, events)
+    return PairwiseAbility(value, se, component, bool(count > 1), groups, ridge, sums)

@@ -13,15 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from forecast_rank.metrics.calibration_bins import Kind, bin_pairs, sum_by_code
+from forecast_rank.metrics.calibration_bins import Kind, bin_pairs
 from forecast_rank.metrics.panel import Floats, Panel
 
 BINS = 10
 LEVEL = 0.95
-CHUNK = 200
-"""Resamples that are worked through at a time."""
 
 
 class ReliabilityCurve(NamedTuple):
@@ -124,7 +122,7 @@ def reliability_curve(panel: Panel, bins: int = BINS, kind: Kind = "width", leve
 def ece(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Floats:
     """The expected calibration error, sum_b share_b |mean forecast_b - mean outcome_b|.
 
-    Chance alone makes it positive: report it beside `ece_noise_floor`, or use `ece_debiased`.
+    Chance alone makes it positive: report it beside `ece_noise_floor`, or use `calibration_error.unbiased_ece`.
 
     Parameters
     ----------
@@ -155,61 +153,6 @@ def ece(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Floats:
     """
     binned = bin_pairs(panel, bins, kind)
     return binned.mean(binned.gap)
-
-
-def ece_draws(panel: Panel, counts: NDArray, bins: int = BINS) -> Floats:
-    """The `ece` of each forecaster in each resample of the events, with bins of equal width.
-
-    sum_b |sum_e c_e g_eb| / sum_e c_e w_e, g_eb the sum of weight x (p - o) over the pairs of event e in bin b. A
-    resample adds its own noise to that of the sample, so that draws lie above `ece`. For an interval reflect them about
-    it (2 ece - draw, the basic bootstrap); ranks within a resample need no reflection.
-
-    Parameters
-    ----------
-    panel : Panel
-    counts : array of int, shape (R, E)
-        `uncertainty.resample_counts` for the events with forecasts.
-    bins : int
-
-    Returns
-    -------
-    array, shape (R, N)
-        NaN where a resample holds no forecast of the forecaster.
-
-    Raises
-    ------
-    ValueError
-        For fewer than one bin, or if `counts` does not have a column per event.
-
-    References
-    ----------
-    Davison, A. C. and Hinkley, D. V. (1997). Bootstrap Methods and their Application, sections 3.8 and 5.2.
-
-    Examples
-    --------
-    >>> from forecast_rank.metrics.panel import from_arrays
-    >>> panel = from_arrays([[[0.3], [0.3], [0.9]]], [[0], [1], [1]], exclusive=False)
-    >>> ece_draws(panel, np.array([[1, 1, 1], [3, 0, 0]])).round(6).tolist()
-    [[0.166667], [0.3]]
-    """
-    binned = bin_pairs(panel, bins, "width")
-    seen, column = np.unique(panel.questions.event[panel.question], return_inverse=True)
-    events, n_forecasters = len(seen), len(panel.forecasters)
-    if counts.ndim != 2 or counts.shape[1] != events:
-        raise ValueError(f"counts: one column per event, {events}, not shape {counts.shape}")
-    width = n_forecasters * (bins + 1)
-    row = panel.spread(column) * width
-    bin_sums = sum_by_code(row + binned.code, binned.weight * (panel.probability - panel.outcome), events * width)
-    bin_sums += sum_by_code(column * width + n_forecasters * bins + panel.forecaster, panel.weight, events * width)
-    table = bin_sums.reshape(events, width)
-    draws = np.full((len(counts), n_forecasters), np.nan)
-    for start in range(0, len(counts), CHUNK):
-        part = slice(start, start + CHUNK)
-        drawn = counts[part].astype(np.float64) @ table
-        gaps = np.abs(drawn[:, : n_forecasters * bins]).reshape(-1, n_forecasters, bins).sum(axis=2)
-        mass = drawn[:, n_forecasters * bins :]
-        np.divide(gaps, mass, out=draws[part], where=mass > 0)
-    return draws
 
 
 def max_calibration_error(panel: Panel, bins: int = BINS, kind: Kind = "width", least: int = 1) -> Floats:
@@ -295,54 +238,6 @@ def ece_noise_floor(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Flo
     variance = binned.sums(np.square(binned.weight) * panel.probability * (1 - joint_probability))
     deviation = np.divide(np.sqrt(variance), binned.mass, out=np.zeros(len(variance)), where=binned.mass > 0)
     return binned.mean(binned.table(deviation) * np.sqrt(2 / np.pi))
-
-
-def ece_debiased(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Floats:
-    """`ece` less most of its bias, estimated bin by bin.
-
-    sum_b share_b (2 d_b - E|N(d_b, s_b^2)|) with the observed gap d_b and s_b^2 = o(1 - o) / m, o the bin's mean
-    outcome and m its effective number of pairs: the bias is estimated by what another draw of the same noise would add.
-    It vanishes where gaps are well above their noise; for a calibrated forecaster 2 - sqrt(2) = 0.59 of
-    `ece_noise_floor` remains.
-
-    Parameters
-    ----------
-    panel : Panel
-    bins : int
-    kind : {"width", "count"}
-
-    Returns
-    -------
-    array, shape (N,)
-        Lower is better, negative by chance; NaN without forecasts.
-
-    Raises
-    ------
-    ValueError
-        For fewer than one bin or another kind.
-
-    References
-    ----------
-    Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. NeurIPS 32 (the idea, and the normal form
-    for p = 1 in the authors' software).
-
-    Examples
-    --------
-    >>> from forecast_rank.metrics.panel import from_arrays
-    >>> forecasts, outcomes = np.full((1, 100, 1), 0.5), np.arange(100)[:, None] < 60
-    >>> panel = from_arrays(forecasts, outcomes, exclusive=False)
-    >>> ece(panel).round(6).tolist(), ece_debiased(panel).round(6).tolist()
-    ([0.1], [0.099256])
-    """
-    binned = bin_pairs(panel, bins, kind)
-    squares = binned.sums(np.square(binned.weight))
-    inverse = np.divide(squares, np.square(binned.mass), out=np.zeros(len(squares)), where=binned.mass > 0)
-    rate = np.clip(np.nan_to_num(binned.outcome), 0, 1)
-    deviation = binned.table(np.sqrt(rate * (1 - rate) * inverse))
-    gap = np.nan_to_num(binned.gap)
-    z = np.divide(gap, deviation, out=np.full(gap.shape, np.inf), where=deviation > 0)
-    folded = deviation * np.sqrt(2 / np.pi) * np.exp(-np.square(z) / 2) + gap * (1 - 2 * ndtr(-z))
-    return binned.mean(2 * gap - folded)
 
 
 def murphy_decomposition(panel: Panel, bins: int = BINS, kind: Kind = "width") -> MurphyDecomposition:

@@ -9,6 +9,7 @@ from scipy import sparse
 from forecast_rank.metrics.cluster_robust import event_scores, sum_table, weighted_gram
 from forecast_rank.metrics.connectivity import connected_components
 from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 BLOCK = 4_000_000
 """Numbers handled at a time where a table of events by forecasters is worked through."""
@@ -34,6 +35,8 @@ class AdjustedScores(NamedTuple):
         Share of the answered questions that the forecaster answered.
     component : array of int, shape (N,)
         See `connectivity`; 0 the largest, -1 without forecasts.
+    sums : EventSums, shape (N, E)
+        `value` as means over events (`uncertainty.linearised_sums`), for intervals and tests of differences.
     """
 
     value: Floats
@@ -42,6 +45,7 @@ class AdjustedScores(NamedTuple):
     effect_se: Floats
     coverage: Floats
     component: Codes
+    sums: EventSums
 
 
 def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
@@ -100,7 +104,8 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     compared = np.flatnonzero(part.forecaster == 0)
     blank = np.full(n_forecasters, np.nan)
     if len(compared) == 0:
-        return AdjustedScores(blank, blank, blank, blank, coverage, part.forecaster)
+        none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
+        return AdjustedScores(blank, blank, blank, blank, coverage, part.forecaster, none)
 
     # Codes within the component; forecasts stay sorted by question, then forecaster.
     used = counted & (part.forecaster[panel.forecaster] == 0)
@@ -126,7 +131,8 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     level_contributions = np.bincount(owner, omega * (beta - level))
     level_contributions *= np.sqrt((events - 1) / events) / np.maximum(1 - share, 1e-12)
     sensitivity = np.bincount(forecaster, (omega / mass)[question] * weight)
-    effect_error, error = _errors(contributions, solve, sensitivity, level_contributions)
+    effect_error, influence = _influence(contributions, solve, sensitivity, level_contributions)
+    error = np.sqrt(np.square(influence).sum(axis=0))
     known &= events > 1
 
     def expand(part_values: Floats) -> Floats:
@@ -134,13 +140,17 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
         result[compared] = part_values
         return result
 
+    value = expand(alpha + level)
+    spread = np.zeros((events, n_forecasters))
+    spread[:, compared] = influence
     return AdjustedScores(
-        value=expand(alpha + level),
+        value=value,
         se=expand(np.where(known, error, np.nan)),
         effect=expand(alpha - alpha.mean()),
         effect_se=expand(np.where(known, effect_error, np.nan)),
         coverage=coverage,
         component=part.forecaster,
+        sums=linearised_sums(panel, value, spread, np.unique(event)),
     )
 
 
@@ -185,18 +195,17 @@ def _pseudo_inverse(diagonal: NDArray, shared: Floats) -> Floats:
     return np.linalg.inv(system + scale / size) - 1 / (scale * size)
 
 
-def _errors(
+def _influence(
     contributions: NDArray | sparse.csr_array, solve: _Solver, sensitivity: NDArray, level_contributions: NDArray
 ) -> tuple[Floats, Floats]:
-    """Standard errors of effects and of values, (N,) each, summed over events a block at a time."""
+    """Errors of the effects, (N,), and what each event adds to the error of each value, a block at a time."""
     events, n_forecasters = contributions.shape
-    effect, value = np.zeros(n_forecasters), np.zeros(n_forecasters)
+    squares, influence = np.zeros(n_forecasters), np.empty((events, n_forecasters))
     step = max(BLOCK // n_forecasters, 1)
     for start in range(0, events, step):
-        block = contributions[start : start + step]
+        part = slice(start, start + step)
+        block = contributions[part]
         effects = solve(block if isinstance(block, np.ndarray) else block.toarray())  # the centred effects
-        effect += np.square(effects).sum(axis=0)
-        value += np.square(effects + (level_contributions[start : start + step] - effects @ sensitivity)[:, None]).sum(
-            axis=0
-        )
-    return np.sqrt(effect), np.sqrt(value)
+        squares += np.square(effects).sum(axis=0)
+        influence[part] = effects + (level_contributions[part] - effects @ sensitivity)[:, None]
+    return np.sqrt(squares), influence

@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from forecast_rank.metrics.cluster_robust import event_scores, weighted_gram
+from forecast_rank.metrics.cluster_robust import event_scores
 from forecast_rank.metrics.irt_marginal_over_forecasters import MarginalOverForecasters
 from forecast_rank.metrics.irt_marginal_over_questions import MarginalOverQuestions
 from forecast_rank.metrics.irt_responses import IrtResponses, response
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.proper_scores import brier
+from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 SAMPLE = 1000
 """Questions that the first round is fitted to, evenly taken; the second round starts there, with its curvature."""
@@ -54,6 +55,9 @@ class IrtFit(NamedTuple):
     parameters : array, shape (P,)
         The parameters of the marginal likelihood, see `irt_marginal_over_questions` and
         `irt_marginal_over_forecasters`.
+    sums : EventSums, shape (N, E)
+        `ability` as means over events (`uncertainty.linearised_sums`); without weights where `ability_se` is NaN, or
+        with forecasters integrated out.
     """
 
     ability: Floats
@@ -66,6 +70,7 @@ class IrtFit(NamedTuple):
     converged: bool
     integrated: Integrated
     parameters: Floats
+    sums: EventSums
 
 
 def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
@@ -145,7 +150,8 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
     n_forecasters, n_questions = len(panel.forecasters), len(panel.questions)
     if len(data.value) == 0:
         blank, empty = np.full(n_forecasters, np.nan), np.full(n_questions, np.nan)
-        return IrtFit(blank, blank, empty, empty, empty, empty, 0.0, False, integrated, np.zeros(0))
+        none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
+        return IrtFit(blank, blank, empty, empty, empty, empty, 0.0, False, integrated, np.zeros(0), none)
     estimates = _fit_abilities(data) if integrated == "questions" else _fit_questions(data)
 
     def expand(values: Floats, codes: NDArray, size: int) -> Floats:
@@ -153,8 +159,12 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
         result[codes] = values
         return result
 
+    ability = expand(estimates.ability, forecaster_codes, n_forecasters)
+    influence = np.full((len(estimates.influence), n_forecasters), np.nan)
+    influence[:, forecaster_codes] = estimates.influence
+    known = ~np.isnan(influence).any(axis=0) & (len(influence) > 0)
     return IrtFit(
-        ability=expand(estimates.ability, forecaster_codes, n_forecasters),
+        ability=ability,
         ability_se=expand(estimates.ability_se, forecaster_codes, n_forecasters),
         difficulty=expand(estimates.difficulty, question_codes, n_questions),
         difficulty_se=expand(estimates.difficulty_se, question_codes, n_questions),
@@ -164,6 +174,9 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
         converged=estimates.converged,
         integrated=integrated,
         parameters=estimates.parameters,
+        sums=linearised_sums(
+            panel, np.where(known, ability, np.nan), influence, np.unique(data.event)[: len(influence)]
+        ),
     )
 
 
@@ -285,6 +298,8 @@ class _Estimates(NamedTuple):
     log_likelihood: float
     converged: bool
     parameters: Floats
+    influence: Floats
+    """What each event adds to the error of each ability, (events, N); no events if errors do not follow from them."""
 
 
 def _fit_abilities(data: IrtResponses) -> _Estimates:
@@ -304,16 +319,16 @@ def _fit_abilities(data: IrtResponses) -> _Estimates:
     end = likelihood, max_slope <= 10 * TOLERANCE, z
     if size < 2 or sd <= EQUAL_ABILITIES:
         blank, empty = np.full(size, np.nan), np.full(data.questions, np.nan)
-        return _Estimates(blank, blank, empty, empty, empty, empty, *end)
+        return _Estimates(blank, blank, empty, empty, empty, empty, *end, np.zeros((0, size)))
     ability = (theta - mean) / sd
     hessian, gradient, information = model.curvature(z, data)
     contributions, known = event_scores(gradient, information, data.event, data.forecaster, size)
     # d ability / d theta, through the mean and the standard deviation too.
     jacobian = (np.eye(size) - 1 / size - np.outer(ability, ability) / size) / sd
     spread = jacobian @ np.linalg.inv(hessian)
-    variance = np.einsum("ij,jk,ik->i", spread, weighted_gram(contributions), spread, optimize=True)
-    error = np.where(known & (size > 2), np.sqrt(np.maximum(variance, 0)), np.nan)
-    return _Estimates(ability, error, (b - mean) / sd, b_se / sd, a * sd, a_se * sd, *end)
+    influence = np.where(known & (size > 2), np.asarray(contributions @ spread.T), np.nan)
+    error = np.sqrt(np.square(influence).sum(axis=0))
+    return _Estimates(ability, error, (b - mean) / sd, b_se / sd, a * sd, a_se * sd, *end, influence)
 
 
 def _fit_questions(data: IrtResponses) -> _Estimates:
@@ -324,7 +339,8 @@ def _fit_questions(data: IrtResponses) -> _Estimates:
     a, b = np.exp(z[: data.questions]), z[data.questions : 2 * data.questions]
     log_a_se, b_se = model.question_errors(z, data)
     likelihood = float(model.penalty(z)[0] - model.loss(z)[0])
-    return _Estimates(ability, error, b, b_se, a, a * log_a_se, likelihood, max_slope <= 10 * TOLERANCE, z)
+    converged, none = max_slope <= 10 * TOLERANCE, np.zeros((0, data.forecasters))
+    return _Estimates(ability, error, b, b_se, a, a * log_a_se, likelihood, converged, z, none)
 
 
 def _discriminations(panel: Panel, irt: IrtFit) -> Floats:

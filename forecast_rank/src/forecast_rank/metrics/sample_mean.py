@@ -6,20 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from forecast_rank.metrics.uncertainty import (
-    LEVEL,
-    RESAMPLES,
-    EventSums,
-    bootstrap_means,
-    percentile_interval,
-    resample_counts,
-)
+from forecast_rank.metrics.studentised import studentised_interval
+from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, EventSums, resample_counts
 
 
 def cluster_interval(
     values: ArrayLike, clusters: ArrayLike, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Percentile bootstrap interval of the mean of one sample, resampling whole clusters.
+    """Studentised bootstrap interval of the mean of one sample, resampling whole clusters.
 
     Parameters
     ----------
@@ -33,20 +27,23 @@ def cluster_interval(
     Returns
     -------
     tuple of float, or None
-        None for fewer than two clusters.
+        None where `studentised.studentised_interval` has none, as for fewer than four clusters.
+
+    References
+    ----------
+    Hall, P. (1988). Theoretical comparison of bootstrap confidence intervals. The Annals of Statistics 16, 927-953.
 
     Examples
     --------
-    >>> cluster_interval([0.0, 0.0, 1.0, 1.0], ["a", "a", "b", "b"])
-    (0.0, 1.0)
+    >>> low, high = cluster_interval([0.1, 0.3, 0.2, 0.2, 0.4, 0.0], ["a", "a", "b", "c", "d", "e"])
+    >>> round(low, 2), round(high, 2)
+    (0.05, 0.35)
     """
     _, codes = np.unique(np.asarray(clusters), return_inverse=True)
     totals, sizes = np.bincount(codes, np.asarray(values, dtype=np.float64)), np.bincount(codes)
-    if len(sizes) < 2:
-        return None
     sums = EventSums(totals[None, :].astype(np.float64), sizes[None, :].astype(np.float64))
-    low, high = percentile_interval(bootstrap_means(sums, resample_counts(len(sizes), resamples, seed)), level)[0]
-    return float(low), float(high)
+    low, high = studentised_interval(sums, resample_counts(len(sizes), resamples, seed), level)[0]
+    return None if np.isnan(low) else (float(low), float(high))
 
 
 class MeanEstimate(NamedTuple):

@@ -111,6 +111,55 @@ def table_sums(values: ArrayLike) -> EventSums:
     return EventSums(np.where(has_value, table, 0.0), has_value.astype(np.float64))
 
 
+def linearised_sums(panel: Panel, values: Floats, influence: Floats, event_codes: Codes) -> EventSums:
+    """Event sums whose means, errors and resamples are those of estimates that depend on all events.
+
+    The sums are w (value + G influence') with w = 1 / G on a forecaster's G events and influence' the influence less
+    its mean, so that `means` are the values and a resample moves them by the influences of its events.
+
+    Parameters
+    ----------
+    panel : Panel
+    values : array, shape (N,)
+        Estimates; NaN gives no weight.
+    influence : array, shape (K, N)
+        What each of K events adds to the error of each estimate: its squares add up to the squared standard error.
+    event_codes : array of int, shape (K,)
+        Those events.
+
+    Returns
+    -------
+    EventSums
+        With the events of `event_sums`.
+
+    References
+    ----------
+    Davison, A. C. and Hinkley, D. V. (1997). Bootstrap Methods and their Application, section 2.7 (linear
+    approximations).
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> panel = from_arrays([[[0.5], [0.5]]], [[1], [1]], exclusive=False)
+    >>> sums = linearised_sums(panel, np.array([7.0]), np.array([[0.3], [-0.3]]), np.array([0, 1]))
+    >>> sums.means.tolist(), cluster_se(sums).round(4).tolist()  # the root of 0.3^2 + 0.3^2
+    ([7.0], [0.4243])
+    """
+    seen, column = np.unique(panel.questions.event[panel.question], return_inverse=True)
+    size = len(panel.forecasters)
+    answered = (
+        np.bincount(panel.forecaster * len(seen) + column, minlength=size * len(seen)).reshape(size, len(seen)) > 0
+    )
+    answered &= ~np.isnan(values)[:, None]
+    events = answered.sum(axis=1, keepdims=True)
+    weights = answered / np.maximum(events, 1)
+    moves = np.zeros((size, len(seen)))
+    moves[:, np.searchsorted(seen, event_codes)] = np.nan_to_num(influence).T
+    moves *= np.sqrt(np.maximum(events - 1, 0) / np.maximum(events, 1))
+    sums = weights * (np.nan_to_num(values)[:, None] - moves.sum(axis=1, keepdims=True)) + moves
+    return EventSums(np.where(np.isnan(values)[:, None], 0.0, sums), weights)
+
+
 def resample_counts(events: int, resamples: int = RESAMPLES, seed: int = 0) -> NDArray[np.uint8]:
     """How often each of E events is drawn in each of R resamples of E draws with replacement.
 

@@ -13,7 +13,12 @@ from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_abili
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 from forecast_rank.metrics.proper_scores import brier
-from forecast_rank.ranking.scoreboard import Scoreboard, to_json_list, to_json_value
+from forecast_rank.metrics.uncertainty import EventSums
+from forecast_rank.ranking.scoreboard import Scoreboard, listed, to_json_list, to_json_value
+
+LEAST_EVENTS_OF_ABILITIES = 40
+"""With fewer, intervals of item response abilities are too narrow: 15 events hold the truth in 91 % of worlds, and for
+the least covered forecaster in 75 %, since the scale and shape that are held fixed are uncertain themselves."""
 
 
 def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
@@ -24,7 +29,8 @@ def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) 
     own, joint = pairwise_ability(panel), pairwise_ability(scoreboard.panel)
     value, error = with_references(own.value, own.se, joint.value, joint.se)
     scoreboard.set_figure("bt_se", error)
-    scoreboard.add_estimate("bradley_terry", value, error, lower=False, key="bt_ability")
+    sums = sums_with_references(scoreboard, panel, own.sums, joint.sums, value)
+    scoreboard.add_estimate("bradley_terry", value, sums, lower=False, key="bt_ability")
     report["models"]["pool_weight"] = {
         name: to_json_value(getattr(pool, name))
         for name in ("kkt_gap", "iterations", "converged", "pseudo_count", "log_likelihood", "impossible")
@@ -54,10 +60,8 @@ def adjusted(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
     scoreboard.set_figure("adjusted_brier_se", error)
     scoreboard.set_figure("adjusted_effect", effect)
     scoreboard.set_figure("adjusted_effect_se", effect_error)
-    # Ranks are drawn with the errors of the effects: the common level of difficulty does not change an order.
-    scoreboard.add_estimate(
-        "adjusted_brier", value, error, lower=True, key="adjusted_brier", difference_error=effect_error
-    )
+    sums = sums_with_references(scoreboard, panel, own.sums, joint.sums, value)
+    scoreboard.add_estimate("adjusted_brier", value, sums, lower=True, key="adjusted_brier")
     _note_unlinked("adjusted Brier score", panel, own.component, report)
 
 
@@ -65,7 +69,7 @@ def response_theory(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]
     """Adds abilities, the questions' difficulties, and the Brier score weighted by discrimination."""
     own = irt.fit_irt(panel)
     if "irt" in scoreboard.settings.metrics:
-        _abilities(scoreboard, own, report)
+        _abilities(scoreboard, panel, own, report)
     if "weighted_brier" in scoreboard.settings.metrics:
         combined = scoreboard.panel
         # References took no part in the fit, so that the weights of their forecasts do not depend on them.
@@ -79,7 +83,7 @@ def response_theory(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]
         report["notes"].append("item response theory: the search ended before it converged")
 
 
-def _abilities(scoreboard: Scoreboard, own: irt.IrtFit, report: dict[str, Any]) -> None:
+def _abilities(scoreboard: Scoreboard, panel: Panel, own: irt.IrtFit, report: dict[str, Any]) -> None:
     joint = irt.fit_irt(scoreboard.panel, own.integrated)
     both = ~np.isnan(own.ability) & ~np.isnan(joint.ability[: scoreboard.forecaster_count])
     # The unit is the standard deviation of the fitted abilities: the references must not change it.
@@ -87,7 +91,9 @@ def _abilities(scoreboard: Scoreboard, own: irt.IrtFit, report: dict[str, Any]) 
     unit = own_ability.std() / joint_ability.std() if both.any() and joint_ability.std() > 0 else np.nan
     value, error = with_references(own.ability, own.ability_se, joint.ability * unit, joint.ability_se * unit)
     scoreboard.set_figure("irt_se", error)
-    scoreboard.add_estimate("irt", value, error, lower=False, key="irt_ability")
+    scaled = EventSums(np.nan_to_num(joint.sums.sums * unit), joint.sums.weights)
+    sums = sums_with_references(scoreboard, panel, own.sums, scaled, value)
+    scoreboard.add_estimate("irt", value, sums, lower=False, key="irt_ability", least=LEAST_EVENTS_OF_ABILITIES)
     columns = {
         name: to_json_list(getattr(own, name))
         for name in ("difficulty", "difficulty_se", "discrimination", "discrimination_se")
@@ -109,6 +115,22 @@ def with_references(own: Floats, error: Floats, joint: Floats, joint_error: Floa
     return np.append(own, joint[reference_rows] + shift), np.append(error, joint_error[reference_rows])
 
 
+def sums_with_references(
+    scoreboard: Scoreboard, panel: Panel, own: EventSums, joint: EventSums, value: Floats
+) -> EventSums:
+    """Event sums of the forecasters from their own fit, and of the references from the joint fit, moved to `value`."""
+    rows = slice(len(own.sums), None)
+    weights, means = joint.weights[rows], joint.means[rows]
+    moved = joint.sums[rows] + np.nan_to_num(value[rows] - means)[:, None] * weights
+    # References may have events that no forecaster has.
+    combined = scoreboard.panel
+    events = np.unique(combined.questions.event[combined.question])
+    columns = np.searchsorted(events, np.unique(panel.questions.event[panel.question]))
+    table, own_weights = np.zeros((2, len(own.sums), len(events)))
+    table[:, columns], own_weights[:, columns] = own.sums, own.weights
+    return EventSums(np.concatenate([table, moved]), np.concatenate([own_weights, weights]))
+
+
 def _without_references(scoreboard: Scoreboard, values: Floats) -> Floats:
     """Figures of the forecasters, with NaN for the references."""
     return np.append(values, np.full(len(scoreboard.panel.forecasters) - scoreboard.forecaster_count, np.nan))
@@ -117,5 +139,4 @@ def _without_references(scoreboard: Scoreboard, values: Floats) -> Floats:
 def _note_unlinked(model_name: str, panel: Panel, component: Codes, report: dict[str, Any]) -> None:
     outside = [name for name, part in zip(panel.forecasters, component.tolist(), strict=True) if part != 0]
     if outside and (component == 0).any():
-        shown = ", ".join(outside[:5]) + (f" and {len(outside) - 5} more" if len(outside) > 5 else "")
-        report["notes"].append(f"{model_name}: no common question links {shown} to the others")
+        report["notes"].append(f"{model_name}: no common question links {listed(outside)} to the others")

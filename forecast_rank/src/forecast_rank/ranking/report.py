@@ -9,14 +9,13 @@ from forecast_rank.metrics import pm_rank_compatibility
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.calibration import (
     ece,
-    ece_debiased,
-    ece_draws,
     ece_noise_floor,
     max_calibration_error,
     murphy_decomposition,
     reliability_curve,
     sharpness,
 )
+from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.paired_tests import paired_tests
 from forecast_rank.metrics.panel import REFERENCES, Panel, references
 from forecast_rank.metrics.proper_scores import (
@@ -84,6 +83,7 @@ def _assembled(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> 
         "forecasters": {names[i]: scoreboard.entry(i) for i in range(people)},
         "references": {names[i]: scoreboard.entry(i) for i in range(people, len(names))},
         "rankings": {name: [names[i] for i in scoreboard.order(name)] for name in scoreboard.rankings},
+        "no_interval": scoreboard.no_interval,
         "data": _data(panel),
         **report,
     }
@@ -180,13 +180,8 @@ def _alpha(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None
 
 def _calibration(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     combined, bins = scoreboard.panel, scoreboard.settings.bins
-    error = ece(combined, bins)
-    scoreboard.set_figure("ece", error)
-    draws = ece_draws(combined, scoreboard.counts, bins) if scoreboard.settings.bootstrap else None
-    if draws is not None:
-        draws[:, scoreboard.single_event] = np.nan
-        scoreboard.set_figure("ece_ci", np.maximum(2 * error[:, None] - scoreboard.interval(draws)[:, ::-1], 0.0))
-    scoreboard.add_ranking("calibration", error, draws, lower=True)
+    scoreboard.set_figure("ece", ece(combined, bins))
+    scoreboard.add_calibration_error(bins)
     scoreboard.set_figure("ece_noise_floor", ece_noise_floor(combined, bins))
     scoreboard.set_figure("ece_debiased", ece_debiased(combined, bins))
     scoreboard.set_figure("max_calibration_error", max_calibration_error(combined, bins))

@@ -4,17 +4,19 @@ References are scored in the same columns behind the forecasters, so that all sh
 among the forecasters; the rank range of a reference is the one it would have among them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece
 from forecast_rank.metrics.panel import Codes, Floats, Panel, references
-from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
+from forecast_rank.metrics.resampled_ranks import probability_best
+from forecast_rank.metrics.simultaneous_ranks import rank_ranges_beside, simultaneous_rank_ranges
+from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import (
     EventSums,
     bca_interval,
@@ -26,6 +28,9 @@ from forecast_rank.metrics.uncertainty import (
 )
 from forecast_rank.ranking.settings import Settings
 
+LEAST_EVENTS = 4
+"""Fewer events give no bounded studentised interval."""
+NAMES_LISTED = 5
 INTEGER_FIGURES = frozenset({"rank_range", "rank_ranges"})
 """Figures with integer values, stored as floats because they may be missing."""
 
@@ -41,6 +46,8 @@ class Scoreboard:
         Key of the report to an array of shape (N + references, …), or to a dict of such arrays by gamma or ranking.
     rankings : dict of str to array, shape (N,)
         Positions by ranking, the best lowest; NaN without a figure.
+    no_interval : dict of str to str
+        By ranking, why forecasters have a figure without an interval.
     """
 
     def __init__(self, panel: Panel, settings: Settings, reference_panel: Panel | None = None) -> None:
@@ -49,17 +56,17 @@ class Scoreboard:
         self.forecaster_count = len(panel.forecasters)
         self.figures: dict[str, Any] = {}
         self.rankings: dict[str, Floats] = {}
+        self.no_interval: dict[str, str] = {}
+
+    @cached_property
+    def event_count(self) -> int:
+        """Events with forecasts."""
+        return len(np.unique(self.panel.questions.event[self.panel.question]))
 
     @cached_property
     def counts(self) -> NDArray[np.uint8]:
         """How often each event is drawn in each resample, the same for every metric."""
-        events = len(np.unique(self.panel.questions.event[self.panel.question]))
-        return resample_counts(events, self.settings.bootstrap, self.settings.seed)
-
-    @cached_property
-    def single_event(self) -> NDArray[np.bool_]:
-        """Whether each forecaster has forecasts on fewer than two events, so that no spread is known."""
-        return event_sums(self.panel, np.zeros(len(self.panel))).events < 2
+        return resample_counts(self.event_count, self.settings.bootstrap, self.settings.seed)
 
     def set_figure(self, key: str, values: NDArray, under: str | None = None) -> None:
         """Stores a figure of all forecasters and references; `under` is its gamma, ranking or category."""
@@ -88,64 +95,113 @@ class Scoreboard:
         means = np.where(ruined, np.inf if lower else -np.inf, sums.means)
         self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
-        if not self.settings.bootstrap:
-            self.add_ranking(ranking, means, None, lower=lower)
-            return
-        draws = bootstrap_means(sums, self.counts)
-        self.set_figure(f"{key}_ci", self._interval(draws, sums), under)
-        self.add_ranking(ranking, means, draws, lower=lower)
-
-    def interval(self, draws: Floats) -> Floats:
-        """The percentile interval of draws, at the level of the settings."""
-        return percentile_interval(draws, self.settings.level)
-
-    def _interval(self, draws: Floats, sums: EventSums) -> Floats:
-        if self.settings.interval == "bca":
-            return bca_interval(draws, sums, self.settings.level)
-        return self.interval(draws)
+        self.set_interval(f"{key}_ci", self._interval(sums), means, sums.events, ranking=ranking, under=under)
+        self.add_ranking(ranking, means, sums, lower=lower)
 
     def add_estimate(
-        self,
-        ranking: str,
-        value: Floats,
-        error: Floats,
-        *,
-        lower: bool,
-        key: str,
-        difference_error: Floats | None = None,
+        self, ranking: str, values: Floats, sums: EventSums, *, lower: bool, key: str, least: int = LEAST_EVENTS
     ) -> None:
-        """Stores a model's estimates, (N + references,), with normal intervals, and ranks by them.
+        """Stores a model's estimates with intervals, and ranks by them; `sums` are the estimates as means over events.
 
-        Ranks are drawn from independent normal distributions. `difference_error` holds the errors of differences
-        between forecasters, without the error that is common to all.
+        A forecaster without sums, whose error is not known, has no interval and may have any rank; one with fewer than
+        `least` events has no interval.
         """
-        self.set_figure(key, value)
-        reach = float(ndtri((1 + self.settings.level) / 2)) * error
-        self.set_figure(f"{key}_ci", np.stack([value - reach, value + reach], axis=1))
-        draws = None
-        if self.settings.bootstrap:
-            noise = np.random.default_rng(self.settings.seed).normal(size=(self.settings.bootstrap, len(value)))
-            spread = error if difference_error is None else difference_error
-            draws = np.where(np.isnan(spread), np.nan, value + noise * spread)
-        self.add_ranking(ranking, value, draws, lower=lower)
+        self.set_figure(key, values)
+        ends = np.where((sums.events >= least)[:, None], self._interval(sums), np.nan)
+        self.set_interval(f"{key}_ci", ends, values, sums.events, ranking=ranking, least=least)
+        unknown = ~np.isnan(values) & (sums.events == 0)
+        self.add_ranking(
+            ranking,
+            values,
+            EventSums(np.where(unknown[:, None], np.nan, sums.sums), np.where(unknown[:, None], 1.0, sums.weights)),
+            lower=lower,
+        )
 
-    def add_ranking(self, ranking: str, values: Floats, draws: Floats | None, *, lower: bool) -> None:
-        """Ranks the forecasters by a figure that somebody has; rank ranges come from draws, (R, N + references)."""
+    def add_calibration_error(self, bins: int) -> None:
+        """Stores the unbiased calibration error with its interval, and ranks by it."""
+        level, events = self.settings.level, event_sums(self.panel, np.zeros(len(self.panel))).events
+        counts = self.counts if self.settings.bootstrap else resample_counts(self.event_count, seed=self.settings.seed)
+        values, ends = unbiased_ece(self.panel, counts, bins, level)
+        self.set_figure("ece_unbiased", values)
+        self.set_interval("ece_ci", ends, values, events, ranking="calibration")
+        self.add_ranking("calibration", values, None, lower=True)
+        if not self.settings.bootstrap or "calibration" not in self.rankings:
+            return
+        # Bonferroni: intervals that hold together do not overlap unless the errors differ.
+        together = unbiased_ece(self.panel, counts, bins, 1 - (1 - level) / max(self.forecaster_count, 1)).interval
+        self.set_figure("rank_ranges", _separated(together, values, self.forecaster_count), "calibration")
+        draws = ece_draws(self.panel, counts, bins)
+        draws[:, events < 2] = np.nan
+        forecasters = slice(self.forecaster_count)
+        best = np.full(len(values), np.nan)
+        best[forecasters] = probability_best(draws[:, forecasters], values[forecasters])
+        self.set_figure("probability_best", best, "calibration")
+
+    def set_interval(
+        self,
+        key: str,
+        ends: Floats,
+        values: Floats,
+        events: Codes,
+        *,
+        ranking: str,
+        under: str | None = None,
+        least: int = LEAST_EVENTS,
+    ) -> None:
+        """Stores intervals, and why forecasters with a value have none."""
+        if self.settings.bootstrap:
+            self.set_figure(key, ends, under)
+        self._explain(ranking, values, np.isnan(ends.sum(axis=1)), events, least)
+
+    def _interval(self, sums: EventSums) -> Floats:
+        """Intervals of the kind that the settings name; NaN without resamples."""
+        if not self.settings.bootstrap:
+            return np.full((len(sums.means), 2), np.nan)
+        if self.settings.interval == "studentised":
+            return studentised_interval(sums, self.counts, self.settings.level)
+        draws = bootstrap_means(sums, self.counts)
+        if self.settings.interval == "bca":
+            return bca_interval(draws, sums, self.settings.level)
+        return percentile_interval(draws, self.settings.level)
+
+    def _explain(self, ranking: str, values: Floats, missing: NDArray[np.bool_], events: Codes, least: int) -> None:
+        """Says why forecasters with a figure have no interval."""
+        lacking = [i for i in range(self.forecaster_count) if missing[i] and not np.isnan(values[i])]
+        if not lacking:
+            return
+        if not self.settings.bootstrap:
+            self.no_interval[ranking] = "no resamples"
+            return
+        groups: dict[str, list[str]] = {}
+        for i in lacking:
+            if np.isinf(values[i]):
+                why = "the expected loss after a ruin is unbounded"
+            elif events[i] == 0:
+                why = "the model gives no standard error"
+            elif events[i] < least:
+                why = f"fewer than {least} events"
+            else:
+                why = "too few events with a score unlike the others"
+            groups.setdefault(why, []).append(self.panel.forecasters[i])
+        self.no_interval[ranking] = "; ".join(f"{why}: {listed(names)}" for why, names in groups.items())
+
+    def add_ranking(self, ranking: str, values: Floats, sums: EventSums | None, *, lower: bool) -> None:
+        """Ranks the forecasters by a figure that somebody has; rank ranges and P(best) come from its event sums."""
         own = values[: self.forecaster_count]
         if not np.isfinite(own).any():
             return
         self.rankings[ranking] = own if lower else -own
         ranges = np.full((len(values), 2), np.nan)
         best = np.full(len(values), np.nan)
-        if draws is not None:
-            level, forecasters = self.settings.level, np.arange(self.forecaster_count)
-            ranges[forecasters] = rank_range(draws[:, forecasters], own, lower_is_better=lower, level=level)
-            best[forecasters] = probability_best(draws[:, forecasters], own, lower_is_better=lower)
-            for reference in range(self.forecaster_count, len(values)):
-                compared = np.append(forecasters, reference)
-                ranges[reference] = rank_range(
-                    draws[:, compared], values[compared], lower_is_better=lower, level=level
-                )[-1]
+        if sums is not None and self.settings.bootstrap:
+            level, forecasters = self.settings.level, slice(self.forecaster_count)
+            among = EventSums(sums.sums[forecasters], sums.weights[forecasters])
+            ranges[forecasters] = simultaneous_rank_ranges(among, lower_is_better=lower, level=level)
+            ranges[self.forecaster_count :] = rank_ranges_beside(
+                sums, self.forecaster_count, lower_is_better=lower, level=level
+            )
+            draws = bootstrap_means(among, self.counts)
+            best[forecasters] = probability_best(draws, own, lower_is_better=lower)
         self.set_figure("rank_ranges", ranges, ranking)
         self.set_figure("probability_best", best, ranking)
 
@@ -157,6 +213,22 @@ class Scoreboard:
     def entry(self, index: int) -> dict[str, Any]:
         """The figures of one forecaster or reference as JSON values."""
         return {key: _of(values, index, integers=key in INTEGER_FIGURES) for key, values in self.figures.items()}
+
+
+def _separated(intervals: Floats, values: Floats, forecasters: int) -> Floats:
+    """Rank ranges by intervals that hold together: only one that ends before another begins is surely better."""
+    low, high = intervals[:, 0], intervals[:, 1]
+    better = (high[None, :forecasters] < low[:, None]).sum(axis=1)
+    worse = (low[None, :forecasters] > high[:, None]).sum(axis=1)
+    ranked = ~np.isnan(values)
+    others = ranked[:forecasters].sum() + (np.arange(len(values)) >= forecasters)
+    return np.where(ranked[:, None], np.stack([1 + better, others - worse], axis=1), np.nan)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the first few of them."""
+    more = len(names) - NAMES_LISTED
+    return ", ".join(names[:NAMES_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _of(values: Any, index: int, *, integers: bool) -> Any:

@@ -18,7 +18,7 @@ METRICS = (
     "weighted_brier",
     "adjusted_brier",
 )
-INTERVALS = ("percentile", "bca")
+INTERVALS = ("studentised", "percentile", "bca")
 
 
 class InvalidSetting(ValueError):
@@ -45,7 +45,7 @@ class Settings:
         Lowest probability that the log score charges, in [0, 1).
     bins : int
         Bins of the calibration.
-    interval : {"percentile", "bca"}
+    interval : {"studentised", "percentile", "bca"}
     level : float
         Coverage of intervals and rank ranges, in (0, 1).
 
@@ -62,7 +62,7 @@ class Settings:
     stream: int = 100
     log_clip: float = LOG_CLIP
     bins: int = BINS
-    interval: str = "percentile"
+    interval: str = "studentised"
     level: float = LEVEL
 
     def __post_init__(self) -> None:

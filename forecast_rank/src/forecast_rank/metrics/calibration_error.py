@@ -1,0 +1,255 @@
+"""The calibration error without the bias of chance, and intervals of its population value.
+
+The plug-in `calibration.ece` is positive by chance alone. The functions here correct it, or draw it anew from resamples
+of the events. The population value is that of the same bins with all forecasts that the forecaster would ever make.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri, stdtrit
+
+from forecast_rank.metrics.calibration import BINS
+from forecast_rank.metrics.calibration_bins import Kind, bin_pairs, sum_by_code
+from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.uncertainty import CHUNK, LEVEL, tail_levels
+
+LEAST_EVENTS = 4
+"""Events below which there is no interval."""
+SPREAD = 0.5
+"""Standard errors that are added to the gap of each bin where the error is taken to lie."""
+HALVINGS = 20
+LEAST_DRAWS = 2
+"""Draws beyond a quantile for it to be known; further out it is extrapolated as a normal one."""
+
+
+class UnbiasedEce(NamedTuple):
+    """Estimates of the population `ece`.
+
+    Attributes
+    ----------
+    value : array, shape (N,)
+        Median-unbiased estimate, at least 0; NaN without forecasts or with fewer than two events.
+    interval : array, shape (N, 2)
+        NaN for fewer than four events.
+    """
+
+    value: Floats
+    interval: Floats
+
+
+def unbiased_ece(panel: Panel, counts: NDArray, bins: int = BINS, level: float = LEVEL) -> UnbiasedEce:
+    """The population `ece`, with bins of equal width: a median-unbiased estimate, and an interval by inverted tests.
+
+    `ece` is sum_b |g_b| of signed gaps g_b = sum w (p - o) / sum w over the pairs in bin b. If the truth is theta, it
+    is distributed like T(theta) = sum_b |theta d_b + Z_b|: d is the direction of the gaps, each moved half a standard
+    error away from 0, and Z the gaps' error, g* - g in resamples of the events, times sqrt(G / (G - 1)) and the ratio
+    of Student's quantile with G - 1 degrees of freedom to the normal one. The estimate is the theta whose T has the
+    observed `ece` as its median, and the interval holds every theta between whose tails it lies. At theta = 0, where
+    `ece` is all chance, no direction matters; far from 0 the interval is Student's.
+
+    Parameters
+    ----------
+    panel : Panel
+    counts : array of int, shape (R, E)
+        `uncertainty.resample_counts` for the events with forecasts.
+    bins : int
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    UnbiasedEce
+
+    Raises
+    ------
+    ValueError
+        For fewer than one bin, a level outside (0, 1), or if `counts` does not have a column per event.
+
+    References
+    ----------
+    Hansen, B. E. (1999). The grid bootstrap and the autoregressive model. Review of Economics and Statistics 81,
+    594-607. Andrews, D. W. K. (1993). Exactly median-unbiased estimation of first order autoregressive/unit root
+    models. Econometrica 61, 139-165. Broecker, J. (2012). Estimating reliability and resolution of probability
+    forecasts through decomposition of the empirical score. Climate Dynamics 39, 655-667 (the bias).
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.uncertainty import resample_counts
+    >>> forecasts, outcomes = np.full((1, 100, 1), 0.5), np.arange(100)[:, None] < 60
+    >>> estimate = unbiased_ece(from_arrays(forecasts, outcomes, exclusive=False), resample_counts(100))
+    >>> estimate.value.round(2).tolist(), estimate.interval.round(2).tolist()
+    ([0.1], [[0.0, 0.19]])
+    """
+    low, high = tail_levels(level)
+    gaps, weights = _event_gaps(panel, bins)
+    events, n_forecasters = weights.shape
+    _check_counts(counts, events)
+    value, interval = np.full(n_forecasters, np.nan), np.full((n_forecasters, 2), np.nan)
+    for person in range(n_forecasters):
+        own = np.flatnonzero(weights[:, person] > 0)
+        if len(own) < 2:
+            continue
+        observed, direction, noise = _gap_errors(gaps[own, person], weights[own, person], counts[:, own], high)
+        tail = max(low, min(LEAST_DRAWS / max(len(noise), 1), 0.5))
+        wider = noise * (ndtri(low) / ndtri(tail) if tail < 0.5 else 1.0)
+        value[person] = _inverted(observed, direction, noise, 0.5)
+        if len(own) >= LEAST_EVENTS:
+            interval[person] = [
+                _inverted(observed, direction, wider, 1 - tail),
+                _inverted(observed, direction, wider, tail),
+            ]
+    return UnbiasedEce(value, interval)
+
+
+def _gap_errors(gaps: Floats, weights: Floats, counts: NDArray, high: float) -> tuple[float, Floats, Floats]:
+    """The observed error, the direction of its gaps, (bins,), and draws of their errors, (R, bins)."""
+    events, mass = len(weights), weights.sum()
+    gap = gaps.sum(axis=0) / mass
+    residual = gaps - gap * weights[:, None]
+    used = np.any(gaps != 0, axis=0)
+    gap, residual = gap[used], residual[:, used]
+    scale = np.sqrt(events / (events - 1))
+    error = scale * np.sqrt(np.square(residual).sum(axis=0)) / mass
+    direction = np.where(gap < 0, -1.0, 1.0) * (np.abs(gap) + SPREAD * error)
+    total = np.abs(direction).sum()
+    drawn = counts.astype(np.float64)
+    of_draw = drawn @ weights
+    inflation = scale * stdtrit(events - 1, high) / ndtri(high)
+    noise = inflation * (drawn @ residual)[of_draw > 0] / of_draw[of_draw > 0, None]
+    return float(np.abs(gap).sum()), direction / total if total > 0 else direction, noise
+
+
+def _inverted(observed: float, direction: Floats, noise: Floats, level: float) -> float:
+    """The theta at which the quantile of sum |theta d + Z| is the observed value; 0 if it is larger at 0 already."""
+    if len(noise) == 0 or len(direction) == 0:
+        return observed
+    place = min(int(level * len(noise)), len(noise) - 1)
+
+    def quantile(theta: float) -> float:
+        return float(np.partition(np.abs(theta * direction + noise).sum(axis=1), place)[place])
+
+    if quantile(0.0) >= observed:
+        return 0.0
+    low, high = 0.0, observed + 2 * float(np.abs(noise).sum(axis=1).max())
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if quantile(middle) < observed else (low, middle)
+    return min((low + high) / 2, 1.0)
+
+
+def ece_draws(panel: Panel, counts: NDArray, bins: int = BINS) -> Floats:
+    """The `ece` of each forecaster in each resample of the events, with bins of equal width.
+
+    sum_b |sum_e c_e g_eb| / sum_e c_e w_e, g_eb the sum of weight x (p - o) over the pairs of event e in bin b. A
+    resample adds its own noise to that of the sample, so that draws lie above `ece`: use them for ranks within a
+    resample, and `unbiased_ece` for intervals.
+
+    Parameters
+    ----------
+    panel : Panel
+    counts : array of int, shape (R, E)
+        `uncertainty.resample_counts` for the events with forecasts.
+    bins : int
+
+    Returns
+    -------
+    array, shape (R, N)
+        NaN where a resample holds no forecast of the forecaster.
+
+    Raises
+    ------
+    ValueError
+        For fewer than one bin, or if `counts` does not have a column per event.
+
+    References
+    ----------
+    Davison, A. C. and Hinkley, D. V. (1997). Bootstrap Methods and their Application, sections 3.8 and 5.2.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> panel = from_arrays([[[0.3], [0.3], [0.9]]], [[0], [1], [1]], exclusive=False)
+    >>> ece_draws(panel, np.array([[1, 1, 1], [3, 0, 0]])).round(6).tolist()
+    [[0.166667], [0.3]]
+    """
+    table, weights = _event_gaps(panel, bins)
+    events, n_forecasters = weights.shape
+    _check_counts(counts, events)
+    stacked = np.concatenate([table.reshape(events, -1), weights], axis=1)
+    draws = np.full((len(counts), n_forecasters), np.nan)
+    for start in range(0, len(counts), CHUNK):
+        part = slice(start, start + CHUNK)
+        drawn = counts[part].astype(np.float64) @ stacked
+        gaps = np.abs(drawn[:, : n_forecasters * bins]).reshape(-1, n_forecasters, bins).sum(axis=2)
+        mass = drawn[:, n_forecasters * bins :]
+        np.divide(gaps, mass, out=draws[part], where=mass > 0)
+    return draws
+
+
+def ece_debiased(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Floats:
+    """`ece` less most of its bias, estimated bin by bin.
+
+    sum_b share_b (2 d_b - E|N(d_b, s_b^2)|) with the observed gap d_b and s_b^2 = o(1 - o) / m, o the bin's mean
+    outcome and m its effective number of pairs: the bias is estimated by what another draw of the same noise would add.
+    It vanishes where gaps are well above their noise; for a calibrated forecaster 2 - sqrt(2) = 0.59 of
+    `ece_noise_floor` remains.
+
+    Parameters
+    ----------
+    panel : Panel
+    bins : int
+    kind : {"width", "count"}
+
+    Returns
+    -------
+    array, shape (N,)
+        Lower is better, negative by chance; NaN without forecasts.
+
+    Raises
+    ------
+    ValueError
+        For fewer than one bin or another kind.
+
+    References
+    ----------
+    Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. NeurIPS 32 (the idea, and the normal form
+    for p = 1 in the authors' software).
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.calibration import ece
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> forecasts, outcomes = np.full((1, 100, 1), 0.5), np.arange(100)[:, None] < 60
+    >>> panel = from_arrays(forecasts, outcomes, exclusive=False)
+    >>> ece(panel).round(6).tolist(), ece_debiased(panel).round(6).tolist()
+    ([0.1], [0.099256])
+    """
+    binned = bin_pairs(panel, bins, kind)
+    squares = binned.sums(np.square(binned.weight))
+    inverse = np.divide(squares, np.square(binned.mass), out=np.zeros(len(squares)), where=binned.mass > 0)
+    rate = np.clip(np.nan_to_num(binned.outcome), 0, 1)
+    deviation = binned.table(np.sqrt(rate * (1 - rate) * inverse))
+    gap = np.nan_to_num(binned.gap)
+    z = np.divide(gap, deviation, out=np.full(gap.shape, np.inf), where=deviation > 0)
+    folded = deviation * np.sqrt(2 / np.pi) * np.exp(-np.square(z) / 2) + gap * (1 - 2 * ndtr(-z))
+    return binned.mean(2 * gap - folded)
+
+
+def _event_gaps(panel: Panel, bins: int) -> tuple[Floats, Floats]:
+    """Sums of weight x (p - o) by event, forecaster and bin, (E, N, bins), and of weights, (E, N)."""
+    binned = bin_pairs(panel, bins, "width")
+    seen, column = np.unique(panel.questions.event[panel.question], return_inverse=True)
+    events, n_forecasters = len(seen), len(panel.forecasters)
+    width = n_forecasters * bins
+    code = panel.spread(column) * width + binned.code
+    gaps = sum_by_code(code, binned.weight * (panel.probability - panel.outcome), events * width)
+    weights = sum_by_code(column * n_forecasters + panel.forecaster, panel.weight, events * n_forecasters)
+    return gaps.reshape(events, n_forecasters, bins), weights.reshape(events, n_forecasters)
+
+
+def _check_counts(counts: NDArray, events: int) -> None:
+    if counts.ndim != 2 or counts.shape[1] != events:
+        raise ValueError(f"counts: one column per event, {events}, not shape {counts.shape}")

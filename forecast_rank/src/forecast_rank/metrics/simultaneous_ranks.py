@@ -1,0 +1,129 @@
+"""Rank ranges that hold for all forecasters together, from tests of all differences."""
+
+import numpy as np
+from scipy.special import stdtr
+
+from forecast_rank.metrics.paired_tests import holm
+from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.metrics.uncertainty import LEVEL, EventSums, tail_levels
+
+NO_SPREAD = 1e-10
+"""A standard error below this share of the values' size is rounding."""
+
+
+def simultaneous_rank_ranges(sums: EventSums, *, lower_is_better: bool = True, level: float = LEVEL) -> Floats:
+    """Ranges of ranks that hold all true ranks together with probability `level`.
+
+    Every two means are compared by t = (m_i - m_j) / SE_ij, SE_ij^2 = sum_e (u_ie - u_je)^2 over events with u_ie =
+    sqrt(G_i / (G_i - 1)) (S_ie - m_i W_ie) / sum_e W_ie, with the degrees of freedom of the one with fewer events.
+    Holm's correction makes a false claim among all of them improbable. A forecaster's best rank is 1 plus the number of
+    those who are significantly better, the worst is the number of forecasters less that of those who are significantly
+    worse. Equal forecasters all may be first: their true rank is 1. Where all answered the same questions with the same
+    weights, the tests are those of `paired_tests`, so that a range never contradicts them.
+
+    Parameters
+    ----------
+    sums : EventSums, shape (N, E)
+    lower_is_better : bool
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    array, shape (N, 2)
+        Best and worst rank, 1 is the best. All ranks for a forecaster with fewer than two events or after ruin (sums
+        that are NaN); NaN without weights.
+
+    Raises
+    ------
+    ValueError
+        If `level` is outside (0, 1).
+
+    References
+    ----------
+    Mogstad, M., Romano, J. P., Shaikh, A. M. and Wilhelm, D. (2024). Inference for ranks with applications to mobility
+    across neighbourhoods and academic achievement across countries. Review of Economic Studies 91, 476-518. Holm, S.
+    (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6, 65-70.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.uncertainty import table_sums
+    >>> scores = [[0.1, 0.2, 0.1, 0.2], [0.2, 0.2, 0.2, 0.1], [0.9, 0.8, 0.9, 0.8]]
+    >>> simultaneous_rank_ranges(table_sums(scores)).tolist()
+    [[1.0, 2.0], [1.0, 2.0], [3.0, 3.0]]
+    """
+    tail_levels(level)
+    first, second = np.triu_indices(len(sums.means), 1)
+    p, sign = _tests(sums, first, second)
+    clear = holm(p) < 1 - level
+    return _ranges(sums, first, second, np.where(clear, sign if lower_is_better else -sign, 0.0))
+
+
+def rank_ranges_beside(sums: EventSums, forecasters: int, *, lower_is_better: bool, level: float = LEVEL) -> Floats:
+    """The rank range that each further row would have among the first rows, tested against these alone.
+
+    Parameters
+    ----------
+    sums : EventSums, shape (N + K, E)
+    forecasters : int
+        N.
+    lower_is_better : bool
+    level : float
+        In (0, 1); for each of the K rows by itself.
+
+    Returns
+    -------
+    array, shape (K, 2)
+        As in `simultaneous_rank_ranges`.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.uncertainty import table_sums
+    >>> scores = [[0.1, 0.2, 0.1, 0.2], [0.9, 0.8, 0.9, 0.8], [0.5, 0.4, 0.4, 0.5]]
+    >>> rank_ranges_beside(table_sums(scores), 2, lower_is_better=True).tolist()
+    [[2.0, 2.0]]
+    """
+    ranges = np.full((len(sums.means) - forecasters, 2), np.nan)
+    for place in range(len(ranges)):
+        rows = np.append(np.arange(forecasters), forecasters + place)
+        part = EventSums(sums.sums[rows], sums.weights[rows])
+        first, second = np.arange(forecasters), np.full(forecasters, forecasters)
+        p, sign = _tests(part, first, second)
+        clear = holm(p) < 1 - level
+        ranges[place] = _ranges(part, first, second, np.where(clear, sign if lower_is_better else -sign, 0.0))[-1]
+    return ranges
+
+
+def _tests(sums: EventSums, first: Codes, second: Codes) -> tuple[Floats, Floats]:
+    """p of equal means and the sign of first less second, for each pair; NaN where there is no test."""
+    means, events = sums.means, sums.events
+    mass = sums.weights.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.sqrt(events / (events - 1.0)) / mass
+        influence = (sums.sums - means[:, None] * sums.weights) * scale[:, None]
+    known = (events > 1) & np.isfinite(influence).all(axis=1)
+    influence = np.where(known[:, None], influence, 0.0)
+    gram = influence @ influence.T
+    own = np.diag(gram)
+    square = own[first] + own[second] - 2 * gram[first, second]
+    # Near-equal rows cancel in the products: their difference is taken directly.
+    close = np.flatnonzero(square < 1e-6 * (own[first] + own[second]))
+    for pair in close:
+        square[pair] = np.square(influence[first[pair]] - influence[second[pair]]).sum()
+    gap = means[first] - means[second]
+    size = NO_SPREAD * np.maximum(np.abs(means[first]), np.abs(means[second]))
+    gap = np.where(np.abs(gap) <= size, 0.0, gap)
+    error = np.sqrt(np.maximum(square, 0.0))
+    testable = known[first] & known[second] & ((error > size) | (gap == 0))
+    freedom = np.maximum(np.minimum(events[first], events[second]) - 1, 1)
+    statistic = np.divide(np.abs(gap), error, out=np.zeros(len(gap)), where=testable & (error > size))
+    return np.where(testable, 2 * stdtr(freedom, -statistic), np.nan), np.sign(gap)
+
+
+def _ranges(sums: EventSums, first: Codes, second: Codes, claims: Floats) -> Floats:
+    """Ranges from claims about pairs: 1 if the second is better, -1 if the first is, 0 for none."""
+    ranked, size = sums.events > 0, len(sums.sums)
+    better = np.bincount(first, claims > 0, size) + np.bincount(second, claims < 0, size)
+    worse = np.bincount(first, claims < 0, size) + np.bincount(second, claims > 0, size)
+    ranges = np.stack([1 + better, ranked.sum() - worse], axis=1)
+    return np.where(ranked[:, None], ranges, np.nan)

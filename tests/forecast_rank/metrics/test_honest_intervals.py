@@ -1,0 +1,263 @@
+"""Intervals and rank ranges that hold the truth with few events, in worlds where the truth is known."""
+
+import numpy as np
+import pytest
+from forecast_rank.metrics.bradley_terry import pairwise_ability
+from forecast_rank.metrics.calibration import ece
+from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece
+from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.irt import fit_irt
+from forecast_rank.metrics.paired_tests import paired_tests
+from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.proper_scores import brier, log_score
+from forecast_rank.metrics.resampled_ranks import rank_range
+from forecast_rank.metrics.simultaneous_ranks import rank_ranges_beside, simultaneous_rank_ranges
+from forecast_rank.metrics.studentised import studentised_draws, studentised_interval
+from forecast_rank.metrics.uncertainty import (
+    EventSums,
+    bootstrap_means,
+    cluster_se,
+    event_sums,
+    percentile_interval,
+    resample_counts,
+    table_sums,
+)
+from forecast_rank.simulate import WORLDS, simulate
+from scipy import stats
+
+nan = np.nan
+
+
+def share_held(intervals: Floats, truth: float) -> float:
+    return float(np.mean((intervals[:, 0] <= truth) & (truth <= intervals[:, 1])))
+
+
+class TestStudentised:
+    def test_draws_are_errors_of_resamples_over_their_own_standard_errors(self) -> None:
+        made = simulate("missing at random", forecasters=3, events=12, seed=1).panel
+        sums, counts = event_sums(made, brier(made)), resample_counts(12, 60, seed=2)
+        draws = studentised_draws(sums, counts)
+        for row, draw in zip(counts, draws, strict=True):
+            picked = np.repeat(np.arange(12), row)
+            again = EventSums(sums.sums[:, picked], sums.weights[:, picked])
+            assert draw == pytest.approx((again.means - sums.means) / cluster_se(again), rel=1e-6)
+
+    def test_interval_reaches_at_least_as_far_as_students(self) -> None:
+        values = np.random.default_rng(3).normal(size=(40, 9))
+        sums = table_sums(values)
+        reach = stats.t.ppf(0.975, 8) * cluster_se(sums)
+        low, high = studentised_interval(sums, resample_counts(9)).T
+        assert (low <= sums.means - reach + 1e-12).all()
+        assert (high >= sums.means + reach - 1e-12).all()
+
+    def test_skewed_scores_reach_further_on_the_long_side(self) -> None:
+        sums = table_sums([[0.0, 0.1, 0.0, 0.1, 0.2, 0.1, 0.0, 0.1, 0.9, 0.8]])
+        low, high = studentised_interval(sums, resample_counts(10))[0]
+        assert high - sums.means[0] > 1.3 * (sums.means[0] - low)
+
+    def test_ten_skewed_events_hold_the_truth_where_percentiles_do_not(self) -> None:
+        """Squares of normal values, as skewed as Brier scores of the confident."""
+        values = np.square(np.random.default_rng(5).normal(size=(1500, 10)))
+        sums, counts = table_sums(values), resample_counts(10)
+        assert share_held(percentile_interval(bootstrap_means(sums, counts)), 1.0) < 0.86
+        assert share_held(studentised_interval(sums, counts), 1.0) > 0.935
+
+    @pytest.mark.parametrize("events", [0, 1, 2, 3])
+    def test_fewer_than_four_events_have_no_interval(self, events: int) -> None:
+        sums = table_sums(np.arange(float(events))[None, :])
+        assert np.isnan(studentised_interval(sums, resample_counts(events))).all()
+
+    def test_one_win_in_fifty_has_no_interval(self) -> None:
+        """One resample in three holds no win at all: how large the others' mean is cannot be known."""
+        sums = table_sums([[0.0] * 49 + [30.0], np.linspace(0, 1, 50).tolist()])
+        assert np.isnan(studentised_interval(sums, resample_counts(50))).all(axis=1).tolist() == [True, False]
+
+    def test_who_always_scores_the_same_has_an_interval_of_that_point(self) -> None:
+        assert studentised_interval(table_sums([[0.3] * 7]), resample_counts(7)) == pytest.approx(np.full((1, 2), 0.3))
+
+    def test_ruin_has_no_interval_and_leaves_the_others_theirs(self) -> None:
+        sums = EventSums(np.array([[nan, 1.0, 2.0, 0.5, 0.1], [0.1, 0.2, 0.3, 0.2, 0.1]]), np.ones((2, 5)))
+        assert np.isnan(studentised_interval(sums, resample_counts(5))).all(axis=1).tolist() == [True, False]
+
+    def test_counts_over_other_events_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="counts: one column per event, 2"):
+            studentised_interval(table_sums([[0.2, 0.1]]), resample_counts(3, 4))
+
+
+class TestSimultaneousRanks:
+    def test_ranges_are_those_of_holms_paired_tests(self) -> None:
+        """All answered everything, so that the differences of means are those of the pairs."""
+        made = simulate("clustered", forecasters=7, events=150, seed=3).panel
+        scores = brier(made)
+        tests = paired_tests(made, scores)
+        clear = tests.p_holm < 0.05
+        better = np.bincount(tests.first, clear & (tests.difference > 0), 7)
+        better += np.bincount(tests.second, clear & (tests.difference < 0), 7)
+        worse = np.bincount(tests.first, clear & (tests.difference < 0), 7)
+        worse += np.bincount(tests.second, clear & (tests.difference > 0), 7)
+        assert clear.any()
+        assert not clear.all()
+        ranges = simultaneous_rank_ranges(event_sums(made, scores))
+        assert ranges.tolist() == np.stack([1 + better, 7 - worse], axis=1).tolist()
+
+    def test_higher_is_better_turns_the_ranks_round(self) -> None:
+        values = np.array([[0.1, 0.2, 0.1, 0.2], [0.9, 0.8, 0.9, 0.8]])
+        assert simultaneous_rank_ranges(table_sums(values)).tolist() == [[1, 1], [2, 2]]
+        assert simultaneous_rank_ranges(table_sums(values), lower_is_better=False).tolist() == [[2, 2], [1, 1]]
+
+    def test_ten_equals_may_all_be_first_where_percentile_ranks_deny_it(self) -> None:
+        denied, held, worlds = 0, 0, 60
+        for seed in range(worlds):
+            made = simulate("equal", events=50, seed=seed).panel
+            sums = event_sums(made, brier(made))
+            held += bool((simultaneous_rank_ranges(sums)[:, 0] == 1).all())
+            draws = bootstrap_means(sums, resample_counts(50, 200, seed))
+            denied += bool((rank_range(draws, sums.means)[:, 0] > 1).any())
+        assert held >= 55
+        assert denied >= 55
+
+    def test_equal_rows_tie_whatever_rounding_does(self) -> None:
+        noise, worse = np.random.default_rng(4).random((2, 200)) * 1e6
+        sums = table_sums([noise, noise[::1], noise * (1 + 1e-15), noise + worse])
+        assert simultaneous_rank_ranges(sums).tolist() == [[1, 3], [1, 3], [1, 3], [4, 4]]
+
+    def test_who_cannot_be_tested_may_have_any_rank(self) -> None:
+        """Nothing; one event; ruin; two others far apart, by no constant distance."""
+        table = np.array([[nan] * 6, [0.5] + [nan] * 5, [0.2] * 6, [0.1, 0.2] * 3, [0.8, 0.8] + [0.9] * 4])
+        sums = table_sums(table)
+        sums.sums[2, 0] = nan
+        ranges = simultaneous_rank_ranges(sums)
+        assert np.isnan(ranges[0]).all()
+        assert ranges[1:].tolist() == [[1, 4], [1, 4], [1, 3], [2, 4]]
+
+    def test_reference_is_placed_among_the_forecasters(self) -> None:
+        sums = table_sums([[0.1, 0.2] * 8, [0.8, 0.9] * 8, [0.5, 0.4] * 8, [nan] * 16])
+        ranges = rank_ranges_beside(sums, 2, lower_is_better=True)
+        assert ranges[0].tolist() == [2, 2]
+        assert np.isnan(ranges[1]).all()
+
+    def test_level_in_percent_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="level: between 0 and 1"):
+            simultaneous_rank_ranges(table_sums([[0.1, 0.2]]), level=95.0)
+
+
+class TestUnbiasedEce:
+    def test_error_of_the_calibrated_is_near_nothing_and_of_others_near_the_truth(self) -> None:
+        """The plug-in error is too high by 0.03 to 0.06 with 150 forecasts."""
+        long = simulate("clustered", forecasters=4, events=4000, seed=77).panel
+        truth, counts = ece(long), resample_counts(50, 200)
+        raw, estimates, held = [], [], []
+        for seed in range(60):
+            made = simulate("clustered", forecasters=4, events=50, seed=seed).panel
+            value, interval = unbiased_ece(made, counts)
+            raw.append(ece(made))
+            estimates.append(value)
+            held.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))
+        assert (np.mean(raw, axis=0) - truth > 0.02).all()
+        assert np.mean(estimates, axis=0) == pytest.approx(truth, abs=0.02)
+        assert (np.mean(held, axis=0) >= 0.9).all()
+        assert np.mean(held) >= 0.93
+
+    def test_interval_holds_the_estimate_and_begins_at_0_where_chance_explains_all(self) -> None:
+        from_nothing = []
+        for seed in range(10):
+            made = simulate("knowledge", forecasters=5, events=30, seed=seed).panel
+            value, interval = unbiased_ece(made, resample_counts(30))
+            assert ((interval[:, 0] <= value) & (value <= interval[:, 1])).all()
+            from_nothing.append(interval[:, 0] == 0)
+        assert np.mean(from_nothing) > 0.9
+
+    def test_clear_error_is_kept(self) -> None:
+        """Forecasts of 0.9 of which a half happen, in 400 events of their own: 0.4 more or less 1.96 x 0.025."""
+        made = table_panel(np.full((1, 400), 0.9), np.arange(400) % 2)
+        value, interval = unbiased_ece(made, resample_counts(400, 2000))
+        assert value == pytest.approx([0.4], abs=0.004)
+        assert interval[0] == pytest.approx([0.351, 0.449], abs=0.008)
+
+    def test_few_events_have_an_estimate_and_no_interval(self) -> None:
+        made = simulate("clustered", forecasters=2, events=3, seed=1).panel
+        value, interval = unbiased_ece(made, resample_counts(3))
+        assert (value >= 0).all()
+        assert np.isnan(interval).all()
+
+    def test_tails_beyond_the_draws_are_wider_still(self) -> None:
+        made = simulate("clustered", forecasters=2, events=40, seed=2).panel
+        counts = resample_counts(40, 200)
+        usual, narrow = unbiased_ece(made, counts).interval, unbiased_ece(made, counts, level=0.9999).interval
+        assert (narrow[:, 1] > usual[:, 1]).all()
+
+    def test_counts_over_other_events_are_refused(self) -> None:
+        made = simulate("clustered", forecasters=2, events=4, seed=2).panel
+        for function in (unbiased_ece, ece_draws):
+            with pytest.raises(ValueError, match="counts: one column per event, 4"):
+                function(made, resample_counts(5, 4))
+
+
+def table_panel(forecasts: Floats, outcomes: Floats):  # type: ignore[no-untyped-def]
+    from forecast_rank.metrics.panel import from_arrays
+
+    return from_arrays(forecasts[:, :, None], np.asarray(outcomes, dtype=np.float64)[:, None], exclusive=False)
+
+
+class TestModels:
+    @pytest.mark.parametrize("world", ["clustered", "missing at random"])
+    def test_sums_of_a_model_have_its_values_and_errors(self, world: str) -> None:
+        made = simulate(world, forecasters=6, events=60, seed=5).panel
+        adjusted, pairwise, irt = adjusted_brier(made, brier(made)), pairwise_ability(made), fit_irt(made)
+        for sums, value, error in (
+            (adjusted.sums, adjusted.value, adjusted.se),
+            (pairwise.sums, pairwise.value, pairwise.se),
+            (irt.sums, irt.ability, irt.ability_se),
+        ):
+            assert sums.means == pytest.approx(value)
+            assert cluster_se(sums) == pytest.approx(error, rel=0.02)
+
+    def test_adjusted_scores_are_plain_ones_where_all_answered_everything(self) -> None:
+        made = simulate("clustered", forecasters=5, events=20, seed=6).panel
+        plain, adjusted = event_sums(made, brier(made)), adjusted_brier(made, brier(made)).sums
+        counts = resample_counts(20)
+        assert adjusted.means == pytest.approx(plain.means)
+        assert studentised_interval(adjusted, counts) == pytest.approx(studentised_interval(plain, counts), rel=1e-6)
+
+    def test_resampled_ability_has_the_spread_of_its_standard_error(self) -> None:
+        made = simulate("clustered", forecasters=6, events=200, seed=7).panel
+        ability = pairwise_ability(made)
+        draws = bootstrap_means(ability.sums, resample_counts(200, 2000))
+        assert draws.std(axis=0) == pytest.approx(ability.se, rel=0.08)
+
+
+class TestSimulation:
+    @pytest.mark.parametrize("world", WORLDS)
+    def test_same_arguments_same_forecasts(self, world: str) -> None:
+        first, again = (simulate(world, forecasters=4, events=9, seed=3).panel for _ in "ab")
+        other = simulate(world, forecasters=4, events=9, seed=4).panel
+        assert first.probability.tolist() == again.probability.tolist()
+        assert first.probability.tolist() != other.probability.tolist()
+        assert len(np.unique(first.questions.event)) == 9
+
+    @pytest.mark.parametrize("world", ["independent", "clustered", "knowledge", "missing at random", "heavy tails"])
+    def test_skilled_score_better_in_the_long_run(self, world: str) -> None:
+        made = simulate(world, forecasters=4, events=4000, seed=1)
+        for scores in (-brier(made.panel), log_score(made.panel)):
+            assert np.argsort(-made.panel.forecaster_means(scores)).tolist() == [0, 1, 2, 3]
+        assert np.argsort(-made.skill).tolist() == [0, 1, 2, 3]
+
+    def test_raw_scores_mislead_where_the_skilled_take_the_hard_questions(self) -> None:
+        made = simulate("missing with skill", forecasters=4, events=4000, seed=1).panel
+        raw = made.forecaster_means(brier(made))
+        adjusted = adjusted_brier(made, brier(made)).value
+        assert np.ptp(raw) < np.ptp(adjusted) / 2
+        assert np.argsort(adjusted).tolist() == [0, 1, 2, 3]
+
+    def test_knowledge_is_calibrated_and_errors_are_not(self) -> None:
+        calibrated = ece(simulate("knowledge", forecasters=3, events=20_000, seed=2).panel)
+        mistaken = ece(simulate("clustered", forecasters=3, events=20_000, seed=2).panel)
+        assert (calibrated < 0.04).all()
+        assert mistaken[2] > 0.1
+
+    @pytest.mark.parametrize(
+        ("arguments", "name"), [({"world": "flat"}, "world"), ({"events": 0}, "events"), ({"forecasters": 0}, "forec")]
+    )
+    def test_bad_argument_is_named(self, arguments: dict[str, object], name: str) -> None:
+        with pytest.raises(ValueError, match=name):
+            simulate(**arguments)
