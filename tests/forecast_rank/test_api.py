@@ -2,10 +2,15 @@
 
 import ast
 import doctest
+import io
 import json
+import pkgutil
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime
+from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,18 @@ import polars as pl
 import pytest
 
 import forecast_rank as fr
-from forecast_rank import api
+
+
+class Tags(HTMLParser):
+    """The number of each tag."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags[tag] += 1
+
 
 COLUMNS: dict[str, list[Any]] = {
     "forecaster": ["ann", "bob", "ann", "bob", "cy"],
@@ -66,6 +82,22 @@ class TestSources:
             fr.read(pl.DataFrame(COLUMNS).drop("outcome"))
         with pytest.raises(TypeError, match="not list"):
             fr.read([1, 2])
+
+    def test_arrow_tables_are_read_by_their_protocol(self) -> None:
+        class Table:
+            """A table of any library that speaks Arrow's PyCapsule protocol."""
+
+            def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+                return pl.DataFrame(COLUMNS).__arrow_c_stream__(requested_schema)
+
+        assert fr.read(Table()).panel.forecasters == ["ann", "bob"]
+
+    def test_wide_frames_have_a_column_for_each_forecaster(self) -> None:
+        columns = {"question": ["q1", "q2"], "outcome": [1, 0], "ann": [0.8, None], "bob": ["60%", "0,4"], "note": "x"}
+        for frame in (pl.DataFrame(columns), pd.DataFrame(columns)):
+            reading = fr.read(frame)
+            assert sorted(reading.panel.probability.tolist()) == [0.4, 0.6, 0.8]
+            assert (reading.panel.forecasters, reading.ignored) == (["ann", "bob"], ["note"])
 
     def test_missing_values_of_pandas_are_empty_cells(self) -> None:
         frame = pd.DataFrame(COLUMNS | {"odds": [0.5, None, 0.5, 0.5, None], "made_at": [pd.NaT] * 5})
@@ -158,6 +190,48 @@ class TestReport:
         assert "| cy | 0.0000 |" in report.to_markdown("alpha")
         assert "-0.0000" not in report.to_text()
 
+    def test_to_pandas_is_the_same_table(self, report: fr.Report) -> None:
+        table, expected = report.to_pandas(), report.to_polars()
+        assert list(table.columns) == expected.columns
+        assert table["brier"].dropna().tolist() == expected["brier"].drop_nulls().to_list()
+
+    def test_notebooks_show_tables_with_escaped_names(self) -> None:
+        frame = pl.DataFrame(COLUMNS | {"forecaster": ["<b>ann", "bob", "<b>ann", "bob", "x"]})
+        html = fr.rank(frame, metrics="brier", bootstrap=0)._repr_html_()
+        seen = Tags()
+        seen.feed(html)
+        assert seen.tags["table"] >= 2
+        assert seen.tags["b"] == 0
+        assert "&lt;b&gt;ann" in html
+        assert seen.tags["th"] > 5
+
+    def test_rich_prints_the_tables(self, report: fr.Report) -> None:
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), width=160)
+        console.print(report)
+        printed = console.file.getvalue()  # type: ignore[attr-defined]
+        assert "Brier score, mean form" in printed
+        assert "ann" in printed
+
+    def test_pictures_are_axes(self, report: fr.Report) -> None:
+        import matplotlib.pyplot as plt
+
+        full = fr.rank(pl.DataFrame(COLUMNS | {"odds": [0.5] * 5}), metrics="brier,log,average_return,calibration,irt")
+        try:
+            assert full.plot_agreement().get_title("left").startswith("Agreement of rankings")
+            assert full.plot_average_return(0.5).get_ylabel() == "mean payoff so far"
+            titles = [axes.get_title("left") for axes in full.plot_reliability()]
+            assert titles[0].startswith("ann")
+            assert len(full.plot_ranks()) == len(full.to_dict()["rankings"])
+            assert len(full.plot_ability()) == 2
+            with pytest.raises(ValueError, match=r"no figures for average_return_0\.7"):
+                full.plot_average_return(0.7)
+            with pytest.raises(ValueError, match="no figures for reliability"):
+                report.plot_reliability()
+        finally:
+            plt.close("all")
+
     def test_unknown_table_is_refused(self, report: fr.Report) -> None:
         with pytest.raises(KeyError, match="no table 'elo'; there are brier"):
             report.to_markdown("elo")
@@ -165,6 +239,25 @@ class TestReport:
     def test_text_and_repr(self, report: fr.Report) -> None:
         assert str(report).startswith("5 rows: 4 forecasts by 2 on 2 questions of 2 events")
         assert repr(report) == "<Report: 2 forecasters, 2 questions>"
+
+
+class TestCompare:
+    def test_figures_and_ranks_of_two_reports(self) -> None:
+        before = {"question": ["q1", "q2"], "outcome": [1, 0], "ann": [1.0, 0.0], "bob": [0.5, 0.5], "cy": [0.5, 0.5]}
+        after = {"question": ["q3"], "outcome": [1], "ann": [0.5], "bob": [1.0], "dan": [0.0]}
+        report = fr.rank(pl.DataFrame(before), metrics="brier", bootstrap=0)
+        table = fr.compare(report, pl.DataFrame(after), metrics="brier", bootstrap=0)
+        assert table.rows() == [
+            ("ann", 0, 0.25, 0.25, 1, 2),
+            ("bob", 0.25, 0, -0.25, 2, 1),
+            ("cy", 0.25, None, None, 2, None),
+            ("dan", None, 1, None, None, 3),
+        ]
+
+    def test_ranking_that_is_not_there_is_named(self, report: fr.Report) -> None:
+        assert fr.compare(report, report, ranking="accuracy")["forecaster"].to_list() == ["ann", "bob"]
+        with pytest.raises(KeyError, match="no ranking 'elo'; there are brier"):
+            fr.compare(report, report, ranking="elo")
 
 
 class TestImport:
@@ -203,6 +296,16 @@ class TestImport:
         assert seen == {(f"forecast_rank.{module}", name) for name, module in fr._MODULE_OF.items()}
 
 
-@pytest.mark.parametrize("module", [fr, api])
-def test_examples(module: Any) -> None:
-    assert doctest.testmod(module).failed == 0
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages(fr.__path__, "forecast_rank.") if "__main__" not in module.name
+)
+
+
+@pytest.mark.parametrize("module", ["forecast_rank", *MODULES])
+def test_examples_are_true(module: str) -> None:
+    assert doctest.testmod(import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+@pytest.mark.parametrize("name", ["compare", "rank", "read", "Report"])
+def test_public_name_has_an_example(name: str) -> None:
+    assert ">>>" in (getattr(fr, name).__doc__ or "")

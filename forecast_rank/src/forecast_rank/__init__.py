@@ -18,7 +18,11 @@ __version__ = "0.1.0"
 # fmt: off
 # isort: off
 if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
-    from forecast_rank.api import Report as Report, rank as rank, read as read
+    from forecast_rank.api import compare as compare, rank as rank, read as read
+    from forecast_rank.reports import Report as Report
+    from forecast_rank.array_scores import (
+        mean_brier as mean_brier, mean_log_score as mean_log_score, mean_spherical as mean_spherical
+    )
     from forecast_rank.metrics.agreement import agreement as agreement, kendall as kendall, spearman as spearman
     from forecast_rank.metrics.bradley_terry import (
         exponential_form as exponential_form, pairwise_ability as pairwise_ability, pool_weights as pool_weights
@@ -84,7 +88,9 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
 # fmt: on
 
 _MODULES = {
-    "api": ("Report", "rank", "read"),
+    "api": ("compare", "rank", "read"),
+    "reports": ("Report",),
+    "array_scores": ("mean_brier", "mean_log_score", "mean_spherical"),
     "ranking.forecasts": ("InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts"),
     "ranking.report": ("rank_panel",),
     "simulate": ("WORLDS", "Simulation", "World", "simulate"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,163 +10,17 @@ from typing import TYPE_CHECKING, Any
 from forecast_rank.ranking.forecasts import LoadedForecasts, TooFewForecasts, group_rejections, read_forecasts
 from forecast_rank.ranking.report import rank_panel, rank_with_pm_rank_definitions
 from forecast_rank.ranking.settings import InvalidSetting, Settings
+from forecast_rank.reports import Progress, Report, no_progress
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from forecast_rank.ranking.report_tables import ReportTable
 
-Progress = Callable[[int, int, str], None]
 Source = Any
 """A path or several, a polars, pandas or Arrow table, or forecasts that `read` returned."""
 
 REASONS_SHOWN = 5
 _USUAL = Settings()
-
-
-class Report:
-    """The result of `rank`: every figure by forecaster and reference, rankings, pairs, agreement and curves.
-
-    Printing a report shows its tables. `to_dict` has all figures, by the keys of the command's JSON.
-    """
-
-    def __init__(self, content: dict[str, Any]) -> None:
-        self._content = content
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of the report in plain lists, dictionaries, numbers and None, as `forecast-rank --json` prints it.
-
-        Returns
-        -------
-        dict
-            With the keys settings, forecasters, references, rankings, data, curves, pairs, notes, models, questions,
-            agreement, rejected and rejection_groups.
-        """
-        return self._content
-
-    def to_polars(self) -> pl.DataFrame:
-        """The figures as a table with a row for each forecaster and reference.
-
-        Returns
-        -------
-        polars.DataFrame
-            `forecaster`, `reference` (whether the row is a reference), then a column for each figure. A figure by
-            gamma or ranking has a column for each, `average_return:0.5`; an interval two, `brier_ci_low` and
-            `brier_ci_high`.
-        """
-        import polars as pl
-
-        rows = [
-            {"forecaster": name, "reference": group == "references", **dict(_flat(entry))}
-            for group in ("forecasters", "references")
-            for name, entry in self._content[group].items()
-        ]
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-    def to_markdown(self, table: str | None = None) -> str:
-        """The tables in Markdown.
-
-        Parameters
-        ----------
-        table : str, optional
-            A ranking ("brier", "average_return:0.5"), "pairs", "agreement" or "rejected"; all tables, each below its
-            title, if not given.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        KeyError
-            If the report has no such table.
-        """
-        from forecast_rank.ranking.table_formats import markdown_table
-
-        if table is not None:
-            return markdown_table(self._table(table))
-        return "\n".join(f"**{item.title}**\n\n{markdown_table(item)}" for item in self._tables().values())
-
-    def to_latex(self, table: str | None = None) -> str:
-        """The tables in LaTeX, with the rules of the package booktabs.
-
-        Parameters
-        ----------
-        table : str, optional
-            As in `to_markdown`.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        KeyError
-            If the report has no such table.
-        """
-        from forecast_rank.ranking.table_formats import latex_table
-
-        if table is not None:
-            return latex_table(self._table(table))
-        return "\n".join(f"% {item.title}\n{latex_table(item)}" for item in self._tables().values())
-
-    def to_text(self, width: int = 120) -> str:
-        """The heading and all tables for a terminal of `width` characters.
-
-        Returns
-        -------
-        str
-        """
-        from forecast_rank.ranking.report_tables import report_heading
-        from forecast_rank.ranking.table_formats import terminal_table
-
-        tables = [f"{table.title}\n{terminal_table(table, width)}" for table in self._tables().values()]
-        return "\n".join([report_heading(self._content), *tables])
-
-    def save(self, path: Path | str) -> None:
-        """Writes `to_dict()` to a file as JSON. An existing file is replaced only when all is written."""
-        from forecast_rank.atomic_files import atomic_write
-
-        with atomic_write(Path(path)) as file:
-            file.write_text(json.dumps(self._content, allow_nan=False) + "\n")
-
-    def plot(self, folder: Path | str, format: str = "svg", progress: Progress | None = None) -> list[Path]:
-        """Draws the pictures that the report has figures for. Needs matplotlib (`forecast-rank[plots]`).
-
-        Parameters
-        ----------
-        folder : path
-            Made if it does not exist.
-        format : {"svg", "png"}
-        progress : callable, optional
-            Called with pictures done, pictures in all and the name of the next one.
-
-        Returns
-        -------
-        list of Path
-            The files written.
-        """
-        from forecast_rank.ranking.plots import draw
-
-        return draw(self._content, Path(folder), format, progress or _no_progress)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def __repr__(self) -> str:
-        data = self._content["data"]
-        return f"<Report: {data['forecasters']} forecasters, {data['questions']} questions>"
-
-    def _tables(self) -> dict[str, ReportTable]:
-        from forecast_rank.ranking.report_tables import report_tables
-
-        return {table.name: table for table in report_tables(self._content)}
-
-    def _table(self, name: str) -> ReportTable:
-        tables = self._tables()
-        if name not in tables:
-            raise KeyError(f"no table {name!r}; there are {', '.join(tables)}")
-        return tables[name]
 
 
 def read(
@@ -218,6 +70,55 @@ def read(
     ['ann']
     """
     return read_forecasts(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
+
+
+def compare(a: Report | Source, b: Report | Source, *, ranking: str = "brier", **settings: Any) -> pl.DataFrame:
+    """The figures and ranks of forecasters in two reports, such as of two halves of a season.
+
+    Ranks are those among the forecasters of each report. The difference tells nothing about chance: for two forecasters
+    on the same questions `paired_tests` does.
+
+    Parameters
+    ----------
+    a, b : Report, or a source as in `read`
+        A source is ranked first.
+    ranking : str
+        A ranking of both reports: "brier", "average_return:0.5".
+    **settings
+        Keywords of `rank` for sources.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row for each forecaster of either report, with the columns `forecaster`, `a`, `b`, `difference` (b − a),
+        `rank_a` and `rank_b`; in order of `a`, then of `b`.
+
+    Raises
+    ------
+    KeyError
+        If a report has no such ranking.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> spring = pl.DataFrame({"question": ["q1", "q2"], "outcome": [1, 0], "ann": [0.5, 0.5], "bob": [1.0, 0.5]})
+    >>> autumn = pl.DataFrame({"question": ["q3", "q4"], "outcome": [1, 0], "ann": [1.0, 0.0], "bob": [0.5, 0.5]})
+    >>> table = compare(spring, autumn, metrics="brier", bootstrap=0)
+    >>> table.rows()
+    [('bob', 0.125, 0.25, 0.125, 1, 2), ('ann', 0.25, 0.0, -0.25, 2, 1)]
+    """
+    import polars as pl
+
+    reports = [item if isinstance(item, Report) else rank(item, **settings) for item in (a, b)]
+    first, second = (report.ranked(ranking) for report in reports)
+    rows = []
+    for name in dict.fromkeys([*first, *second]):
+        (rank_a, value_a), (rank_b, value_b) = first.get(name, (None, None)), second.get(name, (None, None))
+        difference = None if value_a is None or value_b is None else value_b - value_a
+        rows.append((name, value_a, value_b, difference, rank_a, rank_b))
+    figures = dict.fromkeys(("a", "b", "difference"), pl.Float64)
+    schema = {"forecaster": pl.String, **figures, "rank_a": pl.Int64, "rank_b": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def rank(
@@ -344,7 +245,7 @@ def rank(
         stated["defects"] = defects
         figures = rank_with_pm_rank_definitions(loaded.panel, settings, defects=defects)
     else:
-        figures = rank_panel(loaded.panel, settings, progress or _no_progress)
+        figures = rank_panel(loaded.panel, settings, progress or no_progress)
     figures["data"] |= {
         "rows": loaded.rows,
         "rejected": len(loaded.rejected),
@@ -375,10 +276,6 @@ def _check_rejected(loaded: LoadedForecasts, allow_rejected: bool) -> None:
     raise TooFewForecasts(f"{rejected} of {loaded.rows} rows are rejected; --allow-rejected ranks the others{reasons}")
 
 
-def _no_progress(done: int, total: int, caption: str) -> None:
-    pass
-
-
 def _listed(values: Any) -> tuple[str, ...]:
     """A list, or text separated by commas, as distinct texts: 0.5 as "0.5", 0.0 as "0"."""
     if isinstance(values, str):
@@ -387,17 +284,3 @@ def _listed(values: Any) -> tuple[str, ...]:
         values = [values]
     texts = (f"{value:g}" if isinstance(value, int | float) else str(value).strip() for value in values)
     return tuple(dict.fromkeys(text for text in texts if text))
-
-
-def _flat(entry: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The figures of an entry, one value to a name."""
-    for key, value in entry.items():
-        of_key = {f"{key}:{under}": part for under, part in value.items()} if isinstance(value, dict) else {key: value}
-        for name, part in of_key.items():
-            stem, interval = name, key.endswith("_ci") or key in ("rank_range", "rank_ranges")
-            if not interval:
-                yield name, float(part) if isinstance(part, float) and math.isfinite(part) else part
-                continue
-            low, high = (None, None) if part is None else part
-            yield f"{stem}_low", low
-            yield f"{stem}_high", high

@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.api import Progress, Report, rank, read
+from forecast_rank.api import rank, read
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.reading import FORMATS
 from forecast_rank.ranking.forecasts import TooFewForecasts
 from forecast_rank.ranking.settings import INTERVALS, METRICS, InvalidSetting, Settings
 from forecast_rank.readers.formats import PUBLISHED_FORMATS
+from forecast_rank.reports import Progress, Report
 
 DESCRIPTION = (
     "Ranks the forecasters of FILE (CSV, Excel, Parquet or JSON Lines; one row per forecaster, question and option: "
@@ -101,6 +102,7 @@ def rank_files(options: Mapping[str, Any], progress_bar: ProgressBar, show: Call
     if options["out"] is not None:
         report.save(options["out"])
     if options["plots"] is not None:
+        os.environ.setdefault("MPLBACKEND", "Agg")  # files need no display
         with progress_bar("drawing") as progress:
             report.plot(options["plots"], options["plot_format"], progress)
     return report

@@ -9,10 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
@@ -56,6 +53,16 @@ def draw(
                 plt.close(figure)
                 files.append(file)
     return files
+
+
+def axes_of(report: Report, picture: str, suffix: str = "") -> np.ndarray:
+    """The axes of one picture, on a figure that pyplot shows. Raises ValueError if the report has no figures for it."""
+    with plt.rc_context(STYLE):
+        for found, figure in PICTURES[picture](report):
+            if found == suffix:
+                return np.array([axes for axes in figure.axes if axes.get_visible()], dtype=object)
+            plt.close(figure)
+    raise ValueError(f"the report has no figures for {picture}{suffix}")
 
 
 def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
@@ -184,7 +191,7 @@ def ranks(report: Report) -> Iterator[tuple[str, Figure]]:
         axis.set_axisbelow(True)
         axis.set(xlim=(0.5, len(order) + 0.5), ylim=(0.3, len(order) + 0.7))
         axis.set_yticks(list(rows.values()), [_short(name, 20) for name in rows], fontsize=7)
-        axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5, integer=True))
+        axis.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, integer=True))
     _hide(axes, len(names))
     figure.suptitle(f"Ranks (dot) and the ranks of the middle {report['settings']['level']:.0%} of resamples (bar)")
     figure.supxlabel("rank, 1 is the best")

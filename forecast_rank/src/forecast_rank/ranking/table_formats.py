@@ -1,6 +1,13 @@
 """Report tables as terminal text, Markdown or LaTeX."""
 
+from __future__ import annotations
+
 import io
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 from forecast_rank.ranking.report_tables import ReportTable
 
@@ -11,9 +18,8 @@ _LATEX_SPECIAL = {
 _MARKDOWN_SPECIAL = {letter: f"\\{letter}" for letter in "\\|*_`[]<>"}
 
 
-def terminal_table(table: ReportTable, width: int = 120) -> str:
-    """The table aligned for a terminal of `width` characters; the first rank is bold, references are dim."""
-    from rich.console import Console
+def rich_table(table: ReportTable) -> Table:
+    """The table for a rich console; the first rank is bold, references are dim."""
     from rich.table import Table
     from rich.text import Text
 
@@ -23,9 +29,36 @@ def terminal_table(table: ReportTable, width: int = 120) -> str:
     for row in table.rows:
         style = {"1": "bold", "": "dim"}.get(row[0], "") if table.header[0] == "#" else ""
         grid.add_row(*map(Text, row), style=style)
+    return grid
+
+
+def terminal_table(table: ReportTable, width: int = 120) -> str:
+    """The table aligned for a terminal of `width` characters."""
+    from rich.console import Console
+
     console = Console(file=io.StringIO(), width=width)
-    console.print(grid)
+    console.print(rich_table(table))
     return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def html_table(table: ReportTable) -> str:
+    """The table in HTML with its title as the caption."""
+
+    def cells(row: list[str], tag: str) -> str:
+        aligned = ["left" if place in table.text_columns else "right" for place in range(len(row))]
+        return "".join(
+            f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for side, cell in zip(aligned, row, strict=True)
+        )
+
+    head = f"<thead><tr>{cells(table.header, 'th')}</tr></thead>"
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
+    caption = f'<caption style="text-align: left">{escape(table.title)}</caption>'
+    return f"<table>{caption}{head}<tbody>{body}</tbody></table>"
+
+
+def html_paragraph(text: str) -> str:
+    """Lines of text as a paragraph."""
+    return f"<p>{'<br>'.join(map(escape, text.strip().splitlines()))}</p>"
 
 
 def markdown_table(table: ReportTable) -> str:
