@@ -450,7 +450,7 @@ class QuestionFactory(DjangoModelFactory[Question]):
 
 def ask(
     question: Question,
-    said: Mapping[str, Sequence[float]] | None = None,
+    answers: Mapping[str, Sequence[float]] | None = None,
     *,
     day: datetime = WEEK,
     arm: str = "priced",
@@ -479,7 +479,7 @@ def ask(
             block = question_block([entry], priced=name == "priced")
             QuestionBatch.objects.create(question_set=entry.question_set, arm=name, number=1, block=block)
     batch = QuestionBatch.objects.get(question_set=entry.question_set, arm=arm)
-    for slug, vector in (said or {}).items():
+    for slug, vector in (answers or {}).items():
         _answer(entry, batch, Family.objects.get(slug=slug), vector, at=day + DECIDED, cost=cost)
     return entry
 
@@ -638,10 +638,10 @@ def play_week() -> Cohort:
 
 def _forecast_week(cohort: Cohort) -> None:
     """A question that stays open and one that ends, forecast and scored; boards once, without the slow fits."""
-    said = {"gpt-5.1": [0.6, 0.4]}
-    ask(QuestionFactory(), said, day=cohort.week_start)
+    answers = {"gpt-5.1": [0.6, 0.4]}
+    ask(QuestionFactory(), answers, day=cohort.week_start)
     question = QuestionFactory()
-    entry = ask(question, said, day=cohort.week_start)
+    entry = ask(question, answers, day=cohort.week_start)
     RefusedForecast.objects.create(
         call=entry.forecasts.get().call, entry=entry, stated={"YES": "2"}, reason="YES: 2 is outside [0, 1]"
     )

@@ -317,23 +317,23 @@ class Venue:
         prompt = Prompt(request.get_json(), dict(request.headers))
         self.asked.append(prompt)
         queue = self.scripts[prompt.model]
-        said: Any = queue.popleft() if queue else forecast() if "\nQUESTIONS\n" in prompt.user else HOLD
-        if callable(said):
-            said = said(prompt)
-        if isinstance(said, Failure):
-            body = said.body or {"error": {"code": said.status, "message": f"scripted {said.status}"}}
-            return _json(body, said.status, said.headers)
-        if not isinstance(said, ModelAnswer):
-            said = ModelAnswer(said if isinstance(said, str) else json.dumps(said))
-        message = {"role": "assistant", "content": said.content, "refusal": said.refusal}
+        answer: Any = queue.popleft() if queue else forecast() if "\nQUESTIONS\n" in prompt.user else HOLD
+        if callable(answer):
+            answer = answer(prompt)
+        if isinstance(answer, Failure):
+            body = answer.body or {"error": {"code": answer.status, "message": f"scripted {answer.status}"}}
+            return _json(body, answer.status, answer.headers)
+        if not isinstance(answer, ModelAnswer):
+            answer = ModelAnswer(answer if isinstance(answer, str) else json.dumps(answer))
+        message = {"role": "assistant", "content": answer.content, "refusal": answer.refusal}
         return _json(
             {
                 "id": f"gen-{len(self.asked)}",
-                "model": said.returned_model or prompt.model,
-                "provider": said.provider,
-                "quantization": said.quantization,
-                "choices": [{"index": 0, "finish_reason": said.finish_reason, "message": message}],
-                "usage": USAGE if said.usage is None else said.usage,
+                "model": answer.returned_model or prompt.model,
+                "provider": answer.provider,
+                "quantization": answer.quantization,
+                "choices": [{"index": 0, "finish_reason": answer.finish_reason, "message": message}],
+                "usage": USAGE if answer.usage is None else answer.usage,
             }
         )
 

@@ -271,8 +271,8 @@ def test_object_keeps_integers_and_exact_fractions_apart():
 
 
 def test_object_of_any_shape_can_be_read():
-    said = '{"forecasts": [{"question_id": "88"}]}'
-    assert extract_object(f"Here: {said}") == json.loads(said)
+    text = '{"forecasts": [{"question_id": "88"}]}'
+    assert extract_object(f"Here: {text}") == json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -310,12 +310,12 @@ fences = st.sampled_from(["{0}", "```\n{0}\n```", "```json\n{0}\n```", "~~~pytho
 
 
 def as_json(answer, **style):
-    said = {"action": answer.action, "reasoning": answer.reasoning}
+    content = {"action": answer.action, "reasoning": answer.reasoning}
     if answer.bets:
-        said["bets"] = [asdict(bet) for bet in answer.bets]
+        content["bets"] = [asdict(bet) for bet in answer.bets]
     if answer.sells:
-        said["sells"] = [asdict(sell) for sell in answer.sells]
-    return json.dumps(said, default=str, **style)
+        content["sells"] = [asdict(sell) for sell in answer.sells]
+    return json.dumps(content, default=str, **style)
 
 
 @given(answers, st.booleans(), st.sampled_from([None, 2]), thinking, prose, fences, prose)

@@ -104,7 +104,7 @@ def test_trades_can_be_filtered_by_every_reference(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameter", "value", "said"),
+    ("parameter", "value", "message"),
     [
         ("cohort", "99", "no cohort has the number 99"),
         ("cohort", "99999999999999999999", "no cohort has the number 99999999999999999999"),
@@ -114,9 +114,9 @@ def test_trades_can_be_filtered_by_every_reference(client: Client) -> None:
         ("kind", "buy", "buy is unknown; known are BUY, SELL"),
     ],
 )
-def test_filter_by_an_unknown_reference_is_an_error(client: Client, parameter: str, value: str, said: str) -> None:
+def test_filter_by_an_unknown_reference_is_an_error(client: Client, parameter: str, value: str, message: str) -> None:
     response = client.get("/api/v1/trades/", {parameter: value})
-    assert (response.status_code, response.json()) == (400, {parameter: [said]})
+    assert (response.status_code, response.json()) == (400, {parameter: [message]})
 
 
 def test_an_open_position_is_worth_its_shares_at_the_last_price(client: Client) -> None:

@@ -148,7 +148,7 @@ def test_gateway_that_is_down_fails_the_job_and_changes_nothing(venue: Venue) ->
 
 def test_pages_and_api_say_what_is_booked(venue: Venue, client: Any) -> None:
     call = booked_call(venue)
-    (said,) = client.get(f"/api/v1/decisions/{call.decision_id}/").json()["calls"]
-    assert (said["cost_source"], said["booked_usd"]) == ("booked", said["cost_usd"])
+    (row,) = client.get(f"/api/v1/decisions/{call.decision_id}/").json()["calls"]
+    assert (row["cost_source"], row["booked_usd"]) == ("booked", row["cost_usd"])
     for page in (f"/decisions/{call.decision_id}/", "/models/gpt-5.1/"):
         assert b"reserved, not yet confirmed" in client.get(page).content, page

@@ -468,9 +468,9 @@ def test_every_captured_answer_is_a_completion(httpserver: HTTPServer, gateway: 
         httpserver.clear()
         answer(httpserver, exchange["body"], exchange["status"])
         body, done = exchange["body"], ask(gateway)
-        said = body["choices"][0]
-        assert done.content == (said["message"]["content"] or "")
-        assert done.finish_reason == said["finish_reason"]
+        choice = body["choices"][0]
+        assert done.content == (choice["message"]["content"] or "")
+        assert done.finish_reason == choice["finish_reason"]
         assert (done.returned_model, done.provider) == (body["model"], body["provider"])
         assert done.generation_id == body["id"]
         assert done.tokens_input == body["usage"]["prompt_tokens"]

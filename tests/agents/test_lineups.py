@@ -114,8 +114,13 @@ def test_invalid_line_up_is_refused_with_reasons() -> None:
     again = ReleaseFactory(family=gpt.family, model_id="openai/gpt-6")
     guest = FamilyFactory(external=True, active=False).releases.get()
     later = ReleaseFactory(model_id="acme/later", effective_from=SUNDAY + 9 * WEEK)
-    for wrong, said in (([], "at least one"), ([gpt, again], "two releases"), ([guest], "external"), ([later], "from")):
-        with pytest.raises(ValidationError, match=said):
+    for wrong, words in (
+        ([], "at least one"),
+        ([gpt, again], "two releases"),
+        ([guest], "external"),
+        ([later], "from"),
+    ):
+        with pytest.raises(ValidationError, match=words):
             propose_lineup(releases=wrong, by="ann", reason="a try", at=MONDAY)
     assert LineUp.objects.count() == 1
 
@@ -228,7 +233,7 @@ def test_newer_models_changed_prices_and_expirations_make_one_proposal(checked: 
         "deepseek-v3.1": (DEEPSEEK, Decimal("0.0000003")),
         "qwen-3-next": (QWEN, Decimal("0.000000071")),
     }
-    said = "\n".join(line_up.findings)
+    findings = "\n".join(line_up.findings)
     for words in (
         "gpt-5.1: openai/gpt-5.5 of 2025-12-01 follows openai/gpt-5.2", "openai also has openai/o9",
         "grok-4: x-ai/grok-4.1-fast expires on 2026-03-20",
@@ -236,7 +241,7 @@ def test_newer_models_changed_prices_and_expirations_make_one_proposal(checked: 
         "claude-opus-4.5: anthropic/claude-opus-4.5 expires on 2027-03-20",
         "deepseek-v3.1: deepseek/deepseek-v3.2 costs $0.0000003 and $0.0000004 per token, not $0.000000252",
     ):  # fmt: skip
-        assert words in said, said
+        assert words in findings, findings
     assert Alert.objects.get(kind="line-up-proposed", cleared_at=None).subject == str(line_up.pk)
     assert approve_lineup(line_up, by="ann", reason="yes", at=MONDAY)
     assert line_up_of(SUNDAY + WEEK)[0] == "openai/gpt-5.5"

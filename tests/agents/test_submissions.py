@@ -92,9 +92,9 @@ def buy(question: str, amount: str, side: str = "YES") -> dict[str, Any]:
 
 
 def test_registering_prints_the_token_once_and_stores_only_its_hash(db: None) -> None:
-    said = StringIO()
-    call_command("register_agent", "Deep Thought", protocol="trading", at=SUNDAY, json=True, stdout=said)
-    token = json.loads(said.getvalue())["token"]
+    stdout = StringIO()
+    call_command("register_agent", "Deep Thought", protocol="trading", at=SUNDAY, json=True, stdout=stdout)
+    token = json.loads(stdout.getvalue())["token"]
     registration = Registration.objects.select_related("family").get()
     assert (registration.family.slug, registration.family.external, registration.family.active) == (
         "deep-thought", True, False,
@@ -172,13 +172,13 @@ def test_bet_is_executed_at_the_frozen_price(client: Client, week: Venue, visito
     run("sync_markets", DECISION + 5 * MINUTE)
     answer = submit(client, visitor, buy(RAIN, "2500"))
     assert answer.status_code == 201, answer.content
-    told = answer.json()
-    assert (told["protocol"], told["action"]) == ("trading", "BET")
-    assert told["instructions"][0]["executed"] is True
-    trade = Trade.objects.get(pk=told["trades"][0])
+    body = answer.json()
+    assert (body["protocol"], body["action"]) == ("trading", "BET")
+    assert body["instructions"][0]["executed"] is True
+    trade = Trade.objects.get(pk=body["trades"][0])
     assert (str(trade.price), str(trade.shares), trade.executed_at) == ("0.4000000000", "6250.000000", IN_TIME)
     assert visitor_agent().cash == 7_500
-    decision = Decision.objects.get(pk=told["decision"])
+    decision = Decision.objects.get(pk=body["decision"])
     assert (decision.status, decision.action, decision.decided_at) == ("completed", "BET", IN_TIME)
     call = decision.calls.get()
     assert (call.result, call.model, call.cost_usd, json.loads(call.raw_response)) == (
@@ -241,9 +241,9 @@ def test_answers_follow_the_rules_for_models(client: Client, week: Venue, visito
 
 
 def test_last_malformed_answer_becomes_a_fallback_hold(client: Client, week: Venue, visitor: str) -> None:
-    told = [submit(client, visitor, "no") for _ in range(3)]
-    assert [answer.status_code for answer in told] == [422, 422, 422]
-    assert "no try is left" in told[2].json()["detail"]
+    responses = [submit(client, visitor, "no") for _ in range(3)]
+    assert [answer.status_code for answer in responses] == [422, 422, 422]
+    assert "no try is left" in responses[2].json()["detail"]
     decision = Decision.objects.get(agent=visitor_agent())
     assert (decision.status, decision.action, decision.fallback) == ("completed", "HOLD", True)
     assert submit(client, visitor, HOLD).status_code == 409
@@ -252,11 +252,11 @@ def test_last_malformed_answer_becomes_a_fallback_hold(client: Client, week: Ven
 def test_answer_without_valid_instruction_has_as_many_tries_as_a_models(
     client: Client, week: Venue, visitor: str
 ) -> None:
-    told = [submit(client, visitor, buy(RAIN, "20")) for _ in range(4)]
-    assert [answer.status_code for answer in told] == [422, 422, 422, 409]
-    assert "bets[0].amount: 20 is below the minimum of 50.00" in told[0].json()["detail"]
-    assert "2 more tries" in told[0].json()["detail"]
-    assert "no try is left" in told[2].json()["detail"]
+    responses = [submit(client, visitor, buy(RAIN, "20")) for _ in range(4)]
+    assert [answer.status_code for answer in responses] == [422, 422, 422, 409]
+    assert "bets[0].amount: 20 is below the minimum of 50.00" in responses[0].json()["detail"]
+    assert "2 more tries" in responses[0].json()["detail"]
+    assert "no try is left" in responses[2].json()["detail"]
     assert not Trade.objects.exists()
     run("run_decisions", DEADLINE)
     assert Decision.objects.get(agent=visitor_agent()).status == "missed"
@@ -265,9 +265,9 @@ def test_answer_without_valid_instruction_has_as_many_tries_as_a_models(
 def test_rejected_instruction_does_not_stop_the_others(client: Client, week: Venue, visitor: str) -> None:
     both = buy(RAIN, "500")
     both["bets"] += buy(SNOW, "20")["bets"]
-    told = submit(client, visitor, both).json()
-    assert [row["executed"] for row in told["instructions"]] == [True, False]
-    assert "below the minimum" in told["instructions"][1]["reason"]
+    body = submit(client, visitor, both).json()
+    assert [row["executed"] for row in body["instructions"]] == [True, False]
+    assert "below the minimum" in body["instructions"][1]["reason"]
 
 
 # the clock
@@ -302,9 +302,9 @@ def test_the_same_key_and_answer_get_the_same_response(
 
 
 def test_repeated_refused_submission_uses_up_no_try(client: Client, week: Venue, visitor: str) -> None:
-    told = [submit(client, visitor, "no", key="once") for _ in range(5)]
-    assert [answer.status_code for answer in told] == [422] * 5
-    assert len({answer.content for answer in told}) == 1
+    responses = [submit(client, visitor, "no", key="once") for _ in range(5)]
+    assert [answer.status_code for answer in responses] == [422] * 5
+    assert len({answer.content for answer in responses}) == 1
     assert ModelCall.objects.filter(model="external/visitor").count() == 1
 
 
@@ -440,17 +440,17 @@ def test_forecasts_are_checked_by_question(client: Client, asked: Venue, visitor
     task = open_tasks(client, visitor)["forecast"][0]
     answer = even(task)
     answer["forecasts"][0]["probabilities"]["YES"] = 0.9
-    told = submit(client, visitor, answer, batch=task["batch"])
-    assert told.status_code == 201
-    assert (len(told.json()["forecasts"]), len(told.json()["refused"])) == (1, 1)
-    assert "sum to 1.4, not 1" in told.json()["refused"][0]["reason"]
+    response = submit(client, visitor, answer, batch=task["batch"])
+    assert response.status_code == 201
+    assert (len(response.json()["forecasts"]), len(response.json()["refused"])) == (1, 1)
+    assert "sum to 1.4, not 1" in response.json()["refused"][0]["reason"]
 
 
 def test_batch_without_a_valid_forecast_is_refused(client: Client, asked: Venue, visitor: str) -> None:
     batch = open_tasks(client, visitor)["forecast"][0]["batch"]
     nothing = {"forecasts": [{"question_id": "0", "probabilities": {"YES": 1}}]}
-    told = [submit(client, visitor, nothing, batch=batch) for _ in range(4)]
-    assert [answer.status_code for answer in told] == [422, 422, 422, 409]
+    responses = [submit(client, visitor, nothing, batch=batch) for _ in range(4)]
+    assert [answer.status_code for answer in responses] == [422, 422, 422, 409]
     malformed = submit(client, visitor, HOLD, batch=open_tasks(client, visitor)["forecast"][0]["batch"])
     assert malformed.status_code == 422
     assert not Forecast.objects.filter(family__slug="visitor").exists()

@@ -25,8 +25,8 @@ FAMILIES = 7
 def seeded(**options: Any) -> dict[str, Any]:
     out = io.StringIO()
     call_command(Command(), small=True, json=True, stdout=out, **options)
-    said: dict[str, Any] = json.loads(out.getvalue())
-    return said
+    summary: dict[str, Any] = json.loads(out.getvalue())
+    return summary
 
 
 def test_a_small_arena_is_whole_and_its_books_balance(client: Client) -> None:

@@ -48,8 +48,8 @@ def test_hovering_shows_the_apis_values_of_that_instant(visitor: Visitor, chart:
     series = visitor.json("/api/v1/performance/", cohort=1)["series"]
     for share in (0.2, 0.8):
         readout = hover(chart, share)
-        said = readout.locator("strong").inner_text()
-        moment = datetime.strptime(said, "%d %b %Y, %H:%M UTC").replace(tzinfo=UTC)
+        instant = readout.locator("strong").inner_text()
+        moment = datetime.strptime(instant, "%d %b %Y, %H:%M UTC").replace(tzinfo=UTC)
         shown = zip(readout.locator("span").all_inner_texts(), readout.locator("b").all_inner_texts(), strict=True)
         values = {names[one["family"]]: dict(one["points"])[f"{moment:%Y-%m-%dT%H:%M:%SZ}"] for one in series}
         assert dict(shown) == {name: arena.money(value) for name, value in values.items()}
@@ -74,8 +74,8 @@ def test_values_are_shown_as_returns_and_back(visitor: Visitor, chart: Locator) 
     assert dollars.startswith("$")
     chart.get_by_role("button", name="Show returns in percent").click()
     percent = hover(chart, 0.9).locator("b").first.inner_text()
-    said = float(re.sub(r"[^\d.+-]", "", percent.replace("−", "-")))
-    assert abs((float(re.sub(r"[$,]", "", dollars)) / 10_000 - 1) * 100 - said) < 0.006
+    stated = float(re.sub(r"[^\d.+-]", "", percent.replace("−", "-")))
+    assert abs((float(re.sub(r"[$,]", "", dollars)) / 10_000 - 1) * 100 - stated) < 0.006
     expect(chart.locator(".axis text").first).to_contain_text("%")
     chart.get_by_role("button", name="Show values in dollars").click()
     assert hover(chart, 0.9).locator("b").first.inner_text() == dollars

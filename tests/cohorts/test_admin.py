@@ -71,7 +71,7 @@ def test_a_new_version_is_a_copy_whose_differences_are_seen_before_it_is_saved(a
 
 
 @pytest.mark.parametrize(
-    ("field", "nonsense", "said"),
+    ("field", "nonsense", "message"),
     [
         ("minimum_bet", "0", "greater than 0"),
         ("minimum_bet", "2500.01", "no first bet would be legal"),
@@ -92,22 +92,22 @@ def test_a_new_version_is_a_copy_whose_differences_are_seen_before_it_is_saved(a
     ],
 )
 def test_nonsense_is_refused_with_the_field_that_holds_it(
-    admin_client: Client, field: str, nonsense: str, said: str
+    admin_client: Client, field: str, nonsense: str, message: str
 ) -> None:
     path = reverse("admin:cohorts_methodology_add")
     posted = filled_in(admin_client, path, **{"version": "v9", field: nonsense})
     for extra in ({}, {"_differences_seen": "1"}):
         errors = admin_client.post(path, posted | extra).context["adminform"].form.errors
         assert set(errors) == {field}
-        assert said in " ".join(errors[field])
+        assert message in " ".join(errors[field])
     assert not Methodology.objects.filter(version="v9").exists()
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_what_was_published_is_no_nonsense(version: str) -> None:
     methodology = Methodology.objects.get(version=version)
-    said = {field.name: getattr(methodology, field.name) for field in Methodology._meta.concrete_fields}
-    assert list(methodology_errors(said)) == []
+    values = {field.name: getattr(methodology, field.name) for field in Methodology._meta.concrete_fields}
+    assert list(methodology_errors(values)) == []
 
 
 def test_a_version_that_a_cohort_uses_can_only_be_read(admin_client: Client, draft: Methodology) -> None:

@@ -22,7 +22,7 @@ HOUR = timedelta(hours=1)
 CENT = Decimal("0.01")
 
 
-def said(content: Any, *, choice: Any = None, message: Any = None, **body: Any) -> Act:
+def completion(content: Any, *, choice: Any = None, message: Any = None, **body: Any) -> Act:
     """A completion that costs a cent, with changes at each of its depths."""
     inner = {"role": "assistant", "content": content} | (message or {})
     outer = {"index": 0, "finish_reason": "stop", "message": inner} | (choice or {})
@@ -30,7 +30,7 @@ def said(content: Any, *, choice: Any = None, message: Any = None, **body: Any) 
 
 
 HELD = json.dumps(HOLD)
-GOOD, MALFORMED = said(HELD), said("{")
+GOOD, MALFORMED = completion(HELD), completion("{")
 LENGTH = {"finish_reason": "length"}
 PARTS = [{"type": "reasoning", "text": ""}, {"type": "text", "text": HELD[:20]}, {"type": "text", "text": HELD[20:]}]
 TWO = [{"message": {"content": HELD}}, {"message": {"content": "x"}}]
@@ -49,55 +49,55 @@ FAILS, HOLDS, COMPLETES = "failed", "held by fallback", "completed"
 CASES = {
     # what is answered: (results of the calls, their cost in cents, the decision's end, the answers, the last for ever)
     "good": ("answered", 1, COMPLETES, GOOD),
-    "in parts": ("answered", 1, COMPLETES, said(PARTS)),
-    "several choices": ("answered", 1, COMPLETES, said(HELD, choices=TWO)),
-    "by a dated release of the model": ("answered", 1, COMPLETES, said(HELD, model=f"{GPT}-2025-12-11")),
-    "an endless finish reason": ("answered", 1, COMPLETES, said(HELD, choice={"finish_reason": "s" * 9_999})),
-    "endless names": ("answered", 1, COMPLETES, said(HELD, id="g" * 9_999, provider="p" * 9_999)),
-    "NUL and half a character": ("answered", 1, COMPLETES, said("\0\ud800" + HELD)),
-    "dearer than anything": ("answered", BOOKED, COMPLETES, said(HELD, usage={"cost": 10_001})),
-    "for less than nothing": ("answered", BOOKED, COMPLETES, said(HELD, usage={"cost": -1})),
-    "null": ("declined", 1, HOLDS, said(None)),
-    "empty": ("declined", 1, HOLDS, said("")),
-    "blank": ("declined", 1, HOLDS, said(" \n\t ")),
-    "an empty list of parts": ("declined", 1, HOLDS, said([])),
-    "a call of a tool": ("declined", 1, HOLDS, said(None, message=TOOL)),
-    "a refusal": ("declined", 1, HOLDS, said(None, message={"refusal": "I can not help with that"})),
-    "filtered": ("declined", 1, HOLDS, said("", choice={"finish_reason": "content_filter"})),
-    "nothing but thinking": ("cut cut", 2, FAILS, said("", choice=LENGTH)),
-    "nothing but thinking, then good": ("cut answered", 2, COMPLETES, said(None, choice=LENGTH), GOOD),
-    "whole, then cut in the prose": ("answered", 1, COMPLETES, said(f"{HELD} I say", choice=LENGTH)),
+    "in parts": ("answered", 1, COMPLETES, completion(PARTS)),
+    "several choices": ("answered", 1, COMPLETES, completion(HELD, choices=TWO)),
+    "by a dated release of the model": ("answered", 1, COMPLETES, completion(HELD, model=f"{GPT}-2025-12-11")),
+    "an endless finish reason": ("answered", 1, COMPLETES, completion(HELD, choice={"finish_reason": "s" * 9_999})),
+    "endless names": ("answered", 1, COMPLETES, completion(HELD, id="g" * 9_999, provider="p" * 9_999)),
+    "NUL and half a character": ("answered", 1, COMPLETES, completion("\0\ud800" + HELD)),
+    "dearer than anything": ("answered", BOOKED, COMPLETES, completion(HELD, usage={"cost": 10_001})),
+    "for less than nothing": ("answered", BOOKED, COMPLETES, completion(HELD, usage={"cost": -1})),
+    "null": ("declined", 1, HOLDS, completion(None)),
+    "empty": ("declined", 1, HOLDS, completion("")),
+    "blank": ("declined", 1, HOLDS, completion(" \n\t ")),
+    "an empty list of parts": ("declined", 1, HOLDS, completion([])),
+    "a call of a tool": ("declined", 1, HOLDS, completion(None, message=TOOL)),
+    "a refusal": ("declined", 1, HOLDS, completion(None, message={"refusal": "I can not help with that"})),
+    "filtered": ("declined", 1, HOLDS, completion("", choice={"finish_reason": "content_filter"})),
+    "nothing but thinking": ("cut cut", 2, FAILS, completion("", choice=LENGTH)),
+    "nothing but thinking, then good": ("cut answered", 2, COMPLETES, completion(None, choice=LENGTH), GOOD),
+    "whole, then cut in the prose": ("answered", 1, COMPLETES, completion(f"{HELD} I say", choice=LENGTH)),
     "malformed, then cut, then good": (
         "malformed cut answered",
         3,
         COMPLETES,
         MALFORMED,
-        said("", choice=LENGTH),
+        completion("", choice=LENGTH),
         GOOD,
     ),
-    "malformed for ever": ("malformed malformed malformed", 3, HOLDS, said("I would rather wait.")),
-    "malformed twice, then null": ("malformed malformed declined", 3, HOLDS, MALFORMED, MALFORMED, said(None)),
+    "malformed for ever": ("malformed malformed malformed", 3, HOLDS, completion("I would rather wait.")),
+    "malformed twice, then null": ("malformed malformed declined", 3, HOLDS, MALFORMED, MALFORMED, completion(None)),
     "malformed, then good": ("malformed answered", 2, COMPLETES, MALFORMED, GOOD),
-    "broken off": ("cut answered", 2, COMPLETES, said(HELD[:-5], choice=LENGTH), GOOD),
-    "a megabyte of prose": ("malformed answered", 2, COMPLETES, said("wait " * 220_000), GOOD),
+    "broken off": ("cut answered", 2, COMPLETES, completion(HELD[:-5], choice=LENGTH), GOOD),
+    "a megabyte of prose": ("malformed answered", 2, COMPLETES, completion("wait " * 220_000), GOOD),
     "malformed, then a rate limit": ("malformed failed answered", 2, COMPLETES, MALFORMED, RATE_LIMITED, GOOD),
     "a rate limit, then good": ("failed answered", 1, COMPLETES, RATE_LIMITED, GOOD),
     "malformed, then no credit": ("malformed failed", 1, FAILS, MALFORMED, NO_CREDIT),
-    "a bet on nothing": ("refused", 1, FAILS, said(NOWHERE)),
-    "no choices": ("failed failed", 2, FAILS, said("", choices=[])),
+    "a bet on nothing": ("refused", 1, FAILS, completion(NOWHERE)),
+    "no choices": ("failed failed", 2, FAILS, completion("", choices=[])),
     "an error with its cost": ("failed failed", 2, FAILS, COSTLY_ERROR),
-    "an error beside an answer": ("failed", 1, FAILS, said(HELD, error=NO)),
-    "an error in the choice": ("failed", 1, FAILS, said("", choice={"error": NO})),
-    "broken off by its provider": ("failed failed", 2, FAILS, said("{", choice={"finish_reason": "error"})),
-    "content that is no text": ("failed", 1, FAILS, said({"text": HELD})),
-    "pictures": ("failed", 1, FAILS, said([{"type": "image_url"}])),
-    "by another model": ("failed", 1, FAILS, said(HELD, model="x-ai/grok-4")),
-    "by another vendor": ("failed", 1, FAILS, said(HELD, model="azure/gpt-5.2")),
+    "an error beside an answer": ("failed", 1, FAILS, completion(HELD, error=NO)),
+    "an error in the choice": ("failed", 1, FAILS, completion("", choice={"error": NO})),
+    "broken off by its provider": ("failed failed", 2, FAILS, completion("{", choice={"finish_reason": "error"})),
+    "content that is no text": ("failed", 1, FAILS, completion({"text": HELD})),
+    "pictures": ("failed", 1, FAILS, completion([{"type": "image_url"}])),
+    "by another model": ("failed", 1, FAILS, completion(HELD, model="x-ai/grok-4")),
+    "by another vendor": ("failed", 1, FAILS, completion(HELD, model="azure/gpt-5.2")),
     "the free tier's day is over": ("failed", 0, FAILS, DAY_OVER),
     "a wait until a year that is none": ("failed failed", 0, FAILS, DISTANT),
     "a number without end": ("failed failed", BOOKED, FAILS, answering(200, b'{"choices": ' + b"9" * 9_999 + b"}")),
     "nested without end": ("failed failed", BOOKED, FAILS, answering(200, b"[" * 200_000)),
-    "nine megabytes": ("failed", BOOKED, FAILS, said("wait " * 1_900_000)),
+    "nine megabytes": ("failed", BOOKED, FAILS, completion("wait " * 1_900_000)),
     "a text compressed badly": ("failed failed", BOOKED, FAILS, answering(200, b"none", "Content-Encoding: gzip")),
 }
 

@@ -186,14 +186,14 @@ def test_text_that_no_address_can_carry_is_a_failure_and_no_crash(service: HttpS
 
 
 @pytest.mark.parametrize(
-    ("said", "requests"), [("Too Many Requests", 4), ("rate limit exceeded", 4), ("no such thing", 1)]
+    ("message", "requests"), [("Too Many Requests", 4), ("rate limit exceeded", 4), ("no such thing", 1)]
 )
 def test_ok_that_holds_only_an_error_is_one(
-    httpserver: HTTPServer, service: HttpService, said: str, requests: int
+    httpserver: HTTPServer, service: HttpService, message: str, requests: int
 ) -> None:
-    httpserver.expect_request("/api/x").respond_with_json({"error": said})
+    httpserver.expect_request("/api/x").respond_with_json({"error": message})
     error = failure(service)
-    assert error.reason == f"GET /x answered 200 with only an error: {said}"
+    assert error.reason == f"GET /x answered 200 with only an error: {message}"
     assert len(httpserver.log) == requests
 
 

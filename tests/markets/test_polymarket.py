@@ -128,16 +128,16 @@ def test_page_that_is_no_page_is_an_error(httpserver: HTTPServer, gamma: Gamma, 
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(404, "not found"), (405, "no"), (503, "keyset pagination is not configured")]
+    ("status", "message"), [(404, "not found"), (405, "no"), (503, "keyset pagination is not configured")]
 )
 def test_without_keyset_the_old_list_is_walked_until_it_is_empty(
-    httpserver: HTTPServer, gamma: Gamma, status: int, said: str
+    httpserver: HTTPServer, gamma: Gamma, status: int, message: str
 ) -> None:
     def page(request: Request) -> Response:
         offset = int(request.args["offset"])
         return Response(json.dumps([raw(id=n) for n in (1, 2, 3)[offset : offset + 2]]))
 
-    httpserver.expect_request("/markets/keyset").respond_with_json({"error": said}, status=status)
+    httpserver.expect_request("/markets/keyset").respond_with_json({"error": message}, status=status)
     httpserver.expect_request("/markets").respond_with_handler(page)
     pages = list(gamma.catalogue())
     assert ids(pages) == ["1", "2", "3"]
@@ -154,11 +154,11 @@ def test_old_list_ends_where_it_may_not_be_walked_deeper(httpserver: HTTPServer,
 QUERY = {"limit": "100", "order": "volumeNum", "ascending": "false", "closed": "false", "include_tag": "true"}
 
 
-@pytest.mark.parametrize(("status", "said"), [(503, "try later"), (500, "oops"), (422, "order not valid")])
-def test_other_failures_of_keyset_are_failures(httpserver: HTTPServer, gamma: Gamma, status: int, said: str) -> None:
-    httpserver.expect_request("/markets/keyset").respond_with_json({"error": said}, status=status)
+@pytest.mark.parametrize(("status", "message"), [(503, "try later"), (500, "oops"), (422, "order not valid")])
+def test_other_failures_of_keyset_are_failures(httpserver: HTTPServer, gamma: Gamma, status: int, message: str) -> None:
+    httpserver.expect_request("/markets/keyset").respond_with_json({"error": message}, status=status)
     httpserver.expect_request("/markets").respond_with_json([raw()])
-    with pytest.raises(UpstreamError, match=said):
+    with pytest.raises(UpstreamError, match=message):
         list(gamma.catalogue())
 
 

@@ -101,8 +101,8 @@ def play(server: Any, file: Path) -> None:
 
     def decide(week_number: int, answers: Mapping[str, tuple[Any, ...]]) -> None:
         venue.everyone_holds()
-        for model, said in answers.items():
-            venue.says(model, *said)
+        for model, scripts in answers.items():
+            venue.says(model, *scripts)
         done("run_decisions", DECISION + week_number * week)
         venue.everyone_holds()
 
@@ -275,12 +275,12 @@ def submit(token: str, answer: Callable[[str, Any], Any], *, at: Any) -> None:
         for task in [*waiting["trading"], *waiting["forecast"]]:
             names = ("agent", "universe") if "agent" in task else ("batch",)
             query = "&".join(f"{name}={task[name]}" for name in names)
-            told = client.post(
+            response = client.post(
                 f"/api/v1/submissions/?{query}", json.dumps(answer(task)), content_type="application/json",
                 headers={**headers, "Idempotency-Key": query},
             )  # fmt: skip
-            if told.status_code != 201:
-                raise SystemExit(f"{query}: {told.status_code} {told.content!r}")
+            if response.status_code != 201:
+                raise SystemExit(f"{query}: {response.status_code} {response.content!r}")
 
 
 def _rows(block: str) -> list[dict[str, Any]]:

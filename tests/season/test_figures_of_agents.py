@@ -67,10 +67,10 @@ def test_a_cohort(season: SeasonApi, number: int) -> None:
         (_, model), *weeks = row.cells.items()
         for week, (_, cell) in enumerate(weeks, start=1):
             decision = badges.get((season.names[model.text.removesuffix(" external")], week))
-            said = "–" if decision is None else decision["action"] or decision["status"]
+            expected = "–" if decision is None else decision["action"] or decision["status"]
             page.compared += 1
-            if not cell.text.startswith(said):
-                page.faults.append(f"{page.address} {model.text} week {week}: {cell.text}, the API {said}")
+            if not cell.text.startswith(expected):
+                page.faults.append(f"{page.address} {model.text} week {week}: {cell.text}, the API {expected}")
     decisions = season.rows(f"decisions/?cohort={number}")
     trades = season.rows(f"trades/?cohort={number}")
     cohort = season.one(f"cohorts/{number}/")

@@ -84,8 +84,8 @@ def test_calibration(season: SeasonApi, query: str) -> None:
     for each in answer["stakes"]:
         correlation = formats.signed_score(each["spearman"])
         bets = f"{formats.count(len(each['points']))} bets"
-        said = f"{bets}, rank correlation of forecast and stake {correlation}"
-        assert f"{names[each['family']]}: {said}" in page.labels
+        text = f"{bets}, rank correlation of forecast and stake {correlation}"
+        assert f"{names[each['family']]}: {text}" in page.labels
     for side in ("forecasts", "trades"):
         at = answer[side]["computed_at"]
         assert at is None or f"Updated {formats.minute(at)}" in page.text
@@ -100,12 +100,12 @@ def test_calibration_follows_from_the_scores_that_are_published(season: SeasonAp
     for row in answer["trades"]["forecasters"]:
         market = row["forecaster"] == "market"
         of_it = ours if market else [score for score in scores if score["family"] == row["family"]]
-        said = [score["market_probability" if market else "probability"] for score in of_it]
-        squares = [(p - score["outcome"]) ** 2 for p, score in zip(said, of_it, strict=True)]
+        stated = [score["market_probability" if market else "probability"] for score in of_it]
+        squares = [(p - score["outcome"]) ** 2 for p, score in zip(stated, of_it, strict=True)]
         assert row["pairs"] == len(of_it) == sum(found["pairs"] for found in row["bins"])
         assert row["brier"] == pytest.approx(fmean(squares), abs=1e-12)
         for found in row["bins"]:
-            inside = [p for p in said if found["from"] <= p < found["to"]]
+            inside = [p for p in stated if found["from"] <= p < found["to"]]
             assert (len(inside), fmean(inside)) == (found["pairs"], pytest.approx(found["forecast"], abs=1e-12))
     for side in ("forecasts", "trades"):
         for row in answer[side]["forecasters"]:
@@ -170,14 +170,14 @@ def trading_headline(answer: dict[str, Any], names: tuple[str, str], pairs: int)
         return "They have no common cohort yet."
     ahead = names[test["difference"] < 0]
     error = "" if test["se"] is None else f" ± {formats.number(test['se'])} (SE)"
-    said = f"{ahead} ahead " if test["difference"] else "Even "
-    said += f"{names[0]} minus {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
-    said += f"{formats.plural(test['cohorts'], 'common cohort')}. "
-    said += chance(test["p_holm"], formats.count(pairs)) or "One cohort is too few for a test."
+    text = f"{ahead} ahead " if test["difference"] else "Even "
+    text += f"{names[0]} minus {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
+    text += f"{formats.plural(test['cohorts'], 'common cohort')}. "
+    text += chance(test["p_holm"], formats.count(pairs)) or "One cohort is too few for a test."
     if test["p_holm"] is not None and test["cohorts_more"]:
         more = formats.count(test["cohorts_more"])
-        said += f" About {more} more cohorts are needed to detect a true difference of 5 points with 80 % power."
-    return said
+        text += f" About {more} more cohorts are needed to detect a true difference of 5 points with 80 % power."
+    return text
 
 
 def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
@@ -185,19 +185,19 @@ def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
     test = answer["forecasts"][0]["test"]
     if test is None or not test["n"]:
         return "No question that both answered has resolved yet."
-    said = f"{names[test['difference'] > 0]} ahead " if test["difference"] else "Even "
+    text = f"{names[test['difference'] > 0]} ahead " if test["difference"] else "Even "
     error = "" if test["se"] is None else f" ± {formats.score(test['se'])} (SE)"
-    said += (
+    text += (
         f"Difference in Brier score: {formats.signed_score(test['difference'])}{error} on {formats.count(test['n'])} "
     )
-    said += f"common forecasts of {formats.count(test['events'])} events. "
+    text += f"common forecasts of {formats.count(test['events'])} events. "
     if test["p_holm"] is None:
-        return said + "Too few events for a test."
-    said += chance(test["p_holm"], formats.count(test["pairs"]))
+        return text + "Too few events for a test."
+    text += chance(test["p_holm"], formats.count(test["pairs"]))
     if not test["questions_more"]:
-        return f"{said} Enough questions to detect a true difference of 0.01 with 80 % power."
+        return f"{text} Enough questions to detect a true difference of 0.01 with 80 % power."
     more = formats.count(test["questions_more"])
-    return f"{said} {more} more resolved questions are needed to detect a true difference of 0.01 with 80 % power."
+    return f"{text} {more} more resolved questions are needed to detect a true difference of 0.01 with 80 % power."
 
 
 def test_every_comparison(season: SeasonApi) -> None:

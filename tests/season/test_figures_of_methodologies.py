@@ -32,13 +32,13 @@ def test_a_methodology(season: SeasonApi, version: str) -> None:
     cohorts = [str(row["number"]) for row in season.rows(f"cohorts/?methodology={version}&ordering=-number")]
     played = f"Cohorts under this version: {' '.join(cohorts)}" if cohorts else "No cohort uses it yet."
     words = page.text
-    for said in (
+    for text in (
         f"{answer['title']}. Published {formats.day(answer['published_at'])} .",
         f"SHA-256 of this version: {answer['sha256']} . {played}",
         f"a bet of {formats.dollars(largest(answer))} is {formats.count(largest(answer) / Decimal('0.0005'))} shares",
         WINDOW,
     ):
-        assert said in words, said
+        assert text in words, text
         page.compared += 1
     page.skip(*[name for name in page.tables if not name.partition(",")[0]])  # how the sources read scores
     page.assert_compared(at_least=36 if rules else 26)
@@ -111,8 +111,8 @@ CONSTANTS = {"implied_confidence": "maximum_bet_fraction", "return_percent": "st
 
 def chains(page: Page, season: SeasonApi, word: str) -> None:
     for chain in season.rows("chain/"):
-        said = f"{formats.count(chain['length'])} links, head {chain['head']}"
-        page.fact(f"{chain['protocol'].capitalize()}{word}", said)
+        text = f"{formats.count(chain['length'])} links, head {chain['head']}"
+        page.fact(f"{chain['protocol'].capitalize()}{word}", text)
 
 
 def largest(answer: dict[str, Any]) -> Decimal:
@@ -132,13 +132,13 @@ def test_about(season: SeasonApi) -> None:
     for part in prose.css("pre, dl"):
         part.decompose()
     words = visible_text(prose)
-    for said in (
+    for text in (
         f"each with {formats.money(answer['starting_balance'])} of paper money",
         f"Once a week, {formats.plural(answer['decision_weeks'], 'week')} long, each agent",
         "marked every ten minutes",
         f"Their deadline is {WINDOW}",
     ):
-        assert said in words, said
+        assert text in words, text
         page.compared += 1
     assert f"Forecaster Arena, methodology {answer['version']}. " in cited
     numbers = [formats.money(answer["starting_balance"])[1:], str(answer["decision_weeks"]), WINDOW.split()[0], "4.0"]

@@ -150,8 +150,8 @@ def event(trade: dict[str, Any], slugs: dict[str, str]) -> tuple[str, str, str]:
     (name,) = [name for name, slug in slugs.items() if slug == trade["family"]]
     did = "bought" if trade["kind"] == "BUY" else "sold"
     at = f"{formats.price(trade['price'])} for {formats.money(trade['amount'])}"
-    said = f"{name}, cohort {trade['cohort']}, {did} {trade['side']} at {at}"
-    return f"/decisions/{trade['decision']}/", trade["kind"].lower(), said
+    text = f"{name}, cohort {trade['cohort']}, {did} {trade['side']} at {at}"
+    return f"/decisions/{trade['decision']}/", trade["kind"].lower(), text
 
 
 def bought_key(row: Row) -> tuple[str, ...]:
@@ -236,8 +236,8 @@ def test_a_cohort_names_the_link_of_its_newest_decision(season: SeasonApi) -> No
         own = {row["id"] for row in season.rows(f"decisions/?cohort={cohort['number']}")}
         newest = [one for one in season.rows("chain-links/?protocol=trading") if one["decision"] in own][-1]
         place = formats.count(newest["sequence"])
-        said = f"The newest decision is link {place} of the chain, {cohort['chain_head']} ."
-        assert said in season.page(f"/cohorts/{cohort['number']}/").text
+        text = f"The newest decision is link {place} of the chain, {cohort['chain_head']} ."
+        assert text in season.page(f"/cohorts/{cohort['number']}/").text
         assert newest["sha256"] == cohort["chain_head"]
 
 
@@ -292,14 +292,14 @@ def check_days(page: Page, season: SeasonApi, question: dict[str, Any], forecast
         visible_text(heading).rpartition(", ")[::2]
         for heading in elements(page.html, 'section[aria-labelledby="over-days"] h3')
     ]
-    arms = [arm for arm in ARMS if any(arm == said for said, *_ in stated)] if len(days) > 1 else []
+    arms = [arm for arm in ARMS if any(arm == arm_stated for arm_stated, *_ in stated)] if len(days) > 1 else []
     assert [words for _, words in headings] == [ARMS[arm] for arm in arms]
     labels = [name for name in page.tables if name.startswith(DAY_BY_DAY)]
     for arm, (option, _), label in zip(arms, headings, labels, strict=True):
         option = option.removesuffix(" ")
         lines = {
             name: [stated.get((arm, name, day.date()), {}).get(option) for day in days]
-            for name in {name for said, name, _ in stated if said == arm}
+            for name in {name for arm_stated, name, _ in stated if arm_stated == arm}
         }
         lines["Market"] = [prices[day].get(option, {}).get("price") for day in days]
         check_chart(page, arm, label, days, lines, formats.share)
@@ -329,14 +329,14 @@ def check_batch(page: Page, arm: str, asked: dict[str, Any], forecasts: dict[Any
             if name == "Option" or (option == SCORED and name in ("Market", "Ask")):
                 continue
             if name in ("Market", "Ask"):
-                said = formats.price(prices["price" if name == "Market" else "ask"])
+                expected = formats.price(prices["price" if name == "Market" else "ask"])
             elif option == SCORED:
-                said = formats.score(forecast["brier"])
+                expected = formats.score(forecast["brier"])
             else:
-                said = formats.share(forecast["probabilities"][option])
+                expected = formats.share(forecast["probabilities"][option])
             page.compared += 1
-            if cell.text != said:
-                page.faults.append(f"{page.address} {label}: {name} of {option}: {cell.text}, the API {said}")
+            if cell.text != expected:
+                page.faults.append(f"{page.address} {label}: {name} of {option}: {cell.text}, the API {expected}")
 
 
 SCORED = "Brier score"

@@ -40,10 +40,10 @@ def asked(season: tuple[Venue, None], venue: Venue) -> Venue:
 
 def reported_faults() -> str:
     """What the command prints before its summary."""
-    said = StringIO()
+    stdout = StringIO()
     with contextlib.suppress(SystemExit):
-        call_command("verify_ledger", at=MONDAY + timedelta(days=1), json=True, stdout=said, stderr=StringIO())
-    lines = said.getvalue().splitlines()
+        call_command("verify_ledger", at=MONDAY + timedelta(days=1), json=True, stdout=stdout, stderr=StringIO())
+    lines = stdout.getvalue().splitlines()
     assert json.loads(lines[-1])["violations"] == len(lines) - 1
     return "\n".join(lines[:-1])
 
@@ -61,8 +61,8 @@ def _bend_a_probability() -> None:
 def _change_an_answer() -> None:
     call = ModelCall.objects.filter(result="answered").last()
     assert call is not None
-    for said in call.parsed:
-        said["probabilities"] = [["YES", "0.3"], ["NO", "0.7"]]
+    for forecast_row in call.parsed:
+        forecast_row["probabilities"] = [["YES", "0.3"], ["NO", "0.7"]]
     call.save()
 
 
@@ -98,7 +98,7 @@ def _backdate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bend", "said"),
+    ("bend", "message"),
     [
         (_bend_a_probability, "says {'NO': 0.49, 'YES': 0.51}, its answer"),
         (_change_an_answer, "its answer {'NO': 0.7, 'YES': 0.3}"),
@@ -110,7 +110,7 @@ def _backdate() -> None:
         (_backdate, "names another family, release, arm, methodology or time"),
     ],
 )
-def test_a_bent_row_is_named(asked: Venue, bend: Callable[[], None], said: str) -> None:
+def test_a_bent_row_is_named(asked: Venue, bend: Callable[[], None], message: str) -> None:
     with guards_removed():
         bend()
-    assert said in reported_faults()
+    assert message in reported_faults()

@@ -88,7 +88,7 @@ def test_failure_13_every_page_and_endpoint_shows_the_same_agent_figures(season:
     assert sum(agent["brier"] is not None for agent in agents) == 4
     for agent in agents:
         place, slug = f"Cohort {agent['cohort']}", agent["family"]
-        said = [
+        expected = [
             formats.money(agent["total_value"]),
             formats.signed_percent(agent["pnl_percent"]),
             formats.score(agent["brier"]),
@@ -98,9 +98,9 @@ def test_failure_13_every_page_and_endpoint_shows_the_same_agent_figures(season:
         of_family = table_rows(f"/models/{slug}/", client)
         own = facts(f"/cohorts/{agent['cohort']}/{slug}/", client)
         name = agent["display_name"]
-        assert [shown(row, *AGENT) for row in in_cohort if row.get("Model") == name and "Value" in row] == [said]
-        assert [shown(row, *AGENT) for row in of_family if row.get("Cohort") == place] == [said]
-        assert shown(own, "Total value", *AGENT[1:]) == said
+        assert [shown(row, *AGENT) for row in in_cohort if row.get("Model") == name and "Value" in row] == [expected]
+        assert [shown(row, *AGENT) for row in of_family if row.get("Cohort") == place] == [expected]
+        assert shown(own, "Total value", *AGENT[1:]) == expected
         (newest, *_) = client.get("/api/v1/snapshots/", {"agent": agent["id"]}).json()["results"]
         same = ("cash", "positions_value", "total_value", "pnl", "pnl_percent", "brier", "resolved_bets")
         assert {key: newest[key] for key in same} == {key: agent[key] for key in same}
@@ -116,15 +116,15 @@ def test_failure_13_every_page_and_endpoint_shows_the_same_family_figures(
     front = {row["Model"]: row for row in table_rows("/", client) if "Mean value" in row}
     assert len(entries) == len(front) == 7
     for entry in entries:
-        said = [
+        expected = [
             formats.money(entry["total_value"]),
             formats.signed_percent(entry["return_percent"]),
             formats.score(entry["brier"]),
             formats.share(entry["win_rate"]),
         ]
         own = facts(f"/models/{entry['family']}/", client)
-        assert shown(front[entry["display_name"]], "Mean value", *AGENT[1:]) == said
-        assert shown(own, "Mean value", "Mean return", *AGENT[2:]) == said
+        assert shown(front[entry["display_name"]], "Mean value", *AGENT[1:]) == expected
+        assert shown(own, "Mean value", "Mean return", *AGENT[2:]) == expected
 
 
 def test_failure_13_a_family_in_one_cohort_has_the_numbers_of_its_agent(season: Venue, client: Client) -> None:

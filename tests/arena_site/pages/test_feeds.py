@@ -73,8 +73,8 @@ def test_feed_of_resolutions_has_winners_and_results(client: Client) -> None:
 
 
 def test_markup_in_a_question_is_text_in_a_feed(client: Client) -> None:
-    said = "Is 1 < 2 & \"3\" > '2'?\n\x07"
-    market = MarketFactory(question=said, category='"R&D\'s"')
+    text = "Is 1 < 2 & \"3\" > '2'?\n\x07"
+    market = MarketFactory(question=text, category='"R&D\'s"')
     trade = bet(AgentFactory(), market, amount="500.00")
     resolve(market, "YES", at=WEEK + timedelta(days=1))
     (ended,) = entries(client, "resolutions")

@@ -41,8 +41,8 @@ class Command(ArenaCommand):
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--small", action="store_true", help="a size for tests; other sizes given besides count")
         for name, what in NAMES.items():
-            said = f"{what} (default {getattr(Size(), name):,})"
-            parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=said)
+            description = f"{what} (default {getattr(Size(), name):,})"
+            parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=description)
 
     def handle(self, *args: Any, **options: Any) -> None:
         super().handle(*args, **options | {"at": options["at"] or END})

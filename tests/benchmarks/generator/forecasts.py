@@ -195,7 +195,7 @@ def _answered(
 
 def _call(plan: Plan, day: _Day, task: Elicitation, entries: Sequence[QuestionEntry]) -> ModelCall:
     dice = plan.dice("forecast", day.number, task.family_id, task.batch.arm, task.batch.number)
-    said = [
+    rows = [
         {
             "question_id": str(entry.question_id),
             "probabilities": _stated([entry.price(o.name) or 0.0 for o in entry.question.options.all()], entry, dice),
@@ -203,7 +203,7 @@ def _call(plan: Plan, day: _Day, task: Elicitation, entries: Sequence[QuestionEn
         }
         for entry in entries
     ]
-    content = json.dumps({"forecasts": said})
+    content = json.dumps({"forecasts": rows})
     user_prompt = task.user_prompt(PromptParts())
     sha256 = ModelCall.fingerprint(task.system_prompt, user_prompt)
     return ModelCall(

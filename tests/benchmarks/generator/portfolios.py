@@ -276,13 +276,13 @@ def _last_price(listing: Listing, side: int) -> Decimal | None:
 def _store(season: _Season, weeks: Sequence[Week], first: int) -> None:
     Position.objects.bulk_create(season.positions, batch_size=BATCH)
     Decision.objects.bulk_create([week.decision for week in season.weeks], batch_size=BATCH)
-    said = [_call(season, week, weeks[first + number]) for number, week in enumerate(season.weeks)]
-    ModelCall.objects.bulk_create([call for call, _ in said], batch_size=BATCH)
+    calls = [_call(season, week, weeks[first + number]) for number, week in enumerate(season.weeks)]
+    ModelCall.objects.bulk_create([call for call, _ in calls], batch_size=BATCH)
     instructions = [
         Instruction(
             call=call, sequence=number, kind="BET" if call.parsed["bets"] else "SELL", payload=payload, executed=True
         )
-        for call, payloads in said
+        for call, payloads in calls
         for number, payload in enumerate(payloads, start=1)
     ]
     Instruction.objects.bulk_create(instructions, batch_size=BATCH)
