@@ -48,21 +48,32 @@ SLOW = (
     "scoring/test_snapshot_cost.py",
 )
 """The files that take longest, in the order in which they run, first of all."""
+WITHOUT_DATABASE = (
+    "forecast_rank/",
+    "arena_site/test_sandbox.py",
+    "arena_site/test_settings.py",
+    "faults/test_answer_storage.py",
+    "season/test_demo.py",
+)
+"""Tests that use no database, or one of their own, whatever the suite runs on."""
 DESELECTED = pytest.StashKey[dict[str, list[str]]]()
 
 
 def mark(item: pytest.Item) -> None:
-    """Marks a test `slow` or `browser` by its file."""
+    """Marks a test `slow`, `browser` or `sqlite_only` by its file."""
     path = item.path.relative_to(Path(__file__).parent).as_posix()
     if path in SLOW:
         item.add_marker("slow")
     if path.startswith("browser/"):
         item.add_marker("browser")
+    if path.startswith(WITHOUT_DATABASE) and not item.get_closest_marker("captured"):  # CI has those files in one run
+        item.add_marker("sqlite_only")
 
 
 def missing() -> dict[str, str]:
     """For each marker whose tests cannot run here, what is missing."""
-    reasons = {"sqlite_only" if ON_POSTGRES else "postgres_only": "are about the other database (see ARENA_TESTS_ON)"}
+    marker, database = ("sqlite_only", "SQLite") if ON_POSTGRES else ("postgres_only", "PostgreSQL")
+    reasons = {marker: f"run on {database} alone (see ARENA_TESTS_ON)"}
     if not CAPTURED.is_dir():
         reasons["captured"] = f"compare with captured files, which are not here ({CAPTURED})"
     for marker, program in PROGRAMS.items():
