@@ -18,7 +18,7 @@ from pytest_httpserver import HTTPServer
 from scoring import competition
 from tests import selection
 from tests.databases import ON_POSTGRES, PROJECT, copy_test_database, database_copies, restore_initial_rows, table_names
-from tests.faults.processes import NO_SANDBOX, CommandRunner
+from tests.faults.processes import NO_SANDBOX, CommandRunner, sandbox
 from tests.guards import remove_guards
 from tests.season.running_site import own_site, season_database, site  # noqa: F401 - fixtures
 from tests.shared_rows import uses_shared_rows
@@ -83,6 +83,22 @@ def migrated(
         return
     with database_copies(tmp_path_factory.mktemp("server")) as database:
         yield CommandRunner(NO_SANDBOX, database, django_db_blocker.unblock).migrated()
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
+    """A runner of commands with a sandbox of its own."""
+    with sandbox() as addresses, database_copies(tmp_path_factory.mktemp("arena")) as database:
+        yield CommandRunner(addresses, database, django_db_blocker.unblock, migrated)
+
+
+@pytest.fixture(scope="module")
+def offline_arena(
+    tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str
+) -> Iterator[CommandRunner]:
+    """A runner of commands that reach no upstream."""
+    with database_copies(tmp_path_factory.mktemp("arena")) as database:
+        yield CommandRunner(NO_SANDBOX, database, django_db_blocker.unblock, migrated)
 
 
 def postgres_server(config: pytest.Config) -> str | None:

@@ -7,19 +7,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from arena_site.backups import BackupFailed, tool
 from tests.databases import ON_POSTGRES, PROJECT
-from tests.faults.processes import CommandRunner, command_runner
-
-
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
-    with command_runner(tmp_path_factory.mktemp("backup"), django_db_blocker.unblock, migrated) as arena:
-        yield arena
+from tests.faults.processes import CommandRunner
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from django.core.management import call_command
 from django.db import IntegrityError, connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 
-from tests.databases import DATA_MIGRATIONS, PROJECT, DatabaseCopies, database_copies, postgres_url
-from tests.faults.processes import NO_SANDBOX, CommandRunner
+from tests.databases import DATA_MIGRATIONS, PROJECT, DatabaseCopies, postgres_url
+from tests.faults.processes import CommandRunner
 
 OURS = ("markets", "cohorts", "agents", "scoring")
 INITIAL = {
@@ -197,50 +197,44 @@ def test_restored_rows_are_those_of_all_data_migrations() -> None:
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
-    with database_copies(tmp_path_factory.mktemp("migrations")) as database:
-        yield CommandRunner(NO_SANDBOX, database, django_db_blocker.unblock, migrated)
-
-
-@pytest.fixture(scope="module")
-def full(arena: CommandRunner) -> str:
-    name = arena.migrated()
-    arena.read(name, _fill)
+def full(offline_arena: CommandRunner) -> str:
+    name = offline_arena.migrated()
+    offline_arena.read(name, _fill)
     return name
 
 
 @pytest.mark.parametrize("key", TAKEN_BACK, ids=".".join)
 def test_a_migration_taken_back_and_applied_again_loses_nothing_but_its_own(
-    arena: CommandRunner, full: str, key: tuple[str, str]
+    offline_arena: CommandRunner, full: str, key: tuple[str, str]
 ) -> None:
-    name = arena.database.fresh(full)
-    before = arena.read(name, _rows)
-    arena.read(name, lambda: call_command("migrate", *_before(key), verbosity=0))
-    without = arena.read(name, _rows)
-    arena.read(name, lambda: call_command("migrate", verbosity=0))
-    restored = arena.read(name, _rows)
+    name = offline_arena.database.fresh(full)
+    before = offline_arena.read(name, _rows)
+    offline_arena.read(name, lambda: call_command("migrate", *_before(key), verbosity=0))
+    without = offline_arena.read(name, _rows)
+    offline_arena.read(name, lambda: call_command("migrate", verbosity=0))
+    restored = offline_arena.read(name, _rows)
     assert restored.keys() == before.keys()
     without.pop("markets_cacheversion")  # renewed by every change of the rows that a version covers
     for table, rows in without.items():
         assert _narrowed(before[table], to=rows) == rows == _narrowed(restored[table], to=rows), table
-    assert arena.call(name, "verify_ledger").code == 0
-    assert "can not be changed" in arena.read(name, _bend_the_rules)
-    arena.database.drop(name)
+    assert offline_arena.call(name, "verify_ledger").code == 0
+    assert "can not be changed" in offline_arena.read(name, _bend_the_rules)
+    offline_arena.database.drop(name)
 
 
-def test_all_the_way_back_and_up_again_is_an_arena_that_starts(arena: CommandRunner, full: str) -> None:
-    name = arena.database.fresh(full)
+def test_all_the_way_back_and_up_again_is_an_arena_that_starts(offline_arena: CommandRunner, full: str) -> None:
+    name = offline_arena.database.fresh(full)
     for app in ("scoring", "agents"):
-        arena.read(name, lambda app=app: call_command("migrate", app, "zero", verbosity=0))
-    markets = arena.read(name, _rows)
-    assert len(markets["markets_outcome"]) == len(arena.read(full, _rows)["markets_outcome"]) > 0
+        offline_arena.read(name, lambda app=app: call_command("migrate", app, "zero", verbosity=0))
+    markets = offline_arena.read(name, _rows)
+    assert len(markets["markets_outcome"]) == len(offline_arena.read(full, _rows)["markets_outcome"]) > 0
     assert "agents_agent" not in markets
     for app in ("cohorts", "markets"):
-        arena.read(name, lambda app=app: call_command("migrate", app, "zero", verbosity=0))
-    assert not {table for table in arena.read(name, _rows) if table.startswith(OURS)}
-    arena.read(name, lambda: call_command("migrate", verbosity=0))
-    assert arena.call(name, "start_cohort").summary == {"cohort": 1, "created": True, "agents": 7}
-    arena.database.drop(name)
+        offline_arena.read(name, lambda app=app: call_command("migrate", app, "zero", verbosity=0))
+    assert not {table for table in offline_arena.read(name, _rows) if table.startswith(OURS)}
+    offline_arena.read(name, lambda: call_command("migrate", verbosity=0))
+    assert offline_arena.call(name, "start_cohort").summary == {"cohort": 1, "created": True, "agents": 7}
+    offline_arena.database.drop(name)
 
 
 def _before(key: tuple[str, str]) -> tuple[str, str]:

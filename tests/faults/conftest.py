@@ -1,18 +1,8 @@
-"""Runners of commands in processes of their own, one for each file, and a database to begin with."""
-
-from collections.abc import Iterator
-from typing import Any
+"""A database to begin with."""
 
 import pytest
 
-from tests.faults.processes import SUNDAY, CommandRunner, command_runner
-
-
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
-    """A runner with a sandbox of its own."""
-    with command_runner(tmp_path_factory.mktemp("arena"), django_db_blocker.unblock, migrated) as arena:
-        yield arena
+from tests.faults.processes import SUNDAY, CommandRunner
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from typing import Any
 import httpx
 
 from tests.commands import CommandOutput, run
-from tests.databases import PROJECT, DatabaseCopies, database_copies
+from tests.databases import PROJECT, DatabaseCopies
 from tests.faults.ledger_state import ledger_state
 
 FIRST_SUNDAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -242,13 +242,6 @@ class CommandRunner:
         child = FORK.Process(target=main)
         child.start()
         return child
-
-
-@contextlib.contextmanager
-def command_runner(folder: Path, unblock: Callable[[], object], migrated: str) -> Iterator[CommandRunner]:
-    """A runner with a sandbox of its own, on the kind of database that the suite runs on."""
-    with sandbox() as addresses, database_copies(folder) as database:
-        yield CommandRunner(addresses, database, unblock, migrated)
 
 
 def _configure_child(

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.databases import database_copies
-from tests.faults.processes import FORK, NO_SANDBOX, CommandRunner
+from tests.faults.processes import FORK, CommandRunner
 
 PATIENCE_S = 120
 PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
@@ -19,27 +18,23 @@ PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any, migrated: str) -> Iterator[CommandRunner]:
-    with database_copies(tmp_path_factory.mktemp("readers")) as database:
-        yield CommandRunner(NO_SANDBOX, database, django_db_blocker.unblock, migrated)
-
-
-@pytest.fixture(scope="module")
-def played(arena: CommandRunner) -> str:
-    name = arena.migrated()
-    arena.read(name, _play)
+def played(offline_arena: CommandRunner) -> str:
+    name = offline_arena.migrated()
+    offline_arena.read(name, _play)
     return name
 
 
 @pytest.fixture
-def name(arena: CommandRunner, played: str) -> Iterator[str]:
-    name = arena.database.fresh(played)
+def name(offline_arena: CommandRunner, played: str) -> Iterator[str]:
+    name = offline_arena.database.fresh(played)
     yield name
-    arena.database.drop(name)
+    offline_arena.database.drop(name)
 
 
 @contextmanager
-def paused_after(arena: CommandRunner, name: str, work: Callable[[], Any], *, commits: bool = False) -> Iterator[None]:
+def paused_after(
+    offline_arena: CommandRunner, name: str, work: Callable[[], Any], *, commits: bool = False
+) -> Iterator[None]:
     """A process that has done `work`, stands still, and ends with the block: only then it commits what it did."""
     done, over = FORK.Event(), FORK.Event()
 
@@ -53,7 +48,7 @@ def paused_after(arena: CommandRunner, name: str, work: Callable[[], Any], *, co
             del result
         return 0
 
-    process = arena.start(name, job)
+    process = offline_arena.start(name, job)
     try:
         assert done.wait(PATIENCE_S), "its work is not done"
         yield
@@ -87,22 +82,24 @@ def snapshots() -> None:
 
 @pytest.mark.parametrize("job", [settlement, snapshots], ids=lambda job: job.__name__)
 def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
-    arena: CommandRunner, name: str, job: Callable[[], None]
+    offline_arena: CommandRunner, name: str, job: Callable[[], None]
 ) -> None:
-    session, before = arena.read(name, _log_in), arena.read(name, _committed)
-    with paused_after(arena, name, job):
-        answers = arena.read(name, lambda: _visit_everything(session))
-        assert arena.read(name, _committed) == before
-    assert arena.read(name, _committed) > before
+    session, before = offline_arena.read(name, _log_in), offline_arena.read(name, _committed)
+    with paused_after(offline_arena, name, job):
+        answers = offline_arena.read(name, lambda: _visit_everything(session))
+        assert offline_arena.read(name, _committed) == before
+    assert offline_arena.read(name, _committed) > before
     assert {address: status for address, status in answers.items() if status != 200} == {}
     assert len(answers) > 70
 
 
-def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(arena: CommandRunner, name: str) -> None:
-    before = arena.read(name, _committed)
-    with paused_after(arena, name, _read_a_little, commits=True):
-        arena.read(name, lambda: _impatient() or settlement())
-        assert arena.read(name, _committed) > before
+def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(
+    offline_arena: CommandRunner, name: str
+) -> None:
+    before = offline_arena.read(name, _committed)
+    with paused_after(offline_arena, name, _read_a_little, commits=True):
+        offline_arena.read(name, lambda: _impatient() or settlement())
+        assert offline_arena.read(name, _committed) > before
 
 
 def _play() -> None:
