@@ -103,23 +103,6 @@ def test_malformed_rows_are_skipped_by_name_and_the_others_stay(httpserver: HTTP
     )
 
 
-def test_repeating_cursor_ends_the_walk_loudly(httpserver: HTTPServer, gamma: Gamma) -> None:
-    httpserver.expect_request("/markets/keyset").respond_with_json({"markets": [raw()], "next_cursor": "c"})
-    with pytest.raises(UpstreamError, match="gamma: the catalogue repeats its cursor 'c'"):
-        list(gamma.catalogue())
-    assert len(httpserver.log) == 2
-
-
-def test_endless_catalogue_is_given_up(httpserver: HTTPServer, gamma: Gamma) -> None:
-    def page(request: Request) -> Response:
-        cursor = int(request.args.get("after_cursor", 0)) + 1
-        return Response(json.dumps({"markets": [], "next_cursor": cursor}))
-
-    httpserver.expect_request("/markets/keyset").respond_with_handler(page)
-    with pytest.raises(UpstreamError, match="did not end within 5 pages"):
-        list(gamma.catalogue(max_pages=5))
-
-
 @pytest.mark.parametrize("answer", ["{}", '{"markets": "none"}', "17", '"[]"'])
 def test_page_that_is_no_page_is_an_error(httpserver: HTTPServer, gamma: Gamma, answer: str) -> None:
     httpserver.expect_request("/markets/keyset").respond_with_data(answer)
