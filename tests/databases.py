@@ -67,7 +67,7 @@ class DatabaseCopies:
     """New databases on one server or in one folder, empty or copied from a template."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        self.url, self.folder, self.made = url, folder, list[str]()
+        self.url, self.folder, self.names = url, folder, list[str]()
 
     def __enter__(self) -> "DatabaseCopies":
         return self
@@ -75,7 +75,7 @@ class DatabaseCopies:
     def __exit__(self, *_: object) -> None:
         """Leaves a server as it was found; a folder is its owner's to clear."""
         if self.is_postgres:
-            for name in self.made:
+            for name in self.names:
                 self.drop(name)
 
     @property
@@ -93,7 +93,7 @@ class DatabaseCopies:
         """The name of a new database: empty, or a copy of `template`."""
         if self.is_postgres:
             name = f"arena_test_{uuid.uuid4().hex[:16]}"
-            self.made.append(name)
+            self.names.append(name)
             with psycopg.connect(self.url, autocommit=True) as server:
                 server.execute(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
             return name

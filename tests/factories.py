@@ -596,15 +596,15 @@ def reverse_to(market: Market, side: str | None, *, at: datetime = WEEK + timede
 def imported_collection(name: str) -> ImportCollection:
     """Somebody's forecast of one open question, with a row that was rejected; nothing is ranked."""
     collection = get_or_create_collection(name=name, at=WEEK)
-    made = ForecastImport.objects.create(
+    forecast_import = ForecastImport.objects.create(
         collection=collection, format="long", sha256=hashlib.sha256(name.encode()).hexdigest(), imported_at=WEEK,
         files=[{"name": f"{name}.csv", "sha256": "0" * 64, "bytes": 1}], rows=2, rejected=1, forecasts=1,
         completed=True,
     )  # fmt: skip
-    RejectedRow.objects.create(forecast_import=made, row=3, reason="probability 2.0 is outside [0, 1]")
+    RejectedRow.objects.create(forecast_import=forecast_import, row=3, reason="probability 2.0 is outside [0, 1]")
     ImportedQuestion.objects.create(collection=collection, question="rain", title="Will it rain?")
     ImportedForecast.objects.create(
-        collection=collection, forecast_import=made, row=2, forecaster="Ann", question="rain", option="YES",
+        collection=collection, forecast_import=forecast_import, row=2, forecaster="Ann", question="rain", option="YES",
         probability=0.75, exclusive=False,
     )  # fmt: skip
     ImportLeaderboard.objects.create(
@@ -619,8 +619,8 @@ def play_week() -> Cohort:
     for agent in (AgentFactory(cohort=cohort), AgentFactory(cohort=cohort)):
         won = bet(agent, market := MarketFactory())
         InstructionFactory(call=ModelCallFactory(decision=won.decision))
-        kept = bet(agent, MarketFactory(), amount="300.00")
-        sale(kept.position, "50")
+        open_trade = bet(agent, MarketFactory(), amount="300.00")
+        sale(open_trade.position, "50")
         resolve(market, "YES")
         SnapshotFactory(agent=agent)
         PriceObservationFactory(outcome=won.outcome)

@@ -18,13 +18,13 @@ def shared_rows(make: Callable[[], Any]) -> Any:
     """A module fixture with the result of `make`, whose rows are rolled back after the module's last test."""
 
     @pytest.fixture(scope="module")
-    def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[Any]:
+    def shared(django_db_setup: None, django_db_blocker: Any) -> Iterator[Any]:
         with django_db_blocker.unblock(), transaction.atomic():
             yield make()
             transaction.set_rollback(True)
 
-    SHARED_FIXTURES.append(made)
-    return made
+    SHARED_FIXTURES.append(shared)
+    return shared
 
 
 def uses_shared_rows(test: pytest.Item) -> bool:

@@ -184,9 +184,9 @@ def test_changes_of_a_family_are_in_the_audit_log(admin_client: Client) -> None:
 def test_adding_changing_and_deleting_a_release_is_in_the_audit_log(admin_client: Client) -> None:
     release = ReleaseFactory.build(family=FamilyFactory(), model_id="acme/newer", effective_from=timezone.now())
     assert admin_client.post(reverse("admin:agents_release_add"), release_form(release)).status_code == 302
-    made = Release.objects.get(model_id="acme/newer")
+    newer = Release.objects.get(model_id="acme/newer")
     for page, posted in (("change", release_form(release, price_prompt="0.000000071")), ("delete", {"post": "yes"})):
-        assert admin_client.post(reverse(f"admin:agents_release_{page}", args=[made.pk]), posted).status_code == 302
+        assert admin_client.post(reverse(f"admin:agents_release_{page}", args=[newer.pk]), posted).status_code == 302
     added, changed, deleted = AuditEntry.objects.order_by("pk")
     assert [entry.action for entry in (added, changed, deleted)] == ["add-release", "change-release", "delete-release"]
     assert (added.before, deleted.after) == ({}, {})

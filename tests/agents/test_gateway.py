@@ -186,9 +186,9 @@ def test_stored_response_has_no_key_no_account_and_no_nul(httpserver: HTTPServer
         status=401,
     )
     failed = failure(gateway)
-    kept = failed.raw + str(failed)
+    stored = failed.raw + str(failed)
     assert "bad key [redacted]" in failed.reason
-    assert not any(secret in kept for secret in (KEY, "user_9", "user_inner"))
+    assert not any(secret in stored for secret in (KEY, "user_9", "user_inner"))
     httpserver.clear()
     answer(httpserver, json.dumps(completed())[:-1] + "\x00}")
     assert "\x00" not in failure(gateway).raw

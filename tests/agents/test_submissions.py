@@ -102,8 +102,8 @@ def test_registering_prints_the_token_once_and_stores_only_its_hash(db: None) ->
     release = registration.family.release_at(SUNDAY)
     assert release is not None
     assert release.model_id == "external/deep-thought"
-    kept = [list(Registration.objects.values_list()), list(Run.objects.values_list("summary", "log", "error"))]
-    assert token not in repr(kept)
+    stored = [list(Registration.objects.values_list()), list(Run.objects.values_list("summary", "log", "error"))]
+    assert token not in repr(stored)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_each_cohort_has_its_own_task(client: Client, week: Venue, visitor: str,
     assert [(task["cohort"], task["week"]) for task in tasks] == [(1, 2), (2, 1)]
     for task in tasks:
         assert submit(client, visitor, HOLD, agent=task["agent"], universe=task["universe"]).status_code == 201
-    made = Decision.objects.filter(agent__family__slug="visitor", status="completed").order_by("cohort__number")
-    assert list(made.values_list("cohort__number", "week")) == [(1, 2), (2, 1)]
+    decisions = Decision.objects.filter(agent__family__slug="visitor", status="completed").order_by("cohort__number")
+    assert list(decisions.values_list("cohort__number", "week")) == [(1, 2), (2, 1)]
 
 
 def test_position_of_another_agent_can_not_be_sold(client: Client, venue: Venue, visitor: str, settings: Any) -> None:
@@ -430,9 +430,9 @@ def test_forecasts_are_recorded_by_batch(client: Client, asked: Venue, visitor: 
         answer = submit(client, visitor, even(task), batch=task["batch"])
         assert answer.status_code == 201, answer.content
         assert [row["probabilities"] for row in answer.json()["forecasts"]] == [{"YES": 0.5, "NO": 0.5}] * 2
-    made = Forecast.objects.filter(family__slug="visitor")
-    assert made.count() == 4
-    assert set(made.values_list("made_at", flat=True)) == {FORECASTS + 5 * MINUTE}
+    forecasts = Forecast.objects.filter(family__slug="visitor")
+    assert forecasts.count() == 4
+    assert set(forecasts.values_list("made_at", flat=True)) == {FORECASTS + 5 * MINUTE}
     assert open_tasks(client, visitor)["forecast"] == []
 
 

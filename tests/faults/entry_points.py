@@ -192,7 +192,7 @@ ENTRY_POINTS = (
 
 def on_record() -> dict[str, dict[int, Any]]:
     """What a fault must not change: the catalogue, its prices and whether they are trusted, money, decisions."""
-    kept = {
+    tables = {
         "markets": (Market, ["question", "description", "category", "volume", "closes_at", "status", "closed_at"]),
         "quotes": (Outcome, ["token_id", "quote"]),
         "prices": (Outcome, ["price"]),
@@ -204,7 +204,7 @@ def on_record() -> dict[str, dict[int, Any]]:
     }
     return {
         name: {pk: row for pk, *row in model._default_manager.values_list("pk", *fields)}
-        for name, (model, fields) in kept.items()
+        for name, (model, fields) in tables.items()
     }
 
 

@@ -92,17 +92,17 @@ def summary(process: subprocess.Popen[str]) -> dict[str, Any]:
 @pytest.fixture
 def prepare(venue: Venue, tmp_path: Path) -> Iterator[Callable[[str], Arena]]:
     """Makes an arena with a cohort whose decisions are due, on an empty database at an address."""
-    made: list[Arena] = []
+    arenas: list[Arena] = []
 
     def arena(database: str) -> Arena:
-        made.append(Arena(venue, database, tmp_path / "spool"))
+        arenas.append(Arena(venue, database, tmp_path / "spool"))
         venue.market("Will it rain?")
         for command in ("sync_markets", "start_cohort"):
-            assert made[0].run(command, SUNDAY)["code"] == 0
-        return made[0]
+            assert arenas[0].run(command, SUNDAY)["code"] == 0
+        return arenas[0]
 
     yield arena
-    for one in made:
+    for one in arenas:
         one.answer.set()
 
 

@@ -135,8 +135,8 @@ def test_answer_of_the_gateway(venue: Venue, settings: Any, name: str) -> None:
     assert (later.code, later["asked"], later["completed"]) == (0, *[int(end == FAILS)] * 2)
     decision.refresh_from_db()
     assert (decision.status, decision.action, decision.fallback) == ("completed", "HOLD", end == HOLDS)
-    kept = ModelCall.objects.order_by("sequence")[: len(calls)]
-    assert [(call.raw_response, call.cost_usd) for call in kept] == [(c.raw_response, c.cost_usd) for c in calls]
+    stored = ModelCall.objects.order_by("sequence")[: len(calls)]
+    assert [(call.raw_response, call.cost_usd) for call in stored] == [(c.raw_response, c.cost_usd) for c in calls]
     assert run("verify_ledger", DECISION + HOUR).code == 0
 
 

@@ -58,11 +58,11 @@ def season_database(tmp_path_factory: pytest.TempPathFactory, django_db_setup: N
             draft.unlink(missing_ok=True)
             with django_db_blocker.unblock():
                 copy_test_database(draft)
-            made = subprocess.run(
+            built = subprocess.run(
                 [sys.executable, "-m", "tests.season.full_season", str(draft)],
                 cwd=PROJECT, env=_environment(draft), capture_output=True, text=True,
             )  # fmt: skip
-            assert made.returncode == 0, made.stderr[-4000:]
+            assert built.returncode == 0, built.stderr[-4000:]
             draft.rename(file)
     return file
 

@@ -450,7 +450,7 @@ def test_an_import(season: SeasonApi) -> None:
     page.table("ranking", rows, columns, "Forecaster", no_figure=["Forecaster"])
     columns = {name: lambda r, name=name: formats.score(r["brier_by_category"].get(name)) for name in ("rain", "wind")}
     page.table("categories", rows, columns, "Forecaster", no_figure=["Forecaster"], complete=False)
-    (made,) = answer["imports"]
+    (row,) = answer["imports"]
     columns = {
         "Files": lambda m: (m["files"][0]["name"], f"SHA-256 {m['files'][0]['sha256']}"),
         "Format": lambda m: m["format"],
@@ -459,9 +459,9 @@ def test_an_import(season: SeasonApi) -> None:
         "Rejected": lambda m: formats.count(m["rejected"]),
         "Probabilities": lambda m: formats.count(m["forecasts"]),
     }
-    page.table("provenance", [made], columns)
+    page.table("provenance", [row], columns)
     columns = {"Row": lambda r: str(r["row"]), "Reason": lambda r: r["reason"]}
-    page.table("Rejected rows of others.csv", made["rejections"], columns)
+    page.table("Rejected rows of others.csv", row["rejections"], columns)
     page.assert_compared(at_least=40)
 
 

@@ -190,10 +190,10 @@ def test_held_markets_are_asked_though_sold_out_of_the_list(opened: Venue) -> No
 def test_a_sum_within_the_tolerance_is_normalised_and_marked(opened: Venue) -> None:
     opened.says(GPT, forecast({RAIN: {"YES": 0.405, "NO": 0.6}}))
     run("run_forecasts", MONDAY)
-    made = Forecast.objects.get(question__text=RAIN, release__model_id=GPT, normalised=True)
-    assert made.stated == {"YES": "0.405", "NO": "0.6"}
-    assert made.probabilities["YES"] == pytest.approx(0.405 / 1.005)
-    assert sum(made.probabilities.values()) == pytest.approx(1, abs=1e-9)
+    normalised_forecast = Forecast.objects.get(question__text=RAIN, release__model_id=GPT, normalised=True)
+    assert normalised_forecast.stated == {"YES": "0.405", "NO": "0.6"}
+    assert normalised_forecast.probabilities["YES"] == pytest.approx(0.405 / 1.005)
+    assert sum(normalised_forecast.probabilities.values()) == pytest.approx(1, abs=1e-9)
 
 
 def test_one_bad_vector_costs_its_own_question_alone(opened: Venue) -> None:

@@ -69,11 +69,11 @@ def test_polymarkets_options_and_exclusive_events_are_kept(venue: Venue) -> None
     venue.market("Will Bo win?", groupItemTitle=" Bo ", events=[{"id": "e", "title": "Who?", "negRisk": False}])
     venue.market(RAIN)
     run("sync_markets", SUNDAY)
-    kept = Market.objects.order_by("pk").values_list("option", "event_exclusive")
-    assert list(kept) == [("Ann", True), ("Bo", False), ("", None)]
+    stored = Market.objects.order_by("pk").values_list("option", "event_exclusive")
+    assert list(stored) == [("Ann", True), ("Bo", False), ("", None)]
     venue.row("Will Ann win?").update(groupItemTitle=None, negRisk=None)
     run("sync_markets", SUNDAY + HOUR)
-    assert kept[0] == ("Ann", True)
+    assert stored[0] == ("Ann", True)
 
 
 def test_without_its_name_among_the_sources_kalshi_is_not_asked(venue: Venue, kalshi: Kalshi, settings: Any) -> None:

@@ -96,10 +96,10 @@ def test_row_that_turns_bad_overwrites_nothing(venue: Venue) -> None:
     row.update(description=None, category=None, endDate="soon", volume=None, volumeNum=None)
     row["outcomePrices"] = json.dumps(["NaN", "0.60"])
     assert run("sync_markets", LATER).code == 0
-    kept = market()
-    assert (kept.description, kept.category) == ("The rules.", "Weather")
-    assert kept.closes_at is not None
-    assert kept.volume == Decimal(999_999)
+    stored = market()
+    assert (stored.description, stored.category) == ("The rules.", "Weather")
+    assert stored.closes_at is not None
+    assert stored.volume == Decimal(999_999)
     assert outcome("YES").price == Decimal("0.40")
 
 

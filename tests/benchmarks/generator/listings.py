@@ -51,20 +51,20 @@ class Listing:
 
 def listings_store(plan: Plan) -> list[Listing]:
     """The markets of the plan, stored with their outcomes and prices, the largest volume first."""
-    made = [_listing(plan, number) for number in range(plan.size.markets)]
-    Market.objects.bulk_create([one.market for one in made], batch_size=BATCH)
-    for one in made:
+    listings = [_listing(plan, number) for number in range(plan.size.markets)]
+    Market.objects.bulk_create([one.market for one in listings], batch_size=BATCH)
+    for one in listings:
         for outcome in one.outcomes:
             outcome.market = one.market
-    Outcome.objects.bulk_create([o for one in made for o in one.outcomes], batch_size=BATCH)
-    won = [one for one in made if one.winner is not None]
+    Outcome.objects.bulk_create([o for one in listings for o in one.outcomes], batch_size=BATCH)
+    won = [one for one in listings if one.winner is not None]
     for one in won:  # only now, since a winner needs a row
         one.market.status, one.market.resolved_at = Market.Status.RESOLVED, one.ends_at
         one.market.winning_outcome = one.outcomes[one.winner or 0]
     ended = [one.market for one in won]
     Market.objects.bulk_update(ended, ["status", "resolved_at", "winning_outcome"], batch_size=BATCH)
-    PriceObservation.objects.bulk_create(_observations(plan, made), batch_size=BATCH)
-    return made
+    PriceObservation.objects.bulk_create(_observations(plan, listings), batch_size=BATCH)
+    return listings
 
 
 def _listing(plan: Plan, number: int) -> Listing:
@@ -131,8 +131,8 @@ def _prices(dice: random.Random, weeks: int, *, multi: bool) -> list[list[Decima
     return rows
 
 
-def _observations(plan: Plan, made: Iterable[Listing]) -> Iterable[PriceObservation]:
-    for one in made:
+def _observations(plan: Plan, listings: Iterable[Listing]) -> Iterable[PriceObservation]:
+    for one in listings:
         for step in range(OBSERVATIONS):
             at = plan.end - (OBSERVATIONS - 1 - step) * DAY
             for outcome, price in zip(one.outcomes, one.prices[min(plan.week(at), plan.weeks)], strict=True):

@@ -62,11 +62,11 @@ def _analyze() -> None:
 
 
 def _methodology(plan: Plan) -> Methodology:
-    made = Methodology.objects.forecasting() or Methodology.objects.current()
-    made.pk, made.version, made.title = None, VERSION, f"A made season with {plan.decision_weeks} decision weeks"
-    made.published_at, made.decision_weeks = plan.begin - timedelta(days=1), plan.decision_weeks
-    made.save(force_insert=True)
-    return made
+    rules = Methodology.objects.forecasting() or Methodology.objects.current()
+    rules.pk, rules.version, rules.title = None, VERSION, f"A made season with {plan.decision_weeks} decision weeks"
+    rules.published_at, rules.decision_weeks = plan.begin - timedelta(days=1), plan.decision_weeks
+    rules.save(force_insert=True)
+    return rules
 
 
 def _agents(plan: Plan, methodology: Methodology) -> list[Agent]:
