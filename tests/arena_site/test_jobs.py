@@ -72,19 +72,6 @@ def test_a_sunday_by_the_jobs_alone(venue: Venue) -> None:
     assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
 
 
-def test_a_failed_run_is_reported_as_a_failed_job_and_mended_by_the_next_ring(venue: Venue) -> None:
-    venue.market("Will it rain?")
-    venue.says("openai/gpt-5.2", Failure(402))
-    with at(SUNDAY):
-        jobs.sync()
-        jobs.cohort()
-    with at(SUNDAY + timedelta(minutes=5)), pytest.raises(jobs.JobFailed, match=r"GPT-5.2.*402"):
-        jobs.decisions()
-    with at(SUNDAY + timedelta(hours=1, minutes=5)):
-        jobs.decisions()
-    assert Decision.objects.filter(status="completed").count() == 7
-
-
 def test_late_cohort_starts_within_a_day_and_never_later() -> None:
     with at(SUNDAY + timedelta(hours=23)):
         jobs.cohort()

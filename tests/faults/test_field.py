@@ -35,8 +35,9 @@ from scoring.models import BrierScore
 from tests.commands import run
 from tests.databases import PROJECT
 from tests.factories import bet as record_bet
+from tests.markup import get_page
 from tests.scoring.exports.archives import csv_cells, table_rows
-from tests.season.test_same_number import facts
+from tests.season.page_figures import Page
 from tests.venue import CLAUDE, DECISION, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Venue, bet
 
 FAILURES = {
@@ -93,6 +94,11 @@ def holding(opened: Venue) -> Venue:
     opened.says(GPT, bet(RAIN, "YES", 500))
     assert run("run_decisions", DECISION)["trades"] == 1
     return opened
+
+
+def facts(address: str, client: Client) -> dict[str, str]:
+    """The facts at the head of a page, without small print."""
+    return {name: cell.text for name, cell in Page(address, get_page(client, address)).facts.items()}
 
 
 def page_text(client: Client, address: str) -> str:
