@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 
@@ -14,20 +15,16 @@ def _format(value: Any, places: int, pattern: str = "{}", *, signed: bool = Fals
     return sign + pattern.format(f"{abs(rounded):,.{places}f}")
 
 
-def count(value: Any) -> str:
-    return _format(value, 0)
-
-
-def money(value: Any) -> str:
-    return _format(value, 2, "${}")
-
-
-def signed_money(value: Any) -> str:
-    return _format(value, 2, "${}", signed=True)
-
-
-def dollars(value: Any) -> str:
-    return _format(value, 0, "${}")
+count = partial(_format, places=0)
+money = partial(_format, places=2, pattern="${}")
+signed_money = partial(_format, places=2, pattern="${}", signed=True)
+dollars = partial(_format, places=0, pattern="${}")
+signed_percent = partial(_format, places=2, pattern="{} %", signed=True)
+shares = number = partial(_format, places=2)
+signed_number = partial(_format, places=2, signed=True)
+score = partial(_format, places=3)
+signed_score = partial(_format, places=3, signed=True)
+fine_score = partial(_format, places=4)
 
 
 def cost(value: Any) -> str:
@@ -37,10 +34,6 @@ def cost(value: Any) -> str:
 
 def percent(value: Any, places: int = 2) -> str:
     return _format(value, places, "{} %")
-
-
-def signed_percent(value: Any) -> str:
-    return _format(value, 2, "{} %", signed=True)
 
 
 def share(value: Any, places: int = 1) -> str:
@@ -53,35 +46,11 @@ def net_return(gross: Any) -> str:
     return signed_percent(None if gross is None else 100 * (Decimal(str(gross)) - 1))
 
 
-def shares(value: Any) -> str:
-    return _format(value, 2)
-
-
 def price(value: Any) -> str:
     """Every digit of a price, three places at least."""
     if value is None:
         return "–"
     return _format(value, max(3, len(str(Decimal(str(value)).normalize()).partition(".")[2])))
-
-
-def score(value: Any) -> str:
-    return _format(value, 3)
-
-
-def signed_score(value: Any) -> str:
-    return _format(value, 3, signed=True)
-
-
-def fine_score(value: Any) -> str:
-    return _format(value, 4)
-
-
-def number(value: Any) -> str:
-    return _format(value, 2)
-
-
-def signed_number(value: Any) -> str:
-    return _format(value, 2, signed=True)
 
 
 def p_value(value: Any) -> str:

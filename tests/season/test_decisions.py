@@ -9,6 +9,7 @@ from agents.models import Agent, Decision, Instruction, ModelCall, Position, Tra
 from markets.models import Market, Universe
 from scoring.models import Leaderboard
 from tests.commands import run
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import (
     CLAUDE,
     DECISION,
@@ -29,14 +30,20 @@ WEEK = timedelta(weeks=1)
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 
 
-@pytest.fixture
-def opened(venue: Venue) -> Venue:
+def open_season(venue: Venue) -> None:
     """Two markets synced and cohort 1 started, Sunday midnight."""
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     assert run("sync_markets", SUNDAY).code == 0
     assert run("start_cohort", SUNDAY).summary == {"cohort": 1, "created": True, "agents": 7}
-    return venue
+
+
+season = shared_rows_at_venue(open_season)
+
+
+@pytest.fixture
+def opened(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 def agent(model: str) -> Agent:

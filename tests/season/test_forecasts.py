@@ -15,6 +15,7 @@ from markets.models import Market, Question, QuestionEntry, QuestionSet
 from markets.services.questions import fingerprint
 from tests.commands import run
 from tests.factories import approved
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast, sell
 
 DAY = timedelta(days=1)
@@ -24,8 +25,7 @@ RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 RACE = {"id": "race", "title": "Who wins the race?", "negRisk": True}
 
 
-@pytest.fixture
-def opened(venue: Venue) -> Venue:
+def open_season(venue: Venue) -> None:
     """A binary market, a named one and an event of three synced, and cohort 1 started, Sunday midnight."""
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
@@ -35,7 +35,14 @@ def opened(venue: Venue) -> Venue:
             events=[RACE], groupItemTitle=name, negRisk=True,
         )  # fmt: skip
     venue.start_first_cohort()
-    return venue
+
+
+season = shared_rows_at_venue(open_season)
+
+
+@pytest.fixture
+def opened(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 def question(text: str) -> Question:

@@ -19,6 +19,7 @@ from markets.sources import registry as clients
 from scoring.models import BrierScore, Leaderboard, Snapshot
 from tests.commands import run
 from tests.factories import bet as record_bet
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, bet, sell
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
@@ -28,13 +29,19 @@ RAIN, CUP, RACE = "Will it rain?", "Lakers or Celtics?", "Who wins the race?"
 ENDS = SUNDAY + 5 * WEEK
 
 
-@pytest.fixture
-def opened(venue: Venue) -> Venue:
+def open_season(venue: Venue) -> None:
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     venue.market(RACE, {"Ann": "0.50", "Bob": "0.30", "Cy": "0.20"})
     venue.start_first_cohort()
-    return venue
+
+
+season = shared_rows_at_venue(open_season)
+
+
+@pytest.fixture
+def opened(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 def decided(venue: Venue, week: int = 1) -> None:
