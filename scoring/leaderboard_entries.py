@@ -42,20 +42,6 @@ def leaderboard_entries(
     return leaderboards.values_list("entries", flat=True).first() or []
 
 
-def entries_of_both_protocols(
-    methodology: str, category: str, at: datetime | None
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The entries of both protocols; of the current leaderboards in one query."""
-    if category or at is not None:
-        trading, forecast = (
-            leaderboard_entries(protocol, methodology=methodology, category=category, at=at) for protocol in PROTOCOLS
-        )
-        return trading, forecast
-    leaderboards = Leaderboard.objects.filter(methodology=methodology, arm__in=("", PRICED), category="")
-    stored = dict(leaderboards.values_list("protocol", "entries"))
-    return stored.get(TRADING, []), stored.get(FORECAST, [])
-
-
 @dataclass(frozen=True, slots=True)
 class StoredLeaderboard:
     """A leaderboard's entries by family slug, and the selected parts of its report, None where it has none."""

@@ -21,7 +21,7 @@ GLOBALS = {
     "static": static,
 }
 FILTERS = (
-    "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width",
+    "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "iso",
     "money", "net_return", "number", "number_cells", "or_dash", "p_value", "percent", "pnl_class",
     "price", "readable_color", "score", "seconds", "signed_money", "signed_number", "signed_percent", "signed_score",
     "single_line", "tick_label", "timestamp", "truncatechars", "untrusted",

@@ -161,14 +161,18 @@ def day(value: datetime | None) -> str | Markup:
     return _time_element(value, with_time=False) if value else DASH
 
 
+def iso(value: datetime) -> str:
+    """An instant as addresses and machines read it, to the second."""
+    return f"{value.astimezone(UTC).isoformat(timespec='seconds').removesuffix('+00:00')}Z"
+
+
 def _time_element(value: datetime, *, with_time: bool) -> Markup:
     utc = value.astimezone(UTC)
-    iso = f"{utc.isoformat(timespec='seconds').removesuffix('+00:00')}Z"
     # Without strftime, which is slow too.
     text = f"{utc.day} {MONTHS[utc.month - 1]} {utc.year}"
     if with_time:
         text += f", {utc.hour:02}:{utc.minute:02} UTC"
-    return Markup(f'<time datetime="{iso}">{text}</time>')  # noqa: S704 - digits and months
+    return Markup(f'<time datetime="{iso(utc)}">{text}</time>')  # noqa: S704 - digits and months
 
 
 def tick_label(value: float | datetime, chart: LineChart) -> str:

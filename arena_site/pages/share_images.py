@@ -20,7 +20,9 @@ SIZE, DPI = (12.0, 6.3), 100
 MARKERS = ("o", "s", "^", "D", "v", "P", "*", "h")
 """The markers of `arena_site.pages.charts.markers`, by Matplotlib's names."""
 
-_cache: dict[str, tuple[tuple[str | None, ...], bytes]] = {}
+TYPES = {"png": "image/png", "svg": "image/svg+xml"}
+
+_cache: dict[tuple[str, str], tuple[tuple[str | None, ...], bytes]] = {}
 _drawing = Lock()
 
 
@@ -36,7 +38,7 @@ class Board(NamedTuple):
 
 
 IMAGES = {
-    "leaderboard": Board(
+    "trading": Board(
         TRADING, "Trading leaderboard", "return_percent", "return_ci", signed_percent,
         "{name} leads with a mean return of {score} on paper money",
     ),
@@ -47,19 +49,20 @@ IMAGES = {
 }  # fmt: skip
 
 
-def share_image(name: str, at: datetime) -> tuple[str, bytes] | None:
-    """The version and the PNG of an image; None for an unknown name."""
-    if name not in IMAGES:
+def share_image(name: str, extension: str, at: datetime) -> tuple[str, bytes] | None:
+    """The version and the bytes of an image; None for an unknown name or type."""
+    if name not in IMAGES or extension not in TYPES:
         return None
+    key = name, extension
     versions = current_versions()
     now = tuple(versions.get(scope) for scope in (Scope.LEADERBOARDS, Scope.COMPETITION))
     with _drawing:  # one at a time: a waiting request gets the image of the first
-        if _cache.get(name, (None, b""))[0] != now:
-            _cache[name] = (now, _draw(IMAGES[name], at))
-        return "-".join(map(str, now)), _cache[name][1]
+        if _cache.get(key, (None, b""))[0] != now:
+            _cache[key] = (now, _draw(IMAGES[name], extension, at))
+        return "-".join(map(str, now)), _cache[key][1]
 
 
-def _draw(board: Board, at: datetime) -> bytes:
+def _draw(board: Board, extension: str, at: datetime) -> bytes:
     """The score of each model and reference with its interval, the best first."""
     # Imported here: Matplotlib takes most of a second, and jobs never draw.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -101,5 +104,5 @@ def _draw(board: Board, at: datetime) -> bytes:
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     buffer = BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
+    figure.savefig(buffer, format=extension, metadata={"Software": None} if extension == "png" else {"Date": None})
     return buffer.getvalue()

@@ -22,8 +22,8 @@ class StaticSitemap(Sitemap):  # type: ignore[type-arg]
 
     def items(self) -> list[str]:
         return [
-            "leaderboard", "forecasts", "calibration", "comparisons", "families", "cohorts", "markets", "imports",
-            "methodologies", "about",
+            "leaderboard", "forecasts", "trading", "calibration", "comparisons", "families", "cohorts", "markets",
+            "imports", "methodologies", "about",
         ]  # fmt: skip
 
     def location(self, item: str) -> str:

@@ -20,11 +20,14 @@ from arena_site.pages.views import (
     methodologies,
     questions,
     site,
+    trading,
     universes,
 )
 
 urlpatterns = [
     path("", leaderboard.leaderboard, name="leaderboard"),
+    path("leaderboard.csv", leaderboard.leaderboard_csv, name="leaderboard-csv"),
+    path("trading/", trading.trading, name="trading"),
     path("decisions/<int:pk>/", decisions.decision, name="decision"),
     path("cohorts/", cohorts.cohorts, name="cohorts"),
     path("cohorts/<int:number>/", cohorts.cohort, name="cohort"),
@@ -42,7 +45,7 @@ urlpatterns = [
     path("calibration/", calibration.calibration, name="calibration"),
     path("compare/", comparisons.comparisons, name="comparisons"),
     path("compare/<str:first>/<str:second>/", comparisons.comparison, name="comparison"),
-    path("og/<str:name>.png", site.share_image, name="share-image"),
+    path("og/<str:name>.<str:extension>", site.share_image, name="share-image"),
     path("imports/", imports.collections, name="imports"),
     path("imports/<slug:slug>/", imports.collection, name="import"),
     path("methodology/", methodologies.methodology, name="methodologies"),

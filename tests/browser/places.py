@@ -32,10 +32,11 @@ QUESTIONS = {
 }
 FIXED = {
     "leaderboard": "/",
-    "leaderboard of a version": "/?methodology=v2",
     "leaderboard of a day": "/?as_of=2026-03-14",
-    "leaderboard of a category": "/?category=Weather",
-    "leaderboard of a range": "/?range=1W",
+    "trading": "/trading/",
+    "trading of a version": "/trading/?methodology=v2",
+    "trading of a category": "/trading/?category=Weather",
+    "trading of a range": "/trading/?range=1W",
     "cohorts": "/cohorts/",
     "cohort": "/cohorts/1/",
     "cohort just started": "/cohorts/3/",

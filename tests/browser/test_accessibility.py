@@ -21,7 +21,7 @@ FIND = """async options => (await axe.run(options)).violations.map(
     ({target, failureSummary}) => ({target, failureSummary})
   )})
 )"""
-ELSEWHERE = {"leaderboard of a version", "leaderboard of a day", "cohort just started", "forecasts without prices"}
+ELSEWHERE = {"trading of a version", "leaderboard of a day", "cohort just started", "forecasts without prices"}
 """Made of the very pieces of another page that is looked at."""
 
 

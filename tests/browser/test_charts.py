@@ -115,7 +115,7 @@ def test_a_chart_is_read_by_the_keyboard(visitor: Visitor, chart: Locator) -> No
 
 
 def test_another_range_loads_without_leaving_the_page(visitor: Visitor, places: Places) -> None:
-    visitor.go(places["leaderboard"])
+    visitor.go(places["trading"])
     before = visitor.page.locator(CHART).locator("tbody tr").count()
     visitor.page.evaluate("window.same = true")
     choose_a_week(visitor)
@@ -128,7 +128,7 @@ def test_another_range_loads_without_leaving_the_page(visitor: Visitor, places: 
 def test_without_javascript_a_range_is_a_plain_link(visitors: Callable[..., Visitor], places: Places) -> None:
     plain = visitors(java_script_enabled=False)
     plain.reset()
-    plain.go(places["leaderboard"])
+    plain.go(places["trading"])
     plain.page.get_by_role("link", name="1 week", exact=True).click()
     plain.page.wait_for_url("**/?range=1W*")
     assert plain.page.locator("a[aria-current=true]", has_text="1 week").count() == 1
@@ -145,7 +145,7 @@ def test_time_shows_the_readers_zone_on_hover(visitor: Visitor, places: Places) 
 
 
 def test_the_times_that_another_range_brings_say_the_readers_own_too(visitor: Visitor, places: Places) -> None:
-    visitor.go(places["leaderboard"])
+    visitor.go(places["trading"])
     newest = visitor.page.locator(CHART).locator("tbody time").first
     before = newest.get_attribute("title") or ""
     assert "2026" in before
@@ -159,7 +159,7 @@ def test_the_times_that_another_range_brings_say_the_readers_own_too(visitor: Vi
 
 def test_every_chart_becomes_interactive(visitor: Visitor, places: Places) -> None:
     alive = 0
-    for name in ("leaderboard", "agent", "family", "market held", "question resolved", "forecasts", "comparison"):
+    for name in ("trading", "agent", "family", "market held", "question resolved", "forecasts", "comparison"):
         visitor.go(places[name])
         charts = visitor.page.locator("figure[data-chart]")
         expect(visitor.page.locator("figure[data-chart].interactive")).to_have_count(charts.count())

@@ -89,7 +89,7 @@ def test_no_kind_of_page_is_left_out(places: Places) -> None:
         ("/feeds/resolutions.atom", "application/atom+xml", "<entry>"),
         ("/sitemap.xml", "application/xml", "<sitemap>"),
         ("/robots.txt", "text/plain", "Sitemap:"),
-        ("/og/leaderboard.png", "image/png", "PNG"),
+        ("/og/forecasts.png", "image/png", "PNG"),
     ],
 )
 def test_files_for_machines_have_their_content_type(visitor: Visitor, path: str, kind: str, holds: str) -> None:
@@ -99,5 +99,17 @@ def test_files_for_machines_have_their_content_type(visitor: Visitor, path: str,
     assert holds in answer.body().decode(errors="ignore")
 
 
-MACHINES = (".xml", ".txt", "healthz", "readyz", "metrics", ".png", ".json", ".atom", ".rss", "feed/")
+MACHINES = (
+    ".xml",
+    ".txt",
+    "healthz",
+    "readyz",
+    "metrics",
+    ".<str:extension>",
+    ".csv",
+    ".json",
+    ".atom",
+    ".rss",
+    "feed/",
+)
 """Ends of addresses that no person reads as a page."""

@@ -166,7 +166,7 @@ def _pages() -> Iterator[str]:
     named = {
         "import": {"slug": ImportCollection.objects.order_by("pk")[0].slug},
         "comparison": {"first": "gpt-5.1", "second": "grok-4"},
-        "share-image": {"name": "leaderboard"},
+        "share-image": {"name": "trading", "extension": "png"},
         "sitemap": {"section": "decisions"},
         "universe-entry": {"pk": entry.universe_id, "market": entry.market_id},
     }

@@ -111,7 +111,7 @@ def test_elicitations_show_their_cost_and_are_filtered(client: Client) -> None:
 
 
 def test_form_of_the_leaderboard_leads_to_a_comparison(client: Client, season: None) -> None:
-    leaderboard = client.get("/").content.decode()
+    leaderboard = client.get("/trading/").content.decode()
     assert '<form class="filters" method="get" action="/compare/">' in leaderboard
     assert f'<option value="{GPT}">' in leaderboard
     answer = client.get("/compare/", {"first": GPT, "second": GROK})

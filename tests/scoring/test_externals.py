@@ -68,11 +68,11 @@ def test_pages_and_api_show_external_agents_last_and_marked(cohort_with_external
     refresh_trading_leaderboards(at=END)
     results = client.get("/api/v1/leaderboard/").json()["results"]
     assert [(row["external"], row["rank"]) for row in results] == [(False, 1), (False, 2), (True, None)]
-    for address in ("/", "/cohorts/1/", "/models/visitor/"):
+    for address in ("/trading/", "/cohorts/1/", "/models/visitor/"):
         page = client.get(address).content.decode()
         assert 'Visitor <span class="badge">external</span>' in page
         assert "None" not in page
-    assert "so they are not ranked" in client.get("/").content.decode()
+    assert "so they are not ranked" in client.get("/trading/").content.decode()
     assert "Visitor" not in client.get("/cohorts/").content.decode()  # it leads no cohort
     assert client.get("/api/v1/families/visitor/").json()["external"] is True
 

@@ -19,10 +19,10 @@ from markets.models import Market, Question
 from markets.services.cache_versions import Scope, mark_history_stale
 from markets.services.question_resolution import correct_question_outcomes
 from scoring import leaderboard_history as history
-from scoring.leaderboard_entries import PROTOCOLS, entries_of_both_protocols, leaderboard_entries
+from scoring.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.models import BrierScore, LeaderboardHistory
-from scoring.services import history_backfill, scores, trading_leaderboards
-from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
+from scoring.services import history_backfill, scores
+from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries
 from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
 from scoring.services.scores import clear_scores
@@ -40,7 +40,6 @@ from tests.factories import (
     end_question,
     reverse_to,
 )
-from tests.scoring.reads import statements
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -149,18 +148,6 @@ def test_a_leaderboard_on_record_is_read_and_not_computed(season: None) -> None:
     assert [len(statements) for statements in read] == [2, 4]
     with nothing_stored():
         assert any(Forecast._meta.db_table in sql for sql in queries("forecast"))
-
-
-@pytest.mark.parametrize("category", ["", POLITICS])
-@pytest.mark.parametrize("at", [None, WEEK + 3 * DAY])
-def test_both_leaderboards_together_are_each_by_itself(season: None, category: str, at: datetime | None) -> None:
-    trading_leaderboards.refresh_trading_leaderboards(at=END)
-    refresh_forecast_leaderboards(at=END)
-    both = entries_of_both_protocols("", category, at)
-    assert both == tuple(leaderboard_entries(protocol, category=category, at=at) for protocol in PROTOCOLS)
-    assert all(both)
-    if at is None and not category:
-        assert statements(entries_of_both_protocols, "", "", None) == 1
 
 
 def test_a_past_leaderboard_has_the_money_of_the_newest_snapshots_by_then(season: None) -> None:

@@ -146,9 +146,9 @@ def test_several_spans_are_read_at_once_and_each_is_what_it_is_alone(client: Cli
 def test_the_page_of_a_range_asks_no_more_of_the_database_than_that_of_the_whole(client: Client) -> None:
     play_week()
     play_week()
-    for address in ("/", "/?range=1W"):
+    for address in ("/trading/", "/trading/?range=1W"):
         assert client.get(address).status_code == 200
-    assert statements(client.get, "/?range=1W") == statements(client.get, "/")
+    assert statements(client.get, "/trading/?range=1W") == statements(client.get, "/trading/")
 
 
 def test_a_change_of_release_is_told(client: Client) -> None:

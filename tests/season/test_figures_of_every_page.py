@@ -14,7 +14,9 @@ from tests.season import test_figures_of_records as records
 from tests.season.season_api import SeasonApi
 
 COMPARED = {
-    "leaderboard": leaderboards.test_the_leaderboard,
+    "leaderboard": leaderboards.test_the_front_page,
+    "leaderboard-csv": leaderboards.test_the_front_page,
+    "trading": leaderboards.test_the_trading_board,
     "forecasts": leaderboards.test_the_forecast_board,
     "cohorts": agents.test_the_cohorts,
     "cohort": agents.test_a_cohort,
@@ -38,7 +40,7 @@ COMPARED = {
     "about": methodologies.test_about,
 }
 """By the name of a kind of page: what compares its figures with the API's."""
-NO_FIGURE_ALONE = {"universe-entry"}
+NO_FIGURE_ALONE = {"universe-entry", "share-image"}
 """What holds no figure of the season: a way that leads on to a universe's page."""
 OF_EACH = 4
 """Pages of a kind that are read for their links."""

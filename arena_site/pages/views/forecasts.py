@@ -13,8 +13,8 @@ from agents.models import Family
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram
 from arena_site.pages.charts.lines import Curve, LineChart, family_curve, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
+from arena_site.pages.headlines import forecast_headline
 from arena_site.pages.selection import ARMS, PageSelection, all_or_one
-from arena_site.pages.views.leaderboard import leader_of
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index
@@ -66,8 +66,10 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                     ("Category", "category", all_or_one("all", arm_categories)),
                 ]
             ),
-            "leader": leader_of([entry for entry in entries if entry["brier"] is not None], families),
-            "market": next((entry for entry in entries if entry["forecaster"] == REFERENCES[0]), None),
+            "headline": board
+            and forecast_headline(
+                entries, report.get("pairs", []), events=report["data"]["events"], at=board.computed_at
+            ),
             "return_chart": _return_chart(
                 curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families
             ),

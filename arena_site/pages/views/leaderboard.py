@@ -1,175 +1,106 @@
-"""The front page: the leaderboards of both protocols, and portfolio values over time."""
+"""The front page: which model forecasts best, the leaderboard behind the answer, and trading in a sentence."""
 
+import csv
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Chain, Decision, Family
-from arena_site.pages.charts.lines import Sparkline, sparkline
-from arena_site.pages.charts.portfolio_values import performance_chart
-from arena_site.pages.selection import PageSelection, all_or_one
-from cohorts.models import Cohort
-from cohorts.weeks import WEEK, week_start
-from markets.foundation.rest.filters import InstantField, InvalidValue
-from scoring.competition import AgentSummary, CompetitionIndex, competition_index
-from scoring.constants import ALL_METHODOLOGIES, REFERENCES, TRADING
-from scoring.leaderboard_entries import entries_of_both_protocols
+from arena_site.pages.charts.intervals import brier_chart
+from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
+from arena_site.pages.headlines import MINIMUM_EVENTS, forecast_headline, trading_headline
+from arena_site.pages.selection import PageSelection
+from markets.prompt_conditions import PRICED
+from scoring.competition import competition_index
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, REFERENCES, TRADING
+from scoring.leaderboard_entries import leaderboard_entries
 from scoring.models import Leaderboard
-from scoring.performance import RANGES, performances
 
-DECISIONS_AFTER = timedelta(minutes=5)
-"""Time of a week's decision run after the week's start."""
-LATEST_DECISIONS = 10
-RANGE_LABELS = dict(zip(RANGES, ("10 min", "1 hour", "1 day", "1 week", "1 month", "3 months", "All"), strict=True))
-PAST_SUNDAYS = 8
-"""Dates of past boards that the page links to."""
-STALE_AFTER = timedelta(minutes=30)
-"""Three missed snapshots."""
-BOARD_COLUMNS = ("protocol", "methodology", "category", "computed_at")
+BASELINES = REFERENCES[:2]
+"""The market's prices and equal probabilities, which are lines of the chart."""
 SHOWN_REFERENCES = REFERENCES[:3]
-
-
-class Leader(NamedTuple):
-    """The first of a leaderboard; `rivals` counts the others whose rank range includes the first rank."""
-
-    entry: Mapping[str, Any]
-    family: Family | None
-    rivals: int
-
-
-def leader_of(entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family]) -> Leader | None:
-    """The leader among the ranked families; references and external agents are not ranked."""
-    ranked = [e for e in entries if not e["external"] and not e.get("reference") and e["rank"] is not None]
-    if not ranked:
-        return None
-    first = min(ranked, key=lambda entry: entry["rank"])
-    rivals = sum(entry["rank_low"] in (1, None) for entry in ranked if entry is not first)
-    return Leader(first, families.get(first["family"]), rivals)
-
-
-def next_decision_run(at: datetime) -> datetime:
-    """The first scheduled decision run after `at`."""
-    this_week = week_start(at) + DECISIONS_AFTER
-    return this_week if at < this_week else this_week + WEEK
+CSV_COLUMNS = (
+    "rank", "rank_low", "rank_high", "forecaster", "display_name", "reference", "external", "brier", "brier_low",
+    "brier_high", "alpha", "alpha_low", "alpha_high", "n", "coverage",
+)  # fmt: skip
 
 
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
-    """The rankings under both protocols, values over time, and the latest decisions."""
+    """The answer in a sentence, each model's Brier score with its interval, and the short leaderboard."""
     now = timezone.now()
-    boards = list(Leaderboard.objects.order_by("category").values_list(*BOARD_COLUMNS))
-    trading_boards = {
-        version: computed_at for protocol, version, _, computed_at in reversed(boards) if protocol == TRADING
-    }
-    versions = sorted(filter(None, trading_boards))
-    categories = sorted({category for _, _, category, _ in boards if category})
-    as_of = _as_of(request.GET.get("as_of", ""), now)
-    selection = PageSelection.from_request(
-        request,
-        {
-            "methodology": [ALL_METHODOLOGIES, *versions],
-            "category": ["", *categories],
-            "range": sorted(RANGES, key="ALL".__ne__),
-        },
-    ).with_text("as_of", request.GET.get("as_of", ""))
-    at = as_of or now
+    as_of = requested_instant(request, now)
+    selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
     competition = competition_index()
-    families, methodology = competition.by_slug, competition.methodology
-    trading, forecast = entries_of_both_protocols(selection["methodology"], selection["category"], as_of)
-    agents = [
-        agent
-        for agent in competition.agents
-        if not agent.family.external and selection["methodology"] in ("", agent.cohort.methodology.version)
-    ]
-    span = RANGES[selection["range"]]
-    values = performances(agents, spans={None, span}, at=at)
-    whole = values[None]
-    cohorts = competition.cohorts.values()
-    first = min((cohort.week_start for cohort in cohorts), default=None)
-    active = any(cohort.status == Cohort.Status.ACTIVE for cohort in cohorts)
-    sparklines = _sparklines(whole.families, methodology.starting_balance)
+    families = competition.by_slug
+    entries, pairs, data, computed_at = _forecasts(as_of)
+    trading = leaderboard_entries(TRADING, at=as_of)
+    scored = [entry for entry in entries if entry["brier"] is not None]
+    events = data.get("events", 0) if as_of is None else max((entry["n"] for entry in entries), default=0)
+    headline = forecast_headline(entries, pairs, events=events, at=computed_at or now)
+    models = [entry for entry in scored if not entry["reference"] and not entry["external"]]
     return render(
         request,
         "leaderboard.html",
         {
-            "selection": selection,
             "as_of": as_of,
-            "computed_at": trading_boards.get(selection["methodology"]),
+            "computed_at": computed_at,
+            "headline": headline,
+            "events": events,
+            "minimum_events": MINIMUM_EVENTS,
+            "chart": brier_chart(
+                models,
+                [entry for entry in scored if entry["forecaster"] in BASELINES],
+                families,
+                headline.tied if headline else [],
+            ),
+            "data": data,
             "rows": [
-                {"entry": e, "family": families[e["family"]], "sparkline": sparklines.get(e["family"])} for e in trading
-            ],
-            "forecast_rows": [
                 {"entry": entry, "family": families.get(entry["family"])}
-                for entry in forecast
+                for entry in scored
                 if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES
             ],
-            "forecasts_scored": any(entry["n"] for entry in forecast),
-            "choices": [families[entry["family"]] for entry in trading],
-            "trading_leader": leader_of(trading, families),
-            "forecast_leader": leader_of([e for e in forecast if e["brier"] is not None], families),
-            "market": next((entry for entry in forecast if entry["forecaster"] == SHOWN_REFERENCES[0]), None),
-            "has_external": any(entry["external"] for entry in [*trading, *forecast]),
-            "most_cohorts": max((entry["cohorts"] for entry in trading), default=0),
+            "trading": trading_headline(trading, at=computed_at or now),
+            "has_external": any(entry["external"] for entry in scored),
             "filters": selection.filter_links(
-                [
-                    ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
-                    ("Category", "category", all_or_one("all", categories)),
-                    ("As of", "as_of", {"": "today", **_past_sundays(first, whole.as_of, now)}),
-                ]
+                [("As of", "as_of", {"": "now", **past_sundays(competition, computed_at or now)})]
             ),
-            "ranges": selection.links("range", RANGE_LABELS),
-            "chart": performance_chart(values[span], families, methodology.starting_balance),
-            "methodology": methodology,
-            "cohorts": sum(cohort.started_at <= at for cohort in cohorts),
-            "decisions": _latest_decisions(as_of, competition),
+            "methodology": competition.methodology,
             "next_run": next_decision_run(now),
-            "now": now,
-            "newest_snapshot": whole.as_of,
-            "stale": bool(active and as_of is None and whole.as_of is not None and now - whole.as_of > STALE_AFTER),
-            "chains": list(Chain.objects.filter(length__gt=0)),
+            "paused_since": None if as_of else paused_since(competition, now),
         },
     )
 
 
-def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> list[tuple[Any, AgentSummary]]:
-    """The latest completed decisions, up to an instant if one is given, each with its agent."""
-    completed = Decision.objects.filter(status=Decision.Status.COMPLETED)
+@require_safe
+def leaderboard_csv(request: HttpRequest) -> HttpResponse:
+    """The entries of the front page's leaderboard as CSV."""
+    as_of = requested_instant(request, timezone.now())
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="forecast-leaderboard.csv"'
+    writer = csv.writer(response)
+    writer.writerow(CSV_COLUMNS)
+    for entry in _forecasts(as_of)[0]:
+        bounds = {
+            f"{name}_{end}": value
+            for name in ("brier", "alpha")
+            for end, value in zip(("low", "high"), entry[f"{name}_ci"] or ("", ""), strict=True)
+        }
+        writer.writerow([{**entry, **bounds}[column] for column in CSV_COLUMNS])
+    return response
+
+
+def _forecasts(
+    at: datetime | None,
+) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], Mapping[str, Any], datetime | None]:
+    """The entries, paired tests, numbers of rows and instant of the forecast leaderboard, now or at a past instant."""
     if at is not None:
-        completed = completed.filter(decided_at__lte=at)
-    columns = ("pk", "agent", "week", "status", "action", "fallback", "reasoning", "decided_at")
-    latest = completed.order_by("-decided_at", "-pk").values_list(*columns, named=True)[:LATEST_DECISIONS]
-    agents = {agent.pk: agent for agent in competition.agents}
-    return [(decision, agents[decision.agent]) for decision in latest if decision.agent in agents]
-
-
-def _as_of(text: str, now: datetime) -> datetime | None:
-    """The instant of the boards. Raises Http404 for one that can not be read or lies in the future."""
-    try:
-        at = InstantField(required=False).clean(text)
-    except InvalidValue as error:
-        raise Http404(f"as_of: {error}") from error
-    if at is not None and at > now:
-        raise Http404("as_of: the instant lies in the future")
-    return at
-
-
-def _past_sundays(first: datetime | None, newest: datetime | None, now: datetime) -> dict[str, str]:
-    """The last Sundays since the first cohort, newest first: labels by date."""
-    if first is None or newest is None:
-        return {}
-    last = week_start(min(newest, now)).astimezone(UTC)
-    sundays = [last - week * WEEK for week in range(PAST_SUNDAYS)]
-    return {f"{day:%Y-%m-%d}": f"{day.day} {day:%b}" for day in sundays if day > first}
-
-
-def _sparklines(values: Mapping[str, Sequence[Decimal | None]], baseline: Decimal) -> dict[str, Sparkline | None]:
-    """A sparkline for each family, all on one scale."""
-    shown = [baseline, *(value for curve in values.values() for value in curve if value is not None)]
-    low, high = float(min(shown)), float(max(shown))
-    return {slug: sparkline(curve, baseline, low, high) for slug, curve in values.items()}
+        return leaderboard_entries(FORECAST, at=at), [], {}, at
+    stored = Leaderboard.objects.filter(protocol=FORECAST, methodology=ALL_METHODOLOGIES, arm=PRICED, category="")
+    parts = stored.values_list("entries", "report__pairs", "report__data", "computed_at").first()
+    entries, pairs, data, computed_at = parts or ([], [], {}, None)
+    return entries, pairs or [], data or {}, computed_at

@@ -41,14 +41,14 @@ def robots(request: HttpRequest) -> HttpResponse:
 
 @conditional_page
 @require_safe
-def share_image(request: HttpRequest, name: str) -> HttpResponse:
-    """A leaderboard as a PNG of 1200 by 630 pixels, which social networks show beside a link."""
-    image = share_images.share_image(name, timezone.now())
+def share_image(request: HttpRequest, name: str, extension: str) -> HttpResponse:
+    """A leaderboard as a picture of 1200 by 630 pixels: a PNG for social networks, an SVG for printing."""
+    image = share_images.share_image(name, extension, timezone.now())
     if image is None:
-        raise Http404(f"there is no image {name}")
-    version, png = image
+        raise Http404(f"there is no image {name}.{extension}")
+    version, content = image
     headers = {"ETag": f'"{version}"', "Cache-Control": "max-age=600"}
-    return HttpResponse(png, content_type="image/png", headers=headers)
+    return HttpResponse(content, content_type=share_images.TYPES[extension], headers=headers)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -1,9 +1,10 @@
 """Pages of leaderboards, calibration and comparisons: the API's numbers, their links and their missing data."""
 
 import struct
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import time_machine
@@ -11,6 +12,7 @@ from django.test import Client
 
 from agents.models import Agent, Family
 from arena_site.pages import filters as arena
+from markets.models import Run
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
@@ -84,18 +86,14 @@ season = shared_rows(create_season)
 # --- the front page -------------------------------------------------------------------------------------
 
 
-def test_headline_names_the_leader_and_the_number_of_rivals(client: Client, season: None) -> None:
-    headlines = visible_text(get_page(client, "/"), ".headlines")
-    leader, *others = api_rows(client, "/api/v1/leaderboard/")
-    rivals = sum(entry["rank_low"] == 1 for entry in others)
-    assert f"{leader['display_name']} leads" in headlines
-    assert spaced(arena.signed_percent(leader["return_percent"])) in headlines
-    assert ("No other model could be first" if not rivals else f"{rivals} other") in headlines
+def test_below_four_resolved_events_no_leader_is_named(client: Client, season: None) -> None:
+    answer = visible_text(get_page(client, "/"), ".answer")
+    assert answer == "No leader yet: 2 events resolved so far; a leader is named from 4 on."
 
 
 def test_category_narrows_scores_and_a_past_day_shows_that_days_board(client: Client, season: None) -> None:
     def trading(query: str) -> Any:
-        return section(get_page(client, f"/?{query}"), "trading")
+        return section(get_page(client, f"/trading/?{query}"), "trading")
 
     for query in ("category=Politics", "as_of=2026-03-10", "category=Sports&as_of=2026-03-12", "methodology=v2"):
         for entry in api_rows(client, f"/api/v1/leaderboard/?{query}"):
@@ -106,38 +104,48 @@ def test_category_narrows_scores_and_a_past_day_shows_that_days_board(client: Cl
         assert "4 bets" in visible_text(trading(query))
         assert "4 bets" not in visible_text(trading(f"category=Politics&{query}"))
     assert "0 bets" in visible_text(trading("as_of=2026-03-10"))
-    assert "Leaderboards as of 10 Mar 2026" in visible_text(get_page(client, "/?as_of=2026-03-10"))
+    assert "Leaderboard as of 10 Mar 2026" in visible_text(get_page(client, "/trading/?as_of=2026-03-10"))
 
 
 def test_every_link_to_another_board_or_range_leads_to_one(client: Client, season: None) -> None:
-    queries = {link.split("#")[0] for link in links(get_page(client, "/"), 'a[href^="?"]')}
+    queries = {link.split("#")[0] for link in links(get_page(client, "/trading/"), 'a[href^="?"]')}
     assert {"?category=Politics", "?range=1W", "?as_of=2026-03-15"} <= queries
     for query in queries:
-        get_page(client, f"/{query}")
+        get_page(client, f"/trading/{query}")
 
 
 @pytest.mark.parametrize("name", ["10M", "1W", "1M", "ALL"])
 def test_the_chart_of_a_range_shows_the_very_values_of_the_api(client: Client, name: str, season: None) -> None:
-    curves = chart_data(get_page(client, f"/?range={name}"), "equity")
+    curves = chart_data(get_page(client, f"/trading/?range={name}"), "equity")
     series = {row["family"]: row["points"] for row in client.get(f"/api/v1/performance/?range={name}").json()["series"]}
     names = dict(Family.objects.values_list("slug", "display_name"))
     drawn = {curve["name"]: [value for value in curve["values"] if value is not None] for curve in curves["curves"]}
     assert drawn == {names[slug]: [float(value) for _, value in points] for slug, points in series.items() if points}
 
 
-def test_old_snapshots_are_called_stale_and_fresh_ones_are_not(client: Client, season: None) -> None:
+@pytest.mark.parametrize("address", ["/", "/trading/"])
+def test_missing_snapshots_and_missed_decision_runs_are_told(client: Client, season: None, address: str) -> None:
     newest = WEEK + 16 * DAY
-    with time_machine.travel(newest + timedelta(minutes=20), tick=False):
-        assert "stale" not in visible_text(get_page(client, "/"))
-    with time_machine.travel(newest + timedelta(hours=3), tick=False):
-        text = visible_text(get_page(client, "/"))
-    assert "No update for 3 hours: values and returns are as of 24 Mar 2026, 00:00 UTC" in text
+    Run.objects.create(kind="run_decisions", at=WEEK + 14 * DAY)
+
+    def text(at: datetime) -> str:
+        with time_machine.travel(at, tick=False):
+            return visible_text(get_page(client, address))
+
+    assert "paused" not in text(newest + timedelta(minutes=20))
+    assert "Updates are paused. Last updated 24 Mar 2026, 00:00 UTC" in text(newest + timedelta(hours=3))
+    # Snapshots go on, but nobody ran the decisions of Sunday.
+    SnapshotFactory(agent=Agent.objects.first(), taken_at=WEEK + 21 * DAY + timedelta(minutes=40))
+    sunday = WEEK + 21 * DAY + timedelta(minutes=41)
+    assert "Updates are paused. Last updated 29 Mar 2026, 00:05 UTC" in text(sunday)
+    Run.objects.create(kind="run_decisions", at=WEEK + 21 * DAY)
+    assert "paused" not in text(sunday)
 
 
 # --- share images ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["leaderboard", "forecasts"])
+@pytest.mark.parametrize("name", ["trading", "forecasts"])
 @pytest.mark.parametrize("has_data", [True, False])
 def test_board_has_a_share_image(client: Client, name: str, *, has_data: bool) -> None:
     if has_data:
@@ -147,6 +155,9 @@ def test_board_has_a_share_image(client: Client, name: str, *, has_data: bool) -
     assert response["Content-Type"] == "image/png"
     assert struct.unpack(">II", response.content[16:24]) == (1200, 630)
     assert client.get(f"/og/{name}.png", headers={"If-None-Match": response["ETag"]}).status_code == 304
+    drawing = client.get(f"/og/{name}.svg")
+    assert drawing["Content-Type"] == "image/svg+xml"
+    assert ElementTree.fromstring(drawing.content).tag.endswith("svg")
 
 
 def test_new_board_gets_a_new_share_image(client: Client, season: None) -> None:
@@ -208,7 +219,7 @@ def test_every_pair_is_one_click_away(client: Client) -> None:
 
 # --- all of them ----------------------------------------------------------------------------------------
 
-ADDRESSES = ("/", "/forecasts/", "/calibration/", "/compare/", BOTH)
+ADDRESSES = ("/", "/trading/", "/forecasts/", "/calibration/", "/compare/", BOTH)
 
 
 def test_more_cohorts_and_questions_cost_no_more_queries(client: Client, season: None) -> None:
@@ -221,6 +232,6 @@ def test_more_cohorts_and_questions_cost_no_more_queries(client: Client, season:
 def test_only_pages_with_a_chart_load_its_script(client: Client) -> None:
     scripts = 'script[src*="d3"]'
     assert not elements(get_page(client, "/calibration/"), scripts)
-    assert not elements(get_page(client, "/"), scripts)  # nothing is drawn yet
+    assert not elements(get_page(client, "/trading/"), scripts)  # nothing is drawn yet
     create_season()
-    assert len(elements(get_page(client, "/"), scripts)) == 1
+    assert len(elements(get_page(client, "/trading/"), scripts)) == 1

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from agents.models import Agent
-from arena_site.pages.views.leaderboard import next_decision_run
+from arena_site.pages.freshness import next_decision_run
 from cohorts.models import Cohort, MissedWeek
 from markets.models import Market, Universe, UniverseEntry
 from scoring.services.scores import compute_scores
@@ -64,6 +64,7 @@ def all_addresses() -> list[str]:
     agent = Agent.objects.filter(family__slug="gpt-5.1").earliest("pk")
     return [
         "/",
+        "/trading/",
         "/cohorts/",
         f"/cohorts/{agent.cohort.number}/",
         f"/cohorts/{agent.cohort.number}/gpt-5.1/",
@@ -98,26 +99,28 @@ def test_every_page_exists_without_data(client, address):
 
 def test_an_empty_leaderboard_says_when_the_next_run_is(client):
     text = visible_text(get_page(client, "/"))
-    assert "No ranking yet" in text
-    assert "The first cohort starts on" in text
+    assert "No leader yet: no question has resolved; a leader is named from 4 on." in text
+    assert "The first decisions are due on" in text
+    assert "The first cohort starts on" in visible_text(get_page(client, "/trading/"))
 
 
 def test_one_cohort_has_no_interval_and_the_page_says_why(client, season):
-    page = get_page(client, "/")
+    page = get_page(client, "/trading/")
     assert "±" not in table_row(page, "GPT-5.2")
-    assert "With one cohort there is no interval yet" in visible_text(page)
+    assert "With one cohort there is no interval for the return yet" in visible_text(page)
 
 
 def test_with_two_cohorts_the_page_names_the_interval_and_its_limits(client):
     create_season(weeks=2)
-    text = visible_text(get_page(client, "/"))
+    text = visible_text(get_page(client, "/trading/"))
     assert "its 95 % confidence interval (Student’s t)" in text
     assert "Cohorts overlap" in text
     assert "confidence is a share of cash, not a probability, so this is not a proper score" in text
 
 
 def test_leaderboard_shows_the_times_of_its_snapshot_and_board(client, season):
-    times = {node.attributes["datetime"]: visible_text(node) for node in elements(get_page(client, "/"), "dd time")}
+    instants = elements(get_page(client, "/trading/"), "dd time")
+    times = {node.attributes["datetime"]: visible_text(node) for node in instants}
     assert times["2026-03-10T00:00:00Z"] == "10 Mar 2026, 00:00 UTC"  # the snapshot
     assert times["2026-03-12T00:00:00Z"] == "12 Mar 2026, 00:00 UTC"  # the board
 
@@ -126,12 +129,12 @@ def test_the_ten_latest_decisions_are_linked(client):
     agent = AgentFactory()
     decisions = [DecisionFactory(agent=agent, week=week) for week in range(1, 13)]
     paths = [f"/decisions/{decision.pk}/" for decision in reversed(decisions[2:])]
-    assert links(get_page(client, "/"), 'a[href^="/decisions/"]') == paths
+    assert links(get_page(client, "/trading/"), 'a[href^="/decisions/"]') == paths
 
 
 def test_missed_decision_is_not_among_the_latest(client):
     DecisionFactory(missed=True)
-    assert "No decisions yet." in visible_text(get_page(client, "/"))
+    assert "No decisions yet." in visible_text(get_page(client, "/trading/"))
 
 
 @pytest.mark.parametrize(
@@ -319,7 +322,8 @@ def test_the_methodology_is_shown_as_it_is_frozen(client):
     [
         *("/decisions/7/", "/cohorts/7/", "/cohorts/1/nobody-1.0/", "/models/nobody-1.0/", "/markets/7/"),
         *("/questions/99/", "/methodology/v9/", "/og/secrets.png", "/calibration/?arm=deaf"),
-        *(f"/?{query}" for query in ("category=X", "range=2D", "methodology=v9", "as_of=tomorrow", "as_of=2999-01-01")),
+        *(f"/trading/?{query}" for query in ("category=X", "range=2D", "methodology=v9", "as_of=tomorrow")),
+        *("/?as_of=tomorrow", "/?as_of=2999-01-01", "/leaderboard.csv?as_of=tomorrow", "/og/forecasts.gif"),
         *(f"/forecasts/?{query}" for query in ("arm=X", "category=X", "methodology=v9", "gamma=2")),
         *(f"/compare/{pair}/" for pair in ("gpt-5.1/gpt-5.1", "gpt-5.1/nobody", "nobody/gpt-5.1")),
     ],

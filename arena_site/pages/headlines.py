@@ -1,0 +1,104 @@
+"""The answer to the site's question: who leads a leaderboard, and who is statistically tied with the leader."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from arena_site.pages.filters import count, score, signed_percent
+from scoring.constants import MARKET
+
+MINIMUM_EVENTS = 4
+"""Resolved events from which on a leader is named."""
+SIGNIFICANCE = 0.05
+NAMED_TIES = 2
+"""Tied models that a sentence names; it counts the others."""
+
+Entry = Mapping[str, Any]
+
+
+class Headline(NamedTuple):
+    """The leader of a leaderboard, the entries statistically tied with it, and a sentence that can be quoted."""
+
+    leader: Entry
+    tied: Sequence[Entry]
+    sentence: str
+
+
+def forecast_headline(
+    entries: Sequence[Entry], pairs: Sequence[Mapping[str, Any]], *, events: int, at: datetime
+) -> Headline | None:
+    """The model of the lowest Brier score; None below MINIMUM_EVENTS resolved events.
+
+    Tied is who differs from it with a Holm-corrected p of SIGNIFICANCE or more in the paired tests; where those were
+    not made, as for a past leaderboard, whose rank range includes the first rank.
+    """
+    ranked = _ranked([entry for entry in entries if entry["brier"] is not None])
+    if not ranked or events < MINIMUM_EVENTS:
+        return None
+    leader, *others = ranked
+    tests = {frozenset((pair["first"], pair["second"])): pair["p_holm"] for pair in pairs}
+    if tests:
+        p_values = [tests.get(frozenset((leader["forecaster"], entry["forecaster"]))) for entry in others]
+        tied = [entry for entry, p in zip(others, p_values, strict=True) if p is None or p >= SIGNIFICANCE]
+    else:
+        tied = [entry for entry in others if entry["rank_low"] in (1, None)]
+    market = next((entry for entry in entries if entry["forecaster"] == MARKET and entry["brier"] is not None), None)
+    sentence = (
+        f"{leader['display_name']} forecasts best as of {_date(at)}: its Brier score of {score(leader['brier'])}"
+        f" ({_interval(leader['brier_ci'], score, '–')}lower is better) on {count(leader['n'])} resolved questions"
+        f" {_against_market(leader, market)}{_ties(tied, len(others))}."
+    )
+    return Headline(leader, tied, sentence)
+
+
+def trading_headline(entries: Sequence[Entry], *, at: datetime) -> Headline | None:
+    """The model of the highest mean return; tied is whose 95 % interval overlaps that of the leader, or has none."""
+    ranked = _ranked(entries)
+    if not ranked:
+        return None
+    leader, *others = ranked
+    low = leader["return_ci"] and leader["return_ci"][0]
+    tied = [entry for entry in others if low is None or not entry["return_ci"] or entry["return_ci"][1] >= low]
+    cohorts = f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}"
+    interval = _interval(leader["return_ci"], signed_percent, " to ")
+    mean = f"{signed_percent(leader['return_percent'])} ({interval}paper money)"
+    sentence = (
+        f"{leader['display_name']} earns most as of {_date(at)}: its mean return of {mean} over {cohorts}"
+        f" {_ties(tied, len(others))}."
+    )
+    return Headline(leader, tied, sentence)
+
+
+def _ranked(entries: Sequence[Entry]) -> list[Entry]:
+    """The ranked entries, the first one first; references and external agents are not ranked."""
+    ranked = [e for e in entries if not e["external"] and not e.get("reference") and e["rank"] is not None]
+    return sorted(ranked, key=lambda entry: entry["rank"])
+
+
+def _interval(interval: Sequence[float] | None, write: Any, to: str) -> str:
+    return f"95 % interval {write(interval[0])}{to}{write(interval[1])}, " if interval else ""
+
+
+def _ties(tied: Sequence[Entry], others: int) -> str:
+    if not tied:
+        return "is significantly better than that of every other model" if others else "is the only one so far"
+    if len(tied) == others > NAMED_TIES:
+        return f"is statistically tied with those of all {others} others"
+    names = [entry["display_name"] for entry in tied[:NAMED_TIES]]
+    if rest := len(tied) - len(names):
+        names.append(f"{rest} other{'' if rest == 1 else 's'}")
+    return f"is statistically tied with those of {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
+
+
+def _against_market(leader: Entry, market: Entry | None) -> str:
+    """How the leader compares with the market's prices on the same questions, as far as its interval tells."""
+    if market is None or not leader["alpha_ci"]:
+        return ""
+    low, high = leader["alpha_ci"]
+    verb = "beats" if low > 0 else "trails" if high < 0 else "does not differ significantly from"
+    return f"{verb} the market’s prices ({score(market['brier'])}) and "
+
+
+def _date(at: datetime) -> str:
+    utc = at.astimezone(UTC)
+    return f"{utc.day} {utc:%B %Y}"

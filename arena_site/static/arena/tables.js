@@ -1,0 +1,43 @@
+// Tables that sort by a click on a column's heading, and links that copy their address.
+
+const NUMBER = /[+−-]?[\d,]*\.?\d+/;
+
+function sortKey(cell) {
+  const text = cell.firstChild ? cell.firstChild.textContent.trim() || cell.textContent.trim() : "";
+  const number = NUMBER.exec(text.replaceAll(",", ""));
+  if (cell.classList.contains("number")) return number ? Number(number[0].replace("−", "-")) : null;
+  return cell.textContent.trim().toLowerCase();
+}
+
+function compare(a, b, ascending) {
+  if (a === null || b === null) return (a === null) - (b === null); // missing values last, either way
+  return (a < b ? -1 : a > b ? 1 : 0) * (ascending ? 1 : -1);
+}
+
+function sort(table, column, heading) {
+  const ascending = heading.getAttribute("aria-sort") !== "ascending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+  const body = table.tBodies[0];
+  const rows = [...body.rows].map((row) => [sortKey(row.cells[column]), row]);
+  rows.sort((a, b) => compare(a[0], b[0], ascending));
+  body.append(...rows.map(([, row]) => row));
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    button.addEventListener("click", () => sort(table, column, heading));
+    heading.append(button);
+  });
+}
+
+for (const link of document.querySelectorAll("a[data-copy]")) {
+  link.addEventListener("click", async (event) => {
+    event.preventDefault();
+    await navigator.clipboard.writeText(link.href);
+    link.textContent = "Link copied";
+  });
+}

@@ -1,0 +1,103 @@
+"""The answer on the front page: the leader, its score, the market, who is statistically tied, and the bracket."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from scoring.leaderboard_history import LeaderboardKey
+from scoring.services.trading_leaderboards import store_leaderboard
+from tests.markup import element, elements, get_page, visible_text
+
+pytestmark = pytest.mark.django_db
+AT = datetime(2026, 3, 15, 12, tzinfo=UTC)
+NAMES = {"gpt-5.1": "GPT-5.2", "claude-opus-4.5": "Claude Opus 4.5", "grok-4": "Grok 4.1", "kimi-k2": "Kimi K2"}
+
+
+def entry(slug: str, brier: float, rank: int, **changes: Any) -> dict[str, Any]:
+    name = NAMES.get(slug, slug.capitalize())
+    return {
+        "forecaster": slug, "family": slug if slug in NAMES else None, "display_name": name, "reference": name not in
+        NAMES.values(), "external": False, "rank": rank, "rank_low": rank, "rank_high": rank, "n": 40, "coverage": 1.0,
+        "brier": brier, "brier_ci": [brier - 0.01, brier + 0.01], "alpha": 0.2 - brier, "alpha_se": 0.005,
+        "alpha_ci": [0.19 - brier, 0.21 - brier], "cost_usd": "0.1",
+    } | changes  # fmt: skip
+
+
+def store_forecasts(p_values: dict[str, float | None], *, events: int = 12, **leader: Any) -> None:
+    """Four models and two baselines; the leader's paired tests have these corrected p values."""
+    slugs = list(NAMES)
+    entries = [entry(slug, 0.1 + 0.02 * index, index + 1) for index, slug in enumerate(slugs)]
+    entries[0] |= leader
+    entries += [entry("market", 0.2, 5, alpha_ci=None, alpha_se=None), entry("uniform", 0.25, 6)]
+    pairs = [{"first": slugs[0], "second": slug, "p_holm": p} for slug, p in p_values.items()]
+    report = {"pairs": pairs, "data": {"questions": 40, "events": events, "forecasts": 160}}
+    store_leaderboard(LeaderboardKey("forecast", arm="priced"), computed_at=AT, entries=entries, report=report)
+
+
+def answer(client: Client) -> str:
+    return visible_text(get_page(client, "/"), ".answer")
+
+
+LEADS = (
+    "GPT-5.2 forecasts best as of 15 March 2026: its Brier score of 0.100 (95 % interval 0.090–0.110, lower is better)"
+    " on 40 resolved questions beats the market’s prices (0.200) and is "
+)
+
+
+@pytest.mark.parametrize(
+    ("p_values", "ties"),
+    [
+        ((0.001, 0.001, 0.001), "significantly better than that of every other model."),
+        ((0.05, 0.049, 0.001), "statistically tied with those of Claude Opus 4.5."),
+        ((0.2, 0.001, None), "statistically tied with those of Claude Opus 4.5 and Kimi K2."),
+        ((0.2, 0.3, 0.9), "statistically tied with those of all 3 others."),
+    ],
+)
+def test_answer_names_who_is_statistically_tied(client: Client, p_values: tuple[float | None, ...], ties: str) -> None:
+    store_forecasts(dict(zip(list(NAMES)[1:], p_values, strict=True)))
+    assert answer(client) == LEADS + ties
+    description = element(get_page(client, "/"), 'meta[name="description"]').attributes["content"]
+    assert description.startswith(LEADS + ties)
+
+
+@pytest.mark.parametrize(
+    ("interval", "verb"),
+    [
+        ([0.01, 0.2], "beats"),
+        ([-0.01, 0.2], "does not differ significantly from"),
+        ([-0.2, -0.01], "trails"),
+    ],
+)
+def test_answer_compares_the_leader_with_the_market(client: Client, interval: list[float], verb: str) -> None:
+    store_forecasts(dict.fromkeys(list(NAMES)[1:], 0.001), alpha_ci=interval)
+    assert f" {verb} the market’s prices (0.200) and is significantly better" in answer(client)
+
+
+def test_no_leader_is_named_below_four_events(client: Client) -> None:
+    store_forecasts({}, events=3)
+    assert answer(client) == "No leader yet: 3 events resolved so far; a leader is named from 4 on."
+    store_forecasts({}, events=4)
+    assert answer(client).startswith("GPT-5.2 forecasts best")
+
+
+def test_chart_brackets_the_tied_and_draws_the_baselines_as_lines(client: Client) -> None:
+    store_forecasts({"claude-opus-4.5": 0.01, "grok-4": 0.3, "kimi-k2": 0.01})
+    rows = elements(get_page(client, "/"), ".intervals li")
+    brackets = [row.css_first(".bracket").attributes["class"].split()[2:] for row in rows]
+    assert brackets == [["first"], ["spanned"], ["last"], []]
+    scale = 100 / (0.25 + 0.25 * 0.06)  # the uniform score is the largest value, with headroom
+    assert [row.css_first("circle").attributes["cx"] for row in rows] == [
+        f"{round(score * scale, 2)}%" for score in (0.1, 0.12, 0.14, 0.16)
+    ]
+    baselines = {line.attributes["x1"] for line in elements(get_page(client, "/"), ".intervals li .baseline")}
+    assert baselines == {f"{round(score * scale, 2)}%" for score in (0.2, 0.25)}
+
+
+def test_cite_block_has_a_permanent_dated_address(client: Client) -> None:
+    store_forecasts(dict.fromkeys(list(NAMES)[1:], 0.001))
+    cite = visible_text(get_page(client, "/"), ".cite")
+    assert LEADS in cite
+    assert "url = {http://testserver/?as_of=2026-03-15T12%3A00%3A00Z}" in cite
+    get_page(client, "/?as_of=2026-03-15T12%3A00%3A00Z")
