@@ -118,8 +118,8 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
                 metrics = LEADERBOARD_METRICS if not category else LEADERBOARD_METRICS[:-1]
                 computed = forecast_leaderboard(entries, families, externals, metrics=metrics, reported=False)
                 for entry in computed.entries:
-                    known = fitted.get(entry["forecaster"], {})
-                    figures = entry if category else entry | {name: known.get(name) for name in FITTED_FIGURES}
+                    before = fitted.get(entry["forecaster"], {})
+                    figures = entry if category else entry | {name: before.get(name) for name in FITTED_FIGURES}
                     yield {**entry, "arm": arm, "methodology": version, "category": category, "figures": figures}
 
 

@@ -35,12 +35,6 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
     }
 
 
-def derived_drift(*, at: datetime) -> Iterator[str]:
-    """A line for each derived row that does not follow from the facts."""
-    for compare in comparisons(at).values():
-        yield from compare()
-
-
 def rebuild_derived(
     *, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None
 ) -> tuple[int, list[str]]:

@@ -329,8 +329,8 @@ def _agreement(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         if not (entry["reference"] or entry["external"]):
             for name, value in _ranking_figures(entry):
                 positions[name][entry["forecaster"]] = math.nan if value is None else value
-    known = {name: column for name, column in positions.items() if not all(map(math.isnan, column.values()))}
-    tables = agreement(known)
+    present = {name: column for name, column in positions.items() if not all(map(math.isnan, column.values()))}
+    tables = agreement(present)
     return {
         measure: {
             row: {column: to_json_value(getattr(tables, measure)[i, j]) for j, column in enumerate(tables.names)}

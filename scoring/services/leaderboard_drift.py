@@ -85,12 +85,12 @@ def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, 
     """The drift of an arm's leaderboards of every category, those of earlier inputs left out."""
     inputs = inputs_version(selection)
     by_version = {version: stored_by_category(selection.arm, version) for version in versions}
-    known = next((stored[""] for stored in by_version.values() if "" in stored), None)
-    if known is None or known.report.get("inputs") != inputs:
+    leaderboard = next((stored[""] for stored in by_version.values() if "" in stored), None)
+    if leaderboard is None or leaderboard.report.get("inputs") != inputs:
         return
-    slow = is_fitted(known, inputs)
-    computed, difficulties = compute_forecast_leaderboards(selection, inputs, known, at=at, slow=slow)
-    computed[""].report["fitted_at"] = known.report.get("fitted_at")
+    slow = is_fitted(leaderboard, inputs)
+    computed, difficulties = compute_forecast_leaderboards(selection, inputs, leaderboard, at=at, slow=slow)
+    computed[""].report["fitted_at"] = leaderboard.report.get("fitted_at")
     if slow and versions[0] == ALL_METHODOLOGIES:
         yield from _difficulty_drift(selection.arm, difficulties, repair=repair)
     for version, stored in by_version.items():

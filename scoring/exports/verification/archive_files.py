@@ -40,10 +40,9 @@ def check_tables(archive: Archive) -> Iterator[str]:
     formats = archive.formats
     for table in TABLES:
         count = 0
-        for number, rows in enumerate(zip_longest(*(archive.rows(table.name, format) for format in formats)), start=1):
-            count = number
+        for count, rows in enumerate(zip_longest(*(archive.rows(table.name, format) for format in formats)), start=1):
             if any(row != rows[0] for row in rows[1:]):
-                yield f"{table.name}: row {number} differs between {' and '.join(formats)}"
+                yield f"{table.name}: row {count} differs between {' and '.join(formats)}"
                 break
         for format in formats:
             name = archive.path(table.name, format).relative_to(archive.folder).as_posix()

@@ -76,8 +76,8 @@ class ForecastRecords:
             if elicitation["batch"] in batches and methodology in ("", elicitation["methodology"])
         }
         families = sorted(self.archive.rows("families"), key=lambda family: family["id"])
-        families = [family for family in families if family["external"] == external]
-        return {f["slug"]: f["display_name"] for f in families if f["active"] or f["slug"] in asked}
+        members = (f for f in families if f["external"] == external and (f["active"] or f["slug"] in asked))
+        return {family["slug"]: family["display_name"] for family in members}
 
 
 def check_forecast_scores(archive: Archive) -> Iterator[str]:

@@ -9,7 +9,7 @@ from forecast_rank.readers.formats import FORMATS
 from rich.table import Table
 
 from markets.foundation.commands import ArenaCommand, CommandResult, table_text
-from scoring.models import ImportCollection, ImportLeaderboard
+from scoring.models import ImportLeaderboard
 from scoring.services.import_leaderboards import compute_import_leaderboard
 from scoring.services.imports import ImportResult, delete_if_empty, get_or_create_collection, import_source
 
@@ -62,7 +62,10 @@ class Command(ArenaCommand):
         if not self.results:
             delete_if_empty(collection=collection)
             self.refuse("\n".join(failures))
-        leaderboard = self._leaderboard(collection, at)
+        leaderboard = ImportLeaderboard.objects.filter(collection=collection).first()
+        if leaderboard is None or not all(item.unchanged for item in self.results):
+            with self.progress("ranking") as progress:
+                leaderboard = compute_import_leaderboard(collection=collection, at=at, progress=progress)
         failures += [
             f"{item.forecast_import.name}: none of its {item.forecast_import.rows} rows can be used"
             for item in self.results
@@ -71,13 +74,6 @@ class Command(ArenaCommand):
         return CommandResult(
             self._summary(leaderboard), log=[_summary_line(item) for item in self.results], failures=failures
         )
-
-    def _leaderboard(self, collection: ImportCollection, at: datetime) -> ImportLeaderboard:
-        leaderboard = ImportLeaderboard.objects.filter(collection=collection).first()
-        if leaderboard is not None and all(item.unchanged for item in self.results):
-            return leaderboard
-        with self.progress("ranking") as progress:
-            return compute_import_leaderboard(collection=collection, at=at, progress=progress)
 
     def _summary(self, leaderboard: ImportLeaderboard) -> dict[str, Any]:
         return {

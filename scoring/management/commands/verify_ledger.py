@@ -10,7 +10,7 @@ from agents.services.chain import verify_chain
 from agents.services.forecast_audit import verify_forecasts
 from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.foundation.guards import unguarded
-from scoring.services.derived import derived_drift
+from scoring.services.derived import comparisons
 
 
 class Command(ArenaCommand):
@@ -21,7 +21,7 @@ class Command(ArenaCommand):
             audit = verify_ledger(progress)
         forecasts, forecast_violations = verify_forecasts()
         links, chain_violations = verify_chain()
-        drift = list(derived_drift(at=at))
+        drift = [line for compare in comparisons(at).values() for line in compare()]
         unguarded_tables = [f"the database does not guard: {table}" for table in unguarded(connection)]
         violations = [*audit.violations, *forecast_violations, *chain_violations, *drift, *unguarded_tables]
         for violation in violations:
