@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Competitor(NamedTuple):
@@ -20,13 +20,15 @@ class Competitor(NamedTuple):
     """The gateway's permanent name of the model, where an answer may carry no other."""
 
     @property
-    def price_prompt(self) -> Decimal:
-        """US dollars per prompt token."""
-        return Decimal(self.dollars_prompt) / 10**6
-
-    @property
-    def price_completion(self) -> Decimal:
-        return Decimal(self.dollars_completion) / 10**6
+    def release_fields(self) -> dict[str, Any]:
+        """The fields of its release, with prices in US dollars per token."""
+        return {
+            "model_id": self.model_id,
+            "display_name": self.display_name,
+            "price_prompt": Decimal(self.dollars_prompt) / 10**6,
+            "price_completion": Decimal(self.dollars_completion) / 10**6,
+            "canonical_slug": self.canonical_slug,
+        }
 
 
 EFFECTIVE_FROM = datetime(2020, 1, 1, tzinfo=UTC)

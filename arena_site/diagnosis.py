@@ -20,7 +20,7 @@ from agents.models import Family, Release
 from agents.services.cost_estimate import EXPECTED_COMPLETION_TOKENS, estimate_forecasts, prompt_tokens
 from agents.services.costs import CHARACTERS_PER_TOKEN
 from agents.services.lineups import effective_from, lineup_releases
-from agents.services.release_check import approval, shipped_release, unusable_releases
+from agents.services.release_check import approval, unusable_releases
 from arena_site.health import missing_migrations
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
@@ -178,7 +178,7 @@ class Diagnosis:
         if self.has_tables:
             rules = Methodology.objects.current()
             return lineup_releases(effective_from(at=self.at)), rules.decision_weeks, rules.max_tokens
-        shipped = [shipped_release(each, Family(slug=each.slug)) for each in LINEUP_2026]
+        shipped = [Release(family=Family(slug=each.slug), **each.release_fields) for each in LINEUP_2026]
         return shipped, SHIPPED_WEEKS, SHIPPED_MAX_TOKENS
 
     def _prompt_tokens(self) -> tuple[int, bool]:

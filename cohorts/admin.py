@@ -9,8 +9,8 @@ from django.template.response import TemplateResponse
 
 from cohorts.forms import MethodologyForm, differences
 from cohorts.models import Cohort, Methodology, MissedWeek
-from cohorts.services import delete_methodology, save_methodology
 from markets.foundation.admin.readonly import FixedOnceUsedAdmin, ReadOnlyAdmin
+from markets.services.cache_versions import delete_competition_row, save_competition_row
 
 CONFIRMED = "_differences_seen"
 
@@ -70,10 +70,10 @@ class MethodologyAdmin(FixedOnceUsedAdmin):
         return TemplateResponse(request, page, self.admin_site.each_context(request) | context)
 
     def save_model(self, request: HttpRequest, obj: Methodology, form: Any, change: bool) -> None:
-        save_methodology(obj)
+        save_competition_row(obj)
 
     def delete_model(self, request: HttpRequest, obj: Methodology) -> None:
-        delete_methodology(obj)
+        delete_competition_row(obj)
 
     def is_used(self, row: Methodology) -> bool:
         return row.cohorts.exists()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 from markets.selection_rule import SelectionRule
 
@@ -19,10 +17,6 @@ class ForecastRules(SelectionRule):
     user_prompt: str
     malformed_note: str
     refused_note: str
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> ForecastRules:
-        return cls.model_validate(values)
 
     @property
     def retry_window(self) -> timedelta:

@@ -17,18 +17,11 @@ from cohorts.models import Methodology
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-PLACEHOLDERS = {
-    "user_prompt": {"portfolio", "positions", "awaiting", "markets"},
-    "malformed_note": {"reason"},
-    "refused_note": {"reasons"},
-}
+NOTES = {"malformed_note": {"reason"}, "refused_note": {"reasons"}}
+PLACEHOLDERS = {"user_prompt": {"portfolio", "positions", "awaiting", "markets"}, **NOTES}
 """The placeholders that each prompt template must contain; others are refused."""
+FORECAST_PLACEHOLDERS = {"user_prompt": {"date", "questions"}, **NOTES}
 TEXTS = {field.name for field in Methodology._meta.concrete_fields if isinstance(field, TextField)}
-FORECAST_PLACEHOLDERS = {
-    "user_prompt": {"date", "questions"},
-    "malformed_note": {"reason"},
-    "refused_note": {"reasons"},
-}
 
 
 class MethodologyForm(forms.ModelForm):
@@ -71,10 +64,9 @@ def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from ((name, message) for message in _template_errors(stated[name], places))
     if forecast := stated.get("forecast"):
         try:
-            rules = ForecastRules.from_json(forecast)
-        except (ValidationError, TypeError) as error:
-            errors = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
-            yield "forecast", "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in errors)
+            rules = ForecastRules.model_validate(forecast)
+        except ValidationError as error:
+            yield "forecast", "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             return
         for name, places in FORECAST_PLACEHOLDERS.items():
             yield from (

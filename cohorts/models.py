@@ -127,7 +127,7 @@ class Methodology(models.Model):
             return None
         from cohorts.forecast_rules import ForecastRules
 
-        return ForecastRules.from_json(self.forecast)
+        return ForecastRules.model_validate(self.forecast)
 
     @property
     def sha256(self) -> str:

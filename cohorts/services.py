@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from cohorts.models import Cohort, Methodology, MissedWeek
 from cohorts.weeks import WEEK, week_start
-from markets.services.cache_versions import Scope, renewing
 from markets.services.market_storage import SyncReport
 from markets.services.sync import sync_markets
 from markets.sources.base import Catalogue
@@ -56,15 +55,3 @@ def record_missed_weeks(*, at: datetime) -> int:
         missed += created
         week += WEEK
     return missed
-
-
-def save_methodology(methodology: Methodology) -> None:
-    """Stores a new version, or one that no cohort uses yet."""
-    with renewing(Scope.COMPETITION):
-        methodology.save()
-
-
-def delete_methodology(methodology: Methodology) -> None:
-    """Deletes a version that no cohort uses."""
-    with renewing(Scope.COMPETITION):
-        methodology.delete()

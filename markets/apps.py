@@ -4,6 +4,8 @@ from django.apps import AppConfig
 from django.db import connections
 from django.db.models.signals import post_migrate, pre_migrate
 
+from markets.foundation import guards
+
 
 class MarketsConfig(AppConfig):
     name = "markets"
@@ -17,14 +19,10 @@ class MarketsConfig(AppConfig):
     def remove_triggers(self, *, using: str, plan: Any, **kwargs: Any) -> None:
         """Lets migrations change protected tables and rows."""
         if plan:
-            from markets.foundation import guards
-
             guards.remove(connections[using], guards.declared())
 
     def install_triggers(self, *, using: str, **kwargs: Any) -> None:
         """Protects the tables of every app, all of which exist by the time the first app hears of the migrate."""
-        from markets.foundation import guards
-
         guards.install(connections[using])
 
     def renew_cache_versions(self, *, using: str, **kwargs: Any) -> None:

@@ -175,8 +175,8 @@ def _similarity(one: VenueQuestion, other: VenueQuestion, weights: Mapping[str, 
 
 def _same_date(one: VenueQuestion, other: VenueQuestion) -> bool:
     """True if both have the same numbers and months, apart from those that follow from the closing times."""
-    for asked in (one, other):
-        missing = (one.date_words | other.date_words) - asked.date_words
+    for question in (one, other):
+        missing = (one.date_words | other.date_words) - question.date_words
         if missing - _date_words(one.closes) - _date_words(other.closes):
             return False
     if one.closes is None or other.closes is None:
@@ -197,9 +197,9 @@ def _date_words(closes: datetime | None) -> set[str]:
 def _word_weights(questions: Iterable[VenueQuestion]) -> dict[str, float]:
     """Each word's weight, higher for rarer words."""
     total, seen = 0, Counter[str]()
-    for asked in questions:
+    for question in questions:
         total += 1
-        seen.update(asked.words)
+        seen.update(question.words)
     return {word: 1 + log(total / times) for word, times in seen.items()}
 
 

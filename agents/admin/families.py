@@ -21,7 +21,6 @@ from agents.models import (
     Settlement,
     Trade,
 )
-from agents.services.families import delete_family, save_family
 from agents.services.lineups import preview_lineup
 from markets.foundation import clock
 from markets.foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter
@@ -33,6 +32,7 @@ from markets.foundation.admin.readonly import (
     verbatim,
 )
 from markets.foundation.json_lines import json_number
+from markets.services.cache_versions import delete_competition_row, save_competition_row
 
 
 @admin.register(Family)
@@ -53,10 +53,10 @@ class FamilyAdmin(admin.ModelAdmin):
         return family.release
 
     def save_model(self, request: HttpRequest, obj: Family, form: Any, change: bool) -> None:
-        save_family(obj)
+        save_competition_row(obj)
 
     def delete_model(self, request: HttpRequest, obj: Family) -> None:
-        delete_family(obj)
+        delete_competition_row(obj)
 
 
 @admin.register(Release)

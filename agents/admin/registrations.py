@@ -22,13 +22,9 @@ class RegistrationForm(forms.ModelForm):
         model = Registration
         fields = ("protocol",)
 
-    def clean_name(self) -> str:
-        name: str = self.cleaned_data["name"]
-        try:
+    def clean(self) -> None:
+        if name := self.cleaned_data.get("name"):
             check_name(name)
-        except forms.ValidationError as error:
-            raise forms.ValidationError(error.messages) from error
-        return name
 
 
 @admin.register(Registration)

@@ -1,7 +1,5 @@
 """REST views of the hash chains and their links. A known head proves that no earlier record was changed."""
 
-from rest_framework import serializers
-
 from agents.models import Chain, ChainLink
 from markets.foundation.rest.serializers import ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
@@ -30,12 +28,6 @@ class ChainViewSet(ReadOnlyViewSet):
 
 
 class ChainLinkSerializer(ReadSerializer):
-    previous = serializers.CharField(read_only=True, help_text="The hash of the previous link; zeros for the first.")
-    record_sha256 = serializers.CharField(read_only=True, help_text="SHA-256 of the canonical record of its task.")
-    sha256 = serializers.CharField(
-        read_only=True, help_text="SHA-256 of the previous hash, a line feed and the record's hash."
-    )
-
     class Meta:
         model = ChainLink
         fields = ("id", "protocol", "sequence", "decision", "elicitation", "previous", "record_sha256", "sha256")

@@ -76,7 +76,6 @@ class SettlementViewSet(AgentRecordViewSet):
 
 class ReversalSerializer(AgentRecordSerializer):
     side = serializers.CharField(source="position.outcome.side", read_only=True)
-    previous_payout = MoneyStringField(help_text="The payout before the reversal.")
     settlement = serializers.IntegerField(source="position.settlement.pk", read_only=True)
 
     class Meta:
@@ -99,8 +98,6 @@ class ReversalViewSet(AgentRecordViewSet):
 
 
 class JournalEntrySerializer(AgentRecordSerializer):
-    balance = MoneyStringField(help_text="Cash after this entry.")
-
     class Meta:
         model = JournalEntry
         fields = (

@@ -4,7 +4,7 @@ The URL configuration sets the token authentication; without it `IsRegisteredAge
 """
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
@@ -147,11 +147,6 @@ class ExternalAgentView(GenericAPIView):
     filter_backends = ()
     queryset = Submission.objects.none()
 
-    def registration(self, request: Request) -> Registration:
-        registration: Any = request.user
-        assert isinstance(registration, Registration)
-        return registration
-
 
 class OpenTasks(ExternalAgentView):
     """The tasks that the token's agent may answer now, with prompts, ids and deadlines.
@@ -174,7 +169,7 @@ class OpenTasks(ExternalAgentView):
 
         check_parameters(request, set())
         at = now()
-        targets = open_targets(self.registration(request), at=at)
+        targets = open_targets(cast(Registration, request.user), at=at)
         body = {
             "now": at,
             "trading": [target for target in targets if isinstance(target, DecisionTarget)],
@@ -229,7 +224,7 @@ class Submissions(ExternalAgentView):
     def post(self, request: Request) -> Response:
         from agents.services.submissions import DeadlinePassed, KeyReused, SubmissionRefused, record_submission
 
-        registration = self.registration(request)
+        registration = cast(Registration, request.user)
         key, body = _key(request), _body(request)
         target = _parse_target(request, registration)
         try:

@@ -3,14 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from agents.gateway.model_ids import product_line
+from markets.sources.field_parsers import moment, price_or_none
 
 MAX_ID = 120
-MAX_PRICE = Decimal(1)
-"""US dollars per token; a higher price is taken for an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +64,19 @@ def _parse_model(row: Any) -> CatalogueModel | None:
     name, created, pricing = row.get("id"), row.get("created", 0), row.get("pricing")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ID or not isinstance(pricing, dict):
         return None
-    prompt, completion = _parse_price(pricing.get("prompt")), _parse_price(pricing.get("completion"))
+    # US dollars per token, so that a price above 1 is an error here too.
+    prompt, completion = price_or_none(pricing.get("prompt")), price_or_none(pricing.get("completion"))
     if type(created) is not int or not 0 <= created < 2**32 or prompt is None or completion is None:
         return None
     display_name, slug, provider = row.get("name"), row.get("canonical_slug"), row.get("top_provider")
-    parameters = row.get("supported_parameters")
+    parameters, expires = row.get("supported_parameters"), moment(str(row.get("expiration_date"))[:10])
     return CatalogueModel(
         id=name,
         name=(display_name if isinstance(display_name, str) and display_name.strip() else name.rpartition("/")[2])[:80],
         created=datetime.fromtimestamp(created, UTC),
         price_prompt=prompt,
         price_completion=completion,
-        expires=_parse_date(row.get("expiration_date")),
+        expires=expires and expires.date(),
         canonical_slug=slug[:MAX_ID] if isinstance(slug, str) else "",
         supported_parameters=[p for p in parameters if isinstance(p, str)] if isinstance(parameters, list) else None,
         context_length=_parse_tokens(row.get("context_length")),
@@ -88,18 +88,3 @@ def _parse_model(row: Any) -> CatalogueModel | None:
 
 def _parse_tokens(raw: Any) -> int | None:
     return raw if type(raw) is int and 0 < raw < 2**31 else None
-
-
-def _parse_price(raw: Any) -> Decimal | None:
-    try:
-        price = Decimal(raw) if isinstance(raw, str) else None
-    except InvalidOperation:
-        return None
-    return price if price is not None and price.is_finite() and 0 <= price <= MAX_PRICE else None
-
-
-def _parse_date(raw: Any) -> date | None:
-    try:
-        return date.fromisoformat(raw[:10]) if isinstance(raw, str) else None
-    except ValueError:
-        return None

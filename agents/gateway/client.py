@@ -15,9 +15,9 @@ from agents.gateway.catalogue import ModelCatalogue, parse_catalogue
 from agents.gateway.completions import (
     Accounting,
     Completion,
+    CompletionParser,
     GatewayFailure,
     parse_accounting,
-    parse_completion,
     parse_credits,
     parse_generation,
 )
@@ -90,7 +90,7 @@ class Gateway(HttpService):
                     billable=error.sent,
                 ) from None
             response = partial  # only the goodbye is missing
-        return parse_completion(response, redact=self._redact)
+        return CompletionParser(response, self._redact).parse()
 
     def models(self) -> ModelCatalogue:
         """The gateway's catalogue of models. Raises GatewayFailure, also for one without a readable model."""

@@ -5,11 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from agents.gateway.streams import parse_stream
 from markets.foundation.http import MIB, RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
+from markets.sources.field_parsers import number_or_none, storable
 
 MAX_REASON, MAX_NAME, MAX_FINISH_REASON, MAX_QUANTIZATION = 300, 200, 60, 40
 """Characters, as the columns of `ModelCall` hold them."""
@@ -85,12 +86,9 @@ class GatewayFailure(Exception):
         return self.reason
 
 
-def parse_completion(response: Exchange, *, redact: Callable[[str], str]) -> Completion:
-    """The completion of an HTTP response; `redact` removes secrets from texts to be stored. Raises GatewayFailure."""
-    return _CompletionParser(response, redact).parse()
+class CompletionParser:
+    """Parser of one HTTP response; `redact` removes secrets from texts to be stored."""
 
-
-class _CompletionParser:
     def __init__(self, response: Exchange, redact: Callable[[str], str]) -> None:
         self.http = response
         self.redact = redact
@@ -100,6 +98,7 @@ class _CompletionParser:
         self.accounting = Accounting()
 
     def parse(self) -> Completion:
+        """The completion. Raises GatewayFailure."""
         body = self._parse_body()
         self.accounting = parse_accounting(body, self.http.headers)
         # Before the status: an error after the model has started comes with status 200.
@@ -152,7 +151,7 @@ class _CompletionParser:
         return choice, message
 
     def _fail(self, fault: str, **details: Any) -> NoReturn:
-        known = {
+        defaults = {
             "status": self.http.status,
             "retry_after": retry_after_s(self.http.headers, now=datetime.now(UTC)),
             "raw": self.raw,
@@ -160,7 +159,7 @@ class _CompletionParser:
             "accounting": self.accounting,
             "billable": not 300 <= self.http.status < 500,
         }
-        raise GatewayFailure(one_line(f"gateway {fault}", MAX_REASON), **known | details)
+        raise GatewayFailure(one_line(f"gateway {fault}", MAX_REASON), **defaults | details)
 
     def _fail_with(self, error: Any, body: dict[str, Any]) -> NoReturn:
         error = _flatten_error(error)
@@ -238,12 +237,12 @@ def _join_content(content: Any) -> str | None:
     if content is None:
         return ""
     if isinstance(content, str):
-        return _storable(content)
+        return storable(content)
     if not isinstance(content, list):
         return None
     parts = [part.get("text") if isinstance(part, dict) else part for part in content]
     texts = [part for part in parts if isinstance(part, str)]
-    return _storable("".join(texts)) if texts or not content else None
+    return storable("".join(texts)) if texts or not content else None
 
 
 def _flatten_error(error: Any) -> dict[str, Any]:
@@ -284,7 +283,7 @@ def _object(raw: Any) -> dict[str, Any]:
 
 
 def _short_text(raw: Any, limit: int | None = MAX_NAME) -> str | None:
-    return (_storable(raw).strip()[:limit] or None) if isinstance(raw, str) else None
+    return (storable(raw).strip()[:limit] or None) if isinstance(raw, str) else None
 
 
 def _tokens(raw: Any) -> int | None:
@@ -306,14 +305,5 @@ def _cost(raw: Any) -> Decimal | None:
 
 def _decimal(raw: Any) -> Decimal | None:
     """A number of zero or more."""
-    try:
-        stated = isinstance(raw, str | int | float | Decimal) and not isinstance(raw, bool)
-        number = Decimal(str(raw)) if stated else None
-    except InvalidOperation:
-        return None
-    return number if number is not None and number.is_finite() and number >= 0 else None
-
-
-def _storable(text: str) -> str:
-    # PostgreSQL refuses NUL, and UTF-8 has no form for half a surrogate pair.
-    return re.sub(r"[\ud800-\udfff]", "\ufffd", text.replace("\0", ""))
+    number = number_or_none(raw)
+    return number if number is not None and number >= 0 else None

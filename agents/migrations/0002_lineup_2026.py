@@ -22,13 +22,7 @@ def register(apps, schema_editor):
         release, _ = Release.objects.get_or_create(
             family=family,
             effective_from=EFFECTIVE_FROM,
-            defaults={
-                "model_id": competitor.model_id,
-                "display_name": competitor.display_name,
-                "price_prompt": competitor.price_prompt,
-                "price_completion": competitor.price_completion,
-                "canonical_slug": competitor.canonical_slug,
-            },
+            defaults=competitor.release_fields,
         )
         releases.append(release)
     if LineUp.objects.exists():

@@ -10,13 +10,13 @@ from django.db.models import F, Q
 
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
-from agents.models.task import Task
+from agents.models.task import TaskReference
 from markets.foundation.fields import CostField
 
 COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_source")
 
 
-class ModelCall(models.Model):
+class ModelCall(TaskReference, models.Model):
     """One request to a model, stored before it is sent, with its answer or failure. A retry is a new row."""
 
     class Result(models.TextChoices):
@@ -106,13 +106,6 @@ class ModelCall(models.Model):
     def __str__(self) -> str:
         task = f"decision {self.decision_id}" if self.decision_id else f"elicitation {self.elicitation_id}"
         return f"call {self.sequence} of {task}"
-
-    @property
-    def task(self) -> Task:
-        """The decision or the elicitation that the call belongs to."""
-        task: Task | None = self.decision or self.elicitation
-        assert task is not None
-        return task
 
     @property
     def system_prompt(self) -> str:

@@ -8,6 +8,7 @@ from django.db.models import Q
 from agents.models.call import ModelCall
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
+from agents.models.task import TaskReference
 from agents.records import GENESIS
 
 
@@ -30,7 +31,7 @@ class Chain(models.Model):
         return f"{self.protocol}: {self.length} links, {self.head}"
 
 
-class ChainLink(models.Model):
+class ChainLink(TaskReference, models.Model):
     """A completed task in its protocol's chain; `sha256` covers the previous hash and the record's hash."""
 
     protocol = models.CharField(max_length=20, choices=Protocol.choices)
@@ -43,9 +44,9 @@ class ChainLink(models.Model):
         ModelCall, null=True, blank=True, on_delete=models.PROTECT, related_name="links",
         help_text="The call whose prompt and answer the record covers.",
     )  # fmt: skip
-    record_sha256 = models.CharField(max_length=64)
-    previous = models.CharField(max_length=64)
-    sha256 = models.CharField(max_length=64)
+    record_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the canonical record of its task.")
+    previous = models.CharField(max_length=64, help_text="The hash of the previous link; zeros for the first.")
+    sha256 = models.CharField(max_length=64, help_text="SHA-256 of the previous hash, a line feed, the record's hash.")
 
     class Meta:
         constraints = [

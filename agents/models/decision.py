@@ -77,10 +77,6 @@ class Decision(Task):
         return self.cohort.methodology
 
     @property
-    def rules(self) -> Methodology:
-        return self.methodology
-
-    @property
     def stable_key(self) -> str:
         agent = self.agent
         return f"{self.cohort.week_start.isoformat()}:{agent.family_id}:{agent.model_id}:{self.week}"

@@ -83,10 +83,6 @@ class Elicitation(Task):
     def log_context(self) -> dict[str, int | str]:
         return {"family": self.family.slug, "elicitation": self.pk, "batch": self.batch_id, "arm": self.batch.arm}
 
-    @property
-    def competitor(self) -> Release:
-        return self.release
-
     def user_prompt(self, parts: PromptParts | ModelCall) -> str:
         date, questions = self.batch.question_set.day.date().isoformat(), parts.questions_block or self.batch.block
         return self.rules.user_prompt.format(date=date, questions=questions) + parts.retry_note

@@ -109,7 +109,7 @@ class Task(models.Model):
     @property
     def rules(self) -> Methodology | ForecastRules:
         """The part of the methodology with the protocol's prompts and retry notes."""
-        raise NotImplementedError
+        return self.methodology
 
     @property
     def stable_key(self) -> str:
@@ -128,7 +128,7 @@ class Task(models.Model):
     @property
     def competitor(self) -> Agent | Release:
         """The agent or the release that is asked, with the model id and the prices that hold for the task."""
-        raise NotImplementedError
+        return self.release
 
     @property
     def model_id(self) -> str:
@@ -154,3 +154,14 @@ class Task(models.Model):
     def parse_cut(self, content: str) -> Any:
         """The complete items of an answer that breaks off, as `parse` returns them; None if there are none."""
         return None
+
+
+class TaskReference:
+    """A row that belongs to one decision or one elicitation."""
+
+    decision: Any
+    elicitation: Any
+
+    @property
+    def task(self) -> Task:
+        return self.decision or self.elicitation

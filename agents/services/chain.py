@@ -19,7 +19,7 @@ from agents.records import (
 from markets.foundation.json_lines import json_number
 
 ENDED_IN = (*ModelCall.READ, ModelCall.Result.MALFORMED, ModelCall.Result.DECLINED)
-"""What the last call of a completed task came to."""
+"""Results of the last call of a completed task."""
 CHUNK = 200
 
 
@@ -56,17 +56,17 @@ def lock_chain(protocol: str) -> Chain:
 
 def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
     """The canonical record of a completed task that ended with a call."""
-    asked = {
+    hashes = {
         "prompt": call.prompt_sha256 if call else None,
         "answer": sha256(call.raw_response) if call else None,
     }
     if isinstance(task, Decision):
-        return _decision_record(task, asked)
+        return _decision_record(task, hashes)
     assert isinstance(task, Elicitation)
-    return _elicitation_record(task, asked)
+    return _elicitation_record(task, hashes)
 
 
-def _decision_record(decision: Decision, asked: dict[str, Any]) -> dict[str, Any]:
+def _decision_record(decision: Decision, hashes: dict[str, Any]) -> dict[str, Any]:
     assert decision.decided_at is not None
     cohort, agent = decision.cohort, decision.agent
     trades = decision.trades.order_by("sequence").values_list(
@@ -94,11 +94,11 @@ def _decision_record(decision: Decision, asked: dict[str, Any]) -> dict[str, Any
             for sequence, source, external_id, side, kind, shares, price, amount in trades
         ],
         decided_at=instant_text(decision.decided_at),
-        **asked,
+        **hashes,
     )
 
 
-def _elicitation_record(task: Elicitation, asked: dict[str, Any]) -> dict[str, Any]:
+def _elicitation_record(task: Elicitation, hashes: dict[str, Any]) -> dict[str, Any]:
     assert task.made_at is not None
     batch, questions = task.batch, task.batch.question_set
     forecasts = task.forecasts.order_by("entry__position").values_list("question__options_sha256", "probabilities")
@@ -112,9 +112,9 @@ def _elicitation_record(task: Elicitation, asked: dict[str, Any]) -> dict[str, A
         methodology=task.methodology.version,
         questions=questions.sha256,
         declined=task.declined,
-        forecasts=[{"question": question, "probabilities": said} for question, said in forecasts],
+        forecasts=[{"question": question, "probabilities": stated} for question, stated in forecasts],
         made_at=instant_text(task.made_at),
-        **asked,
+        **hashes,
     )
 
 
@@ -133,9 +133,9 @@ def verify_chain() -> tuple[int, list[str]]:
             violations.append(
                 f"{protocol} chain: its head is {chain.length} {chain.head}, its links end {length} {head}"
             )
-        known = ChainLink.objects.filter(protocol=protocol).count()
-        if known > _chain(protocol).length:
-            violations.append(f"{protocol} chain: {known} links, more than the {_chain(protocol).length} of its head")
+        links = ChainLink.objects.filter(protocol=protocol).count()
+        if links > _chain(protocol).length:
+            violations.append(f"{protocol} chain: {links} links, more than the {_chain(protocol).length} of its head")
         checked += length
     return checked, [*violations, *_unlinked()]
 
@@ -159,14 +159,8 @@ def _links(protocol: str, length: int) -> Iterator[ChainLink]:
     return links.iterator(chunk_size=CHUNK)
 
 
-def _task(link: ChainLink) -> Task:
-    task: Task | None = link.decision or link.elicitation
-    assert task is not None
-    return task
-
-
 def _whose(link: ChainLink) -> str:
-    task = _task(link)
+    task = link.task
     if isinstance(task, Decision):
         return f"{task.agent.family.slug} in cohort {task.cohort.number} (agent {task.agent_id})"
     assert isinstance(task, Elicitation)
@@ -174,7 +168,7 @@ def _whose(link: ChainLink) -> str:
 
 
 def _link(link: ChainLink, sequence: int, previous: str) -> Iterator[str]:
-    task = _task(link)
+    task = link.task
     if link.sequence != sequence or link.previous != previous:
         yield f"does not follow no. {sequence - 1}, which ends {previous}"
     if task.status != Task.Status.COMPLETED:

@@ -11,6 +11,7 @@ from django.db.models import Avg, Count
 
 from agents.models import Agent, Decision, Elicitation, ModelCall, Release
 from agents.services.costs import count_tokens, token_cost
+from agents.services.decisions import agents_to_ask
 from agents.services.forecasts import releases_to_ask
 from agents.services.model_calls import spent_in_week
 from cohorts.models import Cohort, Methodology
@@ -65,10 +66,7 @@ def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | No
     """The estimate of `run_decisions` at `at`. Reads only; raises NoMarkets as a freeze would."""
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology")
     deciding = [c for c in (cohorts.filter(pk=cohort.pk) if cohort else cohorts) if c.is_deciding(at)]
-    agents = Agent.objects.playing().filter(cohort__in=deciding, family__external=False)
-    agents = agents.select_related("cohort__methodology", "family", "release")
-    if family:
-        agents = agents.filter(family__slug=family)
+    agents = agents_to_ask(deciding, family)
     final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
     due = [agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final]
     sizes = {m.pk: prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in due}.values()}
@@ -125,11 +123,9 @@ def estimate_forecasts(*, at: datetime) -> ForecastEstimate:
     rules = methodology.forecast_rules
     batches = QuestionBatch.objects.filter(question_set__methodology=methodology.version).order_by("pk")
     todays = list(batches.filter(question_set__day=day_of(at)).select_related("question_set"))
-    if todays:
-        window = rules.retry_window
-        todays = [s for s in todays if s.question_set.frozen_at <= at < s.question_set.frozen_at + window]
-        priced = todays
-    else:
+    window = rules.retry_window
+    priced = [batch for batch in todays if batch.question_set.frozen_at <= at < batch.question_set.frozen_at + window]
+    if not todays:
         newest = batches.order_by("-question_set__day").values("question_set__day")[:1]
         priced = list(batches.filter(question_set__day=newest))
     answered = set(Elicitation.objects.final().filter(batch__in=todays).values_list("batch", "release"))
@@ -145,5 +141,4 @@ def estimate_forecasts(*, at: datetime) -> ForecastEstimate:
         prices, tokens_output = (release.price_prompt, release.price_completion), answers[release.model_id][0]
         prompts = (_tokens(batch.block, rules.system_prompt, rules.user_prompt) for batch in due)
         cost += sum((token_cost(tokens_input, tokens_output, prices) for tokens_input in prompts), Decimal(0))
-    over = not todays and batches.filter(question_set__day=day_of(at)).exists()
-    return ForecastEstimate(() if over else tuple(asked), cost, frozen=bool(todays))
+    return ForecastEstimate(tuple(asked), cost, frozen=bool(todays and priced))

@@ -67,7 +67,8 @@ def add_call_cost(call: ModelCall, change: Decimal) -> None:
 
 def universe_cost_drift(*, repair: bool = False) -> Iterator[str]:
     """A line for each cost that is not the sum of its calls; with `repair`, it becomes that."""
-    stored, summed = _stored(), _summed()
+    rows = UniverseCost.objects.order_by().values_list("universe", "family", "cost_usd")
+    stored, summed = {(universe, family): cost for universe, family, cost in rows}, _summed()
     for universe, family in sorted(key for key in stored.keys() | summed.keys() if stored.get(key) != summed.get(key)):
         row = UniverseCost.objects.filter(universe=universe, family=family)
         with transaction.atomic():
@@ -81,11 +82,6 @@ def universe_cost_drift(*, repair: bool = False) -> Iterator[str]:
                     universe_id=universe, family_id=family, defaults={"cost_usd": due}
                 )
         yield f"cost of family {family} on universe {universe} is {have:f}, its calls make {due:f}"
-
-
-def _stored() -> dict[Key, Decimal]:
-    rows = UniverseCost.objects.order_by().values_list("universe", "family", "cost_usd")
-    return {(universe, family): cost for universe, family, cost in rows}
 
 
 def _summed(universe: int | None = None, family: int | None = None) -> dict[Key, Decimal]:

@@ -58,7 +58,7 @@ def run_decisions(
     report.missed = record_missed_decisions(cohorts, at=at, family=family)
     deciding = [cohort for cohort in cohorts if cohort.is_deciding(at)]
     universes = _open_universes(deciding, at=at, clob=clob, report=report)
-    agents = [agent for cohort in deciding if cohort.methodology_id in universes for agent in _agents(cohort, family)]
+    agents = agents_to_ask([cohort for cohort in deciding if cohort.methodology_id in universes], family)
     ahead = agents_with_later_entries(agents, at)
     for done, agent in enumerate(agents):
         progress(done, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
@@ -103,13 +103,10 @@ def _open_universes(
     return universes
 
 
-def _agents(cohort: Cohort, family: str | None) -> list[Agent]:
-    agents = (
-        Agent.objects.playing()
-        .filter(cohort=cohort, family__external=False)
-        .select_related("cohort__methodology", "family")
-        .order_by("family")
-    )
+def agents_to_ask(cohorts: Iterable[Cohort], family: str | None) -> list[Agent]:
+    """The active agents of these cohorts, or only those of a family; external ones answer by themselves."""
+    agents = Agent.objects.playing().filter(cohort__in=[cohort.pk for cohort in cohorts], family__external=False)
+    agents = agents.select_related("cohort__methodology", "family").order_by("cohort__number", "family")
     return list(agents.filter(family__slug=family) if family else agents)
 
 

@@ -14,7 +14,7 @@ from markets.services.questions import fingerprint, question_block
 
 def verify_forecasts() -> tuple[int, list[str]]:
     """How many forecasts were checked, and a line for each violation that names its row."""
-    violations = [*_sets(), *_endings()]
+    violations = [*_sets(), *_outcomes()]
     checked = 0
     for task in Elicitation.objects.select_related("batch__question_set", "family", "methodology").order_by("pk"):
         made = {forecast.entry_id: forecast for forecast in task.forecasts.all()}
@@ -25,21 +25,21 @@ def verify_forecasts() -> tuple[int, list[str]]:
 
 
 def _sets() -> Iterator[str]:
-    """Each set and its batches are what their entries make."""
-    for asked in QuestionSet.objects.prefetch_related("batches").order_by("pk"):
-        entries = list(asked.entries.prefetch_related("question__options").order_by("position"))
-        if asked.sha256 != fingerprint(entries):
-            yield f"questions of {asked} (set {asked.pk}): the fingerprint is not that of its entries"
+    """Violations of question sets: each set and its batches follow from its entries."""
+    for questions in QuestionSet.objects.prefetch_related("batches").order_by("pk"):
+        entries = list(questions.entries.prefetch_related("question__options").order_by("position"))
+        if questions.sha256 != fingerprint(entries):
+            yield f"questions of {questions} (set {questions.pk}): the fingerprint is not that of its entries"
         of_batch: dict[int, list[QuestionEntry]] = defaultdict(list)
         for entry in entries:
             of_batch[entry.batch].append(entry)
-        for batch in asked.batches.all():
+        for batch in questions.batches.all():
             if batch.block != question_block(of_batch[batch.number], priced=batch.arm != BLIND):
                 yield f"{batch} (batch {batch.pk}): its block is not what its entries make"
 
 
-def _endings() -> Iterator[str]:
-    """Each resolved question came to what its markets came to."""
+def _outcomes() -> Iterator[str]:
+    """Violations of outcomes: each resolved question has that of its markets."""
     resolved = Question.objects.filter(status=Question.Status.RESOLVED).prefetch_related("options__outcome__market")
     for question in resolved.order_by("pk"):
         options = list(question.options.all())
@@ -59,22 +59,22 @@ def _elicitation(task: Elicitation, made: dict[int, Forecast]) -> Iterator[str]:
         yield f"rests on {len(answered)} answers that were read, not one"
         return
     entries = list(task.batch.entries.prefetch_related("question__options"))
-    for entry, _, verdict in read_forecasts(read, entries):
+    for entry, _, checked in read_forecasts(read, entries):
         forecast = made.pop(entry.pk, None)
-        if (forecast is None) != (verdict.probabilities is None):
+        if (forecast is None) != (checked.probabilities is None):
             yield f"question {entry.question_id} has {'no' if forecast is None else 'a'} forecast, its answer otherwise"
         elif forecast is not None:
-            yield from _forecast(task, forecast, verdict)
+            yield from _forecast(task, forecast, checked)
     if made:
         yield f"has forecasts of questions that it was not asked: {sorted(made)}"
 
 
-def _forecast(task: Elicitation, forecast: Forecast, verdict: CheckedForecast) -> Iterator[str]:
+def _forecast(task: Elicitation, forecast: Forecast, checked: CheckedForecast) -> Iterator[str]:
     row = f"forecast {forecast.pk} on question {forecast.question_id}"
-    if forecast.probabilities != verdict.probabilities or forecast.stated != verdict.stated:
-        vectors = (forecast.probabilities, verdict.probabilities or {})
-        said, meant = (dict(sorted(vector.items())) for vector in vectors)
-        yield f"{row} says {said}, its answer {meant}"
+    if forecast.probabilities != checked.probabilities or forecast.stated != checked.stated:
+        vectors = (forecast.probabilities, checked.probabilities or {})
+        stored, expected = (dict(sorted(vector.items())) for vector in vectors)
+        yield f"{row} says {stored}, its answer {expected}"
     frozen = (task.family_id, task.release_id, task.batch.arm, task.methodology.version, task.made_at)
     if (forecast.family_id, forecast.release_id, forecast.arm, forecast.methodology, forecast.made_at) != frozen:
         yield f"{row} names another family, release, arm, methodology or time than what it belongs to"

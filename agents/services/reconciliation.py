@@ -81,8 +81,8 @@ def _reconcile_with_credits(gateway: Gateway, result: Reconciliation, *, now: da
     CreditReading.objects.create(read_at=now, key_label=label, used_usd=used)
     booked = [call for call in calls if call.cost_source == Booked]
     worst_case = sum((call.cost_usd for call in booked), Decimal(0))
-    known = sum((call.cost_usd for call in calls), -worst_case)
-    left = used - previous.used_usd - known if previous else worst_case
+    confirmed = sum((call.cost_usd for call in calls), -worst_case)
+    left = used - previous.used_usd - confirmed if previous else worst_case
     if -INACCURACY_USD <= left < worst_case:
         for call in booked:
             _correct(call, max(left, Decimal(0)) * call.cost_usd / worst_case, result, now=now)
@@ -118,6 +118,6 @@ def _correct(
 def _correct_run(call: ModelCall, change: Decimal) -> None:
     """Corrects the summary of the run that made the call, where only one run was under way then."""
     runs = Run.objects.filter(kind=RUNS[type(call.task)], started_at__lte=call.sent_at, finished_at__gte=call.sent_at)
-    if len(found := list(runs[:2])) == 1 and "cost_usd" in found[0].summary:
-        cost = Decimal(found[0].summary["cost_usd"]) + change
-        runs.filter(pk=found[0].pk).update(summary=found[0].summary | {"cost_usd": f"{cost:.6f}"})
+    if len(candidates := list(runs[:2])) == 1 and "cost_usd" in candidates[0].summary:
+        cost = Decimal(candidates[0].summary["cost_usd"]) + change
+        runs.filter(pk=candidates[0].pk).update(summary=candidates[0].summary | {"cost_usd": f"{cost:.6f}"})

@@ -12,7 +12,7 @@ from django.db import transaction
 from agents.lineup_2026 import EFFECTIVE_FROM
 from agents.models import Family, Registration, Release
 from agents.models.family import name_slug
-from agents.services.families import save_family
+from markets.services.cache_versions import save_competition_row
 
 PREFIX = "arena_"
 """Recognisable to scanners for leaked secrets."""
@@ -30,7 +30,7 @@ def register_external_agent(*, name: str, protocol: str, at: datetime) -> Regist
 
     The name of a revoked registration means the same agent again. Raises ValidationError as `check_name` does.
     """
-    token = generate_token()
+    token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     with transaction.atomic():
         slug = check_name(name)
         registration = Registration(
@@ -60,7 +60,7 @@ def check_name(name: str) -> str:
 def _create_family(slug: str, name: str) -> Family:
     family = Family(slug=slug, display_name=name, provider="External", color=COLOR, active=False, external=True)
     family.full_clean()
-    save_family(family)
+    save_competition_row(family)
     Release.objects.create(
         family=family,
         model_id=f"{VENDOR}/{slug}",
@@ -84,10 +84,6 @@ def find_registration(token: str, *, now: datetime) -> Registration | None:
     if registration is not None:
         record_token_use(registration, now=now)
     return registration
-
-
-def generate_token() -> str:
-    return PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def record_token_use(row: Any, *, now: datetime) -> None:

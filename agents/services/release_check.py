@@ -9,7 +9,7 @@ from django.db import transaction
 
 from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 from agents.gateway.model_ids import product_line, version_numbers
-from agents.lineup_2026 import CURRENT_LINEUP, Competitor
+from agents.lineup_2026 import CURRENT_LINEUP
 from agents.models import Family, LineUp, Release
 from agents.services.lineups import LineUpChange, approve_lineup, lineup_changes, lineup_releases, propose_lineup
 from cohorts.models import Methodology
@@ -156,21 +156,10 @@ def current_releases(*, at: datetime) -> list[Release]:
     """The releases of the current line-up that ships with the arena, of active families."""
     families = {family.slug: family for family in Family.objects.active()}
     return [
-        stored_or_new(shipped_release(competitor, families[competitor.slug]), at=at)
+        stored_or_new(Release(family=families[competitor.slug], **competitor.release_fields), at=at)
         for competitor in CURRENT_LINEUP
         if competitor.slug in families
     ]
-
-
-def shipped_release(competitor: Competitor, family: Family) -> Release:
-    """A release of a line-up that ships with the arena, not stored."""
-    return Release(
-        family=family,
-        model_id=competitor.model_id,
-        display_name=competitor.display_name,
-        price_prompt=competitor.price_prompt,
-        price_completion=competitor.price_completion,
-    )
 
 
 def renew_lineup(

@@ -35,8 +35,8 @@ def read_resolution(market: Market, row: VenueMarket, catalogue: Catalogue) -> R
     """The resolution that a closed market's row documents, by the rule of its own source."""
     if market.source != catalogue.source:
         raise ValueError(f"a market of {market.source} is not settled by the rule of {catalogue.source}")
-    found = catalogue.resolution(row)
-    if isinstance(found, Unresolved) or found.winner is None:
-        return found if isinstance(found, Unresolved) else CANCELLATION
+    documented = catalogue.resolution(row)
+    if isinstance(documented, Unresolved) or documented.winner is None:
+        return documented if isinstance(documented, Unresolved) else CANCELLATION
     matched = match_outcomes(list(market.outcomes.all()), row.outcomes)
-    return Resolution(next(outcome for outcome, quote in matched if quote is found.winner))
+    return Resolution(next(outcome for outcome, quote in matched if quote is documented.winner))

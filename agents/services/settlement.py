@@ -57,7 +57,11 @@ def check_resolutions(
     total, done = sum(map(len, unsettled.values())), 0
     for catalogue in catalogues:
         markets = unsettled.pop(catalogue.source, [])
-        rows = _refresh(catalogue, markets, at, report)
+        looked_up = SyncReport()
+        rows = refresh_markets(catalogue=catalogue, markets=markets, at=at, report=looked_up)
+        report.log += looked_up.log
+        report.failures += looked_up.failures
+        failpoint("settlement.refreshed")
         for market in markets:
             progress(done, total)
             done += 1
@@ -85,18 +89,6 @@ def _unsettled_markets(at: datetime) -> dict[str, list[Market]]:
     ):
         by_source.setdefault(market.source, []).append(market)
     return by_source
-
-
-def _refresh(
-    catalogue: Catalogue, markets: Sequence[Market], at: datetime, report: SettlementReport
-) -> dict[str, VenueMarket]:
-    """The venue's current rows of these markets by external id, stored as a sync would."""
-    sync_report = SyncReport()
-    rows = refresh_markets(catalogue=catalogue, markets=markets, at=at, report=sync_report)
-    failpoint("settlement.refreshed")
-    report.log += sync_report.log
-    report.failures += sync_report.failures
-    return rows
 
 
 def _settle_if_final(

@@ -96,18 +96,19 @@ class SubmissionTarget(ABC, Generic[T]):
     def user_prompt(self) -> str:
         return self.task.user_prompt(self.next_prompt)
 
-    def check_open(self, at: datetime) -> None:
-        """Raises SubmissionRefused unless the task takes an answer at `at`."""
+    def refusal(self, at: datetime) -> SubmissionRefused | None:
+        """The reason why the task takes no answer at `at`; None if it does."""
         if at < self.frozen_at:
-            raise SubmissionRefused(f"{self.name} does not open before {self.frozen_at:%Y-%m-%dT%H:%M:%SZ}")
+            return SubmissionRefused(f"{self.name} does not open before {self.frozen_at:%Y-%m-%dT%H:%M:%SZ}")
         if self.task.status in (Task.Status.COMPLETED, Task.Status.MISSED):
-            raise SubmissionRefused(f"{self.name} is {self.task.status} already")
+            return SubmissionRefused(f"{self.name} is {self.task.status} already")
         if at >= self.deadline:
-            raise DeadlinePassed(f"{self.name} was to be answered before {self.deadline:%Y-%m-%dT%H:%M:%SZ}")
+            return DeadlinePassed(f"{self.name} was to be answered before {self.deadline:%Y-%m-%dT%H:%M:%SZ}")
         if self.task.refusals > self.task.methodology.refused_retries:
-            raise SubmissionRefused(
+            return SubmissionRefused(
                 f"{self.name} was answered {self.task.refusals} times with nothing that could be carried out"
             )
+        return None
 
 
 @dataclass(frozen=True)
@@ -120,13 +121,15 @@ class DecisionTarget(SubmissionTarget[Decision]):
         parts = self.next_prompt
         return {"PORTFOLIO": parts.portfolio_block, "POSITIONS": parts.positions_block, "MARKETS": markets}
 
-    def check_open(self, at: datetime) -> None:
-        super().check_open(at)
+    def refusal(self, at: datetime) -> SubmissionRefused | None:
         agent = self.task.agent
+        if refusal := super().refusal(at):
+            return refusal
         if agent.status == Agent.Status.BANKRUPT:
-            raise SubmissionRefused(f"{agent} is bankrupt")
+            return SubmissionRefused(f"{agent} is bankrupt")
         if agents_with_later_entries([agent], at):
-            raise SubmissionRefused(f"the ledger of {agent} is already past {at:%Y-%m-%dT%H:%M:%SZ}")
+            return SubmissionRefused(f"the ledger of {agent} is already past {at:%Y-%m-%dT%H:%M:%SZ}")
+        return None
 
     def result(self, task: Decision, call: ModelCall) -> dict[str, Any]:
         columns = ("sequence", "kind", "payload", "executed", "reason")
@@ -160,7 +163,7 @@ class BatchTarget(SubmissionTarget[Elicitation]):
 
 def open_targets(registration: Registration, *, at: datetime) -> list[SubmissionTarget[Any]]:
     """The tasks that the agent may answer at `at`, of the protocols that its registration covers."""
-    return [target for target in _current_targets(registration, at) if _is_open(target, at)]
+    return [target for target in _current_targets(registration, at) if target.refusal(at) is None]
 
 
 def decision_target(agent: Agent, universe: Universe) -> DecisionTarget | None:
@@ -200,14 +203,6 @@ def _current_targets(registration: Registration, at: datetime) -> Iterator[Submi
             yield batch_target(release, batch)
 
 
-def _is_open(target: SubmissionTarget[Any], at: datetime) -> bool:
-    try:
-        target.check_open(at)
-    except SubmissionRefused:
-        return False
-    return True
-
-
 def record_submission(
     target: SubmissionTarget[Any], *, registration: Registration, key: str, body: str, at: datetime
 ) -> Submission:
@@ -225,7 +220,8 @@ def record_submission(
             if stored.request_sha256 != request_sha256:
                 raise KeyReused("this Idempotency-Key came with another answer before")
             return stored
-        target.check_open(at)
+        if refusal := target.refusal(at):
+            raise refusal
         task, call = _execute_submission(target, body, at)
         status, response = _response(target, task, call)
         submission = Submission.objects.create(

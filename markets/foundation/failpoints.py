@@ -24,12 +24,8 @@ POINTS = (
 
 def failpoint(name: str) -> None:
     """Kills the process if `ARENA_DIE_AT` names this point."""
-    if _NAME and name == _NAME:
-        _count_down()
-
-
-def _count_down() -> None:
     global _left
-    _left -= 1
-    if _left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
+    if _NAME and name == _NAME:
+        _left -= 1
+        if _left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)

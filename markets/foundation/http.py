@@ -24,7 +24,7 @@ MIB = 1024 * 1024
 RETRYABLE_STATUSES = frozenset({408, 425, 429})
 """Statuses below 500 after which a retry may succeed; after any 5xx it may too."""
 
-MIN_BACKOFF_S, MAX_BACKOFF_S = 0.2, 5.0
+MIN_BACKOFF_S, MAX_BACKOFF_S, MAX_RETRY_AFTER_S = 0.2, 5.0, 20
 BODY_EXCERPT, MAX_MESSAGE = 500, 200
 ERROR_ONLY_KEYS = frozenset({"error", "type", "code", "status", "message"})
 
@@ -76,7 +76,6 @@ class HttpService:
         retries: int = 3,
         max_bytes: int = 32 * MIB,
         headers: Mapping[str, str] | None = None,
-        max_wait_s: float = 20,
     ) -> None:
         import httpx  # loads rich and click
 
@@ -90,7 +89,6 @@ class HttpService:
         self.stall_s = timeout_s if stall_s is None else stall_s
         self.retries = retries
         self.max_bytes = max_bytes
-        self.max_wait_s = max_wait_s
         self.bytes_received = 0
         self._deadline = Deadline()
         self._client = httpx.Client(
@@ -199,7 +197,7 @@ class HttpService:
             return False
         if error.retry_after is None:
             return True
-        if error.retry_after > self.max_wait_s:
+        if error.retry_after > MAX_RETRY_AFTER_S:
             return False
         return error.retry_after + random.uniform(0, MIN_BACKOFF_S)
 

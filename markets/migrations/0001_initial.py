@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-volume', 'pk'],
                 'indexes': [models.Index(fields=['status', '-volume'], name='market_by_status_and_volume'), models.Index(fields=['-volume', 'id'], name='market_by_volume')],
-                'constraints': [models.UniqueConstraint(fields=('source', 'external_id'), name='one_market_per_source_and_id'), models.CheckConstraint(condition=models.Q(('status__in', ['active', 'closed', 'resolved', 'cancelled'])), name='market_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('resolved_at__isnull', True), ('status', 'active')), models.Q(('closed_at__isnull', False), ('resolved_at__isnull', True), ('status', 'closed')), models.Q(('closed_at__isnull', False), ('resolved_at__isnull', False), ('status__in', ['resolved', 'cancelled'])), _connector='OR'), name='market_times_match_its_status')],
+                'constraints': [models.UniqueConstraint(fields=('source', 'external_id'), name='one_market_per_source_and_id'), models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('resolved_at__isnull', True), ('status', 'active')), models.Q(('closed_at__isnull', False), ('resolved_at__isnull', True), ('status', 'closed')), models.Q(('closed_at__isnull', False), ('resolved_at__isnull', False), ('status__in', ['resolved', 'cancelled'])), _connector='OR'), name='market_times_match_its_status')],
             },
         ),
         migrations.CreateModel(

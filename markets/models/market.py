@@ -107,9 +107,6 @@ class Market(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["source", "external_id"], name="one_market_per_source_and_id"),
             models.CheckConstraint(
-                condition=Q(status__in=["active", "closed", "resolved", "cancelled"]), name="market_status_known"
-            ),
-            models.CheckConstraint(
                 condition=(Q(status="resolved") & Q(winning_outcome__isnull=False))
                 | (~Q(status="resolved") & Q(winning_outcome__isnull=True)),
                 name="resolved_market_has_a_winner",

@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from django.db import connection, transaction
-from django.db.models import DateTimeField, F, Value
+from django.db.models import DateTimeField, F, Model, Value
 from django.db.models.functions import Coalesce, Least
 
 from markets.models import CacheVersion
@@ -40,6 +40,18 @@ def renewing(*scopes: Scope) -> Iterator[None]:
     with transaction.atomic():
         yield
         renew_versions(*scopes)
+
+
+def save_competition_row(row: Model) -> None:
+    """Stores a family or a methodology version, of which the competition index is made."""
+    with renewing(Scope.COMPETITION):
+        row.save()
+
+
+def delete_competition_row(row: Model) -> None:
+    """Deletes a family or a methodology version; its foreign keys keep one that is used."""
+    with renewing(Scope.COMPETITION):
+        row.delete()
 
 
 def lock_scope(scope: Scope) -> None:

@@ -74,16 +74,13 @@ class FetchedMarkets:
 
 def store_markets(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     """Stores a source's markets in one transaction, once more if a concurrent sync created one of them first."""
-    for last_try in (False, True):
-        try:
-            with transaction.atomic():
-                _upsert(fetched, at, report)
-            return
-        except IntegrityError:
-            if last_try:
-                raise
+    try:
+        _upsert(fetched, at, report)
+    except IntegrityError:
+        _upsert(fetched, at, report)
 
 
+@transaction.atomic
 def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     """Creates and updates markets, then adds to the report, of which nothing is to remain where that fails."""
     stored = Market.objects.filter(source=fetched.source, external_id__in=fetched.by_id).prefetch_related("outcomes")

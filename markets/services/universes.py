@@ -35,10 +35,6 @@ class UniverseDraft:
     sha256: str
     pricing: PricingResult
 
-    @property
-    def bettable(self) -> int:
-        return sum(entry.bettable for entry in self.entries)
-
 
 def freeze_universe(
     *,

@@ -221,7 +221,7 @@ def test_retry_after_sets_the_wait(httpserver: HTTPServer, service: HttpService)
 
 def test_retry_after_beyond_patience_fails_at_once(httpserver: HTTPServer) -> None:
     httpserver.expect_request("/x").respond_with_data("", 503, headers={"Retry-After": "21"})
-    with HttpService("venue", httpserver.url_for("/"), max_wait_s=20) as service:
+    with HttpService("venue", httpserver.url_for("/")) as service:
         error = failure(service)
     assert (error.retry_after, len(httpserver.log)) == (21.0, 1)
 

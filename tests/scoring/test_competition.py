@@ -12,12 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Family
 from agents.services import ledger
 from agents.services.cohort_start import start_cohort, withdraw_family
-from agents.services.families import save_family
 from agents.services.registrations import register_external_agent
 from agents.services.settlement import complete_cohorts
 from cohorts.models import Cohort, Methodology
-from cohorts.services import save_methodology
-from markets.services.cache_versions import Scope, renew_versions
+from markets.services.cache_versions import Scope, renew_versions, save_competition_row
 from scoring.competition import CompetitionIndex, attach_competition, competition_index
 from tests.factories import WEEK, AgentFactory, CohortFactory
 from tests.scoring.reads import statements
@@ -40,12 +38,12 @@ def changes() -> dict[str, Callable[[], Any]]:
     def renamed_family() -> None:
         family = Family.objects.get(slug="grok-4")
         family.display_name = "Grok 4 Heavy"
-        save_family(family)
+        save_competition_row(family)
 
     def new_methodology_title() -> None:
         methodology = Methodology.objects.get(version="v1")
         methodology.title = "The first"
-        save_methodology(methodology)
+        save_competition_row(methodology)
 
     def money_of_a_completed_cohort() -> None:
         agent = Agent.objects.filter(cohort__number=1).first()

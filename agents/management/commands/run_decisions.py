@@ -78,6 +78,6 @@ class Command(ArenaCommand):
 
     def _family(self, slug: str | None) -> str | None:
         if slug is not None and not Family.objects.filter(slug=slug).exists():
-            known = ", ".join(Family.objects.values_list("slug", flat=True))
-            self.refuse(f"--family {slug}: there is no such family; the families are {known}")
+            slugs = ", ".join(Family.objects.values_list("slug", flat=True))
+            self.refuse(f"--family {slug}: there is no such family; the families are {slugs}")
         return slug

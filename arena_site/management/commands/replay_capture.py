@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.gateway.catalogue import parse_catalogue
-from agents.gateway.completions import GatewayFailure, parse_completion
+from agents.gateway.completions import CompletionParser, GatewayFailure
 from markets.foundation.commands import ArenaCommand, CommandResult, table_text
 from markets.foundation.http import Exchange, parse_json
 from markets.sources import kalshi
@@ -164,7 +164,7 @@ def _parse_openrouter(record: Any) -> Iterator[str]:
     headers = exchange.get("headers")
     try:
         stated = Headers({key: str(value) for key, value in headers.items()} if isinstance(headers, dict) else {})
-        parse_completion(Exchange(status, stated, body.encode(errors="replace"), 0), redact=str)
+        CompletionParser(Exchange(status, stated, body.encode(errors="replace"), 0), redact=str).parse()
     except GatewayFailure as failure:
         # An error that the gateway states is an answer like any other.
         is_error = status >= 400 or (isinstance(answer, dict) and bool(answer.get("error")))

@@ -114,8 +114,8 @@ class StrictSerializer(serializers.Serializer):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
-            known = ", ".join(self.fields)
-            raise serializers.ValidationError({name: [f"unknown; known are {known}"] for name in unknown})
+            names = ", ".join(self.fields)
+            raise serializers.ValidationError({name: [f"unknown; known are {names}"] for name in unknown})
         return super().to_internal_value(data)
 
 
