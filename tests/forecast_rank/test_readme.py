@@ -8,8 +8,10 @@ from pathlib import Path
 
 import forecast_rank.metrics
 import pytest
+import yaml
 
-README = (Path(__file__).parents[2] / "forecast_rank" / "README.md").read_text()
+LIBRARY = Path(__file__).parents[2] / "forecast_rank"
+README = (LIBRARY / "README.md").read_text()
 INTERNAL = {
     "calibration_bins", "cluster_robust", "connectivity", "irt_marginal_over_forecasters",
     "irt_marginal_over_questions", "irt_responses", "linear_pool", "pairwise_comparisons", "panel", "staking",
@@ -41,3 +43,12 @@ def test_every_metric_module_has_a_section() -> None:
 @pytest.mark.parametrize("module", METRIC_MODULES)
 def test_section_lists_exactly_the_public_functions(module: str) -> None:
     assert listed_functions()[module] == public_functions(module)
+
+
+def test_citation_and_changelog_name_the_version() -> None:
+    citation = yaml.safe_load((LIBRARY / "CITATION.cff").read_text())
+    assert citation["version"] == forecast_rank.__version__
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    newest = re.search(r"^## (\S+)", (LIBRARY / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest
+    assert newest[1] == forecast_rank.__version__

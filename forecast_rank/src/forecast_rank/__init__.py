@@ -13,7 +13,7 @@ imported only by the functions that need them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # fmt: off
 # isort: off
