@@ -79,6 +79,12 @@ class TestCompression:
         ):
             read_forecasts(file)
 
+    def test_size_that_a_zstd_file_states_is_believed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("forecast_rank.files.limits.EXPANDED_LIMIT", 2**20)
+        monkeypatch.setattr("forecast_rank.files.plain_files._BLOCK", 1 << 10)
+        with pytest.raises(UnreadableFile, match="expands to 16,777,216 bytes or more"):
+            read_forecasts(written(tmp_path, zstd(bytes(2**24))))
+
     def test_rows_that_expand_too_far_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         frame = pl.DataFrame({"forecaster": "a", "question": "q", "probability": 0.5, "outcome": 1}).select(
             pl.all().repeat_by(1_000_000).explode()

@@ -17,6 +17,7 @@ from forecast_rank.files.limits import check_expansion
 STANDARD_INPUT = "-"
 GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BLOCK = 1 << 22
+_ZSTD_HEADER = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ def _unpacked(path: Path, folder: Path, compression: str) -> Path:
         module = _zstd()
         broken = (*broken, module.ZstdError)
     try:
+        if compression == "zstd":  # states its size at the beginning, unless it was packed as a stream
+            check_expansion(path, module.get_frame_info(first_bytes(path, _ZSTD_HEADER)).decompressed_size or 0)
         with module.open(path) as file, copy.open("wb") as out:
             while block := file.read(_BLOCK):
                 size += len(block)
