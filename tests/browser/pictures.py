@@ -12,7 +12,7 @@ from tests.browser.visitor import THEMES, WIDTHS, Visitor
 
 FOLDER = Path(__file__).resolve().parents[2] / ".github"
 NAMES = {"light": "leaderboard.png", "dark": "leaderboard-dark.png"}
-LAST = "#over-time"
+LAST = "main section:nth-of-type(2)"
 """The pictures end below this section."""
 
 
