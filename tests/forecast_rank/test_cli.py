@@ -275,6 +275,7 @@ class TestExitCodes:
         assert main([str(file), *options]) == 1
         output = capsys.readouterr()
         assert "no forecast can be ranked" in output.err
+        assert output.err.endswith("--explain shows how the file was understood\n")
         assert output.out == ""
 
     def test_most_rows_rejected_exits_1_without_a_report(

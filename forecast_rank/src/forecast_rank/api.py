@@ -270,7 +270,8 @@ def _check_rejected(loaded: LoadedForecasts, allow_rejected: bool) -> None:
     rejected = len(loaded.rejected)
     if len(loaded.panel) and (allow_rejected or 2 * rejected <= loaded.rows):
         return
-    reasons = "".join(f"\n  {group}" for group in group_rejections(loaded.rejected)[:REASONS_SHOWN])
+    groups = group_rejections(loaded.rejected)[:REASONS_SHOWN]
+    reasons = "".join(f"\n  {group}" for group in groups) + "\n--explain shows how the file was understood"
     if not len(loaded.panel):
         raise TooFewForecasts(f"no forecast can be ranked, {rejected} of {loaded.rows} rows are rejected{reasons}")
     raise TooFewForecasts(f"{rejected} of {loaded.rows} rows are rejected; --allow-rejected ranks the others{reasons}")

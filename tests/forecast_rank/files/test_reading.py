@@ -119,6 +119,12 @@ class TestWorkbooks:
         reading = read_forecasts(workbook(tmp_path / "forecasts.xlsx", sheets))
         assert (len(reading.panel), reading.notes) == (1, ["sheet 'Data', one of 2"])
 
+    def test_table_may_begin_beside_and_below_the_corner(self, tmp_path: Path) -> None:
+        rows: list[list[Any]] = [[], ["", "question", "outcome", "ann"], ["", "q", 1, 0.5], ["", "r", 0, 7]]
+        reading = read_forecasts(workbook(tmp_path / "forecasts.xlsx", {"Sheet1": rows}))
+        assert (probabilities(reading), reading.ignored) == ({("ann", "q"): 0.5}, [])
+        assert rejected(reading) == {4: "ann 7 is outside [0, 1]"}
+
     def test_archive_that_is_no_workbook_is_named(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "forecasts.zip", "w") as archive:
             archive.writestr("forecasts.csv", HEADER)

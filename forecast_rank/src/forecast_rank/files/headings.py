@@ -63,7 +63,7 @@ def understand_headings(label: Path | str, headings: Sequence[str], *, complete:
     """
     known = {heading: name for heading in headings if (name := known_name(heading))}
     names = [name for heading in headings if (name := known_name(heading))]
-    others = [heading for heading in headings if heading not in known]
+    others = [heading for heading in headings if heading not in known and heading.strip()]
     forecasters: dict[str, str] = {}
     if not {"forecaster", "probability"} & set(names) and set(WIDE_REQUIRED) <= set(names):
         forecasters = {heading: name for heading in others if (name := _PERCENT.sub("", heading.strip()))}
