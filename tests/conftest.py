@@ -1,6 +1,5 @@
 """Fixtures that many test packages share, and the order in which tests run."""
 
-import gc
 import os
 import subprocess
 import sys
@@ -137,12 +136,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = [Path(__file__).parent / name for name in selection.SLOW]
     place = {path: place for place, path in enumerate(dict.fromkeys([*slow, *(item.path for item in items)]))}
     items.sort(key=lambda item: (place[item.path], uses_shared_rows(item)))
-
-
-def pytest_collection_finish() -> None:
-    """Keeps the garbage collector from visiting thousands of tests and modules again and again, above all in forks."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import secrets
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -81,16 +80,10 @@ def find_registration(token: str, *, now: datetime) -> Registration | None:
     """The registration in force with this token, its last use recorded; None for an unknown token."""
     live = Registration.objects.filter(token_sha256=hash_token(token), revoked_at=None)
     registration = live.select_related("family").first()
-    if registration is not None:
-        record_token_use(registration, now=now)
+    last = registration and registration.last_used_at
+    if registration and (last is None or not last <= now < last + LAST_USE_PRECISION):
+        Registration.objects.filter(pk=registration.pk).update(last_used_at=now)
     return registration
-
-
-def record_token_use(row: Any, *, now: datetime) -> None:
-    """Updates `last_used_at`, at most once a minute."""
-    last = row.last_used_at
-    if last is None or not last <= now < last + LAST_USE_PRECISION:
-        type(row).objects.filter(pk=row.pk).update(last_used_at=now)
 
 
 def hash_token(token: str) -> str:

@@ -14,6 +14,7 @@ from arena_site.pages.charts.intervals import brier_chart
 from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS, forecast_headline, trading_headline
 from arena_site.pages.selection import PageSelection
+from markets.foundation.csv_cells import csv_cell
 from markets.prompt_conditions import PRICED
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, REFERENCES, TRADING
@@ -90,7 +91,7 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
             for name in ("brier", "alpha")
             for end, value in zip(("low", "high"), entry[f"{name}_ci"] or ("", ""), strict=True)
         }
-        writer.writerow([{**entry, **bounds}[column] for column in CSV_COLUMNS])
+        writer.writerow([csv_cell({**entry, **bounds}[column]) for column in CSV_COLUMNS])
     return response
 
 
