@@ -136,8 +136,7 @@ def reset_late_schedules(now: datetime) -> list[str]:
 def current_tick(now: datetime | None = None) -> datetime:
     """The instant that a job runs for: now, rounded down to the grid."""
     now = now or timezone.now()
-    start = week_start(now)
-    return now - (now - start) % TICK
+    return now - (now - week_start(now)) % TICK
 
 
 def cohort() -> str:

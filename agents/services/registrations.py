@@ -80,7 +80,7 @@ def find_registration(token: str, *, now: datetime) -> Registration | None:
     """The registration in force with this token, its last use recorded; None for an unknown token."""
     live = Registration.objects.filter(token_sha256=hash_token(token), revoked_at=None)
     registration = live.select_related("family").first()
-    last = registration and registration.last_used_at
+    last = registration.last_used_at if registration else None
     if registration and (last is None or not last <= now < last + LAST_USE_PRECISION):
         Registration.objects.filter(pk=registration.pk).update(last_used_at=now)
     return registration

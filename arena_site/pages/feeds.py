@@ -66,7 +66,7 @@ class DecisionFeed(AtomFeed):
     subtitle = "Trades of language models on real prediction markets, with their reasoning."
 
     def link(self) -> str:
-        return reverse("leaderboard")
+        return reverse("trading")
 
     def items(self) -> list[FeedItem]:
         completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-decided_at", "-pk")

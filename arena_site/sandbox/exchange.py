@@ -1,6 +1,5 @@
 """The simulated exchange behind Gamma and the CLOB: the state of every market at an instant, for a seed."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -141,10 +140,6 @@ class Exchange:
     def winner(self, market: Market) -> int:
         """The outcome that happens in the end."""
         return self.truth(market, market.closes).index(1.0)
-
-    def market_states(self, at: datetime) -> Iterator[MarketState]:
-        """Every market listed at that instant."""
-        return (self.market_state(market, at) for market in self.season.markets if self.is_listed(market, at))
 
     def market_state(self, market: Market, at: datetime) -> MarketState:
         """The market at an instant at which it is listed."""

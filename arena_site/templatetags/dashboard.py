@@ -1,4 +1,4 @@
-"""Template tags of the operator dashboard: relative times and grouped digits."""
+"""Template tags of the operator dashboard: relative times."""
 
 from datetime import datetime, timedelta
 
@@ -27,8 +27,3 @@ def relative(span: timedelta) -> str:
     unit, name = next((unit, name) for least, unit, name in SPANS if abs(span) >= least)
     length = f"{abs(span) // unit} {name}"
     return f"{length} ago" if span > timedelta(0) else f"in {length}"
-
-
-@register.filter
-def thousands(number: int) -> str:
-    return f"{number:,}"

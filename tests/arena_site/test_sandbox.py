@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from arena_site.sandbox.catalogue import Market, ResolutionKind, load_season
-from arena_site.sandbox.exchange import Exchange, Stage
+from arena_site.sandbox.exchange import Exchange, MarketState, Stage
 from arena_site.sandbox.http_messages import zulu
 from arena_site.sandbox.personas import PERSONAS
 from arena_site.sandbox.server import Addresses, running
@@ -94,8 +94,7 @@ class Season:
                 int(state.volume),
                 f"{state.market.closes:%Y-%m-%d}",
             ]
-            for state in self.exchange.market_states(at)
-            if state.open
+            for state in open_markets(self.exchange, at)
         ]
         portfolio = {"cash": cash, "max_bet": "2500.00", "week": week, "date": f"{at:%Y-%m-%d}"}
         columns = ["position_id", "market_id", "question", "side", "shares", "entry_price", "price", "value", "pnl"]
@@ -112,6 +111,12 @@ class Season:
 
 def side(outcome: str) -> str:
     return outcome.upper() if outcome in ("Yes", "No") else outcome
+
+
+def open_markets(exchange: Exchange, at: datetime) -> list[MarketState]:
+    """The markets that are listed and open at an instant."""
+    listed = [market for market in exchange.season.markets if exchange.is_listed(market, at)]
+    return [state for market in listed if (state := exchange.market_state(market, at)).open]
 
 
 def instants(exchange: Exchange, market: Market, count: int = 12) -> list[datetime]:
@@ -191,7 +196,7 @@ def test_keyset_pages_hold_every_open_market_once(season: Season, exchange: Exch
     assert [len(page) for page in pages[:-1]] == [100] * (len(pages) - 1)
     assert len(pages) > 1
     assert len({row["id"] for row in rows}) == len(rows)
-    assert {row["id"] for row in rows} == {state.market.id for state in exchange.market_states(listed_at) if state.open}
+    assert {row["id"] for row in rows} == {state.market.id for state in open_markets(exchange, listed_at)}
     assert all(a["volumeNum"] > b["volumeNum"] for a, b in pairwise(rows))
 
 
@@ -555,9 +560,7 @@ def test_qwen_is_down_in_the_first_hours_of_weeks_two_and_four(season: Season) -
 
 def test_sales_name_only_sellable_positions(season: Season, exchange: Exchange) -> None:
     now = season.turn_to(14.5)
-    open_ = [
-        state.market for state in exchange.market_states(now) if state.open and state.market.outcomes == ("Yes", "No")
-    ]
+    open_ = [state.market for state in open_markets(exchange, now) if state.market.outcomes == ("Yes", "No")]
     rows = [[str(i), m.id, m.question, "YES", "500", "0.10", "0.45", "225", "175"] for i, m in enumerate(open_[:3])]
     rows.insert(0, ["99", "1", "Closed long ago?", "YES", "500", "0.10", "0.99", "495", "445"])
     sold, sellers = set(), set()

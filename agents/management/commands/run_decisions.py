@@ -30,23 +30,12 @@ class Command(ArenaCommand):
         return not options["dry_run"]
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
-        cohort = self._cohort(options["cohort"])
-        family = self._family(options["family"])
+        cohort, family = self._cohort(options["cohort"]), self._family(options["family"])
         if options["dry_run"]:
             return self._dry_run(at, cohort, family)
-        with (
-            registry.clob() as clob,
-            clients.gateway() as gateway,
-            self.progress("deciding") as progress,
-        ):
-            report = run_decisions(
-                at=at,
-                settings=clients.call_settings(gateway),
-                clob=clob,
-                cohort=cohort,
-                family=family,
-                progress=progress,
-            )
+        with registry.clob() as clob, clients.gateway() as gateway, self.progress("deciding") as progress:
+            settings = clients.call_settings(gateway)
+            report = run_decisions(at=at, settings=settings, clob=clob, cohort=cohort, family=family, progress=progress)
         decisions_recorded.send(Command, at=at)
         return CommandResult(report.summary(), report.log, report.failures)
 

@@ -19,18 +19,10 @@ class Command(ArenaCommand):
         )
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
-        if options["questions"] is not None and options["questions"] < 1:
-            self.refuse(f"--questions {options['questions']}: must be at least 1")
-        with (
-            registry.clob() as clob,
-            clients.gateway() as gateway,
-            self.progress("forecasting") as progress,
-        ):
-            report = run_forecasts(
-                at=at,
-                settings=clients.call_settings(gateway),
-                clob=clob,
-                questions=options["questions"],
-                progress=progress,
-            )
+        questions = options["questions"]
+        if questions is not None and questions < 1:
+            self.refuse(f"--questions {questions}: must be at least 1")
+        with registry.clob() as clob, clients.gateway() as gateway, self.progress("forecasting") as progress:
+            settings = clients.call_settings(gateway)
+            report = run_forecasts(at=at, settings=settings, clob=clob, questions=questions, progress=progress)
         return CommandResult(report.summary(), report.log, report.failures)

@@ -56,6 +56,5 @@ def brier_chart(
         IntervalRow(entry, families.get(entry["family"]), x(entry["brier"]), x(bounds[0]), x(bounds[1]), bracket(index))
         for index, (entry, bounds) in enumerate(zip(entries, intervals, strict=True))
     ]
-    lines = [(baseline, x(baseline["brier"])) for baseline in baselines]
     ticks = [Tick(x(value), value) for value in value_ticks(0.0, high)]
-    return IntervalChart(rows, lines, ticks, tick_decimals(0.0, high))
+    return IntervalChart(rows, [(each, x(each["brier"])) for each in baselines], ticks, tick_decimals(0.0, high))
