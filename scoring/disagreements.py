@@ -78,8 +78,8 @@ def disagreements(first: Family, second: Family, arm: str) -> list[Disagreement]
     vectors, questions = _vectors((first.pk, second.pk), arm)
     rows = _widest_gaps(vectors[first.pk], vectors[second.pk], questions)
     shown = ("prices", "question__text", "question_set__day")
-    asked = QuestionEntry.objects.select_related("question", "question_set").only("question", "question_set", *shown)
-    entries = asked.in_bulk([row[0] for row in rows])
+    related = ("question", "question_set")
+    entries = QuestionEntry.objects.select_related(*related).only(*related, *shown).in_bulk([row[0] for row in rows])
     options = QuestionOption.objects.filter(question__in=[entry.question_id for entry in entries.values()]).order_by()
     happened = {(pk, name): value for pk, name, value in options.values_list("question", "name", "happened")}
     listed = []
@@ -112,10 +112,10 @@ def _vectors(families: Iterable[int], arm: str) -> tuple[dict[int, dict[int, Vec
     """The last vector of each family by entry of the newest question sets, and the question of each entry."""
     sets = QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS]
     batches = QuestionBatch.objects.filter(question_set__in=sets, arm=arm).order_by().values("pk")
-    asked = Elicitation.objects.filter(
+    tasks = Elicitation.objects.filter(
         batch__in=batches, family__in=list(families), status=Elicitation.Status.COMPLETED
     )
-    stated = Forecast.objects.filter(elicitation__in=asked.order_by()).order_by("pk")
+    stated = Forecast.objects.filter(elicitation__in=tasks.order_by()).order_by("pk")
     vectors: dict[int, dict[int, Vector]] = defaultdict(dict)
     questions: dict[int, int] = {}
     for family, entry, question, probabilities in stated.values_list("family", "entry", "question", "probabilities"):

@@ -1,4 +1,4 @@
-"""Images of the leaderboards for links on social networks: 1200 by 630 pixels, cached by the boards' version."""
+"""Images of the leaderboards for links on social networks: 1200 by 630 pixels, cached by version."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -26,7 +26,7 @@ _cache: dict[tuple[str, str], tuple[tuple[str | None, ...], bytes]] = {}
 _drawing = Lock()
 
 
-class Board(NamedTuple):
+class ImageContent(NamedTuple):
     """The content of a share image: a leaderboard's score with its interval, and a sentence about the leader."""
 
     protocol: str
@@ -38,11 +38,11 @@ class Board(NamedTuple):
 
 
 IMAGES = {
-    "trading": Board(
+    "trading": ImageContent(
         TRADING, "Trading leaderboard", "return_percent", "return_ci", signed_percent,
         "{name} leads with a mean return of {score} on paper money",
     ),
-    "forecasts": Board(
+    "forecasts": ImageContent(
         FORECAST, "Forecast leaderboard", "brier", "brier_ci", score,
         "{name} leads with a Brier score of {score}; lower is better",
     ),
@@ -62,7 +62,7 @@ def share_image(name: str, extension: str, at: datetime) -> tuple[str, bytes] | 
         return "-".join(map(str, now)), _cache[key][1]
 
 
-def _draw(board: Board, extension: str, at: datetime) -> bytes:
+def _draw(content: ImageContent, extension: str, at: datetime) -> bytes:
     """The score of each model and reference with its interval, the best first."""
     # Imported here: Matplotlib takes most of a second, and jobs never draw.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -70,31 +70,31 @@ def _draw(board: Board, extension: str, at: datetime) -> bytes:
 
     shown = [
         entry
-        for entry in leaderboard_entries(board.protocol)
-        if entry[board.score] is not None and not entry["external"] and entry.get("forecaster") not in REFERENCES[3:]
+        for entry in leaderboard_entries(content.protocol)
+        if entry[content.score] is not None and not entry["external"] and entry.get("forecaster") not in REFERENCES[3:]
     ]
     families = competition_index().by_slug
     leader = next((entry for entry in shown if entry["rank"] == 1 and not entry.get("reference")), None)
     subtitle = "Language models on real prediction markets, scored by what happened"
     if leader:
-        subtitle = board.sentence.format(name=leader["display_name"], score=board.write(leader[board.score]))
+        subtitle = content.sentence.format(name=leader["display_name"], score=content.write(leader[content.score]))
     source = f"Forecaster Arena, {at.day} {at:%B %Y}" + (" – demo with invented data" if settings.ARENA_DEMO else "")
 
     figure = Figure(figsize=SIZE, dpi=DPI, facecolor=BACKGROUND)
     FigureCanvasAgg(figure)
-    figure.text(0.05, 0.905, board.title, family="serif", fontsize=30, color=TEXT)
+    figure.text(0.05, 0.905, content.title, family="serif", fontsize=30, color=TEXT)
     figure.text(0.05, 0.835, subtitle, fontsize=17, color=TEXT, parse_math=False)
     figure.text(0.95, 0.028, source, fontsize=13, color=MUTED, ha="right")
     axes = figure.add_axes((0.2, 0.1, 0.75, 0.66), facecolor=BACKGROUND)
     for row, entry in enumerate(shown):
         family = families.get(entry["family"])
         color, marker = (readable_color(family.color), MARKERS[marker_of(family)]) if family else (MUTED, "o")
-        interval = entry[board.interval] or [entry[board.score]] * 2
+        interval = entry[content.interval] or [entry[content.score]] * 2
         axes.plot(interval, [row, row], color=color, linewidth=3, alpha=0.5, solid_capstyle="butt")
-        axes.plot(entry[board.score], row, marker=marker, color=color, markersize=10)
+        axes.plot(entry[content.score], row, marker=marker, color=color, markersize=10)
     axes.set_yticks(range(len(shown)), [entry["display_name"] for entry in shown])
     axes.invert_yaxis()
-    axes.xaxis.set_major_formatter(lambda value, _: board.write(value))
+    axes.xaxis.set_major_formatter(lambda value, _: content.write(value))
     axes.grid(axis="x", color=GRID)
     axes.set_axisbelow(True)
     for side in axes.spines.values():

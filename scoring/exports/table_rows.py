@@ -108,13 +108,13 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
     for arm in arms_asked():
         for version in (ALL_METHODOLOGIES, *versions_in_play(FORECAST)):
             chosen = Selection(arm, version)
-            asked = resolved_entries(chosen)
+            resolved = resolved_entries(chosen)
             families, externals = family_names(chosen), family_names(chosen, external=True)
             stored = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=version, category="")
             entries_fitted = stored.values_list("entries", flat=True).first() or []
             fitted = {entry["forecaster"]: entry for entry in entries_fitted}
-            for category in ("", *sorted({entry.category for entry in asked} - {""})):
-                entries = [entry for entry in asked if category in ("", entry.category)]
+            for category in ("", *sorted({entry.category for entry in resolved} - {""})):
+                entries = [entry for entry in resolved if category in ("", entry.category)]
                 metrics = LEADERBOARD_METRICS if not category else LEADERBOARD_METRICS[:-1]
                 computed = forecast_leaderboard(entries, families, externals, metrics=metrics, reported=False)
                 for entry in computed.entries:

@@ -29,8 +29,8 @@ class Selection:
 
     def elicitations(self) -> QuerySet[Elicitation]:
         """The requests of the arm's forecasts, whatever has resolved."""
-        asked = Elicitation.objects.filter(batch__arm=self.arm).order_by()
-        return asked.filter(methodology__version=self.methodology) if self.methodology else asked
+        tasks = Elicitation.objects.filter(batch__arm=self.arm).order_by()
+        return tasks.filter(methodology__version=self.methodology) if self.methodology else tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,15 +75,15 @@ def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]
     return rank_entries([empty | entry for entry in entries])
 
 
-def answered_entries(asked: Sequence[ResolvedEntry]) -> list[dict[str, Any]]:
+def answered_entries(resolved: Sequence[ResolvedEntry]) -> list[dict[str, Any]]:
     """The entries of the families that answered these questions, of the references and of NOBODY, without nulls.
 
     Other families and display names are left to the reader: no figure depends on families without a forecast.
     """
-    families = sorted({slug for entry in asked for slug in entry.forecasts})
-    externals = sorted({slug for entry in asked for slug in entry.external_forecasts})
+    families = sorted({slug for entry in resolved for slug in entry.forecasts})
+    externals = sorted({slug for entry in resolved for slug in entry.external_forecasts})
     leaderboard = forecast_leaderboard(
-        asked, dict.fromkeys([*families, NOBODY], ""), dict.fromkeys(externals, ""), reported=False
+        resolved, dict.fromkeys([*families, NOBODY], ""), dict.fromkeys(externals, ""), reported=False
     )
     return [
         {key: value for key, value in entry.items() if key not in ("rank", "display_name") and value is not None}
@@ -95,11 +95,11 @@ def past_forecast_entries(
     selection: Selection, periods: Iterable[LeaderboardPeriod]
 ) -> Iterator[tuple[LeaderboardPeriod, list[dict[str, Any]]]]:
     """The entries of past leaderboards, each as of the beginning of its period."""
-    asked = resolved_entries(selection)
+    resolved = resolved_entries(selection)
     resolved_at = dict(_resolved().values_list("pk", "resolved_at"))
     entries_by_number: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for period in periods:
-        of_category = [e for e in asked if period.key.category in ("", e.category)]
+        of_category = [e for e in resolved if period.key.category in ("", e.category)]
         by_then = [e for e in of_category if (resolved_at.get(e.question) or history.FOREVER) <= period.since]
         number = (period.key.category, len(by_then))  # of a category, later leaderboards hold all earlier entries
         if number not in entries_by_number:

@@ -39,7 +39,7 @@ DEMO = "demo"
 GUEST = "Your own agent"
 """An external agent that joins with the season's last cohort."""
 SKIPPED_WORK = {"check_resolutions": {"skip_leaderboards": True}, "compute_scores": {"skip_history": True}}
-"""Options of commands that skip boards nobody reads before the season ends."""
+"""Options of commands that skip leaderboards that nobody reads before the season ends."""
 SUBMISSION_DELAY = timedelta(minutes=1)
 """From the freeze of the open week to the instant of the external agent's clock."""
 
@@ -55,7 +55,7 @@ class Step:
 def season(weeks: int) -> Iterator[Step]:
     """The season's timetable: a sync and a settlement each day; a cohort, decisions and a retry each Sunday.
 
-    Forecasts run on Sundays and every second day after. The last command computes the forecast boards, once.
+    Forecasts run on Sundays and every second day after. The last command computes the forecast leaderboards, once.
     """
     instant, end = SEASON_STARTS, SEASON_STARTS + weeks * WEEK
     while instant <= end:
@@ -188,13 +188,13 @@ FORECASTS: Columns = {
 """The columns of the forecast leaderboard; references stand among the families, without a rank."""
 
 
-def leaderboard_table(title: str, columns: Columns, **board: str) -> Table:
+def leaderboard_table(title: str, columns: Columns, **selection: str) -> Table:
     """A leaderboard over all methodologies as a table."""
-    found = Leaderboard.objects.filter(methodology="", **board).first()
-    table = Table(title=f"{title}, {found.computed_at:%Y-%m-%d %H:%M} UTC" if found else title)
+    leaderboard = Leaderboard.objects.filter(methodology="", **selection).first()
+    table = Table(title=f"{title}, {leaderboard.computed_at:%Y-%m-%d %H:%M} UTC" if leaderboard else title)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 1 else "right")
-    for entry in found.entries if found else ():
+    for entry in leaderboard.entries if leaderboard else ():
         table.add_row(*(write(entry) for write in columns.values()))
     return table
 

@@ -17,9 +17,9 @@ from scoring.models import Leaderboard
 @require_safe
 def calibration(request: HttpRequest) -> HttpResponse:
     """Reliability diagrams and score decompositions under both protocols, and stakes against stated probabilities."""
-    boards = set(Leaderboard.objects.order_by().values_list("methodology", "category").distinct())
-    versions = sorted({version for version, _ in boards if version})
-    categories = sorted({category for _, category in boards if category})
+    leaderboards = set(Leaderboard.objects.order_by().values_list("methodology", "category").distinct())
+    versions = sorted({version for version, _ in leaderboards if version})
+    categories = sorted({category for _, category in leaderboards if category})
     selection = PageSelection.from_request(
         request,
         {"arm": list(ARMS), "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},

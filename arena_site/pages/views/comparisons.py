@@ -25,8 +25,8 @@ def comparisons(request: HttpRequest) -> HttpResponse:
         return redirect("comparison", *(get_object_or_404(Family, slug=slug).slug for slug in (first, second)))
     families = list(Family.objects.order_by("external", "pk"))
     ranked = [family for family in families if not family.external]
-    board = overall_leaderboards(("pairs",)).get((FORECAST, PRICED))
-    pairs = both_directions((board and board.parts[0]) or ())
+    leaderboard = overall_leaderboards(("pairs",)).get((FORECAST, PRICED))
+    pairs = both_directions((leaderboard and leaderboard.parts[0]) or ())
     rows = [
         {"family": one, "cells": [(other, pairs.get((one.slug, other.slug))) for other in ranked]} for one in ranked
     ]

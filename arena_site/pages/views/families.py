@@ -54,8 +54,8 @@ NO_USAGE = CallUsage(0, 0, 0, 0, Decimal(0), 0, Decimal(0))
 def families(request: HttpRequest) -> HttpResponse:
     """Every family with its current release and its rank under both protocols."""
     competition = competition_index()
-    boards = overall_leaderboards()
-    trading, forecast = (boards[key].entries if key in boards else {} for key in ((TRADING, ""), (FORECAST, PRICED)))
+    stored = overall_leaderboards()
+    trading, forecast = (stored[key].entries if key in stored else {} for key in ((TRADING, ""), (FORECAST, PRICED)))
     cohorts = Counter(agent.family.pk for agent in competition.agents)
     released: Any = Family.objects.with_release(timezone.now())
     releases = {family.pk: family.release for family in released}
@@ -74,7 +74,7 @@ def families(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def family(request: HttpRequest, slug: str) -> HttpResponse:
-    """A family: its entry on each board, its result in each cohort, and its releases."""
+    """A family: its entry on each leaderboard, its result in each cohort, and its releases."""
     competition = competition_index()
     family = competition.by_slug.get(slug)
     if family is None:
@@ -84,9 +84,9 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     agents = attach_competition(Agent.objects.filter(family=family).only(*AGENT_COLUMNS), competition)
     results = sorted(rank_agents(agents), key=lambda row: row.agent.cohort.number, reverse=True)
     spending, forecast_spending = _spending(family)
-    boards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
-    board = boards.get((TRADING, ""))
-    forecast_leaderboards = {arm: boards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in boards}
+    leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
+    leaderboard = leaderboards.get((TRADING, ""))
+    forecast_leaderboards = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
     own = [agent for agent in competition.agents if agent.family == family]
     forecasts_and_trades = (PRICED in forecast_leaderboards and forecast_leaderboards[PRICED].parts[0]) or ()
     return render(
@@ -94,8 +94,8 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
         "family.html",
         {
             "family": family,
-            "board": board,
-            "entry": board.entries.get(slug) if board else None,
+            "leaderboard": leaderboard,
+            "entry": leaderboard.entries.get(slug) if leaderboard else None,
             "forecasts": [
                 {"arm": arm, "label": ARMS[arm], "entry": entry}
                 for arm, forecast_leaderboard in forecast_leaderboards.items()

@@ -29,24 +29,24 @@ DRAWN_REFERENCES = REFERENCES[:3]
 @require_safe
 def forecasts(request: HttpRequest) -> HttpResponse:
     """The ranking by Brier score with the references, and the figures beside the ranking."""
-    boards = list(
+    leaderboards = list(
         Leaderboard.objects.filter(protocol=FORECAST).order_by("category").values_list("methodology", "arm", "category")
     )
-    versions = sorted({version for version, _, _ in boards if version})
-    categories = sorted({category for _, _, category in boards if category})
+    versions = sorted({version for version, _, _ in leaderboards if version})
+    categories = sorted({category for _, _, category in leaderboards if category})
     selection = PageSelection.from_request(
         request,
         {"arm": list(ARMS), "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
     )
-    arm_categories = sorted({category for _, arm, category in boards if category and arm == selection["arm"]})
-    board = Leaderboard.objects.filter(
+    arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
+    leaderboard = Leaderboard.objects.filter(
         protocol=FORECAST,
         arm=selection["arm"],
         methodology=selection["methodology"],
         category=selection["category"],
     ).first()
     families = competition_index().by_slug
-    entries, report = (board.entries, board.report) if board else ([], {})
+    entries, report = (leaderboard.entries, leaderboard.report) if leaderboard else ([], {})
     curves = report.get("curves", {})
     drawn = [entry for entry in entries if not entry["reference"] or entry["forecaster"] in DRAWN_REFERENCES]
     names = {entry["forecaster"]: entry["display_name"] for entry in entries}
@@ -54,7 +54,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         request,
         "forecasts.html",
         {
-            "board": board,
+            "leaderboard": leaderboard,
             "selection": selection,
             "rows": [{"entry": entry, "family": families.get(entry["family"])} for entry in entries],
             "has_external": any(entry["external"] for entry in entries),
@@ -66,9 +66,9 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                     ("Category", "category", all_or_one("all", arm_categories)),
                 ]
             ),
-            "headline": board
+            "headline": leaderboard
             and forecast_headline(
-                entries, report.get("pairs", []), events=report["data"]["events"], at=board.computed_at
+                entries, report.get("pairs", []), events=report["data"]["events"], at=leaderboard.computed_at
             ),
             "return_chart": _return_chart(
                 curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families

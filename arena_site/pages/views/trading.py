@@ -31,8 +31,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     """The ranking by return, values over time, and the latest decisions."""
     now = timezone.now()
     as_of = requested_instant(request, now)
-    boards = list(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
-    computed = dict(boards)
+    computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
     versions = sorted(filter(None, computed))
     forecast_categories = Leaderboard.objects.filter(protocol=FORECAST).exclude(category="")
     categories = sorted(forecast_categories.values_list("category", flat=True).distinct())
