@@ -244,7 +244,7 @@ def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(
         "/cohorts/1/gpt-5.1/": 2,
         "/cohorts/1/": 1,
         "/models/gpt-5.1/": 4,
-        "/": 1,
+        "/trading/": 1,
     }
     assert {page: client.get(page).content.decode().count("$0.0020") for page in places} == places
     assert f'arena_model_cost_usd_total{{model="{GPT}"}} 0.002' in page_text(client, "/metrics")

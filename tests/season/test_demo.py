@@ -177,7 +177,7 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     command = [sys.executable, "-c", example_client(), f"http://127.0.0.1:{port}", token]
     submitted = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert re.findall(r"\} (\d+) ", submitted.stdout) == ["201"], submitted.stderr
-    assert "Your own agent" in httpx.get(f"http://127.0.0.1:{port}/").text
+    assert "Your own agent" in httpx.get(f"http://127.0.0.1:{port}/trading/").text
     family = children(demo.pid)
     demo.send_signal(signal.SIGINT)
     assert demo.wait(PATIENCE_S) == 0
