@@ -32,11 +32,6 @@ class PriceDecision:
     stale: bool
     reason: str
 
-    @property
-    def complement(self) -> "PriceDecision":
-        """The decision on the other side of a binary market."""
-        return self if self.price is None else PriceDecision(1 - self.price, self.source, self.stale, self.reason)
-
 
 def needs_book(rule: PriceRule, *, midpoint: Decimal | None, gamma: Decimal | None) -> bool:
     """True if the midpoint can only be accepted with the order book's spread."""
@@ -48,15 +43,16 @@ def decide_polymarket_price(
     *,
     midpoint: Decimal | None,
     gamma: Decimal | None,
-    spread: Decimal | None,
+    bid: Decimal | None,
+    ask: Decimal | None,
     last: Decimal | None,
     gamma_is_new: bool = True,
 ) -> PriceDecision:
     """The price of one side of an open market at Polymarket.
 
-    `spread` is None if the book is one-sided or unknown. A price of exactly 0 or 1, as of an empty book, is refused
-    once another price is known. A Gamma price that was read before the last price was accepted (`gamma_is_new` is
-    False) can confirm a midpoint but is not accepted itself.
+    `bid` and `ask` are None if the book has no such side or is unknown. A price of exactly 0 or 1, as of an empty book,
+    is refused once another price is known. A Gamma price that was read before the last price was accepted
+    (`gamma_is_new` is False) can confirm a midpoint but is not accepted itself.
     """
     if midpoint is None:
         reason = "no midpoint"
@@ -64,8 +60,8 @@ def decide_polymarket_price(
         reason = f"midpoint {midpoint:f} {CERTAIN}"
     elif gamma is not None and abs(midpoint - gamma) <= rule.midpoint_tolerance:
         return PriceDecision(midpoint, MIDPOINT, False, "midpoint agrees with Gamma")
-    elif spread is not None and 0 <= spread <= rule.maximum_spread:
-        return PriceDecision(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, spread {spread:f}")
+    elif has_tight_book(rule, bid, ask):
+        return PriceDecision(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, bid {bid:f}, ask {ask:f}")
     else:
         reason = f"midpoint {midpoint:f} refused: far from Gamma, no tight two-sided book"
     if gamma is None:
@@ -86,12 +82,11 @@ def decide_quoted_price(
 
     The midpoint of a tight book, else the last trade, which is refused if it is far from the last price.
     """
-    tight = has_tight_book(rule, bid, ask)
-    if tight and not is_new:
+    midpoint = book_midpoint(rule, bid, ask)
+    if midpoint is not None and not is_new:
         return _retain(last, f"two-sided book {NOT_NEW}")
-    if tight and bid is not None and ask is not None:
-        midpoint = ((bid + ask) / 2).quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
-        return PriceDecision(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, spread {ask - bid:f}")
+    if midpoint is not None:
+        return PriceDecision(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, bid {bid:f}, ask {ask:f}")
     if trade is None:
         return _retain(last, "no trade, no tight two-sided book")
     return _accept_near(rule, trade, TRADE, "no tight two-sided book; last trade", last=last, is_new=is_new)
@@ -110,6 +105,13 @@ def _accept_near(
     if abs(price - last) <= rule.jump_tolerance:
         return PriceDecision(price, source, False, f"{named}, near the last accepted price")
     return _retain(last, f"{named} {price:f} refused: far from the last accepted price")
+
+
+def book_midpoint(rule: PriceRule, bid: Decimal | None, ask: Decimal | None) -> Decimal | None:
+    """The midpoint of a tight book, None for any other."""
+    if bid is None or ask is None or not has_tight_book(rule, bid, ask):
+        return None
+    return ((bid + ask) / 2).quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
 
 
 def has_tight_book(rule: PriceRule, bid: Decimal | None, ask: Decimal | None) -> bool:

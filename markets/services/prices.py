@@ -16,11 +16,13 @@ from markets.pricing import (
     RETAINED,
     PriceDecision,
     PriceRule,
+    book_midpoint,
     decide_polymarket_price,
     decide_quoted_price,
     needs_book,
 )
 from markets.sources.base import TopOfBook
+from markets.sources.field_parsers import complement
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
 
@@ -61,6 +63,24 @@ class PricingResult:
         return {pk for pk, decision in self.decisions.items() if decision.stale}
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The prices of one side of a market between which the price rule chooses."""
+
+    midpoint: Decimal | None
+    gamma: Decimal | None
+    bid: Decimal | None
+    ask: Decimal | None
+    last: Decimal | None
+    """The last accepted price."""
+
+    @property
+    def complement(self) -> "Candidates":
+        """The prices of the other side of a binary market."""
+        numbers = (self.midpoint, self.gamma, self.ask, self.bid, self.last)
+        return Candidates(*map(complement, numbers))
+
+
 def as_price(value: Price) -> Price:
     """The value rounded to the places of a stored price."""
     return None if value is None else value.quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
@@ -84,26 +104,41 @@ def update_prices(markets: Sequence[Market], *, rule: PriceRule, at: datetime, c
     result = PricingResult()
     quoted = [outcome for market in markets if market.is_open for outcome in leading_outcomes(market)]
     midpoints, books = _read_clob(quoted, rule, clob, result)
+    candidates: dict[int, Candidates] = {}
     for outcome in quoted:
         book = books.get(outcome.token_id)
         if book is not None:
             outcome.bid, outcome.ask = book.bid, book.ask
-        is_new = _is_quote_new(outcome, at)
-        if outcome.market.source == TRADED_SOURCE:
-            midpoint, spread = midpoints.get(outcome.token_id), book.spread if book else None
-            decision = decide_polymarket_price(
-                rule, midpoint=midpoint, gamma=outcome.quote, spread=spread, last=outcome.price, gamma_is_new=is_new
+        midpoint = midpoints.get(outcome.token_id)
+        if outcome.market.source != TRADED_SOURCE:
+            midpoint = book_midpoint(rule, outcome.bid, outcome.ask)
+        offered = Candidates(midpoint, outcome.quote, outcome.bid, outcome.ask, outcome.price)
+        sides = [(outcome, offered)]
+        if outcome.market.kind == Market.Kind.BINARY:
+            other = next(each for each in outcome.market.outcomes.all() if each.side == NO)
+            sides.append((other, offered.complement))
+            other.bid, other.ask = offered.complement.bid, offered.complement.ask
+        for side, its in sides:
+            candidates[side.pk] = its
+            result.decisions[side.pk] = _decide(
+                rule, outcome.market, its, book_was_read=book is not None, is_new=_is_quote_new(outcome, at)
             )
-        else:
-            decision = decide_quoted_price(
-                rule, trade=outcome.quote, bid=outcome.bid, ask=outcome.ask, last=outcome.price, is_new=is_new
-            )
-        result.decisions[outcome.pk] = decision
     result.accepted = sum(not result.decisions[outcome.pk].stale for outcome in quoted)
     for market in markets:
-        _decide_other_outcomes(market, result)
-    _record([o for m in markets if m.is_open for o in m.outcomes.all()], result, midpoints, at)
+        if not market.is_open:
+            _retain_prices(market, result)
+    _record([o for m in markets if m.is_open for o in m.outcomes.all()], result, candidates, at)
     return result
+
+
+def _decide(rule: PriceRule, market: Market, its: Candidates, *, book_was_read: bool, is_new: bool) -> PriceDecision:
+    """The decision on one side, from its own candidates; on NO of a binary market it mirrors the one on YES."""
+    if market.source != TRADED_SOURCE:
+        return decide_quoted_price(rule, trade=its.gamma, bid=its.bid, ask=its.ask, last=its.last, is_new=is_new)
+    bid, ask = (its.bid, its.ask) if book_was_read else (None, None)
+    return decide_polymarket_price(
+        rule, midpoint=its.midpoint, gamma=its.gamma, bid=bid, ask=ask, last=its.last, gamma_is_new=is_new
+    )
 
 
 def recorded_prices(markets: Iterable[Market], at: datetime) -> PricingResult:
@@ -147,29 +182,23 @@ def _read_clob(
     return midpoints, {book.token_id: book for book in exact}
 
 
-def _decide_other_outcomes(market: Market, result: PricingResult) -> None:
-    """Adds the decisions on NO of a binary market and on the outcomes of a closed one."""
-    outcomes = list(market.outcomes.all())
-    if not market.is_open:
-        for outcome in outcomes:
-            source = RETAINED if outcome.price is not None else ""
-            why = "closed: keeps its last price"
-            result.decisions[outcome.pk] = PriceDecision(outcome.price, source, outcome.price_stale, why)
-        return
-    if market.kind == Market.Kind.BINARY:
-        sides = {outcome.side: outcome for outcome in outcomes}
-        result.decisions[sides[NO].pk] = result.decisions[sides[YES].pk].complement
+def _retain_prices(market: Market, result: PricingResult) -> None:
+    """Adds the decisions on the outcomes of a closed market."""
+    for outcome in market.outcomes.all():
+        source = RETAINED if outcome.price is not None else ""
+        why = "closed: keeps its last price"
+        result.decisions[outcome.pk] = PriceDecision(outcome.price, source, outcome.price_stale, why)
 
 
-def _record(outcomes: list[Outcome], result: PricingResult, midpoints: dict[str, Decimal], at: datetime) -> None:
+def _record(outcomes: list[Outcome], result: PricingResult, candidates: dict[int, Candidates], at: datetime) -> None:
     with transaction.atomic():
         observations, stored = [], _stored_values(outcomes)
         for outcome in outcomes:
             decision = result.decisions[outcome.pk]
             if stored[outcome.pk][:3] != (decision.price, decision.source, decision.stale):
-                inputs = {"midpoint": midpoints.get(outcome.token_id), "gamma": outcome.quote}
-                inputs |= {"bid": outcome.bid, "ask": outcome.ask}
-                observations.append(PriceObservation(outcome=outcome, observed_at=at, **inputs, **asdict(decision)))
+                numbers = asdict(candidates[outcome.pk])
+                del numbers["last"]
+                observations.append(PriceObservation(outcome=outcome, observed_at=at, **numbers, **asdict(decision)))
             outcome.price, outcome.price_source, outcome.price_stale = decision.price, decision.source, decision.stale
             if not decision.stale:
                 outcome.price_at = at

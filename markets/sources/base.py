@@ -214,7 +214,3 @@ class TopOfBook:
     token_id: str
     bid: Decimal | None
     ask: Decimal | None
-
-    @property
-    def spread(self) -> Decimal | None:
-        return None if self.bid is None or self.ask is None else self.ask - self.bid

@@ -58,7 +58,9 @@ def test_failure_07_believed_price(
     source: str,
     stale: bool,
 ) -> None:
-    verdict = decide_polymarket_price(RULE, midpoint=d(midpoint), gamma=d(gamma), spread=d(spread), last=d(last))
+    verdict = decide_polymarket_price(
+        RULE, midpoint=d(midpoint), gamma=d(gamma), bid=Decimal(0), ask=d(spread), last=d(last)
+    )
     assert (verdict.price, verdict.source, verdict.stale) == (d(price), source, stale)
     assert verdict.reason
 
@@ -66,7 +68,7 @@ def test_failure_07_believed_price(
 def test_gamma_price_not_seen_since_the_last_accepted_one_confirms_but_replaces_nothing() -> None:
     def believed(midpoint: str | None) -> tuple[Decimal | None, str, bool]:
         verdict = decide_polymarket_price(
-            RULE, midpoint=d(midpoint), gamma=d("0.42"), spread=None, last=d("0.40"), gamma_is_new=False
+            RULE, midpoint=d(midpoint), gamma=d("0.42"), bid=None, ask=None, last=d("0.40"), gamma_is_new=False
         )
         return verdict.price, verdict.source, verdict.stale
 
@@ -86,7 +88,7 @@ def test_book_is_fetched_only_for_a_midpoint_in_doubt(midpoint: str | None, gamm
 def test_verdict_is_one_of_the_prices_on_offer_and_stale_exactly_where_nothing_new_was_believed(
     midpoint: Decimal | None, gamma: Decimal | None, spread: Decimal | None, last: Decimal | None
 ) -> None:
-    verdict = decide_polymarket_price(RULE, midpoint=midpoint, gamma=gamma, spread=spread, last=last)
+    verdict = decide_polymarket_price(RULE, midpoint=midpoint, gamma=gamma, bid=Decimal(0), ask=spread, last=last)
     assert verdict.price == {"midpoint": midpoint, "gamma": gamma, "retained": last, "": None}[verdict.source]
     assert verdict.stale == (verdict.source in ("retained", ""))
     assert len(verdict.reason) <= 300
@@ -94,12 +96,6 @@ def test_verdict_is_one_of_the_prices_on_offer_and_stale_exactly_where_nothing_n
         assert verdict.price is not None
         if 0 < last < 1:
             assert 0 < verdict.price < 1
-
-
-def test_the_other_side_of_a_binary_market_is_the_exact_complement() -> None:
-    verdict = decide_polymarket_price(RULE, midpoint=d("0.3333333333"), gamma=d("0.33"), spread=None, last=None)
-    assert verdict.complement.price == Decimal("0.6666666667")
-    assert verdict.complement.source == "midpoint"
 
 
 QUOTED = [

@@ -236,6 +236,33 @@ def test_every_change_of_mind_about_a_price_is_recorded_with_its_reason(holding:
     assert refused.reason.startswith("midpoint 0.0005000000 refused: far from Gamma, no tight two-sided book")
 
 
+def test_each_side_of_a_market_has_its_own_prices_and_reason(holding: Venue) -> None:
+    token = holding.tokens(RAIN)[0]
+    holding.books[token] = (None, "0.001")
+    holding.midpoints[token] = "0.0005"
+    run("take_snapshots", SUNDAY + TEN)
+    holding.quote(token, "0.90")
+    run("take_snapshots", SUNDAY + 2 * TEN)
+    retained = "far from Gamma, no tight two-sided book; Gamma's"
+    unread = "refused: not read again since the last accepted price"
+    assert [
+        [text if isinstance(text, str) else text and f"{text.normalize():f}" for text in row]
+        for row in PriceObservation.objects.filter(outcome__market__question=RAIN, observed_at__gt=SUNDAY)
+        .order_by("observed_at", "-outcome__side")
+        .exclude(observed_at=DECISION)
+        .values_list("price", "midpoint", "gamma", "bid", "ask", "reason")
+    ] == [
+        ["0.4", "0.0005", "0.4", None, "0.001",
+            f"midpoint 0.0005000000 refused: {retained} 0.4000000000 {unread}"],
+        ["0.6", "0.9995", "0.6", "0.999", None,
+            f"midpoint 0.9995000000 refused: {retained} 0.6000000000 {unread}"],
+        ["0.9", "0.9", "0.4", "0.895", "0.905",
+            "midpoint of a two-sided book, bid 0.8950000000, ask 0.9050000000"],
+        ["0.1", "0.1", "0.6", "0.095", "0.105",
+            "midpoint of a two-sided book, bid 0.0950000000, ask 0.1050000000"],
+    ]  # fmt: skip
+
+
 # ── closed markets and cohorts that end ───────────────────────────────────────────────────────────
 
 
