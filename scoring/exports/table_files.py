@@ -11,12 +11,13 @@ import polars as pl
 
 from scoring.exports.dictionary import CSV, PARQUET, ArchiveTable
 from scoring.exports.encoding import CSV_PARSERS, csv_text, decode
+from scoring.exports.limits import MAX_CSV_CELL
 
 ROW_GROUP_SIZE = 5_000
 """Largest Parquet row group, which is held in memory; smaller where a table's rows are large."""
 POLARS_TYPES = {"integer": pl.Int64, "number": pl.Float64, "boolean": pl.Boolean}
 WriteRows = Callable[[Sequence[tuple[Any, ...]]], None]
-csv.field_size_limit(2**31 - 1)
+csv.field_size_limit(MAX_CSV_CELL)
 
 
 @contextmanager

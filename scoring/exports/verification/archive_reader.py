@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from scoring.exports.limits import check_folder, check_zip
 from scoring.exports.table_files import read_table
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.stored_json import is_same
@@ -107,8 +108,12 @@ def _shortened(value: Any) -> str:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The folder of an archive; a zip file is unpacked for as long as needed. Raises zipfile.BadZipFile."""
+    """The folder of an archive; a zip file is unpacked for as long as needed.
+
+    Raises zipfile.BadZipFile, and ArchiveTooLarge before anything is read.
+    """
     if path.is_dir():
+        check_folder(path)
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="verify-") as folder:
@@ -116,5 +121,7 @@ def unpacked(path: Path) -> Iterator[Path]:
             names = archive.namelist()
             if len(set(names)) < len(names):
                 raise zipfile.BadZipFile("it holds two files of one name")
+            check_zip(path, archive)
             archive.extractall(folder)
+        check_folder(Path(folder))
         yield Path(folder)

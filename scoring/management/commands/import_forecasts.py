@@ -67,9 +67,9 @@ class Command(ArenaCommand):
             with self.progress("ranking") as progress:
                 leaderboard = compute_import_leaderboard(collection=collection, at=at, progress=progress)
         failures += [
-            f"{item.forecast_import.name}: none of its {item.forecast_import.rows} rows can be used"
-            for item in self.results
-            if item.forecast_import.rows and item.forecast_import.rows == item.forecast_import.rejected
+            f"{file.name}: {f'none of its {file.rows} rows can be used' if file.rows else 'there is no row to import'}"
+            for file in (item.forecast_import for item in self.results)
+            if file.rows == file.rejected
         ]
         return CommandResult(
             self._summary(leaderboard), log=[_summary_line(item) for item in self.results], failures=failures

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from markets.foundation.commands import ArenaCommand, CommandResult
+from scoring.exports.limits import ArchiveTooLarge
 from scoring.exports.verification.verifier import verify_archive
 
 
@@ -30,6 +31,8 @@ class Command(ArenaCommand):
                 report = verify_archive(options["archive"], progress)
             except FileNotFoundError:
                 self.refuse(f"{options['archive']}: there is no such archive")
+            except ArchiveTooLarge as error:
+                self.refuse(str(error))
         for violation in report.violations:
             self.stdout.write(violation)
         summary = {**asdict(report), "violations": len(report.violations)}

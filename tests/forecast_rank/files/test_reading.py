@@ -66,7 +66,7 @@ class TestCompression:
             read_forecasts(file)
         assert str(caught.value).startswith(f"{file} has no column 'probability', 'outcome'; it has 'forecaster'")
 
-    @pytest.mark.parametrize("pack", [gzip.compress, zstd])
+    @pytest.mark.parametrize("pack", [gzip.compress, zstd, lambda data: gzip.compress(data) + gzip.compress(b"a")])
     def test_file_that_expands_too_far_is_refused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Any
     ) -> None:
@@ -79,11 +79,15 @@ class TestCompression:
         ):
             read_forecasts(file)
 
-    def test_size_that_a_zstd_file_states_is_believed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_size_that_a_compressed_file_states_is_believed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("forecast_rank.files.limits.EXPANDED_LIMIT", 2**20)
         monkeypatch.setattr("forecast_rank.files.plain_files._BLOCK", 1 << 10)
         with pytest.raises(UnreadableFile, match="expands to 16,777,216 bytes or more"):
             read_forecasts(written(tmp_path, zstd(bytes(2**24))))
+        with pytest.raises(UnreadableFile, match="expands to 16,777,216 bytes or more"):
+            read_forecasts(written(tmp_path, gzip.compress(bytes(2**24))))
 
     def test_rows_that_expand_too_far_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         frame = pl.DataFrame({"forecaster": "a", "question": "q", "probability": 0.5, "outcome": 1}).select(
@@ -91,7 +95,7 @@ class TestCompression:
         )
         frame.write_parquet(tmp_path / "forecasts.parquet")
         monkeypatch.setattr("forecast_rank.files.limits.EXPANDED_LIMIT", 2**20)
-        with pytest.raises(UnreadableFile, match="expands to 32,000,000 bytes or more, above the limit"):
+        with pytest.raises(UnreadableFile, match="expands to 256,000,000 bytes or more, above the limit"):
             read_forecasts(tmp_path / "forecasts.parquet")
         monkeypatch.setattr("forecast_rank.files.limits.ROW_LIMIT", 999_999)
         with pytest.raises(UnreadableFile, match="1,000,000 forecasts are more than the limit of 999,999"):

@@ -4,6 +4,7 @@ import csv
 import json
 import random
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,29 @@ def test_flipped_bit_in_a_zip_file_is_found(exported: Path, tmp_path: Path) -> N
         damaged.write_bytes(with_flipped_bit(sound, random_numbers.randrange(len(sound)), random_numbers))
         assert list(check_zip_checksum(damaged)) == ["whole.zip: its SHA-256 is not the one in whole.zip.sha256"]
     assert verify_archive(damaged).violations[0] == "whole.zip: its SHA-256 is not the one in whole.zip.sha256"
+
+
+def test_archive_beyond_a_limit_is_refused_before_it_is_read(copy: Copy, tmp_path: Path) -> None:
+    def refusal(archive: Path) -> str:
+        ran = run("verify_export", None, archive)
+        assert ran.code == 2
+        return ran.stderr.strip().splitlines()[-1]
+
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("csv/trades.csv", bytes(2**28 + 1))
+    size = (tmp_path / "bomb.zip").stat().st_size
+    assert refusal(tmp_path / "bomb.zip") == (
+        f"bomb.zip: {size:,} bytes expand to 268,435,457 bytes, above the limit of 268,435,456 bytes"
+    )
+    table = copy("cohort") / "parquet" / "trades.parquet"
+    table.parent.mkdir(exist_ok=True)
+    pl.select(pl.repeat(1, 1_000_000)).write_parquet(table)
+    assert refusal(table.parents[1]) == (
+        f"parquet/trades.parquet: 1,000,000 rows in {table.stat().st_size:,} bytes, above the limit of 100,000 rows"
+    )
+    table.unlink()
+    (table.parents[1] / "dictionary.json").write_bytes(bytes(2**26 + 1))
+    assert refusal(table.parents[1]) == "dictionary.json: 67,108,865 bytes, above the limit of 67,108,864 bytes"
 
 
 # forgeries with recomputed manifest hashes

@@ -50,6 +50,16 @@ def other(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
+def test_file_without_a_row_is_a_failure_as_in_rank(other: Callable[..., Path], capsys: Any) -> None:
+    with pytest.raises(SystemExit) as end:
+        call_command("import_forecasts", other(), "--format", "long", "--at", "2026-03-08T00:00:00Z")
+    assert end.value.code == 1
+    assert "others.csv: there is no row to import" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        call_command("rank", other())
+    assert end.value.code == 1
+
+
 def test_rows_are_stored_as_they_were_said(file: Path) -> None:
     summary = imported("long", file)
     assert (summary["rows"], summary["rejected"], summary["added"]) == (6, 0, 6)

@@ -1,8 +1,10 @@
 """Plain copies of standard input, pipes and compressed files."""
 
 import gzip
+import os
 import sys
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,12 +14,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from forecast_rank.files.faults import UnreadableFile
-from forecast_rank.files.limits import check_expansion
+from forecast_rank.files.limits import check_expansion, expansion_limit
 
 STANDARD_INPUT = "-"
 GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BLOCK = 1 << 22
 _ZSTD_HEADER = 18
+_MAX_GZIP_RATIO = 1032
+"""No deflated byte expands to more (zlib's documentation)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +80,42 @@ def first_bytes(path: Path, count: int = 4) -> bytes:
 def _unpacked(path: Path, folder: Path, compression: str) -> Path:
     folder.mkdir()
     copy = folder / (path.stem if path.suffix.lower() in (".gz", ".zst") else path.name)
-    size = 0
     module: Any = gzip
     broken: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
     if compression == "zstd":
         module = _zstd()
         broken = (*broken, module.ZstdError)
     try:
-        if compression == "zstd":  # states its size at the beginning, unless it was packed as a stream
-            check_expansion(path, module.get_frame_info(first_bytes(path, _ZSTD_HEADER)).decompressed_size or 0)
-        with module.open(path) as file, copy.open("wb") as out:
-            while block := file.read(_BLOCK):
-                size += len(block)
-                check_expansion(path, size)
+        check_expansion(path, _stated_size(path, compression))
+        if compression == "zstd" or path.stat().st_size * _MAX_GZIP_RATIO > expansion_limit(path):
+            deque(_blocks(module, path), maxlen=0)  # the disk is slow: nothing is written of what expands too far
+        with copy.open("wb") as out:
+            for block in _blocks(module, path):
                 out.write(block)
     except broken as error:
         raise UnreadableFile(f"{path} is not a readable {compression} file: {error}") from error
     return copy
+
+
+def _stated_size(path: Path, compression: str) -> int:
+    """The bytes that the file says it expands to, at least; 0 if it does not say."""
+    if compression == "zstd":
+        return _zstd().get_frame_info(first_bytes(path, _ZSTD_HEADER)).decompressed_size or 0
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(-min(4, size), os.SEEK_END)
+        stated = int.from_bytes(file.read(4), "little")  # of its last part, modulo 4 GiB
+    return stated if stated <= _MAX_GZIP_RATIO * size else 0  # else the file is cut
+
+
+def _blocks(module: Any, path: Path) -> Iterator[bytes]:
+    """The expanded contents. Raises UnreadableFile once they are more than the limit."""
+    size = 0
+    with module.open(path) as file:
+        while block := file.read(_BLOCK):
+            size += len(block)
+            check_expansion(path, size)
+            yield block
 
 
 def _copy(file: Any, copy: Path) -> Path:

@@ -1,0 +1,57 @@
+"""What an archive from a stranger may hold and expand to. Checked before anything is unpacked or read."""
+
+import zipfile
+from pathlib import Path
+
+import polars as pl
+
+EXPANDED_TIMES, EXPANDED_LEAST = 100, 1 << 28
+"""Times its size, or bytes, that a zip file may expand to: whichever is more. Archives expand to some 10 times."""
+MAX_FILES = 1_000
+MAX_DOCUMENT_BYTES = 1 << 26
+"""Of a JSON document, which is read whole."""
+MAX_CSV_CELL = 1 << 26
+ROWS_PER_BYTE, ROWS_LEAST = 4, 100_000
+"""Rows that a Parquet table may have by its size, or in any case. A row of ours takes 6 bytes or more (prices)."""
+
+
+class ArchiveTooLarge(Exception):
+    """The archive is beyond a limit, which the message names."""
+
+
+def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raises ArchiveTooLarge by what the zip file declares; Python unpacks no more of a member than that."""
+    members, size = archive.infolist(), path.stat().st_size
+    limit = max(EXPANDED_LEAST, EXPANDED_TIMES * size)
+    _check(path.name, f"{len(members):,} files", len(members), MAX_FILES, "files")
+    declared = sum(member.file_size for member in members)
+    _check(path.name, f"{size:,} bytes expand to {declared:,} bytes", declared, limit, "bytes")
+
+
+def check_folder(folder: Path) -> None:
+    """Raises ArchiveTooLarge for too many files, a document too long, or a Parquet table of absurdly many rows."""
+    count = 0
+    for path in folder.rglob("*"):
+        count += 1
+        _check(folder.name, f"{count:,} files", count, MAX_FILES, "files")
+        if not path.is_file():
+            continue
+        name, size = path.relative_to(folder).as_posix(), path.stat().st_size
+        if path.suffix == ".json":
+            _check(name, f"{size:,} bytes", size, MAX_DOCUMENT_BYTES, "bytes")
+        elif path.suffix == ".parquet":
+            rows = _stated_rows(path)
+            _check(name, f"{rows:,} rows in {size:,} bytes", rows, max(ROWS_LEAST, ROWS_PER_BYTE * size), "rows")
+
+
+def _stated_rows(path: Path) -> int:
+    """The rows that a Parquet file's footer states; 0 where it can not be read, which verification will report."""
+    try:
+        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return 0
+
+
+def _check(name: str, found: str, value: int, limit: int, unit: str) -> None:
+    if value > limit:
+        raise ArchiveTooLarge(f"{name}: {found}, above the limit of {limit:,} {unit}")
