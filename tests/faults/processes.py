@@ -17,6 +17,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib import import_module
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,8 @@ COMPLETED = (0, 1)
 LINE_UP = (*("openai/gpt-5.2", "deepseek/deepseek-v3.2"), *("moonshotai/kimi-k2-thinking", "qwen/qwen3-235b-a22b-2507"))
 """Four personas of the sandbox: one bets much, one answers in prose, one is slow, one is down."""
 
+PACKAGES = ("agents", "arena_site", "cohorts", "forecast_rank", "markets", "scipy", "scoring")
+"""Packages that commands import when they run."""
 Step = tuple[datetime, str]
 FIRST_WEEK: list[Step] = [
     (FIRST_SUNDAY, "sync_markets"),
@@ -140,8 +144,10 @@ class CommandRunner:
         name = self.migrated()
         if line_up:
             self._child(name, lambda: _deactivate_all_but(line_up))
-        for step in FIRST_WEEK:
-            self.run(name, step)
+        for at, command in FIRST_WEEK:
+            self.set_clock(at)
+            for module in self.read(name, partial(_imported_by, command, at)):
+                import_module(module)
         return name
 
     def run(self, name: str, step: Step, kill: Kill | FailpointRecorder | None = None) -> int:
@@ -287,6 +293,12 @@ def _command_result(name: str, at: datetime, *arguments: str, **options: Any) ->
         return run(command, at, *rest, *arguments, **options)
     except Exception:  # the test that reads this shows it
         return CommandOutput(CRASHED, {}, traceback.format_exc())
+
+
+def _imported_by(command: str, at: datetime) -> list[str]:
+    """The modules of the project loaded after a command, so that the next fork starts with them."""
+    assert _command(command, at) in COMPLETED
+    return [name for name in sys.modules if name.partition(".")[0] in PACKAGES]
 
 
 def _deactivate_all_but(line_up: Sequence[str]) -> int:
