@@ -22,11 +22,13 @@ GLOBALS = {
 }
 FILTERS = (
     "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "iso",
-    "money", "net_return", "number", "number_cells", "or_dash", "p_value", "percent", "pnl_class",
-    "price", "readable_color", "score", "seconds", "signed_money", "signed_number", "signed_percent", "signed_score",
-    "single_line", "tick_label", "timestamp", "truncatechars", "untrusted",
+    "money", "net_return", "number", "or_dash", "p_value", "percent", "pnl_class", "price", "readable_color", "score",
+    "seconds", "signed_money", "signed_number", "signed_percent", "signed_score", "single_line", "tick_label",
+    "timestamp", "untrusted",
 )  # fmt: skip
-DJANGO_FILTERS = ("capfirst", "date", "default", "default_if_none", "pluralize", "slugify", "timesince", "urlencode")
+DJANGO_FILTERS = (
+    "capfirst", "date", "default", "default_if_none", "pluralize", "slugify", "timesince", "truncatechars", "urlencode",
+)  # fmt: skip
 
 
 def environment(**options: Any) -> Environment:

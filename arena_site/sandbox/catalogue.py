@@ -9,8 +9,8 @@ from hashlib import sha256
 from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Annotated, Literal
-from unicodedata import normalize
 
+from django.utils.text import slugify
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 SEASON = Path(__file__).resolve().parents[2] / "fixtures" / "season.json"
@@ -91,7 +91,7 @@ class Market:
 
     @property
     def slug(self) -> str:
-        return slug(self.question)
+        return slugify(self.question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Event:
 
     @property
     def slug(self) -> str:
-        return slug(self.title)
+        return slugify(self.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +132,6 @@ def load_season() -> Season:
     """The season written in the fixture."""
     script = _Script.model_validate_json(SEASON.read_bytes())
     return Season(script.starts, tuple(_events(script)))
-
-
-def slug(text: str) -> str:
-    """The text as the venue writes it in an address: `will-it-snow-on-march-5`."""
-    plain = normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    words = "".join(c if c.isalnum() else " " for c in plain.replace("'", "")).split()
-    return "-".join(words)
 
 
 def _digest(*key: object) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from forecast_rank.files.archives import MAX_CSV_CELL
 
 from scoring.exports.dictionary import CSV, PARQUET, ArchiveTable
 from scoring.exports.encoding import CSV_PARSERS, csv_text, decode
-from scoring.exports.limits import MAX_CSV_CELL
 
 ROW_GROUP_SIZE = 5_000
 """Largest Parquet row group, which is held in memory; smaller where a table's rows are large."""

@@ -1,17 +1,13 @@
 """Reading an archive for verification, and comparing stated with recomputed figures."""
 
 import json
-import tempfile
-import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from scoring.exports.limits import check_folder, check_zip
 from scoring.exports.table_files import read_table
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.stored_json import is_same
@@ -104,24 +100,3 @@ def mismatches(row: str, stated: Row, computed: Row) -> Iterator[str]:
 def _shortened(value: Any) -> str:
     text = str(value)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
-
-
-@contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
-    """The folder of an archive; a zip file is unpacked for as long as needed.
-
-    Raises zipfile.BadZipFile, and ArchiveTooLarge before anything is read.
-    """
-    if path.is_dir():
-        check_folder(path)
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="verify-") as folder:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            if len(set(names)) < len(names):
-                raise zipfile.BadZipFile("it holds two files of one name")
-            check_zip(path, archive)
-            archive.extractall(folder)
-        check_folder(Path(folder))
-        yield Path(folder)

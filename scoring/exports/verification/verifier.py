@@ -8,11 +8,12 @@ from itertools import islice
 from pathlib import Path
 
 import polars as pl
+from forecast_rank.files.archives import unpacked
 
 from scoring.exports.dictionary import FORMATS
 from scoring.exports.manifest import InvalidManifest, read_manifest
 from scoring.exports.verification.archive_files import check_files, check_tables, check_zip_checksum
-from scoring.exports.verification.archive_reader import Archive, unpacked
+from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.forecasts import check_forecast_leaderboards, check_forecast_scores
 from scoring.exports.verification.hashes import check_chains, check_prompts, check_universes
 from scoring.exports.verification.ledger import check_journals, check_positions, check_trades

@@ -5,8 +5,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from forecast_rank.files.archives import ArchiveTooLarge
+
 from markets.foundation.commands import ArenaCommand, CommandResult
-from scoring.exports.limits import ArchiveTooLarge
 from scoring.exports.verification.verifier import verify_archive
 
 

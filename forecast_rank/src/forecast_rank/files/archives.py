@@ -1,6 +1,9 @@
-"""What an archive from a stranger may hold and expand to. Checked before anything is unpacked or read."""
+"""Archives of tables from strangers: zip files and folders, with limits that are checked before anything is read."""
 
+import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +20,27 @@ ROWS_PER_BYTE, ROWS_LEAST = 4, 100_000
 
 class ArchiveTooLarge(Exception):
     """The archive is beyond a limit, which the message names."""
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The folder of an archive; a zip file is unpacked for as long as needed.
+
+    Raises zipfile.BadZipFile, and ArchiveTooLarge before anything is read.
+    """
+    if path.is_dir():
+        check_folder(path)
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="archive-") as folder:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if len(set(names)) < len(names):
+                raise zipfile.BadZipFile("it holds two files of one name")
+            check_zip(path, archive)
+            archive.extractall(folder)
+        check_folder(Path(folder))
+        yield Path(folder)
 
 
 def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
