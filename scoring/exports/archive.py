@@ -15,13 +15,14 @@ from typing import Any
 import django
 from django.db import connection, transaction
 from forecast_rank.atomic_files import atomic_write
+from forecast_rank.atomic_folders import atomic_folder
+from forecast_rank.files.descriptions import croissant, data_package
 
 from agents.models import Chain
 from agents.records import GENESIS, PROTOCOLS, instant_text
-from scoring.exports.atomic_folders import atomic_folder
-from scoring.exports.dictionary import dictionary_json
+from scoring.exports.dictionary import CSV, dictionary_json
 from scoring.exports.manifest import FORMAT_VERSION, MANIFEST, file_sha256, list_files, manifest_text, zip_checksum
-from scoring.exports.readme import LICENSE, readme_text
+from scoring.exports.readme import DATASET, LICENSE, readme_text
 from scoring.exports.selection import ExportSelection
 from scoring.exports.table_files import WRITERS
 from scoring.exports.table_rows import methodology_rows, row_batches
@@ -62,7 +63,7 @@ def build_archive(
     with atomic_folder(folder) as draft:
         with consistent_read():
             rows = _write_tables(draft, selection, formats, progress)
-            _write_documents(draft, selection, at)
+            _write_documents(draft, selection, formats, at)
             manifest = _manifest(draft, selection, formats, at, rows)
         (draft / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -136,10 +137,16 @@ def _write_tables(
     return rows
 
 
-def _write_documents(draft: Path, selection: ExportSelection, at: datetime) -> None:
-    for name, contents in (("dictionary.json", dictionary_json(TABLES)), ("methodologies.json", methodology_rows())):
+def _write_documents(draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime) -> None:
+    files, format, made_at = list_files(draft, {}), CSV if CSV in formats else formats[0], instant_text(at)
+    for name, contents in {
+        "dictionary.json": dictionary_json(TABLES),
+        "methodologies.json": methodology_rows(),
+        "datapackage.json": data_package(DATASET, TABLES, files, format, at=made_at, whole=selection.is_whole),
+        "croissant.json": croissant(DATASET, TABLES, files, format, at=made_at),
+    }.items():
         (draft / name).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (draft / "README.md").write_text(readme_text(selection.as_json(), instant_text(at)), encoding="utf-8")
+    (draft / "README.md").write_text(readme_text(selection.as_json(), made_at), encoding="utf-8")
     (draft / "LICENSE.txt").write_text(LICENSE, encoding="utf-8")
 
 

@@ -3,19 +3,38 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
+from django.core.exceptions import FieldDoesNotExist
+
 CSV, PARQUET = "csv", "parquet"
+MOST_PLACES = 12
+"""Of a decimal: a cost's."""
 FORMATS = (CSV, PARQUET)
 KINDS = {
     "integer": "whole number",
     "number": "floating point number",
-    "decimal": "exact decimal, as text",
+    "decimal": "exact decimal",
     "boolean": "true or false",
-    "time": "ISO-8601 in UTC, to the microsecond",
+    "time": "instant in UTC, to the microsecond",
     "text": "text; empty where there is none",
     "json": "JSON; empty where there is none",
 }
-UNITS = {"usd": "US dollars", "share": "shares", "price": "US dollars a share", "row": "id", "sha": "SHA-256, hex"}
+UNITS = {
+    "usd": "US dollars", "share": "shares", "price": "US dollars a share", "percent": "per cent", "row": "id",
+    "sha": "SHA-256, hex",
+}  # fmt: skip
 """Units by their abbreviation in a table's declaration."""
+CATEGORIES = ("status", "kind", "side", "action", "arm", "source", "category")
+"""Text columns with few different values; dictionary-encoded in Parquet."""
+REFERENCES = {
+    "agent": "agents.id", "batch": "question_batches.id", "call": "calls.id", "cohort": "cohorts.number",
+    "decision": "decisions.id", "duplicate": "question_entries.id", "elicitation": "elicitations.id",
+    "entry": "question_entries.id", "family": "families.slug", "forecast": "forecasts.id", "market": "markets.id",
+    "outcome": "outcomes.id", "position": "positions.id", "question": "questions.id",
+    "question_set": "question_sets.id", "release": "releases.id", "settlement": "settlements.id",
+    "trade": "trades.id", "universe": "universes.id", "winning_outcome": "outcomes.id",
+}  # fmt: skip
+"""What a column of this name refers to, where it is an id, a cohort's number or a family's slug."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +46,16 @@ class ArchiveColumn:
     meaning: str
     unit: str = ""
     path: str = ""
+
+    @property
+    def references(self) -> str | None:
+        """The column that it refers to, as `table.column`."""
+        is_reference = self.unit == UNITS["row"] or self.name in ("cohort", "family")
+        return REFERENCES.get(self.name) if is_reference else None
+
+    @property
+    def is_category(self) -> bool:
+        return self.kind == "text" and self.name in CATEGORIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +98,20 @@ def _parse_column(line: str) -> ArchiveColumn:
     return ArchiveColumn(name, kind, meaning, unit, path)
 
 
+def decimal_places(table: ArchiveTable, column: ArchiveColumn) -> int:
+    """The places of a decimal column: of its database field, or the most that any field has."""
+    if not table.model:
+        return MOST_PLACES
+    model: Any = apps.get_model(table.model)
+    try:
+        for name in column.path.split("__"):
+            field = model._meta.get_field(name)
+            model = field.related_model
+    except FieldDoesNotExist:  # computed by `table_rows`
+        return MOST_PLACES
+    return int(field.decimal_places)
+
+
 def dictionary_json(tables: tuple[ArchiveTable, ...]) -> list[dict[str, Any]]:
     """The contents of `dictionary.json`."""
     return [
@@ -76,7 +119,14 @@ def dictionary_json(tables: tuple[ArchiveTable, ...]) -> list[dict[str, Any]]:
             "table": table.name,
             "meaning": table.meaning,
             "columns": [
-                {"name": c.name, "type": c.kind, "unit": c.unit or None, "meaning": c.meaning} for c in table.columns
+                {
+                    "name": column.name,
+                    "type": column.kind,
+                    "unit": column.unit or None,
+                    "meaning": column.meaning,
+                    "references": column.references,
+                }
+                for column in table.columns
             ],
         }
         for table in tables

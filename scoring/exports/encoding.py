@@ -11,19 +11,17 @@ from markets.foundation.csv_cells import escape_formula, unescape_formula
 
 
 def encode(value: Any, kind: str) -> Any:
-    """A database value as Parquet stores it: number, boolean, text or null."""
+    """A database value as Parquet stores it: number, decimal, boolean, instant, text or null."""
     if kind == "text":
         return "" if value is None else str(value)
     if value is None:
         return None
     if kind == "json":
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    if kind == "decimal":
-        return f"{Decimal(value):f}"
     if kind == "time":
         assert isinstance(value, datetime)
-        return instant_text(value)
-    return {"integer": int, "number": float, "boolean": bool}[kind](value)
+        return value
+    return {"integer": int, "number": float, "boolean": bool, "decimal": Decimal}[kind](value)
 
 
 def csv_text(value: Any, kind: str) -> str:
@@ -34,14 +32,18 @@ def csv_text(value: Any, kind: str) -> str:
         return escape_formula(str(value))
     if kind == "boolean":
         return "true" if value else "false"
+    if kind == "decimal":
+        return f"{value:f}"
+    if kind == "time":
+        return instant_text(value)
     return repr(value) if kind == "number" else str(value)
 
 
 def decode(value: Any, kind: str) -> Any:
-    """An encoded value for computing: decimals and JSON parsed, the rest as it is."""
-    if value is None or kind not in ("decimal", "json"):
+    """An encoded value for computing: JSON parsed, times as sortable text, the rest as it is."""
+    if value is None or kind not in ("time", "json"):
         return value
-    return Decimal(value) if kind == "decimal" else json.loads(value)
+    return instant_text(value) if kind == "time" else json.loads(value)
 
 
 def _parse_json(text: str) -> Any:

@@ -3,8 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
+from forecast_rank.files.descriptions import Dataset
+
 from markets.sources.registry import SOURCES
 
+DATASET = Dataset(
+    name="forecaster-arena",
+    title="Forecaster Arena: forecasts and paper trades of language models",
+    summary="Decisions, forecasts, trades, prices and scores of language models that forecast real events.",
+    url="/data/",
+    creator="Forecaster Arena",
+    license="CC-BY-4.0",
+    license_url="https://creativecommons.org/licenses/by/4.0/",
+    terms="CC BY 4.0 for the arena's own data; venues' texts and prices and models' outputs by their owners' terms.",
+)
 LICENSE = """\
 Terms of reuse
 
@@ -27,7 +39,8 @@ README = """\
 
 Made {at}. Selection: {selection}.
 
-- `csv/` and `parquet/`: one file for each table. `dictionary.json` gives each column's meaning, type and unit.
+- `csv/` and `parquet/`: one file for each table. `dictionary.json` gives each column's meaning, type, unit
+  and reference; `datapackage.json` (Frictionless) and `croissant.json` (Croissant) say the same to other tools.
 - `methodologies.json`: the frozen rules, by version. `prompts` holds each text that prompts were made of once, by its
   SHA-256. A call's user message is its template with the blocks of the call and of `prompts`, then its retry note.
 - `manifest.json`: the SHA-256 of every file and of itself, and the heads of both hash chains. Compare the heads with
@@ -38,8 +51,10 @@ others: cash, positions, values, scores, returns and both leaderboards.
 
 ## Cells
 
-Decimals (money to the cent, shares to the millionth, prices to ten places) are exact and are text in Parquet. Times are
-UTC to the microsecond, so they sort as text. An empty cell is null, except in text columns, which are never null.
+Decimals (money to the cent, shares to the millionth, prices to ten places, costs to twelve) are exact: `decimal128` in
+Parquet. Times are UTC to the microsecond: timestamps in Parquet, in CSV ISO-8601, which sorts as text. An empty cell is
+null, except in text columns, which are never null. In Parquet texts with few values (status, kind, side, action, arm,
+source, category) are categories.
 
 In CSV, a text or JSON cell that begins with `=`, `+`, `-`, `@`, a tab, a carriage return or an apostrophe has one more
 apostrophe before it, so that a spreadsheet does not run it as a formula: drop one leading apostrophe to have the text.

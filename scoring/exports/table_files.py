@@ -10,12 +10,16 @@ from typing import Any
 import polars as pl
 from forecast_rank.files.archives import MAX_CSV_CELL
 
-from scoring.exports.dictionary import CSV, PARQUET, ArchiveTable
+from scoring.exports.dictionary import CSV, PARQUET, ArchiveColumn, ArchiveTable, decimal_places
 from scoring.exports.encoding import CSV_PARSERS, csv_text, decode
 
 ROW_GROUP_SIZE = 5_000
 """Largest Parquet row group, which is held in memory; smaller where a table's rows are large."""
-POLARS_TYPES = {"integer": pl.Int64, "number": pl.Float64, "boolean": pl.Boolean}
+POLARS_TYPES: dict[str, Any] = {
+    "integer": pl.Int64, "number": pl.Float64, "boolean": pl.Boolean, "time": pl.Datetime("us", "UTC"),
+}  # fmt: skip
+MAX_DIGITS = 38
+"""Of Parquet's decimals of 128 bits."""
 WriteRows = Callable[[Sequence[tuple[Any, ...]]], None]
 csv.field_size_limit(MAX_CSV_CELL)
 
@@ -98,7 +102,13 @@ def _parquet_rows(path: Path, table: ArchiveTable) -> Iterable[Sequence[Any]]:
 
 
 def _schema(table: ArchiveTable) -> dict[str, Any]:
-    return {column.name: POLARS_TYPES.get(column.kind, pl.String) for column in table.columns}
+    return {column.name: _parquet_type(table, column) for column in table.columns}
+
+
+def _parquet_type(table: ArchiveTable, column: ArchiveColumn) -> Any:
+    if column.kind == "decimal":
+        return pl.Decimal(MAX_DIGITS, decimal_places(table, column))
+    return pl.Categorical() if column.is_category else POLARS_TYPES.get(column.kind, pl.String)
 
 
 def _row_group_size(table: ArchiveTable) -> int:

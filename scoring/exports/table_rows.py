@@ -9,7 +9,7 @@ from agents.records import sha256
 from cohorts.models import Methodology
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.exports.dictionary import ArchiveTable
-from scoring.exports.encoding import encode
+from scoring.exports.encoding import csv_text, encode
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.methodologies import arms_asked, versions_in_play
@@ -144,7 +144,7 @@ def methodology_rows() -> list[dict[str, Any]]:
         {
             "version": methodology.version,
             "title": methodology.title,
-            "published_at": encode(methodology.published_at, "time"),
+            "published_at": csv_text(methodology.published_at, "time") or None,
             "sha256": methodology.sha256,
             **{
                 field.name: value if isinstance(value, dict | list | int | float) else str(value)

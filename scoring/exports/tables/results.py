@@ -32,9 +32,9 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         cohorts integer - Cohorts played.
         total_value decimal usd - Mean total value over cohorts.
         pnl decimal usd - Profit, summed over cohorts.
-        return_percent number - Mean return over cohorts, per cent.
-        return_se number - Standard error of the mean return.
-        return_ci json - Student's t interval of the mean return, 95 %.
+        return_percent number percent - Mean return over cohorts, per cent.
+        return_se number percent - Standard error of the mean return.
+        return_ci json percent - Student's t interval of the mean return, 95 %.
         brier number - Bet-implied Brier score, pooled over bets. Confidence is a share of cash: no proper score.
         brier_ci json - Bootstrap interval of the Brier score over events, 95 %.
         bss_random number - Brier skill score against 0.25.

@@ -131,7 +131,7 @@ TRADING_TABLES = (
         positions_value decimal usd - Open positions at the prices known by then.
         total_value decimal usd - Cash and positions.
         pnl decimal usd - Total less the starting balance.
-        pnl_percent decimal - Profit as a percentage of the starting balance.
+        pnl_percent decimal percent - Profit as a percentage of the starting balance.
         brier number - Mean bet-implied Brier score so far.
         resolved_bets integer - Resolved purchases so far.
         open_positions integer - Number of open positions.

@@ -58,7 +58,49 @@ def test_decimals_are_exact_and_formats_agree(exported: Path) -> None:
         assert table_rows(exported / "whole", table.name) == table_rows(exported / "whole", table.name, "parquet")
     paid = {row["amount"] for row in table_rows(exported / "whole", "trades")}
     assert Decimal("333.33") in paid
-    assert pl.read_parquet(exported / "whole" / "parquet" / "trades.parquet")["amount"].dtype == pl.String
+
+
+def test_parquet_has_exact_decimals_instants_and_categories(exported: Path) -> None:
+    schema = pl.read_parquet_schema(exported / "whole" / "parquet" / "trades.parquet")
+    assert schema["id"] == pl.Int64
+    assert [schema[name] for name in ("amount", "shares", "price")] == [pl.Decimal(38, n) for n in (2, 6, 10)]
+    assert schema["executed_at"] == pl.Datetime("us", "UTC")
+    assert schema["kind"] == schema["side"] == pl.Categorical
+    dictionary = json.loads((exported / "whole" / "dictionary.json").read_text())
+    trades = {
+        column["name"]: column for table in dictionary if table["table"] == "trades" for column in table["columns"]
+    }
+    assert (trades["market"]["references"], trades["amount"]["unit"]) == ("markets.id", "US dollars")
+    primary = {f"{table.name}.{column.name}" for table in TABLES for column in table.columns}
+    assert {column.references for table in TABLES for column in table.columns} - {None} <= primary
+
+
+def test_archive_describes_itself_in_frictionless_and_croissant(exported: Path) -> None:
+    folder = exported / "whole"
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    package = json.loads((folder / "datapackage.json").read_text())
+    assert (package["profile"], package["licenses"][0]["name"]) == ("tabular-data-package", "CC-BY-4.0")
+    rows = {resource["name"]: table_rows(folder, resource["name"]) for resource in package["resources"]}
+    assert set(rows) == {table.name for table in TABLES}
+    for resource in package["resources"]:
+        listed = files[resource["path"]]
+        assert (resource["bytes"], resource["hash"]) == (listed["bytes"], f"sha256:{listed['sha256']}")
+        names = [field["name"] for field in resource["schema"]["fields"]]
+        assert names == (folder / resource["path"]).read_text().splitlines()[0].split(",")
+        for key in resource["schema"].get("foreignKeys", ()):
+            target = {row[key["reference"]["fields"]] for row in rows[key["reference"]["resource"]]}
+            assert {row[key["fields"]] for row in rows[resource["name"]]} - {None} <= target
+    trades = next(each for each in package["resources"] if each["name"] == "trades")["schema"]
+    assert trades["primaryKey"] == "id"
+    assert {"fields": "market", "reference": {"resource": "markets", "fields": "id"}} in trades["foreignKeys"]
+    croissant = json.loads((folder / "croissant.json").read_text())
+    assert croissant["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    assert {each["@id"]: each["sha256"] for each in croissant["distribution"]} == {
+        path: listed["sha256"] for path, listed in files.items() if path.startswith("csv/")
+    }
+    fields = {field["@id"]: field for records in croissant["recordSet"] for field in records["field"]}
+    assert fields["trades/market"]["references"] == {"field": {"@id": "markets/id"}}
+    assert {field["references"]["field"]["@id"] for field in fields.values() if "references" in field} <= set(fields)
 
 
 def test_each_prompt_text_occurs_once_and_every_block_refers_to_one(exported: Path) -> None:
@@ -223,7 +265,7 @@ def test_any_text_is_escaped_and_reads_back_unchanged(text: str) -> None:
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12, places=10))
 def test_any_number_is_written_and_read_back_unchanged(number: Decimal) -> None:
     text = f"{number:f}"
-    assert f"{CSV_PARSERS['decimal'](csv_text(text, 'decimal')):f}" == text
+    assert f"{CSV_PARSERS['decimal'](csv_text(number, 'decimal')):f}" == text
 
 
 # memory

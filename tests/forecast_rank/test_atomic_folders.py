@@ -7,16 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forecast_rank.atomic_folders import atomic_folder
 
 from scoring.exports import archive
-from scoring.exports.atomic_folders import atomic_folder
 from tests.commands import run
 from tests.factories import WEEK
 
 KILLED_IN_THE_SWAP = """
 import os, sys
 from pathlib import Path
-from scoring.exports.atomic_folders import atomic_folder
+from forecast_rank.atomic_folders import atomic_folder
 with atomic_folder(Path(sys.argv[1])) as draft:
     (draft / "a.txt").write_text("new")
     replace = Path.replace
