@@ -22,7 +22,10 @@ from forecast_rank.simulate import WORLDS, Simulation, simulate
 FORECASTERS = 10
 LONG_RUN, LONG_RUN_IRT = 10_000, 1_500
 TRUTH_SEED = 1_000_000
-QUICK = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier", "bradley_terry")
+QUICK = (
+    *("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier"),
+    *("thurstone_mosteller", "bradley_terry"),
+)
 
 
 class Measure(NamedTuple):

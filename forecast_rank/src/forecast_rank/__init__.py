@@ -66,6 +66,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.metrics.studentised import (
         studentised_draws as studentised_draws, studentised_interval as studentised_interval
     )
+    from forecast_rank.metrics.thurstone_mosteller import margin_ability as margin_ability
     from forecast_rank.metrics.uncertainty import (
         EventSums as EventSums, bca_interval as bca_interval, bootstrap_means as bootstrap_means,
         cluster_se as cluster_se, event_sums as event_sums, linearised_sums as linearised_sums,
@@ -123,6 +124,7 @@ _MODULES = {
     "metrics.sample_mean": ("cluster_interval", "t_interval"),
     "metrics.simultaneous_ranks": ("simultaneous_rank_ranges",),
     "metrics.studentised": ("studentised_draws", "studentised_interval"),
+    "metrics.thurstone_mosteller": ("margin_ability",),
     "metrics.uncertainty": (
         "EventSums", "bca_interval", "bootstrap_means", "cluster_se", "event_sums", "linearised_sums",
         "percentile_interval", "resample_counts", "table_sums",

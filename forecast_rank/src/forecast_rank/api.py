@@ -133,6 +133,7 @@ def rank(
     bins: int = _USUAL.bins,
     interval: str = _USUAL.interval,
     level: float = _USUAL.level,
+    min_questions: int = _USUAL.min_questions,
     format: str | None = None,
     strict: bool = False,
     fractional_outcomes: bool = False,
@@ -154,7 +155,7 @@ def rank(
     ----------
     source : as in `read`, or LoadedForecasts
     metrics : list of str, or str separated by commas
-        Any of `forecast_rank.METRICS`.
+        Any of `forecast_rank.METRICS`; by default all but the ranking by wins, `bradley_terry`.
     gamma : list of float, or str separated by commas
         Risk aversions of the averaged return, in [0, 1].
     bootstrap : int
@@ -167,10 +168,12 @@ def rank(
         Lowest probability that the log score charges, in [0, 1).
     bins : int
         Bins of the calibration.
-    interval : {"percentile", "bca"}
+    interval : {"studentised", "percentile", "bca"}
         Kind of bootstrap interval.
     level : float
         Coverage of intervals and rank ranges, in (0, 1).
+    min_questions : int
+        Forecasters with fewer questions have scores, but no rank and no rank range.
     format, strict, fractional_outcomes, normalise
         As in `read`.
     allow_rejected : bool
@@ -226,6 +229,7 @@ def rank(
         bins=bins,
         interval=interval,
         level=level,
+        min_questions=min_questions,
     )
     loaded = source
     if not isinstance(source, LoadedForecasts):

@@ -28,8 +28,8 @@ FAILED, BAD_USAGE = 1, 2
 NARROWEST = 120
 _READING = ("format", "strict", "fractional_outcomes", "normalise")
 _OPTIONS = (
-    "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "format", "strict",
-    "fractional_outcomes", "normalise", "allow_rejected", "like", "defects",
+    "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "min_questions",
+    "format", "strict", "fractional_outcomes", "normalise", "allow_rejected", "like", "defects",
 )  # fmt: skip
 
 ProgressBar = Callable[[str], AbstractContextManager[Progress]]
@@ -54,7 +54,12 @@ def add_arguments(parser: Any) -> None:
         "--format", choices=[*FORMATS, *PUBLISHED_FORMATS], help="of FILE (default: by its content and suffix)"
     )
     parser.add_argument("--explain", action="store_true", help="print how FILE was understood, before the ranking")
-    parser.add_argument("--metrics", type=_names, default=METRICS, help=f"default: {','.join(METRICS)}")
+    parser.add_argument(
+        "--metrics",
+        type=_names,
+        default=usual.metrics,
+        help=f"some of {','.join(METRICS)}; default: all but bradley_terry",
+    )
     parser.add_argument("--gamma", type=_names, default=usual.gammas, help="risk aversions, default: 0,0.5,1")
     parser.add_argument("--bootstrap", type=int, default=usual.bootstrap, metavar="N", help="resamples of events")
     parser.add_argument("--seed", type=int, default=usual.seed, help="of the resamples")
@@ -65,6 +70,9 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument("--bins", type=int, default=usual.bins, help="of the calibration")
     parser.add_argument("--interval", choices=INTERVALS, default=usual.interval, help="kind of bootstrap interval")
     parser.add_argument("--level", type=float, default=usual.level, help="of intervals and rank ranges")
+    parser.add_argument(
+        "--min-questions", type=int, default=usual.min_questions, metavar="N", help="that a forecaster needs for a rank"
+    )
     parser.add_argument("--fractional-outcomes", action="store_true", help="allow outcomes between 0 and 1")
     parser.add_argument(
         "--normalise", action="store_true", help="divide probabilities by their sum where that is within 0.02 of 1"

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]
 
-_FIGURES = {"calibration": "ece", "bradley_terry": "bt_ability", "irt": "irt_ability"}
+_FIGURES = {
+    "calibration": "ece",
+    "bradley_terry": "bt_ability",
+    "thurstone_mosteller": "tm_ability",
+    "irt": "irt_ability",
+}
 """The figure that orders a ranking, where its name is another."""
 
 
@@ -55,8 +60,8 @@ class Report:
         Returns
         -------
         dict
-            With the keys settings, forecasters, references, rankings, data, curves, pairs, notes, models, questions,
-            agreement, rejected and rejection_groups.
+            With the keys settings, headline (the ranking that heads the report), forecasters, references, rankings,
+            no_interval, data, curves, pairs, notes, models, questions, agreement, rejected and rejection_groups.
         """
         return self._content
 

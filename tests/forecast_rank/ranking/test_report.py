@@ -13,14 +13,16 @@ from forecast_rank.metrics.panel import Panel, references
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.ranking.model_fits import with_references
 from forecast_rank.ranking.report import rank_panel
+from forecast_rank.ranking.report_tables import report_tables
 from forecast_rank.ranking.scoreboard import concatenate_panels
-from forecast_rank.ranking.settings import METRICS, Settings
+from forecast_rank.ranking.settings import METRICS, USUAL_METRICS, Settings
 from forecast_rank.simulate import simulate
 
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 
 QUICK = Settings(bootstrap=200, stream=10)
-CHEAP = tuple(name for name in METRICS if name not in ("irt", "weighted_brier", "bradley_terry", "adjusted_brier"))
+FITTED = ("irt", "weighted_brier", "thurstone_mosteller", "bradley_terry", "adjusted_brier")
+CHEAP = tuple(name for name in METRICS if name not in FITTED)
 KEYS = {
     "n", "coverage", "brier", "brier_ci", "rank_range", "log", "spherical", "accuracy", "average_return", "log_wealth",
     "alpha", "ece", "weighted_brier", "pool_weight", "bt_ability", "bt_se", "irt_ability", "irt_se", "adjusted_brier",
@@ -37,6 +39,11 @@ def report(forecasts: Panel) -> dict[str, Any]:
     return rank_panel(forecasts, QUICK)
 
 
+def full(report: dict[str, Any]) -> dict[str, Any]:
+    """The report with what `rank` adds."""
+    return report | {"settings": {"like": None, "level": 0.95, "log_clip": 1e-6, "gammas": ["0"]}, "rejected": []}
+
+
 class TestShape:
     def test_every_key_of_the_contract_is_there_for_forecasters_and_references(self, report: dict[str, Any]) -> None:
         for entry in (*report["forecasters"].values(), *report["references"].values()):
@@ -50,7 +57,51 @@ class TestShape:
 
     def test_every_metric_asked_for_is_ranked(self, report: dict[str, Any]) -> None:
         returns = {f"average_return:{gamma}" for gamma in QUICK.gammas}
-        assert (set(METRICS) - {"average_return"}) | returns <= set(report["rankings"])
+        assert (set(USUAL_METRICS) - {"average_return"}) | returns <= set(report["rankings"])
+
+    def test_wins_are_ranked_only_where_they_are_asked_for(self, forecasts: Panel, report: dict[str, Any]) -> None:
+        assert report["forecasters"]["f00"]["bt_ability"] is not None
+        assert not {"bradley_terry"} & {*report["rankings"], *report["agreement"]["spearman"]}
+        asked = rank_panel(forecasts, replace(QUICK, metrics=("bradley_terry",)))
+        assert set(asked["rankings"]) == {"bradley_terry"}
+        assert any(note.startswith("Bradley–Terry counts wins, not margins") for note in asked["notes"])
+
+    def test_few_questions_give_scores_without_a_rank(self) -> None:
+        rows = answers(ann=[0.9, 0.8, 0.7, 0.9, 0.8], bob=[0.6, 0.5, 0.6, 0.7, 0.5], zoe=[1.0])
+        report = rank_panel(panel(rows), replace(QUICK, metrics=CHEAP, min_questions=2))
+        assert {tuple(names) for names in report["rankings"].values()} == {("ann", "bob")}
+        zoe = report["forecasters"]["zoe"]
+        assert (zoe["brier"], zoe["rank_range"], set(zoe["rank_ranges"].values())) == (0.0, None, {None})
+        assert report["forecasters"]["bob"]["rank_range"] == [2, 2]
+        table = next(report_tables(full(report)))
+        assert [row[:2] for row in table.rows if "(" not in row[1]] == [["1", "ann"], ["2", "bob"], ["–", "zoe"]]
+
+    def test_different_coverage_puts_the_adjusted_score_at_the_head(self) -> None:
+        metrics = ("brier", "adjusted_brier")
+        for bob, headline in (([0.6] * 5, "brier"), ([0.6] * 4, "adjusted_brier")):
+            report = rank_panel(panel(answers(ann=[0.9] * 5, bob=bob)), replace(QUICK, metrics=metrics))
+            assert (report["headline"], next(report_tables(full(report))).name) == (headline, headline)
+
+    def test_a_leader_with_few_of_the_questions_is_named(self) -> None:
+        report = rank_panel(panel(answers(ann=[0.9] * 20, zoe=[1.0])), replace(QUICK, metrics=("brier",)))
+        assert report["notes"] == [
+            "zoe leads by the Brier score with 1 of 20 questions; "
+            "--min-questions N ranks only forecasters with N or more"
+        ]
+
+    def test_noisy_returns_name_the_questions_that_would_tell_the_first_two_apart(self) -> None:
+        # Returns 2, 2, 2, 0 and 0, 0, 0, 2: mean difference 1, standard error 1; 4 (1.960 + 0.842)^2 = 31.4.
+        rows = [
+            row
+            for k, happened in enumerate((0, 0, 0, 1))
+            for name, p in (("ann", 0.9), ("bob", 0.1))
+            for row in rows_of(name, f"q{k}", [p, round(1 - p, 9)], happened, odds=[0.5, 0.5])
+        ]
+        report = rank_panel(panel(rows), replace(QUICK, metrics=("average_return",), gammas=("0",)))
+        assert report["notes"] == [
+            "averaged return, risk aversion 0, is a noisy measure: ann and bob cannot be told apart on 4 common "
+            "questions; it would take some 31 (80% power)"
+        ]
 
     def test_only_what_was_asked_for(self, forecasts: Panel) -> None:
         report = rank_panel(forecasts, replace(QUICK, metrics=("log",)))
@@ -141,9 +192,17 @@ class TestFigures:
     def test_the_best_in_truth_leads(self) -> None:
         skilled = synthetic(5, 800, seed=1, noise=(0.1, 2.0))
         report = rank_panel(skilled.panel, replace(QUICK, gammas=("1",)))
-        for ranking in ("brier", "log", "log_wealth:1", "alpha", "adjusted_brier", "irt", "weighted_brier"):
+        for ranking in (
+            "brier",
+            "log",
+            "log_wealth:1",
+            "alpha",
+            "adjusted_brier",
+            "irt",
+            "weighted_brier",
+            "thurstone_mosteller",
+        ):
             assert report["rankings"][ranking] == skilled.panel.forecasters, ranking
-        assert report["rankings"]["bradley_terry"][0] == "f00"
 
     def test_the_same_seed_gives_the_same_report(self, forecasts: Panel) -> None:
         settings = replace(QUICK, metrics=("brier",))
@@ -246,7 +305,8 @@ class TestFits:
     def test_what_can_not_be_compared_is_said(self) -> None:
         stated = 0.5 + 0.05 * np.arange(6)
         rows = [*answers(ann=stated, bob=stated), *rows_of("zoe", "other", [0.9, 0.1], 0)]
-        report = rank_panel(panel(rows), replace(QUICK, metrics=("adjusted_brier", "bradley_terry")))
+        report = rank_panel(panel(rows), replace(QUICK, metrics=("adjusted_brier", "thurstone_mosteller")))
+        assert report["forecasters"]["zoe"]["tm_ability"] is None
         assert report["forecasters"]["zoe"]["adjusted_brier"] is None
         assert report["rankings"]["adjusted_brier"][-1] == "zoe"
         assert "adjusted Brier score: no common question links zoe to the others" in report["notes"]

@@ -37,6 +37,10 @@ class AdjustedScores(NamedTuple):
         See `connectivity`; 0 the largest, -1 without forecasts.
     sums : EventSums, shape (N, E)
         `value` as means over events (`uncertainty.linearised_sums`), for intervals and tests of differences.
+    effect_sums : EventSums, shape (N, E)
+        `effect` in the same way.
+    residual_deviation : float
+        Weighted standard deviation of the scores about both effects; NaN without degrees of freedom.
     """
 
     value: Floats
@@ -46,6 +50,8 @@ class AdjustedScores(NamedTuple):
     coverage: Floats
     component: Codes
     sums: EventSums
+    effect_sums: EventSums
+    residual_deviation: float
 
 
 def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
@@ -105,7 +111,7 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     blank = np.full(n_forecasters, np.nan)
     if len(compared) == 0:
         none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
-        return AdjustedScores(blank, blank, blank, blank, coverage, part.forecaster, none)
+        return AdjustedScores(blank, blank, blank, blank, coverage, part.forecaster, none, none, np.nan)
 
     # Codes within the component; forecasts stay sorted by question, then forecaster.
     used = counted & (part.forecaster[panel.forecaster] == 0)
@@ -140,17 +146,25 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
         result[compared] = part_values
         return result
 
-    value = expand(alpha + level)
-    spread = np.zeros((events, n_forecasters))
-    spread[:, compared] = influence
+    def as_sums(estimates: Floats, moves: Floats) -> EventSums:
+        spread = np.zeros((events, n_forecasters))
+        spread[:, compared] = moves
+        return linearised_sums(panel, estimates, spread, np.unique(event))
+
+    value, effect = expand(alpha + level), expand(alpha - alpha.mean())
+    freedom = len(score) - len(alpha) - len(beta) + 1
+    variance = np.average(np.square(residual), weights=weight) * len(score) / freedom if freedom > 0 else np.nan
     return AdjustedScores(
         value=value,
         se=expand(np.where(known, error, np.nan)),
-        effect=expand(alpha - alpha.mean()),
+        effect=effect,
         effect_se=expand(np.where(known, effect_error, np.nan)),
         coverage=coverage,
         component=part.forecaster,
-        sums=linearised_sums(panel, value, spread, np.unique(event)),
+        sums=as_sums(value, influence),
+        # The moves of centred effects add up to 0, so that their mean is what each event adds to all values alike.
+        effect_sums=as_sums(effect, influence - influence.mean(axis=1, keepdims=True)),
+        residual_deviation=float(np.sqrt(variance)),
     )
 
 

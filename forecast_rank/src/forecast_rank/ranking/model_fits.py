@@ -1,4 +1,4 @@
-"""Figures of fitted models: Bradley–Terry, item response theory, difficulty-adjusted scores.
+"""Figures of fitted models: Thurstone–Mosteller, Bradley–Terry, item response theory, difficulty-adjusted scores.
 
 The forecasters are fitted alone, so that references do not change their figures. The references take part in a second
 fit, whose scale is then shifted to that of the first by the figures that both give the forecasters.
@@ -13,6 +13,7 @@ from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_abili
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 from forecast_rank.metrics.proper_scores import brier
+from forecast_rank.metrics.thurstone_mosteller import margin_ability
 from forecast_rank.metrics.uncertainty import EventSums
 from forecast_rank.ranking.scoreboard import Scoreboard, listed, to_json_list, to_json_value
 
@@ -22,7 +23,7 @@ the least covered forecaster in 75 %, since the scale and shape that are held fi
 
 
 def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
-    """Adds pool weights, the exponential form and pairwise ability; only the last is ranked."""
+    """Adds pool weights, the exponential form and pairwise ability; the last is ranked, if the settings name it."""
     pool, exponential = pool_weights(panel), exponential_form(panel)
     scoreboard.set_figure("pool_weight", _without_references(scoreboard, pool.weight))
     scoreboard.set_figure("exponential_weight", _without_references(scoreboard, exponential.value))
@@ -30,7 +31,13 @@ def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) 
     value, error = with_references(own.value, own.se, joint.value, joint.se)
     scoreboard.set_figure("bt_se", error)
     sums = sums_with_references(scoreboard, panel, own.sums, joint.sums, value)
-    scoreboard.add_estimate("bradley_terry", value, sums, lower=False, key="bt_ability")
+    ranked = "bradley_terry" in scoreboard.settings.metrics
+    scoreboard.add_estimate("bradley_terry", value, sums, lower=False, key="bt_ability", ranked=ranked)
+    if ranked:
+        report["notes"].append(
+            "Bradley–Terry counts wins, not margins: who is a little better most of the time and much worse at others "
+            "stands above a forecaster with the better score"
+        )
     report["models"]["pool_weight"] = {
         name: to_json_value(getattr(pool, name))
         for name in ("kkt_gap", "iterations", "converged", "pseudo_count", "log_likelihood", "impossible")
@@ -49,6 +56,20 @@ def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) 
             "data, and there are no standard errors"
         )
     _note_unlinked("Bradley–Terry", panel, own.components, report)
+
+
+def thurstone_mosteller(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    """Adds abilities by the margins of Brier scores on common questions."""
+    own = margin_ability(panel, brier(panel))
+    joint = margin_ability(scoreboard.panel, brier(scoreboard.panel))
+    unit = joint.noise / own.noise  # the unit is the forecasters' noise: the references must not change it
+    value, error = with_references(own.value, own.se, joint.value * unit, joint.se * unit)
+    scoreboard.set_figure("tm_se", error)
+    scaled = EventSums(joint.sums.sums * unit, joint.sums.weights)
+    sums = sums_with_references(scoreboard, panel, own.sums, scaled, value)
+    scoreboard.add_estimate("thurstone_mosteller", value, sums, lower=False, key="tm_ability")
+    report["models"]["tm_ability"] = {"noise": to_json_value(own.noise)}
+    _note_unlinked("Thurstone–Mosteller", panel, own.component, report)
 
 
 def adjusted(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:

@@ -263,11 +263,14 @@ def ability(report: Report) -> Iterator[tuple[str, Figure]]:
     above.set_axisbelow(True)
     above.set_ylim(-0.7, len(order) - 0.3)
     above.set_title(f"Ability of forecasters, {level:.0%} intervals")
-    low, high = np.quantile(hard, [0.005, 0.995])
+    # The forecasters set the scale: a question that nobody could miss may lie many deviations away.
     known = [people[name]["irt_ability"] for name in order]
-    low, high = min(low, *known), max(high, *known)
+    known += [end for name in order for end in people[name].get("irt_ability_ci") or () if end is not None]
+    margin = 0.25 * (max(known) - min(known)) + 0.1
+    low, high = min(known) - margin, max(known) + margin
+    outside = float(np.mean((hard < low) | (hard > high)))
     below.hist(np.clip(hard, low, high), bins=int(np.clip(2 * len(hard) ** 0.5, 10, 60)), color=COLOURS[1], alpha=0.8)
-    below.set_title("Difficulty of questions" + (" (the outermost 0.5 % at the edges)" if len(hard) > 200 else ""))
+    below.set_title("Difficulty of questions" + (f" ({outside:.0%} beyond, drawn at the edges)" if outside else ""))
     below.set(
         xlabel="one scale, in standard deviations of ability: at its difficulty a question is answered half well",
         ylabel="questions",

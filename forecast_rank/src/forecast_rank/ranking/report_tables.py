@@ -114,10 +114,11 @@ def printable(text: str, width: int = NAME_WIDTH) -> str:
 
 def report_tables(report: dict[str, Any]) -> Iterator[ReportTable]:
     """The tables that a report has figures for: a table for each ranking, then pairs, agreement and rejected rows."""
-    for title, ranking, columns in _ranking_columns(report):
+    columns_by_ranking = sorted(_ranking_columns(report), key=lambda table: table[1] != report.get("headline"))
+    for title, ranking, columns in columns_by_ranking:
         if ranking in report["rankings"]:
             yield _ranking_table(report, ranking, f"{title}; {BEST} best", columns)
-    if report["pairs"]:
+    if report["pairs"] and "brier" in report["rankings"]:
         yield _pairs_table(report)
     if len(report["rankings"]) > 1 and len(report["forecasters"]) > 1:
         yield _agreement_table(report)
@@ -212,6 +213,15 @@ def _model_columns() -> Iterator[tuple[str, str, list[FigureColumn]]]:
         [FigureColumn("weighted", "weighted_brier", lower=True, interval=True), _ranks("weighted_brier")],
     )
     yield (
+        "Thurstone–Mosteller: ability by margins on common questions, in deviations of a score difference",
+        "thurstone_mosteller",
+        [
+            FigureColumn("ability", "tm_ability", 3, error="tm_se"),
+            _ranks("thurstone_mosteller"),
+            FigureColumn("pool weight", "pool_weight", 3, lower=None),
+        ],
+    )
+    yield (
         "Bradley–Terry: ability by wins on common questions, whatever the margin; a pool weight is no ability",
         "bradley_terry",
         [
@@ -232,22 +242,27 @@ def _ranks(ranking: str) -> FigureColumn:
 
 
 def _ranking_table(report: dict[str, Any], ranking: str, title: str, columns: list[FigureColumn]) -> ReportTable:
-    """A ranking in order; equals share a rank, and each reference stands in its place without one."""
+    """A ranking in order; equals share a rank, and each reference stands in its place without one.
+
+    Forecasters with too few questions for a rank come last.
+    """
     lead = next(column for column in columns if column.lower is not None)
     forecasters: dict[str, Entry] = report["forecasters"]
-    best = {column.heading: _best_text(column, forecasters) for column in columns}
     order = report["rankings"][ranking]
+    best = {column.heading: _best_text(column, {name: forecasters[name] for name in order}) for column in columns}
     values = [lead.value(forecasters[name]) for name in order]
     rows: list[tuple[str, str, Entry]] = [
         ("–" if value is None else str(1 + values.index(value)), name, forecasters[name])
         for name, value in zip(order, values, strict=True)
     ]
+    ranked = set(order)
+    unranked = [("–", name, entry) for name, entry in forecasters.items() if name not in ranked]
     for name, entry in report["references"].items():
         rows.insert(_insertion_index(rows, lead, entry), ("", f"({name})", entry))
     cells = []
-    for rank, name, entry in rows:
+    for rank, name, entry in [*rows, *unranked]:
         texts = [column.text(entry) for column in columns]
-        if rank:  # references are never marked as the best
+        if name in ranked and rank:  # references and the unranked are never marked as the best
             texts = [t + BEST * (t == best[column.heading]) for t, column in zip(texts, columns, strict=True)]
         cells.append([rank, printable(name), *texts])
     header = ["#", "", *(column.heading for column in columns)]

@@ -64,6 +64,12 @@ class Scoreboard:
         return len(np.unique(self.panel.questions.event[self.panel.question]))
 
     @cached_property
+    def qualified(self) -> NDArray[np.bool_]:
+        """Whether each forecaster has the questions that a rank takes."""
+        answered = np.bincount(self.panel.forecaster, minlength=self.forecaster_count)[: self.forecaster_count]
+        return answered >= self.settings.min_questions
+
+    @cached_property
     def counts(self) -> NDArray[np.uint8]:
         """How often each event is drawn in each resample, the same for every metric."""
         return resample_counts(self.event_count, self.settings.bootstrap, self.settings.seed)
@@ -99,7 +105,15 @@ class Scoreboard:
         self.add_ranking(ranking, means, sums, lower=lower)
 
     def add_estimate(
-        self, ranking: str, values: Floats, sums: EventSums, *, lower: bool, key: str, least: int = LEAST_EVENTS
+        self,
+        ranking: str,
+        values: Floats,
+        sums: EventSums,
+        *,
+        lower: bool,
+        key: str,
+        least: int = LEAST_EVENTS,
+        ranked: bool = True,
     ) -> None:
         """Stores a model's estimates with intervals, and ranks by them; `sums` are the estimates as means over events.
 
@@ -109,6 +123,8 @@ class Scoreboard:
         self.set_figure(key, values)
         ends = np.where((sums.events >= least)[:, None], self._interval(sums), np.nan)
         self.set_interval(f"{key}_ci", ends, values, sums.events, ranking=ranking, least=least)
+        if not ranked:
+            return
         unknown = ~np.isnan(values) & (sums.events == 0)
         self.add_ranking(
             ranking,
@@ -129,9 +145,10 @@ class Scoreboard:
             return
         # Bonferroni: intervals that hold together do not overlap unless the errors differ.
         together = unbiased_ece(self.panel, counts, bins, 1 - (1 - level) / max(self.forecaster_count, 1)).interval
+        values, together = self._of_ranked(values), self._of_ranked(together)
         self.set_figure("rank_ranges", _separated(together, values, self.forecaster_count), "calibration")
         draws = ece_draws(self.panel, counts, bins)
-        draws[:, events < 2] = np.nan
+        draws[:, (events < 2) | np.isnan(values)] = np.nan
         forecasters = slice(self.forecaster_count)
         best = np.full(len(values), np.nan)
         best[forecasters] = probability_best(draws[:, forecasters], values[forecasters])
@@ -187,6 +204,7 @@ class Scoreboard:
 
     def add_ranking(self, ranking: str, values: Floats, sums: EventSums | None, *, lower: bool) -> None:
         """Ranks the forecasters by a figure that somebody has; rank ranges and P(best) come from its event sums."""
+        values = self._of_ranked(values)
         own = values[: self.forecaster_count]
         if not np.isfinite(own).any():
             return
@@ -195,6 +213,8 @@ class Scoreboard:
         best = np.full(len(values), np.nan)
         if sums is not None and self.settings.bootstrap:
             level, forecasters = self.settings.level, slice(self.forecaster_count)
+            absent = np.isnan(self._of_ranked(np.zeros(len(values))))[:, None]
+            sums = EventSums(np.where(absent, 0.0, sums.sums), np.where(absent, 0.0, sums.weights))
             among = EventSums(sums.sums[forecasters], sums.weights[forecasters])
             ranges[forecasters] = simultaneous_rank_ranges(among, lower_is_better=lower, level=level)
             ranges[self.forecaster_count :] = rank_ranges_beside(
@@ -205,10 +225,17 @@ class Scoreboard:
         self.set_figure("rank_ranges", ranges, ranking)
         self.set_figure("probability_best", best, ranking)
 
+    def _of_ranked(self, rows: Floats) -> Floats:
+        """The rows of the references and of forecasters with enough questions; NaN for the others."""
+        absent = np.zeros(len(rows), dtype=bool)
+        absent[: self.forecaster_count] = ~self.qualified
+        return np.where(absent.reshape(-1, *[1] * (rows.ndim - 1)), np.nan, rows)
+
     def order(self, ranking: str) -> list[int]:
-        """Indices of the forecasters from best to worst, ties by name, those without a figure last."""
+        """Indices of the forecasters with a rank from best to worst, ties by name, those without a figure last."""
         positions, names = self.rankings[ranking], self.panel.forecasters
-        return sorted(range(self.forecaster_count), key=lambda i: (np.isnan(positions[i]), positions[i], names[i]))
+        ranked = np.flatnonzero(self.qualified).tolist()
+        return sorted(ranked, key=lambda i: (np.isnan(positions[i]), positions[i], names[i]))
 
     def entry(self, index: int) -> dict[str, Any]:
         """The figures of one forecaster or reference as JSON values."""

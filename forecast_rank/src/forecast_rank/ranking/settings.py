@@ -13,11 +13,14 @@ METRICS = (
     "average_return",
     "alpha",
     "calibration",
+    "thurstone_mosteller",
     "bradley_terry",
     "irt",
     "weighted_brier",
     "adjusted_brier",
 )
+USUAL_METRICS = tuple(name for name in METRICS if name != "bradley_terry")
+"""Without the ranking by wins: where forecasters differ by symmetric noise it is a coin flip with tight intervals."""
 INTERVALS = ("studentised", "percentile", "bca")
 
 
@@ -48,6 +51,8 @@ class Settings:
     interval : {"studentised", "percentile", "bca"}
     level : float
         Coverage of intervals and rank ranges, in (0, 1).
+    min_questions : int
+        Forecasters with fewer questions have scores, but no rank and no rank range.
 
     Raises
     ------
@@ -55,7 +60,7 @@ class Settings:
         For a value out of range.
     """
 
-    metrics: tuple[str, ...] = METRICS
+    metrics: tuple[str, ...] = USUAL_METRICS
     gammas: tuple[str, ...] = ("0", "0.5", "1")
     bootstrap: int = RESAMPLES
     seed: int = 0
@@ -64,6 +69,7 @@ class Settings:
     bins: int = BINS
     interval: str = "studentised"
     level: float = LEVEL
+    min_questions: int = 1
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.metrics if name not in METRICS]:
@@ -77,7 +83,7 @@ class Settings:
                 inside = False
             if not inside:
                 raise InvalidSetting(f"gamma: {text!r} is not a number in [0, 1]")
-        for name, least in (("bootstrap", 0), ("seed", 0), ("stream", 1), ("bins", 1)):
+        for name, least in (("bootstrap", 0), ("seed", 0), ("stream", 1), ("bins", 1), ("min_questions", 0)):
             if getattr(self, name) < least:
                 raise InvalidSetting(f"{name}: at least {least}, not {getattr(self, name)}")
         if not 0 <= self.log_clip < 1:
