@@ -45,7 +45,8 @@ class Compression(GZipMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:  # type: ignore[override]
         varies = response.get("Vary", "").lower()
-        if request.path_info.startswith(ADMIN) or "cookie" in varies or response.cookies:
+        ranged = response.has_header("Accept-Ranges")  # parts of a file are counted in its own bytes
+        if ranged or request.path_info.startswith(ADMIN) or "cookie" in varies or response.cookies:
             return response
         return super().process_response(request, response)  # type: ignore[arg-type]
 
@@ -129,5 +130,5 @@ class PermissionsPolicy:
 
 
 def _is_embeddable(request: HttpRequest) -> bool:
-    """Whether other sites may embed it: the API's data, share images and feeds."""
-    return request.path_info.startswith(("/api/", "/og/", "/feeds/"))
+    """Whether other sites may embed it: the API's data, archives, share images and feeds."""
+    return request.path_info.startswith(("/api/", "/data/", "/og/", "/feeds/"))

@@ -30,7 +30,9 @@ MINUTES, HOURS = 60, 3600
 UNLIMITED, PAUSED = -1, 0
 """Values of `Schedule.repeats`; django-q skips a schedule without repeats."""
 JOB_FAILED = "job-failed"
-ALERTING_COMMANDS = ("start_cohort", "check_lineup", "run_decisions", "run_forecasts", "verify_ledger")
+ALERTING_COMMANDS = (
+    "start_cohort", "check_lineup", "run_decisions", "run_forecasts", "verify_ledger", "publish_archive",
+)  # fmt: skip
 """Commands whose failure raises an alert; the others run again within minutes, and the dashboard shows them."""
 UNSCHEDULED_TIMEOUT_S = 2 * HOURS
 """The time limit of a job without a schedule."""
@@ -78,6 +80,7 @@ JOBS = (
     Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20", "compute_scores"),
     Job("ledger", "10 5 * * *", 2 * HOURS,
         "verification of ledger, forecasts and hash chains, daily 05:10", "verify_ledger"),
+    Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive"),
     Job("check_lineup", "30 6 * * 3,6", 10 * MINUTES,
         "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30", "check_lineup"),
     Job("alerts", "2-59/5 * * * *", 5 * MINUTES, "alerts by mail and webhook, every 5 minutes", "send_alerts"),
@@ -202,6 +205,7 @@ scores = partial(_run_command, "compute_scores")
 ledger = partial(_run_command, "verify_ledger")
 check_lineup = partial(_run_command, "check_lineup")
 """Proposes a line-up where the gateway's catalogue has changed; it takes effect once a person approves it."""
+archive = partial(_run_command, "publish_archive")
 prune = partial(_run_command, "prune")
 
 

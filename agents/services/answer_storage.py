@@ -26,6 +26,7 @@ from agents.models import ModelCall, Task
 from agents.records import sha256
 from agents.services.claims import Claim, ClaimLost
 from agents.services.costs import add_call_cost
+from markets.foundation.raw_sql import database_name
 from markets.models import Alert
 
 RETRY_S = 1
@@ -152,17 +153,8 @@ def _check_served_by(call: ModelCall) -> None:
             Alert.objects.raise_once(CHANGED_ALERT, f"call {call.pk}, {field}", message, timezone.now())
 
 
-def _database() -> str:
-    """The name of our database, the same in each process that uses it."""
-    parts = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return str(Path(parts["NAME"]).resolve())
-    host = parts["HOST"] or parts["OPTIONS"].get("host") or "localhost"
-    return f"{host}:{parts['PORT'] or 5432}/{parts['NAME']}"
-
-
 def _path(call: ModelCall) -> Path:
-    database = _database()
+    database = database_name()
     return Path(settings.ARENA_SPOOL_DIR) / f"{Path(database).stem}-{sha256(database)[:8]}-call-{call.pk}.json"
 
 
@@ -170,7 +162,7 @@ def _write_file(path: Path, call: ModelCall, claim: Claim[Any]) -> IO[str] | Non
     """A locked, complete file with the call; None where even that can not be written."""
     body = serializers.serialize("json", [call])
     content = {
-        "database": _database(),
+        "database": database_name(),
         "lease_id": str(claim.lease_id),
         "sent_at": call.sent_at.isoformat(),  # the serializer cuts it to the millisecond
         "call": body,
@@ -209,7 +201,7 @@ def _store_file(file: IO[str]) -> ModelCall:
         ((call, lease_id),) = [(row.object, str(content["lease_id"])) for row in serializers.deserialize("json", body)]
     except (ValueError, KeyError, TypeError, AttributeError, DeserializationError) as error:
         raise RefusedFile(f"it can not be read: {error}") from None
-    if database != _database():
+    if database != database_name():
         raise ForeignFile(f"it belongs to the database {database}")
     with transaction.atomic():
         stored = ModelCall.objects.filter(pk=call.pk, sent_at=sent_at).first()

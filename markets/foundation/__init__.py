@@ -6,5 +6,5 @@
 - `bulk`: reads in batches, updates of changed rows
 - `rest`: bases of the API (view sets, serializers, filters, pagination); `admin`: bases of the admin
 - `commands`: base of management commands; `clock`: their present time; `failpoints`: where tests kill them
-- `json_lines`: text and decimals in prompts; `csv_cells`: values in CSV
+- `json_lines`: text and decimals in prompts
 """

@@ -1,11 +1,12 @@
-"""Values as hand-written SQL reads them, without the conversions of the ORM."""
+"""Values as hand-written SQL reads them, without the conversions of the ORM; the database's name."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connections, models
+from django.db import connection, connections, models
 
 from markets.foundation.fields import ExactDecimalField
 
@@ -38,3 +39,12 @@ def parse_timestamp(value: Any) -> datetime | None:
         return None
     at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def database_name() -> str:
+    """The name of our database, the same in each process that uses it."""
+    parts = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return str(Path(parts["NAME"]).resolve())
+    host = parts["HOST"] or parts["OPTIONS"].get("host") or "localhost"
+    return f"{host}:{parts['PORT'] or 5432}/{parts['NAME']}"

@@ -1,9 +1,7 @@
 """Building an archive: each table in each format, README, licence, data dictionary and manifest."""
 
 import json
-import shutil
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,15 +12,15 @@ from typing import Any
 
 import django
 from django.db import connection, transaction
-from forecast_rank.atomic_files import atomic_write
 from forecast_rank.atomic_folders import atomic_folder
+from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import croissant, data_package
 
 from agents.models import Chain
 from agents.records import GENESIS, PROTOCOLS, instant_text
 from scoring.exports.dictionary import CSV, dictionary_json
-from scoring.exports.manifest import FORMAT_VERSION, MANIFEST, file_sha256, list_files, manifest_text, zip_checksum
-from scoring.exports.readme import DATASET, LICENSE, readme_text
+from scoring.exports.manifest import FORMAT_VERSION, MANIFEST, manifest_text
+from scoring.exports.readme import DATASET, license_text, readme_text
 from scoring.exports.selection import ExportSelection
 from scoring.exports.table_files import WRITERS
 from scoring.exports.table_rows import methodology_rows, row_batches
@@ -71,27 +69,6 @@ def build_archive(
     return BuiltArchive(sum(rows.values()), len(files), size, file_sha256(folder / MANIFEST))
 
 
-def zip_archive(folder: Path) -> Path:
-    """The archive as one file beside its folder, and its hash beside that, as `sha256sum -c` reads it.
-
-    The manifest's hashes do not cover what a zip file holds between its members. All members bear one date, so that
-    equal contents give equal files.
-    """
-    target = folder.with_name(f"{folder.name}.zip")
-    with atomic_write(zip_checksum(target)) as checksum, atomic_write(target) as draft:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(folder.rglob("*")):
-                if path.is_file():
-                    member = zipfile.ZipInfo(path.relative_to(folder).as_posix())
-                    member.compress_type = zipfile.ZIP_DEFLATED
-                    with path.open("rb") as source, archive.open(member, "w", force_zip64=True) as sink:
-                        shutil.copyfileobj(source, sink, 1 << 20)
-        checksum.write_text(f"{file_sha256(draft)}  {target.name}\n", encoding="utf-8")
-        # The old checksum goes before its file does: a zip without one is sound, a zip with another's is not.
-        zip_checksum(target).unlink(missing_ok=True)
-    return target
-
-
 @contextmanager
 def consistent_read() -> Iterator[None]:
     """A read-only transaction that sees the database at one instant and blocks no writer."""
@@ -138,7 +115,7 @@ def _write_tables(
 
 
 def _write_documents(draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime) -> None:
-    files, format, made_at = list_files(draft, {}), CSV if CSV in formats else formats[0], instant_text(at)
+    files, format, made_at = list_files(draft, MANIFEST, {}), CSV if CSV in formats else formats[0], instant_text(at)
     for name, contents in {
         "dictionary.json": dictionary_json(TABLES),
         "methodologies.json": methodology_rows(),
@@ -147,7 +124,7 @@ def _write_documents(draft: Path, selection: ExportSelection, formats: Sequence[
     }.items():
         (draft / name).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (draft / "README.md").write_text(readme_text(selection.as_json(), made_at), encoding="utf-8")
-    (draft / "LICENSE.txt").write_text(LICENSE, encoding="utf-8")
+    (draft / "LICENSE.txt").write_text(license_text(), encoding="utf-8")
 
 
 def _manifest(
@@ -167,6 +144,6 @@ def _manifest(
             **{name: version(name) for name in ("numpy", "polars", "scipy")},
         },
         "files": list_files(
-            draft, {f"{format}/{name}.{format}": count for format in formats for name, count in rows.items()}
+            draft, MANIFEST, {f"{format}/{name}.{format}": count for format in formats for name, count in rows.items()}
         ),
     }

@@ -6,8 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from forecast_rank.files.csv_cells import escape_formula, unescape_formula
+
 from agents.records import instant_text
-from markets.foundation.csv_cells import escape_formula, unescape_formula
 
 
 def encode(value: Any, kind: str) -> Any:

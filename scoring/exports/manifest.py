@@ -1,6 +1,5 @@
 """The manifest of an archive (the hash of every file, the selection, the heads of the hash chains), and its hashes."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,26 +34,3 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if contents.get("format") != FORMAT_VERSION:
         raise InvalidManifest(f"{MANIFEST}: format {contents.get('format')}, this program reads {FORMAT_VERSION}")
     return contents
-
-
-def list_files(folder: Path, rows: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-    """Hash, size and (for tables) number of rows of every file in a folder, by relative path."""
-    return {
-        path.relative_to(folder).as_posix(): {
-            "sha256": file_sha256(path),
-            "bytes": path.stat().st_size,
-            "rows": rows.get(path.relative_to(folder).as_posix()),
-        }
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != MANIFEST
-    }
-
-
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def zip_checksum(archive: Path) -> Path:
-    """The path of the file that holds the SHA-256 of a zip file, as `sha256sum -c` reads it."""
-    return archive.with_name(f"{archive.name}.sha256")

@@ -1,14 +1,14 @@
 """Table files in CSV and Parquet, written and read in batches."""
 
 import csv
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from forecast_rank.files.archives import MAX_CSV_CELL
+from forecast_rank.files.parquet_parts import WriteRows, parquet_writer
 
 from scoring.exports.dictionary import CSV, PARQUET, ArchiveColumn, ArchiveTable, decimal_places
 from scoring.exports.encoding import CSV_PARSERS, csv_text, decode
@@ -20,7 +20,6 @@ POLARS_TYPES: dict[str, Any] = {
 }  # fmt: skip
 MAX_DIGITS = 38
 """Of Parquet's decimals of 128 bits."""
-WriteRows = Callable[[Sequence[tuple[Any, ...]]], None]
 csv.field_size_limit(MAX_CSV_CELL)
 
 
@@ -36,34 +35,8 @@ def _csv_writer(path: Path, table: ArchiveTable) -> Iterator[WriteRows]:
         )
 
 
-@contextmanager
-def _parquet_writer(path: Path, table: ArchiveTable) -> Iterator[WriteRows]:
-    """Parquet: each row group is a file of its own until the table ends, then they are joined as a stream."""
-    parts, schema, row_group_size = path.with_suffix(".parts"), _schema(table), _row_group_size(table)
-    waiting: list[tuple[Any, ...]] = []
-    files: list[Path] = []
-
-    def flush() -> None:
-        files.append(parts / f"{len(files):06d}.parquet")
-        pl.DataFrame(waiting, schema=schema, orient="row").write_parquet(files[-1])
-        waiting.clear()
-
-    def write(rows: Sequence[tuple[Any, ...]]) -> None:
-        waiting.extend(rows)
-        if len(waiting) >= row_group_size:
-            flush()
-
-    parts.mkdir()
-    try:
-        yield write
-        if waiting or not files:
-            flush()
-        if len(files) == 1:
-            files[0].replace(path)
-        else:
-            pl.scan_parquet(parts / "*.parquet").sink_parquet(path, row_group_size=row_group_size)
-    finally:
-        shutil.rmtree(parts)
+def _parquet_writer(path: Path, table: ArchiveTable) -> AbstractContextManager[WriteRows]:
+    return parquet_writer(path, _schema(table), _row_group_size(table))
 
 
 WRITERS = {CSV: _csv_writer, PARQUET: _parquet_writer}

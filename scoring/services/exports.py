@@ -10,7 +10,6 @@ from django.db.models import Q
 
 from agents.records import instant_text
 from markets.models import Run
-from scoring.exports.manifest import file_sha256, zip_checksum
 from scoring.exports.selection import ExportSelection
 from scoring.models import Export
 
@@ -53,13 +52,13 @@ def run_export(export_id: int, *, at: datetime) -> Export:
     if not claimed:
         return export
     try:
-        rows, file = _build(export, at)
+        rows, file, sha256 = _build(export, at)
     except Exception as error:
         building = Export.objects.filter(pk=export_id, status=Export.Status.BUILDING)
         building.update(status=Export.Status.FAILED, finished_at=at, error=str(error) or type(error).__name__)
         raise
     export.status, export.finished_at = Export.Status.COMPLETED, at
-    export.rows, export.bytes, export.sha256 = rows, file.stat().st_size, file_sha256(file)
+    export.rows, export.bytes, export.sha256 = rows, file.stat().st_size, sha256
     export.save()
     _remove_old_files()
     return export
@@ -71,19 +70,24 @@ def export_file(export: Export) -> Path | None:
     return file if export.status == Export.Status.COMPLETED and file.is_file() else None
 
 
-def _build(export: Export, at: datetime) -> tuple[int, Path]:
-    from scoring.exports.archive import build_archive, zip_archive  # polars, which only the worker needs
+def _build(export: Export, at: datetime) -> tuple[int, Path, str]:
+    from forecast_rank.files.checksums import file_sha256, zip_archive
+
+    from scoring.exports.archive import build_archive  # polars, which only the worker needs
 
     folder = Path(settings.ARENA_EXPORT_DIR) / Path(export.file_name).stem
     selection = ExportSelection(export.cohort, export.start, export.end)
     try:
         archive = build_archive(folder=folder, selection=selection, formats=export.formats.split(","), at=at)
-        return archive.rows, zip_archive(folder)
+        file = zip_archive(folder)
+        return archive.rows, file, file_sha256(file)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_old_files() -> None:
+    from forecast_rank.files.checksums import zip_checksum
+
     for export in Export.objects.filter(status=Export.Status.COMPLETED).order_by("-pk")[MAX_STORED_FILES:]:
         file = Path(settings.ARENA_EXPORT_DIR) / export.file_name
         for path in (file, zip_checksum(file)):

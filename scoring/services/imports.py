@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from django.db import transaction
 from django.utils.text import slugify
+from forecast_rank.files.checksums import file_sha256
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.metrics.panel import Codes
@@ -19,7 +20,6 @@ from forecast_rank.ranking.forecasts import usable_rows
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 
-from scoring.exports.manifest import file_sha256
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportedQuestion, RejectedRow
 
 Progress = Callable[[int, int], None]

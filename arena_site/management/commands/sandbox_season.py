@@ -120,6 +120,7 @@ class Command(ArenaCommand):
             at = open_week_starts(options["weeks"]) + DECISIONS_AT
             self._set_clock(clock, root, at)
             self._run("run_decisions", at, family=guest.family.slug)  # freezes, and asks no model
+            self._run("publish_archive", at)
         self._admin()
         self.stdout.write(f"token of an external agent ({GUEST}): {guest.token}")
         return CommandResult(

@@ -14,7 +14,6 @@ from arena_site.pages.charts.intervals import brier_chart
 from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS, forecast_headline, trading_headline
 from arena_site.pages.selection import PageSelection
-from markets.foundation.csv_cells import csv_cell
 from markets.prompt_conditions import PRICED
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, REFERENCES, TRADING
@@ -80,6 +79,8 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
 @require_safe
 def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     """The entries of the front page's leaderboard as CSV."""
+    from forecast_rank.files.csv_cells import csv_cell
+
     as_of = requested_instant(request, timezone.now())
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="forecast-leaderboard.csv"'

@@ -21,8 +21,6 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from markets.foundation.csv_cells import csv_cell
-
 MAX_COUNT = 10_000
 """Rows that a list counts and pages through at most; filters and search reach the others."""
 MAX_CSV_ROWS = 100_000
@@ -226,6 +224,8 @@ class _Echo:
 
 
 def _csv_lines(head: Sequence[str], columns: Sequence[Callable[[Any], Any]], rows: QuerySet[Any]) -> Iterator[str]:
+    from forecast_rank.files.csv_cells import csv_cell
+
     writer = csv.writer(_Echo())
     yield writer.writerow(head)  # type: ignore[misc]
     for row in rows.iterator(chunk_size=CHUNK):

@@ -6,19 +6,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from forecast_rank.files.checksums import file_sha256
+
 from scoring.exports.dictionary import dictionary_json
-from scoring.exports.manifest import MANIFEST, file_sha256, zip_checksum
+from scoring.exports.manifest import MANIFEST
 from scoring.exports.tables import TABLES
 from scoring.exports.verification.archive_reader import Archive
-
-
-def check_zip_checksum(path: Path) -> Iterator[str]:
-    """The SHA-256 of a zip file is the one in the file beside it, if there is one."""
-    checksum = zip_checksum(path)
-    if path.is_file() and checksum.is_file():
-        stated = checksum.read_text(encoding="utf-8", errors="replace").split()
-        if stated[:1] != [file_sha256(path)]:
-            yield f"{path.name}: its SHA-256 is not the one in {checksum.name}"
 
 
 def check_files(folder: Path, listed: dict[str, dict[str, Any]]) -> Iterator[str]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import polars as pl
 from forecast_rank.files.archives import unpacked
+from forecast_rank.files.checksums import check_zip_checksum
 
 from scoring.exports.dictionary import FORMATS
 from scoring.exports.manifest import InvalidManifest, read_manifest
-from scoring.exports.verification.archive_files import check_files, check_tables, check_zip_checksum
+from scoring.exports.verification.archive_files import check_files, check_tables
 from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.forecasts import check_forecast_leaderboards, check_forecast_scores
 from scoring.exports.verification.hashes import check_chains, check_prompts, check_universes

@@ -11,10 +11,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from forecast_rank.files.checksums import check_zip_checksum, file_sha256, list_files
 
 from agents.records import GENESIS, link_sha256
-from scoring.exports.manifest import MANIFEST, InvalidManifest, file_sha256, list_files, manifest_text, read_manifest
-from scoring.exports.verification.archive_files import check_zip_checksum
+from scoring.exports.manifest import MANIFEST, InvalidManifest, manifest_text, read_manifest
 from scoring.exports.verification.verifier import verify_archive
 from tests.commands import run
 
@@ -139,7 +139,7 @@ def rewrite(folder: Path, table: str, change: Callable[[list[dict[str, str]]], o
 def update_manifest(folder: Path) -> None:
     contents = json.loads((folder / MANIFEST).read_text())
     rows = {name: file["rows"] for name, file in contents["files"].items()}
-    contents["files"] = list_files(folder, rows)
+    contents["files"] = list_files(folder, MANIFEST, rows)
     (folder / MANIFEST).write_text(manifest_text(contents))
 
 

@@ -1,0 +1,15 @@
+"""Publishes the archive of the day under /data/."""
+
+from datetime import datetime
+from typing import Any
+
+from markets.foundation.commands import ArenaCommand, CommandResult
+from scoring.services.public_archives import RETENTION_RULE, publish_archive
+
+
+class Command(ArenaCommand):
+    help = f"Builds the day's public archive, listed at /data/, and keeps {RETENTION_RULE}."
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        with self.progress("publishing") as progress:
+            return CommandResult(publish_archive(at=at, progress=progress))

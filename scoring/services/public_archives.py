@@ -1,0 +1,61 @@
+"""Public archives: everything, once a day, with each table alone beside the zip file."""
+
+import shutil
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.utils._os import safe_join
+
+from agents.records import sha256
+from markets.foundation.raw_sql import database_name
+from scoring.exports.dictionary import FORMATS
+from scoring.exports.selection import ExportSelection
+
+DAILY = 7
+RETENTION_RULE = f"the last {DAILY} archives, then the first of each month for ever"
+
+
+def publish_archive(*, at: datetime, progress: Any = lambda done, of, caption: None) -> dict[str, Any]:
+    """Builds the archive of a day, which replaces an earlier one of the day whole; removes what the rule drops."""
+    from forecast_rank.files.checksums import file_sha256, zip_archive, zip_checksum
+
+    from scoring.exports.archive import build_archive  # polars, which only the worker needs
+
+    folder = _root() / f"{at.astimezone(UTC):%Y-%m-%d}"
+    built = build_archive(folder=folder, selection=ExportSelection(), formats=FORMATS, at=at, progress=progress)
+    file = zip_archive(folder)
+    days = published_days()
+    first_of_month = {min(month) for _, month in groupby(days, lambda day: day[:7])}
+    dropped = [day for day in days[DAILY:] if day not in first_of_month]
+    for old in dropped:
+        old_file = published_file(old)
+        old_file.unlink()
+        zip_checksum(old_file).unlink(missing_ok=True)
+        shutil.rmtree(_root() / old, ignore_errors=True)
+    size = {"bytes": file.stat().st_size, "sha256": file_sha256(file)}
+    return {"archive": file.name, "rows": built.rows, **size, "published": len(days) - len(dropped), "removed": dropped}
+
+
+def published_days() -> list[str]:
+    """The days with an archive, newest first."""
+    return sorted((file.stem for file in _root().glob("????-??-??.zip")), reverse=True)
+
+
+def published_file(day: str, name: str = "") -> Path:
+    """The path of the zip file of a day, of a table by its file name, or of another file of the archive.
+
+    Raises SuspiciousFileOperation for a name that leads out of the archive.
+    """
+    if not name:
+        return _root() / f"{day}.zip"
+    format = Path(name).suffix[1:]
+    return Path(safe_join(_root() / day, name if "/" in name or format not in FORMATS else f"{format}/{name}"))
+
+
+def _root() -> Path:
+    """The folder, which names its database."""
+    database = database_name()
+    return Path(settings.ARENA_EXPORT_DIR) / f"public-{Path(database).stem}-{sha256(database)[:8]}"
