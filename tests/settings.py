@@ -5,6 +5,8 @@ The suite runs on SQLite, or on PostgreSQL with ARENA_TESTS_ON=postgres.
 
 import gc
 import os
+import tempfile
+from pathlib import Path
 
 from manage import ALLOCATION_THRESHOLD
 from tests import bytecode
@@ -19,6 +21,7 @@ for name in ("OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL", "KALSHI_B
 os.environ["OPENROUTER_API_KEY"] = ""
 os.environ["ARENA_LINEUP"] = "unchecked"  # tests of the check itself bring a catalogue
 os.environ.setdefault("SECRET_KEY", "only-for-tests")
+os.environ.setdefault("ARENA_EXPORT_DIR", str(Path(tempfile.gettempdir(), "arena-test-exports")))
 # Before pytest-xdist starts its workers, so that they inherit the server that was found or started.
 if os.environ.get("ARENA_TESTS_ON") == "postgres":
     os.environ["DATABASE_URL"] = postgres_url()

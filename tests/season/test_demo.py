@@ -32,7 +32,9 @@ def environment(**extra: str) -> dict[str, str]:
 def demo(database: Path, *options: str) -> str:
     """The table that a one-week demo prints."""
     command = [sys.executable, "manage.py", "demo", "--no-serve", "--weeks", "1", "--database", f"sqlite:///{database}"]
-    ran = subprocess.run([*command, *options], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=600)
+    env = environment(ARENA_EXPORT_DIR=str(database.parent / "exports"))
+    ran = subprocess.run([*command, *options], cwd=ROOT, env=env, capture_output=True, text=True, timeout=600)
+    assert len(list(database.parent.glob("exports/public-*/*.zip"))) == 1
     assert ran.returncode == 0, ran.stderr
     assert "week 1 of 1" in ran.stderr
     assert re.search(r"admin login: admin / \S+", ran.stdout)
