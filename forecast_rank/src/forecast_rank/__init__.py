@@ -19,6 +19,7 @@ __version__ = "0.2.0"
 # isort: off
 if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.api import compare as compare, rank as rank, read as read
+    from forecast_rank.partial import Partial as Partial
     from forecast_rank.reports import Report as Report
     from forecast_rank.array_scores import (
         mean_brier as mean_brier, mean_log_score as mean_log_score, mean_spherical as mean_spherical
@@ -78,7 +79,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         TooFewForecasts as TooFewForecasts
     )
     from forecast_rank.ranking.report import rank_panel as rank_panel
-    from forecast_rank.simulate import (
+    from forecast_rank.simulated_worlds import (
         WORLDS as WORLDS, Simulation as Simulation, World as World, simulate as simulate
     )
     from forecast_rank.ranking.settings import (
@@ -90,11 +91,12 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
 
 _MODULES = {
     "api": ("compare", "rank", "read"),
+    "partial": ("Partial",),
     "reports": ("Report",),
     "array_scores": ("mean_brier", "mean_log_score", "mean_spherical"),
     "ranking.forecasts": ("InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts"),
     "ranking.report": ("rank_panel",),
-    "simulate": ("WORLDS", "Simulation", "World", "simulate"),
+    "simulated_worlds": ("WORLDS", "Simulation", "World", "simulate"),
     "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
     "files.faults": ("UnreadableFile",),
     "metrics.agreement": ("agreement", "kendall", "spearman"),

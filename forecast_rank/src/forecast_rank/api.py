@@ -220,8 +220,8 @@ def rank(
     if defects and not like:
         raise InvalidSetting("defects: only together with like")
     settings = Settings(
-        metrics=_listed(metrics),
-        gammas=_listed(gamma),
+        metrics=comma_separated(metrics),
+        gammas=comma_separated(gamma),
         bootstrap=bootstrap,
         seed=seed,
         stream=stream,
@@ -281,7 +281,7 @@ def _check_rejected(loaded: LoadedForecasts, allow_rejected: bool) -> None:
     raise TooFewForecasts(f"{rejected} of {loaded.rows} rows are rejected; --allow-rejected ranks the others{reasons}")
 
 
-def _listed(values: Any) -> tuple[str, ...]:
+def comma_separated(values: Any) -> tuple[str, ...]:
     """A list, or text separated by commas, as distinct texts: 0.5 as "0.5", 0.0 as "0"."""
     if isinstance(values, str):
         values = values.split(",")

@@ -22,7 +22,7 @@ from forecast_rank.metrics.uncertainty import (
     resample_counts,
     table_sums,
 )
-from forecast_rank.simulate import WORLDS, simulate
+from forecast_rank.simulated_worlds import WORLDS, simulate
 from scipy import stats
 
 nan = np.nan

@@ -16,7 +16,7 @@ from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.report_tables import report_tables
 from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, USUAL_METRICS, Settings
-from forecast_rank.simulate import simulate
+from forecast_rank.simulated_worlds import simulate
 
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 

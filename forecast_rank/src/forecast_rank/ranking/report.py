@@ -32,7 +32,7 @@ from forecast_rank.metrics.recalibration import recalibration_line
 from forecast_rank.metrics.returns import average_return, certainty_equivalent, log_wealth, return_stream, sharpe
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
 from forecast_rank.ranking import model_fits
-from forecast_rank.ranking.scoreboard import Scoreboard, to_json_list, to_json_value
+from forecast_rank.ranking.scoreboard import FigureTable, Scoreboard, to_json_list, to_json_value
 from forecast_rank.ranking.settings import Settings
 
 Progress = Callable[[int, int, str], None]
@@ -78,13 +78,14 @@ def rank_panel(
         progress(done, len(parts), caption)
         act(scoreboard, panel, report)
     progress(len(parts), len(parts), "")
-    return _assembled(
-        scoreboard, panel, report | {"agreement": _agreement(scoreboard) if agreement_of_rankings else {}}
+    return assemble_report(
+        scoreboard, _data(panel), report | {"agreement": agreement_table(scoreboard) if agreement_of_rankings else {}}
     )
 
 
-def _assembled(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> dict[str, Any]:
-    names = scoreboard.panel.forecasters
+def assemble_report(scoreboard: FigureTable, data: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+    """The report of the figures, with the size of the `data` and the other parts in `report`."""
+    names = scoreboard.names
     people = scoreboard.forecaster_count
     return {
         "headline": _headline(scoreboard),
@@ -92,12 +93,12 @@ def _assembled(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> 
         "references": {names[i]: scoreboard.entry(i) for i in range(people, len(names))},
         "rankings": {name: [names[i] for i in scoreboard.order(name)] for name in scoreboard.rankings},
         "no_interval": scoreboard.no_interval,
-        "data": _data(panel),
+        "data": data,
         **report,
     }
 
 
-def _headline(scoreboard: Scoreboard) -> str | None:
+def _headline(scoreboard: FigureTable) -> str | None:
     """The ranking that heads the report: by the adjusted Brier score where coverage differs, else by the Brier score.
 
     With selective answering the raw score ranks the choice of questions: its rank range holds the best forecaster in a
@@ -279,12 +280,12 @@ def rank_with_pm_rank_definitions(panel: Panel, settings: Settings, *, defects: 
         scoreboard.set_figure(name, combined)
         scoreboard.add_ranking(name, combined, None, lower=name == "calibration")
     report: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
-    return _assembled(scoreboard, panel, report | {"agreement": _agreement(scoreboard)})
+    return assemble_report(scoreboard, _data(panel), report | {"agreement": agreement_table(scoreboard)})
 
 
-def _agreement(scoreboard: Scoreboard) -> dict[str, Any]:
+def agreement_table(scoreboard: FigureTable) -> dict[str, Any]:
     """Rank correlations between all rankings, as tables of name by name."""
-    names = scoreboard.panel.forecasters[: scoreboard.forecaster_count]
+    names = scoreboard.names[: scoreboard.forecaster_count]
     correlations = agreement(
         {
             ranking: dict(zip(names, positions.tolist(), strict=True))

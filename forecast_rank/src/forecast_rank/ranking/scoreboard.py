@@ -35,13 +35,19 @@ INTEGER_FIGURES = frozenset({"rank_range", "rank_ranges"})
 """Figures with integer values, stored as floats because they may be missing."""
 
 
-class Scoreboard:
-    """The figures of N forecasters and of the references behind them.
+class FigureTable:
+    """The figures of N forecasters and of the references behind them, from sums over events.
 
     Attributes
     ----------
-    panel : Panel
-        Forecasts of forecasters and references together.
+    names : list of str
+        Of the forecasters, then of the references.
+    forecaster_count : int
+        N.
+    answered : array of int, shape (N + references,)
+        Questions of each.
+    event_count : int
+        Events with forecasts.
     figures : dict
         Key of the report to an array of shape (N + references, …), or to a dict of such arrays by gamma or ranking.
     rankings : dict of str to array, shape (N,)
@@ -50,24 +56,20 @@ class Scoreboard:
         By ranking, why forecasters have a figure without an interval.
     """
 
-    def __init__(self, panel: Panel, settings: Settings, reference_panel: Panel | None = None) -> None:
-        self.panel = concatenate_panels(panel, references(panel) if reference_panel is None else reference_panel)
+    def __init__(
+        self, names: list[str], forecaster_count: int, answered: Codes, event_count: int, settings: Settings
+    ) -> None:
+        self.names, self.forecaster_count = names, forecaster_count
+        self.answered, self.event_count = answered, event_count
         self.settings = settings
-        self.forecaster_count = len(panel.forecasters)
         self.figures: dict[str, Any] = {}
         self.rankings: dict[str, Floats] = {}
         self.no_interval: dict[str, str] = {}
 
     @cached_property
-    def event_count(self) -> int:
-        """Events with forecasts."""
-        return len(np.unique(self.panel.questions.event[self.panel.question]))
-
-    @cached_property
     def qualified(self) -> NDArray[np.bool_]:
         """Whether each forecaster has the questions that a rank takes."""
-        answered = np.bincount(self.panel.forecaster, minlength=self.forecaster_count)[: self.forecaster_count]
-        return answered >= self.settings.min_questions
+        return self.answered[: self.forecaster_count] >= self.settings.min_questions
 
     @cached_property
     def counts(self) -> NDArray[np.uint8]:
@@ -81,23 +83,10 @@ class Scoreboard:
         else:
             self.figures.setdefault(key, {})[under] = values
 
-    def add_score(
-        self,
-        ranking: str,
-        values: Floats,
-        *,
-        lower: bool,
-        key: str | None = None,
-        under: str | None = None,
-        weight: Floats | None = None,
+    def add_mean(
+        self, ranking: str, sums: EventSums, ruined: NDArray, *, lower: bool, key: str, under: str | None = None
     ) -> None:
-        """Stores the means of a score of each forecast, (F,), with errors and intervals, and ranks by them.
-
-        A forecaster with an infinite loss is ranked last.
-        """
-        key = key or ranking
-        sums = event_sums(self.panel if weight is None else replace(self.panel, weight=weight), values)
-        ruined = np.bincount(self.panel.forecaster, np.isinf(values), len(sums.means)) > 0
+        """Stores means with errors and intervals, and ranks by them. Who is `ruined` by an infinite loss is last."""
         means = np.where(ruined, np.inf if lower else -np.inf, sums.means)
         self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
@@ -132,27 +121,6 @@ class Scoreboard:
             EventSums(np.where(unknown[:, None], np.nan, sums.sums), np.where(unknown[:, None], 1.0, sums.weights)),
             lower=lower,
         )
-
-    def add_calibration_error(self, bins: int) -> None:
-        """Stores the unbiased calibration error with its interval, and ranks by it."""
-        level, events = self.settings.level, event_sums(self.panel, np.zeros(len(self.panel))).events
-        counts = self.counts if self.settings.bootstrap else resample_counts(self.event_count, seed=self.settings.seed)
-        values, ends = unbiased_ece(self.panel, counts, bins, level)
-        self.set_figure("ece_unbiased", values)
-        self.set_interval("ece_ci", ends, values, events, ranking="calibration")
-        self.add_ranking("calibration", values, None, lower=True)
-        if not self.settings.bootstrap or "calibration" not in self.rankings:
-            return
-        # Bonferroni: intervals that hold together do not overlap unless the errors differ.
-        together = unbiased_ece(self.panel, counts, bins, 1 - (1 - level) / max(self.forecaster_count, 1)).interval
-        values, together = self._of_ranked(values), self._of_ranked(together)
-        self.set_figure("rank_ranges", _separated(together, values, self.forecaster_count), "calibration")
-        draws = ece_draws(self.panel, counts, bins)
-        draws[:, (events < 2) | np.isnan(values)] = np.nan
-        forecasters = slice(self.forecaster_count)
-        best = np.full(len(values), np.nan)
-        best[forecasters] = probability_best(draws[:, forecasters], values[forecasters])
-        self.set_figure("probability_best", best, "calibration")
 
     def set_interval(
         self,
@@ -199,7 +167,7 @@ class Scoreboard:
                 why = f"fewer than {least} events"
             else:
                 why = "too few events with a score unlike the others"
-            groups.setdefault(why, []).append(self.panel.forecasters[i])
+            groups.setdefault(why, []).append(self.names[i])
         self.no_interval[ranking] = "; ".join(f"{why}: {listed(names)}" for why, names in groups.items())
 
     def add_ranking(self, ranking: str, values: Floats, sums: EventSums | None, *, lower: bool) -> None:
@@ -233,13 +201,66 @@ class Scoreboard:
 
     def order(self, ranking: str) -> list[int]:
         """Indices of the forecasters with a rank from best to worst, ties by name, those without a figure last."""
-        positions, names = self.rankings[ranking], self.panel.forecasters
+        positions, names = self.rankings[ranking], self.names
         ranked = np.flatnonzero(self.qualified).tolist()
         return sorted(ranked, key=lambda i: (np.isnan(positions[i]), positions[i], names[i]))
 
     def entry(self, index: int) -> dict[str, Any]:
         """The figures of one forecaster or reference as JSON values."""
         return {key: _of(values, index, integers=key in INTEGER_FIGURES) for key, values in self.figures.items()}
+
+
+class Scoreboard(FigureTable):
+    """The figures of a panel.
+
+    Attributes
+    ----------
+    panel : Panel
+        Forecasts of forecasters and references together.
+    """
+
+    def __init__(self, panel: Panel, settings: Settings, reference_panel: Panel | None = None) -> None:
+        self.panel = concatenate_panels(panel, references(panel) if reference_panel is None else reference_panel)
+        names = self.panel.forecasters
+        answered = np.bincount(self.panel.forecaster, minlength=len(names))
+        events = len(np.unique(self.panel.questions.event[self.panel.question]))
+        super().__init__(names, len(panel.forecasters), answered, events, settings)
+
+    def add_score(
+        self,
+        ranking: str,
+        values: Floats,
+        *,
+        lower: bool,
+        key: str | None = None,
+        under: str | None = None,
+        weight: Floats | None = None,
+    ) -> None:
+        """Stores the means of a score of each forecast, (F,), with errors and intervals, and ranks by them."""
+        sums = event_sums(self.panel if weight is None else replace(self.panel, weight=weight), values)
+        ruined = np.bincount(self.panel.forecaster, np.isinf(values), len(sums.means)) > 0
+        self.add_mean(ranking, sums, ruined, lower=lower, key=key or ranking, under=under)
+
+    def add_calibration_error(self, bins: int) -> None:
+        """Stores the unbiased calibration error with its interval, and ranks by it."""
+        level, events = self.settings.level, event_sums(self.panel, np.zeros(len(self.panel))).events
+        counts = self.counts if self.settings.bootstrap else resample_counts(self.event_count, seed=self.settings.seed)
+        values, ends = unbiased_ece(self.panel, counts, bins, level)
+        self.set_figure("ece_unbiased", values)
+        self.set_interval("ece_ci", ends, values, events, ranking="calibration")
+        self.add_ranking("calibration", values, None, lower=True)
+        if not self.settings.bootstrap or "calibration" not in self.rankings:
+            return
+        # Bonferroni: intervals that hold together do not overlap unless the errors differ.
+        together = unbiased_ece(self.panel, counts, bins, 1 - (1 - level) / max(self.forecaster_count, 1)).interval
+        values, together = self._of_ranked(values), self._of_ranked(together)
+        self.set_figure("rank_ranges", _separated(together, values, self.forecaster_count), "calibration")
+        draws = ece_draws(self.panel, counts, bins)
+        draws[:, (events < 2) | np.isnan(values)] = np.nan
+        forecasters = slice(self.forecaster_count)
+        best = np.full(len(values), np.nan)
+        best[forecasters] = probability_best(draws[:, forecasters], values[forecasters])
+        self.set_figure("probability_best", best, "calibration")
 
 
 def _separated(intervals: Floats, values: Floats, forecasters: int) -> Floats:

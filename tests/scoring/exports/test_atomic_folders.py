@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from forecast_rank.atomic_folders import atomic_folder
+from forecast_rank.files.checksums import zip_archive
 
-from scoring.exports import archive
 from tests.commands import run
 from tests.factories import WEEK
 
@@ -111,11 +111,11 @@ def test_an_archive_survives_a_replacement_that_can_not_be_moved_into_place(
 def test_a_zip_never_stands_beside_the_checksum_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "data.csv").write_text("1")
-    archive.zip_archive(tmp_path / "a")
+    zip_archive(tmp_path / "a")
     before = (tmp_path / "a.zip").read_bytes()
     (tmp_path / "a" / "data.csv").write_text("2")
     fail_renames(monkeypatch, lambda path, target: target.suffix == ".sha256")
     with pytest.raises(OSError, match="no space left"):
-        archive.zip_archive(tmp_path / "a")
+        zip_archive(tmp_path / "a")
     assert (tmp_path / "a.zip").read_bytes() != before
     assert names(tmp_path) == ["a", "a.zip"]
