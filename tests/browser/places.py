@@ -61,6 +61,7 @@ FIXED = {
     "methodology": "/methodology/",
     "methodology of a version": "/methodology/v1/",
     "about": "/about/",
+    "data": "/data/",
     "imports": "/imports/",
     "import": "/imports/others/",
     "API documentation": "/api/docs/",

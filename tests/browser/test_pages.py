@@ -100,6 +100,8 @@ def test_files_for_machines_have_their_content_type(visitor: Visitor, path: str,
 
 
 MACHINES = (
+    ".zip",
+    "<path:name>",
     ".xml",
     ".txt",
     "healthz",
