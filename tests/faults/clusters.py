@@ -131,7 +131,6 @@ class Queue:
             "ARENA_LLM_TIMEOUT_S": str(llm_timeout_s),
             "ARENA_LEASE_S": str(llm_timeout_s + 1),
             "ARENA_LLM_TRANSPORT_RETRIES": "0",
-            "SECRET_KEY": "only-for-tests",  # messages are signed with it
             "DJANGO_SETTINGS_MODULE": "arena_site.settings",
         }
         command = [sys.executable, "-m", "tests.faults.cluster_on_set_clock", str(self.clock.path), str(LOCK_S)]
