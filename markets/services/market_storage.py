@@ -8,6 +8,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from django.db import IntegrityError, transaction
 
+from markets.categories import canonical_category
 from markets.foundation.bulk import field_values, update_changed
 from markets.models import Market, Outcome
 from markets.models.market import NO, YES
@@ -178,6 +179,7 @@ def _set_description(market: Market, row: VenueMarket, at: datetime) -> None:
     """Copies the venue's description to the market; missing values stay as they were."""
     for name in TEXT_FIELDS:
         setattr(market, name, getattr(row, name) or getattr(market, name))
+    market.category = canonical_category(market.category)
     if row.event_exclusive is not None:
         market.event_exclusive = row.event_exclusive
     # Volume never falls: zero means that the row has no volume.

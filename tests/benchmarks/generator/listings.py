@@ -12,7 +12,7 @@ from markets.models import Market, Outcome, PriceObservation, Universe, Universe
 from markets.services.universes import fingerprint, market_block
 from tests.benchmarks.generator.plan import DAY, Plan
 
-CATEGORIES = ("Politics", "Sports", "Crypto", "Economics", "Science", "Culture")
+CATEGORIES = ("Politics", "Sports", "Crypto", "Economy", "Science", "Culture")
 MULTI_EVERY = 10
 """Every so manieth market has three named outcomes."""
 OBSERVATIONS = 4
