@@ -16,7 +16,13 @@ from scoring.services.forecast_leaderboards import (
     forecast_leaderboard,
     rank_entries,
 )
-from scoring.services.forecast_panels import ResolvedEntry, Selection, resolved_entries, selection_families
+from scoring.services.forecast_panels import (
+    ResolvedEntry,
+    Selection,
+    family_names,
+    resolved_entries,
+    selection_families,
+)
 from scoring.services.trading_leaderboards import past_scored, score_resolutions
 
 DAILY_LIMIT, HOURLY_LIMIT = 1_000, 50
@@ -73,6 +79,13 @@ def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]
     entries += [by_forecaster[name] | {"display_name": shown} for name, shown in REFERENCE_NAMES.items()]
     empty = dict.fromkeys(("family", "rank", "rank_low", "rank_high", *FIGURES, *NO_PARTICIPATION))
     return rank_entries([empty | entry for entry in entries])
+
+
+def report_at(selection: Selection, category: str = "") -> dict[str, Any]:
+    """The paired tests and the numbers of rows of a leaderboard as of the selection's instant."""
+    resolved = [entry for entry in resolved_entries(selection) if category in ("", entry.category)]
+    leaderboard = forecast_leaderboard(resolved, family_names(selection), {}, metrics=("brier",))
+    return {part: leaderboard.report[part] for part in ("pairs", "data")}
 
 
 def answered_entries(resolved: Sequence[ResolvedEntry]) -> list[dict[str, Any]]:

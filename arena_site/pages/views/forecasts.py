@@ -7,18 +7,23 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram
 from arena_site.pages.charts.lines import Curve, LineChart, family_curve, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
+from arena_site.pages.citations import citation
+from arena_site.pages.freshness import past_sundays, requested_instant
 from arena_site.pages.headlines import forecast_headline
 from arena_site.pages.selection import ARMS, PageSelection, all_or_one
 from markets.models import Question, QuestionOption
+from markets.prompt_conditions import PRICED
 from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index
 from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
+from scoring.forecast_boards import forecast_board
 from scoring.models import Leaderboard
 
 LATEST_QUESTIONS = 20
@@ -38,15 +43,19 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         request,
         {"arm": list(ARMS), "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
     )
+    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    now = timezone.now()
+    as_of = requested_instant(request, now)
     arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
-    leaderboard = Leaderboard.objects.filter(
-        protocol=FORECAST,
-        arm=selection["arm"],
-        methodology=selection["methodology"],
-        category=selection["category"],
-    ).first()
-    families = competition_index().by_slug
-    entries, report = (leaderboard.entries, leaderboard.report) if leaderboard else ([], {})
+    narrowed = {name: selection[name] for name in ("arm", "methodology", "category")}
+    leaderboard = forecast_board(**narrowed, at=as_of)
+    competition = competition_index()
+    families = competition.by_slug
+    entries, report, computed_at, _ = leaderboard
+    headline = forecast_headline(
+        entries, report.get("pairs", []), events=report.get("data", {}).get("events", 0), at=computed_at or now
+    )
+    title = "forecast leaderboard" + (", " + ARMS[selection["arm"]] if selection["arm"] != PRICED else "")
     curves = report.get("curves", {})
     drawn = [entry for entry in entries if not entry["reference"] or entry["forecaster"] in DRAWN_REFERENCES]
     names = {entry["forecaster"]: entry["display_name"] for entry in entries}
@@ -64,12 +73,12 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                     ("Prompt condition", "arm", ARMS),
                     ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", arm_categories)),
+                    ("As of", "as_of", {"": "now", **past_sundays(competition, computed_at or now)}),
                 ]
             ),
-            "headline": leaderboard
-            and forecast_headline(
-                entries, report.get("pairs", []), events=report["data"]["events"], at=leaderboard.computed_at
-            ),
+            "as_of": as_of,
+            "headline": headline,
+            "citation": citation(request, selection, title, headline, computed_at),
             "return_chart": _return_chart(
                 curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families
             ),

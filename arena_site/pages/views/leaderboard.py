@@ -1,9 +1,6 @@
 """The front page: which model forecasts best, the leaderboard behind the answer, and trading in a sentence."""
 
 import csv
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,14 +8,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.intervals import brier_chart
+from arena_site.pages.citations import citation
 from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS, forecast_headline, trading_headline
 from arena_site.pages.selection import PageSelection
-from markets.prompt_conditions import PRICED
 from scoring.competition import competition_index
-from scoring.constants import ALL_METHODOLOGIES, FORECAST, REFERENCES, TRADING
+from scoring.constants import REFERENCES, TRADING
+from scoring.forecast_boards import forecast_board
 from scoring.leaderboard_entries import leaderboard_entries
-from scoring.models import Leaderboard
 
 BASELINES = REFERENCES[:2]
 """The market's prices and equal probabilities, which are lines of the chart."""
@@ -37,11 +34,12 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
     competition = competition_index()
     families = competition.by_slug
-    entries, pairs, data, computed_at = _forecasts(as_of)
+    entries, report, computed_at, _ = forecast_board(at=as_of, parts=("pairs", "data"))
+    data = report.get("data", {})
     trading = leaderboard_entries(TRADING, at=as_of)
     scored = [entry for entry in entries if entry["brier"] is not None]
-    events = data.get("events", 0) if as_of is None else max((entry["n"] for entry in entries), default=0)
-    headline = forecast_headline(entries, pairs, events=events, at=computed_at or now)
+    events = data.get("events", 0)
+    headline = forecast_headline(entries, report.get("pairs", []), events=events, at=computed_at or now)
     models = [entry for entry in scored if not entry["reference"] and not entry["external"]]
     return render(
         request,
@@ -50,6 +48,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "as_of": as_of,
             "computed_at": computed_at,
             "headline": headline,
+            "citation": citation(request, selection, "forecast leaderboard", headline, computed_at),
             "events": events,
             "minimum_events": MINIMUM_EVENTS,
             "chart": brier_chart(
@@ -86,7 +85,7 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     response["Content-Disposition"] = 'attachment; filename="forecast-leaderboard.csv"'
     writer = csv.writer(response)
     writer.writerow(CSV_COLUMNS)
-    for entry in _forecasts(as_of)[0]:
+    for entry in forecast_board(at=as_of, parts=("data",)).entries:
         bounds = {
             f"{name}_{end}": value
             for name in ("brier", "alpha")
@@ -94,15 +93,3 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
         }
         writer.writerow([csv_cell({**entry, **bounds}[column]) for column in CSV_COLUMNS])
     return response
-
-
-def _forecasts(
-    at: datetime | None,
-) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], Mapping[str, Any], datetime | None]:
-    """The entries, paired tests, numbers of rows and instant of the forecast leaderboard, now or at a past instant."""
-    if at is not None:
-        return leaderboard_entries(FORECAST, at=at), [], {}, at
-    stored = Leaderboard.objects.filter(protocol=FORECAST, methodology=ALL_METHODOLOGIES, arm=PRICED, category="")
-    parts = stored.values_list("entries", "report__pairs", "report__data", "computed_at").first()
-    entries, pairs, data, computed_at = parts or ([], [], {}, None)
-    return entries, pairs or [], data or {}, computed_at

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Decision
 from arena_site.pages.charts.lines import Sparkline, sparkline
 from arena_site.pages.charts.portfolio_values import performance_chart
+from arena_site.pages.citations import citation
 from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
@@ -59,6 +60,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     whole = values[None]
     sparklines = _sparklines(whole.families, methodology.starting_balance)
     computed_at = as_of or computed.get(selection["methodology"])
+    headline = trading_headline(entries, at=computed_at or now)
     return render(
         request,
         "trading.html",
@@ -66,7 +68,8 @@ def trading(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "as_of": as_of,
             "computed_at": computed_at,
-            "headline": trading_headline(entries, at=computed_at or now),
+            "headline": headline,
+            "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
             "rows": [
                 {"entry": e, "family": families[e["family"]], "sparkline": sparklines.get(e["family"])} for e in entries
             ],

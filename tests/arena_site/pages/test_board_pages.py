@@ -1,5 +1,6 @@
 """Pages of leaderboards, calibration and comparisons: the API's numbers, their links and their missing data."""
 
+import re
 import struct
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -33,6 +34,7 @@ from tests.factories import (
 from tests.markup import (
     chart_data,
     count_queries,
+    element,
     elements,
     get_page,
     links,
@@ -105,6 +107,42 @@ def test_category_narrows_scores_and_a_past_day_shows_that_days_board(client: Cl
         assert "4 bets" not in visible_text(trading(f"category=Politics&{query}"))
     assert "0 bets" in visible_text(trading("as_of=2026-03-10"))
     assert "Leaderboard as of 10 Mar 2026" in visible_text(get_page(client, "/trading/?as_of=2026-03-10"))
+
+
+def shown_board(client: Client, address: str) -> tuple[list[list[str]], str]:
+    """The ranks and names of a page's first leaderboard, and its answer."""
+    page = get_page(client, address)
+    return [row[:2] for row in table_rows(element(page, "table.board"))], visible_text(page, ".answer, h1")
+
+
+@pytest.mark.parametrize(
+    ("address", "title"),
+    [
+        ("/", "forecast leaderboard"),
+        ("/?as_of=2026-03-12", "forecast leaderboard"),
+        ("/forecasts/", "forecast leaderboard"),
+        ("/forecasts/?arm=blind", "forecast leaderboard, without prices"),
+        ("/forecasts/?category=Sports", "forecast leaderboard (Sports)"),
+        ("/trading/", "trading leaderboard"),
+        ("/trading/?category=Politics", "trading leaderboard (Politics)"),
+    ],
+)
+def test_cited_address_shows_the_same_ranks_for_ever(client: Client, season: None, address: str, title: str) -> None:
+    before = shown_board(client, address)
+    cite = visible_text(get_page(client, address), ".cite")
+    cited = re.findall(r"url = {http://testserver(/[^}]*as_of=2026-[^}]*)}", cite)
+    assert f"title = {{Forecaster Arena: {title}}}" in cite
+    assert f"Forecaster Arena: {title}, " in cite
+
+    for category in ("Politics", "Sports"):
+        question = QuestionFactory(markets=[MarketFactory(category=category)], category=category)
+        ask(question, {GPT: [0.01, 0.99], GROK: [0.9, 0.1]}, day=WEEK + DAY)
+        ask(question, {GPT: [0.01, 0.99], GROK: [0.9, 0.1]}, day=WEEK + DAY, arm="blind")
+        end_question(question, "YES", at=END + DAY)
+    compute_scores(at=END + DAY)
+
+    assert (shown_board(client, address) == before) == ("as_of" in address or "trading" in address)
+    assert [shown_board(client, address) for address in cited] == [before]
 
 
 def test_every_link_to_another_board_or_range_leads_to_one(client: Client, season: None) -> None:
