@@ -1,14 +1,16 @@
-"""The REST API as a whole: its endpoints and paths, and what a fault looks like."""
+"""The REST API as a whole: its endpoints, its index and its paths."""
 
 from http import HTTPStatus
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, include, path, re_path, resolve
+from rest_framework import serializers
+from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.reverse import reverse
 from rest_framework.routers import Route, SimpleRouter
-from rest_framework.views import exception_handler
 
 from agents.api.chain import ChainLinkViewSet, ChainViewSet
 from agents.api.families import FamilyViewSet, ReleaseViewSet
@@ -20,7 +22,11 @@ from arena_site.export_requests import RequestableExportViewSet
 from arena_site.manual_settlements import Settlements
 from cohorts.api import CohortViewSet, MethodologyViewSet
 from markets.api import MarketViewSet, PriceViewSet, RunViewSet, UniverseViewSet
+from markets.foundation.rest.filters import check_parameters
+from markets.foundation.rest.problems import Problem
+from markets.foundation.rest.viewsets import extend_schema
 from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
+from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
 from scoring.api.comparisons import ComparisonView
 from scoring.api.exports import export_download
@@ -71,16 +77,26 @@ for name, viewset in ENDPOINTS.items():
     router.register(name, viewset, basename=name)
 
 
-def problem(error: Exception, context: dict[str, Any]) -> Response | None:
-    """A fault as `{"detail"}` or `{field: [..]}`; None for what is a fault of ours, which `server_error` answers."""
-    response = exception_handler(error, context)
-    if response is not None and isinstance(response.data, list):
-        response.data = {"detail": " ".join(map(str, response.data))}
-    return response
+class IndexSerializer(serializers.Serializer):
+    """The address of every list and curve by its name."""
+
+    def get_fields(self) -> dict[str, Any]:
+        return {name: serializers.URLField(help_text=f"Address of `{name}`.") for name in INDEX}
+
+
+class Index(ComputedView):
+    """The addresses of all lists, of the curves and of calibration."""
+
+    serializer_class = IndexSerializer
+
+    @extend_schema(tags=["index"])
+    def get(self, request: Request) -> Response:
+        check_parameters(request, ())
+        return Response({name: reverse(view, request=request) for name, view in INDEX.items()})
 
 
 def unknown_path(request: HttpRequest) -> HttpResponse:
-    """404 as JSON, or the way to the path that only lacks its slash."""
+    """A 404, or the way to the path that only lacks its slash."""
     if request.method in ("GET", "HEAD") and not request.path_info.endswith("/"):
         try:
             exists = resolve(f"{request.path_info}/").func is not unknown_path
@@ -88,12 +104,7 @@ def unknown_path(request: HttpRequest) -> HttpResponse:
             exists = False
         if exists:
             return HttpResponsePermanentRedirect(request.get_full_path(force_append_slash=True))
-    return JsonResponse({"detail": f"there is nothing at {request.path}"}, status=HTTPStatus.NOT_FOUND)
-
-
-def server_error(request: HttpRequest) -> JsonResponse:
-    """500 as JSON, for `handler500` on paths of the API; what went wrong is in the log, not in the answer."""
-    return JsonResponse({"detail": "the server failed; it is logged"}, status=HTTPStatus.INTERNAL_SERVER_ERROR)
+    return Problem(HTTPStatus.NOT_FOUND, f"there is nothing at {request.path}")
 
 
 def schema_view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
@@ -111,7 +122,15 @@ def docs_view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
 AGENT_TOKENS = (AgentTokenAuthentication,)
 """Given to the submission views here, since `agents` can not import this app's authentication."""
 
+INDEX = {
+    **{name: f"{name}-list" for name in ENDPOINTS},
+    "performance": "performance",
+    "calibration": "calibration-api",
+}
+"""Names of URL patterns by the names in the index."""
+
 urlpatterns = [
+    path("v1/", Index.as_view(), name="api-index"),
     path("v1/", include(router.urls)),
     path("v1/exports/<int:pk>/file/", export_download, name="export-file"),
     path("v1/calibration/", CalibrationView.as_view(), name="calibration-api"),

@@ -15,13 +15,17 @@ from arena_site import jobs
 from arena_site.dashboard.action import row_path
 from arena_site.dashboard.audit import write_entry
 from arena_site.models import AuditEntry
+from markets.foundation.rest.bodies import check_body
 from markets.foundation.rest.filters import check_parameters
-from markets.foundation.rest.viewsets import PROBLEM_SCHEMA, extend_schema
+from markets.foundation.rest.problems import PROBLEM_SCHEMA
+from markets.foundation.rest.viewsets import extend_schema
 from scoring.api.exports import ExportRequestSerializer, ExportSerializer, ExportViewSet
 from scoring.exports.dictionary import CSV
 from scoring.exports.selection import ExportSelection
 from scoring.models import Export
 from scoring.services.exports import request_export
+
+MAX_BODY_BYTES = 100_000
 
 
 class MayBuildArchives(BasePermission):
@@ -46,15 +50,15 @@ class RequestableExportViewSet(ExportViewSet):
         request=ExportRequestSerializer,
         responses={
             202: OpenApiResponse(ExportSerializer, "The export: queued, being built, or recently completed."),
-            400: OpenApiResponse(PROBLEM_SCHEMA, "An invalid field, named."),
             403: OpenApiResponse(PROBLEM_SCHEMA, "Not signed in, without its CSRF token, or not permitted."),
+            411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
+            413: OpenApiResponse(PROBLEM_SCHEMA, "The body is too long."),
             415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
-            429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests; `Retry-After` gives the seconds to wait."),
-            500: OpenApiResponse(PROBLEM_SCHEMA, "The server failed."),
         },
     )
     def create(self, request: Request) -> Response:
         check_parameters(request, ())
+        check_body(request, MAX_BODY_BYTES)
         serializer = ExportRequestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data

@@ -10,8 +10,10 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from markets.foundation.rest.viewsets import PROBLEM_SCHEMA, ReadOnlyViewSet
+from markets.foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
+from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
+JSON = "application/json"
 HEADERS = {
     "ETag": (
         "The version of this response; sent back as `If-None-Match`, it gets a 304 while nothing has changed.",
@@ -20,6 +22,14 @@ HEADERS = {
     "Last-Modified": ("When anything may last have changed; absent while a job is running.", "string"),
     "Retry-After": ("Seconds to wait.", "integer"),
 }
+PROBLEMS = {
+    "400": "A wrong parameter or field, named.",
+    "406": "Nothing that `Accept` names can be given.",
+    "429": "Too many requests of this client; `Retry-After` gives the seconds to wait.",
+    "500": "The server failed.",
+    "503": "The database can not be reached.",
+}
+"""Statuses that every operation may answer with."""
 EXAMPLES: dict[str, Any] = {
     **dict.fromkeys(("family", "slug"), "gpt-5.1"),
     "display_name": "GPT-5.2",
@@ -96,8 +106,8 @@ def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, publi
     }
     for operations in result["paths"].values():
         for operation in operations.values():
+            _add_problems(operation["responses"])
             _add_headers(operation["responses"])
-            _reference_problem(operation["responses"])
     schemas["Problem"] = PROBLEM_SCHEMA
     for component in schemas.values():
         _add_examples(component)
@@ -116,11 +126,14 @@ def _add_headers(responses: dict[str, Any]) -> None:
             responses[status]["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _reference_problem(responses: dict[str, Any]) -> None:
+def _add_problems(responses: dict[str, Any]) -> None:
+    """Adds the statuses of all operations, and gives every problem its media type and the shared schema."""
+    for status, description in PROBLEMS.items():
+        responses.setdefault(status, {"description": description, "content": {JSON: {"schema": PROBLEM_SCHEMA}}})
     for response in responses.values():
-        for content in response.get("content", {}).values():
-            if content.get("schema") == PROBLEM_SCHEMA:
-                content["schema"] = {"$ref": "#/components/schemas/Problem"}
+        content = response.get("content", {})
+        if content.get(JSON, {}).get("schema") == PROBLEM_SCHEMA:
+            content[PROBLEM_TYPE] = content.pop(JSON) | {"schema": {"$ref": "#/components/schemas/Problem"}}
 
 
 def _add_examples(component: dict[str, Any]) -> None:

@@ -189,7 +189,9 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_THROTTLE_CLASSES": ["arena_site.limits.ClientRateThrottle"],
-    "EXCEPTION_HANDLER": "arena_site.api.problem",
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "markets.foundation.rest.negotiation.StrictNegotiation",
+    "EXCEPTION_HANDLER": "markets.foundation.rest.problems.problem_details",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": True,
 }

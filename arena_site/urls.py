@@ -15,4 +15,5 @@ urlpatterns = [
     path("metrics", health.metrics, name="metrics"),
     path("", include("arena_site.pages.urls")),
 ]
+handler400 = "arena_site.pages.views.site.bad_request"
 handler500 = "arena_site.pages.views.site.server_error"

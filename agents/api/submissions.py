@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
-from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
+from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -17,8 +17,11 @@ from rest_framework.response import Response
 from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Decision, Elicitation, Registration, Submission
 from markets.foundation.clock import now
+from markets.foundation.rest.bodies import check_body
 from markets.foundation.rest.filters import check_parameters
-from markets.foundation.rest.viewsets import PROBLEM_SCHEMA, JsonOnlyNegotiation, extend_schema, query_parameter
+from markets.foundation.rest.problems import BODY, PROBLEM_SCHEMA, Problem, Refused
+from markets.foundation.rest.views import NegotiatedView
+from markets.foundation.rest.viewsets import extend_schema, query_parameter
 from markets.models import QuestionBatch, Universe
 
 if TYPE_CHECKING:
@@ -27,17 +30,6 @@ if TYPE_CHECKING:
 KEY = "Idempotency-Key"
 MAX_KEY_LENGTH = 255
 MAX_BODY_BYTES = 1_000_000
-
-
-TOO_LARGE = f"the answer is longer than {MAX_BODY_BYTES:,} bytes"
-
-
-class Refused(APIException):
-    """A refusal with a status of its own."""
-
-    def __init__(self, status: HTTPStatus, detail: str) -> None:
-        super().__init__(detail)
-        self.status_code = status
 
 
 # --- rows ------------------------------------------------------------------------------------------------
@@ -114,15 +106,12 @@ FORECAST = {
 
 
 def _problem(description: str, detail: str) -> OpenApiResponse:
-    return OpenApiResponse(
-        PROBLEM_SCHEMA, description, examples=[OpenApiExample(description, value={"detail": detail})]
-    )
+    return OpenApiResponse(PROBLEM_SCHEMA, f"{description} Its detail, for example: {detail}")
 
 
 TOKEN_PROBLEMS = {
     401: _problem("The token is missing, unknown or revoked.", "the token is unknown or revoked"),
     429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests, or too many wrong tokens from this client."),
-    500: OpenApiResponse(PROBLEM_SCHEMA, "The server failed."),
 }
 
 
@@ -138,11 +127,10 @@ class IsRegisteredAgent(BasePermission):
         return isinstance(request.user, Registration)
 
 
-class ExternalAgentView(GenericAPIView):
+class ExternalAgentView(NegotiatedView, GenericAPIView):
     """Base of the views for external agents. They accept a token and no cookie, so CSRF does not apply."""
 
     permission_classes = (IsRegisteredAgent,)
-    content_negotiation_class = JsonOnlyNegotiation
     pagination_class = None
     filter_backends = ()
     queryset = Submission.objects.none()
@@ -213,7 +201,9 @@ class Submissions(ExternalAgentView):
                 "week 2 of cohort 3 is completed already",
             ),
             410: _problem("The deadline has passed.", "batch 5 was to be answered before 2026-03-08T02:15:00Z"),
-            413: _problem("The answer is too long.", TOO_LARGE),
+            411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
+            413: OpenApiResponse(PROBLEM_SCHEMA, "The answer is too long."),
+            415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
             422: _problem(
                 "The answer is malformed, or none of it can be executed.",
                 'bets must not be empty when action is "BET" (2 more tries)',
@@ -221,7 +211,7 @@ class Submissions(ExternalAgentView):
             **TOKEN_PROBLEMS,
         },
     )  # fmt: skip
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> Response | Problem:
         from agents.services.submissions import DeadlinePassed, KeyReused, SubmissionRefused, record_submission
 
         registration = cast(Registration, request.user)
@@ -232,8 +222,9 @@ class Submissions(ExternalAgentView):
         except (KeyReused, SubmissionRefused) as error:
             status = HTTPStatus.GONE if isinstance(error, DeadlinePassed) else HTTPStatus.CONFLICT
             raise Refused(status, str(error)) from error
-        accepted = {"submission": submission.pk} if submission.status == HTTPStatus.CREATED else {}
-        return Response(accepted | submission.response, status=submission.status)
+        if submission.status != HTTPStatus.CREATED:
+            return Problem(submission.status, submission.response["detail"])
+        return Response({"submission": submission.pk} | submission.response, status=submission.status)
 
 
 def _parse_target(request: Request, registration: Registration) -> "SubmissionTarget[Any]":
@@ -250,7 +241,12 @@ def _parse_target(request: Request, registration: Registration) -> "SubmissionTa
             raise ValidationError({"batch": [f"no batch has the id {request.query_params['batch']}"]})
         return batch_target(release, batch)
     if named != {"agent", "universe"}:
-        raise ValidationError({"detail": "name the task: give agent and universe, or batch"})
+        raise ValidationError(
+            {
+                name: ["name the task: give agent and universe, or batch"]
+                for name in sorted(named ^ {"agent", "universe"})
+            }
+        )
     _check_scope(registration, Decision.PROTOCOL)
     agents = Agent.objects.filter(family=registration.family).select_related("cohort__methodology", "family")
     agent = agents.filter(pk=_id(request, "agent")).first()
@@ -288,14 +284,13 @@ def _key(request: Request) -> str:
 
 def _body(request: Request) -> str:
     """The body as text; its content is parsed later, like a model's answer."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES:
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
+    check_body(request, MAX_BODY_BYTES)
     try:
         body = bytes(request.body).decode()
     except UnicodeDecodeError:
-        raise ValidationError({"detail": "the body is not UTF-8"}) from None
+        raise ValidationError({BODY: ["is not UTF-8"]}) from None
     if not body.strip():
-        raise ValidationError({"detail": "the body is empty; it must hold the answer in the models' format"})
+        raise ValidationError({BODY: ["is empty; it must hold the answer in the models' format"]})
     if "\0" in body:
-        raise ValidationError({"detail": "the body holds a NUL character"})
+        raise ValidationError({BODY: ["holds a NUL character"]})
     return body

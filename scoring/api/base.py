@@ -11,18 +11,17 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 
 from cohorts.models import Methodology
-from markets.foundation.rest.viewsets import JsonOnlyNegotiation
+from markets.foundation.rest.views import NegotiatedView
 from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
 
 
-class ComputedView(GenericAPIView):
+class ComputedView(NegotiatedView, GenericAPIView):
     """A read-only endpoint with one answer, which is computed."""
 
     detail = False
     queryset: Any = Leaderboard.objects.all()  # required by the framework
-    content_negotiation_class = JsonOnlyNegotiation
     pagination_class = None
     filter_backends = ()
 

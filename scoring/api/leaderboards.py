@@ -11,7 +11,8 @@ from rest_framework.viewsets import GenericViewSet
 from markets.foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
 from markets.foundation.rest.pagination import StrictPagination
 from markets.foundation.rest.serializers import FIELDS_PARAMETER, requested_fields, select_fields
-from markets.foundation.rest.viewsets import JsonOnlyNegotiation, extend_schema, query_parameter
+from markets.foundation.rest.views import NegotiatedView
+from markets.foundation.rest.viewsets import extend_schema, query_parameter
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import IntervalField, NumberField, selected_category, selected_methodology, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
@@ -46,7 +47,7 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     cost_usd = serializers.CharField()
 
 
-class LeaderboardViewSet(GenericViewSet):
+class LeaderboardViewSet(NegotiatedView, GenericViewSet):
     """The leaderboard of a protocol, over all methodologies or of one, now or at a past time.
 
     Trading: by mean return over cohorts. A category narrows Brier scores, skill scores, win rate and number of bets to
@@ -59,7 +60,6 @@ class LeaderboardViewSet(GenericViewSet):
     queryset = Leaderboard.objects.all()
     serializer_class = LeaderboardEntrySerializer
     pagination_class: Any = StrictPagination
-    content_negotiation_class = JsonOnlyNegotiation
     filter_backends = ()
 
     @extend_schema(

@@ -23,6 +23,7 @@ from tests.factories import (
     resolve,
     sale,
 )
+from tests.problems import errors
 
 pytestmark = pytest.mark.django_db
 
@@ -116,7 +117,7 @@ def test_trades_can_be_filtered_by_every_reference(client: Client) -> None:
 )
 def test_filter_by_an_unknown_reference_is_an_error(client: Client, parameter: str, value: str, message: str) -> None:
     response = client.get("/api/v1/trades/", {parameter: value})
-    assert (response.status_code, response.json()) == (400, {parameter: [message]})
+    assert errors(response) == {parameter: [message]}
 
 
 def test_an_open_position_is_worth_its_shares_at_the_last_price(client: Client) -> None:

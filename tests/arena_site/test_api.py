@@ -1,5 +1,6 @@
 """Every endpoint of the API: envelopes, refused parameters, errors as JSON, counted queries, the schema."""
 
+import json
 import logging
 import re
 from datetime import timedelta
@@ -10,9 +11,9 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client, RequestFactory
-from rest_framework.exceptions import ValidationError
 
-from arena_site.api import ENDPOINTS, problem, server_error
+from arena_site.api import ENDPOINTS, INDEX
+from arena_site.pages.views.site import server_error
 from markets.foundation.rest.filters import StrictFilterBackend
 from markets.foundation.rest.pagination import StrictCursorPagination
 from tests.factories import (
@@ -25,6 +26,7 @@ from tests.factories import (
     ask,
     play_week,
 )
+from tests.problems import errors, problem
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -93,9 +95,9 @@ def test_invalid_parameter_is_a_400_that_names_it(
 ) -> None:
     PriceObservationFactory()
     SnapshotFactory()
-    response = client.get(f"/api/v1/{name}/", {parameter: value})
-    assert (response.status_code, list(response.json())) == (400, [parameter])
-    assert complaint in response.json()[parameter][0]
+    named = errors(client.get(f"/api/v1/{name}/", {parameter: value}))
+    assert list(named) == [parameter]
+    assert complaint in named[parameter][0]
 
 
 @pytest.mark.parametrize("name", [name for name, view in ENDPOINTS.items() if hasattr(view, "orderings")])
@@ -108,8 +110,7 @@ def test_every_ordering_sorts_and_an_unknown_one_is_refused(season: None, client
             assert present == sorted(present, reverse=sign == "-"), field
             assert keys[: len(present)] == present, "nulls come last"
     refused = client.get(f"/api/v1/{name}/", {"ordering": "-mood"})
-    assert refused.status_code == 400
-    assert refused.json()["ordering"][0].startswith("unknown field -mood; known are ")
+    assert errors(refused)["ordering"][0].startswith("unknown field -mood; known are ")
 
 
 def _sortable(value: Any) -> Any:
@@ -122,9 +123,9 @@ def _sortable(value: Any) -> Any:
 @pytest.mark.parametrize("name", [name for name, view in ENDPOINTS.items() if getattr(view, "filters", None)])
 def test_every_filter_names_a_value_that_it_refuses(client: Client, name: str) -> None:
     for parameter in StrictFilterBackend().get_filterset_class(ENDPOINTS[name]()).base_filters:
-        response = client.get(f"/api/v1/{name}/", {parameter: "no-such-thing"})
-        assert (response.status_code, list(response.json())) == (400, [parameter])
-        assert "no-such-thing" in response.json()[parameter][0] or parameter == "week"
+        named = errors(client.get(f"/api/v1/{name}/", {parameter: "no-such-thing"}))
+        assert list(named) == [parameter]
+        assert "no-such-thing" in named[parameter][0] or parameter == "week"
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -133,22 +134,21 @@ def test_nothing_can_be_written(client: Client, name: str, method: str) -> None:
     if (name, method) == ("exports", "post"):
         return  # the only write: an operator requests an archive
     response = getattr(client, method)(f"/api/v1/{name}/")
-    assert response.status_code == 405
-    assert response.json() == {"detail": f'Method "{method.upper()}" not allowed.'}
+    assert problem(response, 405)["detail"] == f'Method "{method.upper()}" not allowed.'
+    allowed = "GET, POST, HEAD, OPTIONS" if name == "exports" else "GET, HEAD, OPTIONS"
+    assert response["Allow"] == allowed
 
 
-@pytest.mark.parametrize("path", ["", "v1/", "v1/nonsense/", "v1/cohorts/x/", "v1/agents/1/trades/", "v2/agents/"])
+@pytest.mark.parametrize("path", ["", "v1/nonsense/", "v1/cohorts/x/", "v1/agents/1/trades/", "v2/agents/"])
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_an_unknown_path_is_a_404_in_json(client: Client, path: str, method: str) -> None:
     response = getattr(client, method)(f"/api/{path}")
-    assert response.status_code == 404
-    assert response.json() == {"detail": f"there is nothing at /api/{path}"}
+    assert problem(response, 404)["detail"] == f"there is nothing at /api/{path}"
 
 
 @pytest.mark.parametrize("path", ["cohorts/99", "agents/123456789012345678", "families/gpt-9", "decisions/1"])
 def test_a_row_that_is_not_there_is_a_404_in_json(client: Client, path: str) -> None:
-    response = client.get(f"/api/v1/{path}/")
-    assert (response.status_code, list(response.json())) == (404, ["detail"])
+    problem(client.get(f"/api/v1/{path}/"), 404)
 
 
 def test_a_path_that_lacks_its_slash_is_redirected_with_its_query(client: Client) -> None:
@@ -160,25 +160,54 @@ def test_a_path_that_lacks_its_slash_is_redirected_with_its_query(client: Client
 
 def test_one_row_takes_no_parameter_but_its_fields(client: Client) -> None:
     cohort = CohortFactory()
-    response = client.get(f"/api/v1/cohorts/{cohort.number}/", {"status": "completed"})
-    assert (response.status_code, response.json()) == (400, {"status": ["unknown parameter; known are fields"]})
+    refused = client.get(f"/api/v1/cohorts/{cohort.number}/", {"status": "completed"})
+    assert errors(refused) == {"status": ["unknown parameter; known are fields"]}
 
 
-@pytest.mark.parametrize("accept", ["text/html", "application/xml", "*/*"])
-def test_response_is_json_for_any_accept_header(client: Client, accept: str) -> None:
-    response = client.get("/api/v1/families/", headers={"accept": accept})
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+ACCEPTED = [None, "", "*/*", "application/*", "application/json", "text/html;q=0.9, application/json;q=0.1", BROWSER]
+
+
+@pytest.mark.parametrize("accept", ACCEPTED)
+def test_accept_header_that_allows_json_gets_it(client: Client, accept: str | None) -> None:
+    response = client.get("/api/v1/families/", headers={} if accept is None else {"accept": accept})
     assert (response.status_code, response["Content-Type"]) == (200, "application/json")
 
 
-def test_error_without_a_field_becomes_a_detail() -> None:
-    response = problem(ValidationError(["This is wrong.", "That too."]), {})
-    assert response is not None
-    assert response.data == {"detail": "This is wrong. That too."}
+@pytest.mark.parametrize("accept", ["text/html", "application/xml, image/*", "application/json;q=0", "x; y*=z'z'z"])
+@pytest.mark.parametrize("path", ["", "families/", "families/gpt-5.1/", "performance/", "leaderboard/"])
+def test_accept_header_that_can_not_be_met_is_a_406(client: Client, path: str, accept: str) -> None:
+    refused = problem(client.get(f"/api/v1/{path}", headers={"accept": accept}), 406)
+    assert "application/json" in refused["detail"]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/png", "text/csv"])
+def test_error_has_one_form_whatever_is_accepted(client: Client, accept: str) -> None:
+    headers = {"accept": accept}
+    problem(client.get("/api/v1/nonsense/", headers=headers), 404)
+    problem(client.put("/api/v1/agents/", headers=headers), 405)
+    problem(client.get("/api/v1/cohorts/9/", headers=headers), 404)
+    assert list(errors(client.get("/api/v1/cohorts/?mood=bad", headers=headers))) == ["mood"]
+
+
+def test_request_for_another_host_is_a_400_in_the_same_form(client: Client, settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["arena.example"]
+    assert list(errors(client.get("/api/v1/agents/", headers={"host": "elsewhere.example"}))) == ["request"]
+
+
+def test_index_has_the_address_of_every_list(season: None, client: Client) -> None:
+    index = client.get("/api/v1/").json()
+    assert set(index) == set(INDEX) == {*LISTS, "performance", "calibration"}
+    assert index["trades"] == "http://testserver/api/v1/trades/"
+    assert [client.get(address).status_code for address in index.values()] == [200] * len(index)
+    assert errors(client.get("/api/v1/?mood=bad")) == {"mood": ["takes no parameters"]}
+    problem(client.post("/api/v1/"), 405)
 
 
 def test_server_error_reveals_no_cause() -> None:
     response = server_error(RequestFactory().get("/api/v1/agents/"))
-    assert (response.status_code, response.content) == (500, b'{"detail": "the server failed; it is logged"}')
+    assert json.loads(response.content)["detail"] == "the server failed; it is logged"
+    assert (response.status_code, response["Content-Type"]) == (500, "application/problem+json")
 
 
 def test_the_schema_is_sound_and_the_committed_one_has_not_drifted(tmp_path: Path) -> None:
@@ -193,7 +222,7 @@ def test_the_schema_names_every_endpoint_and_every_parameter_it_takes(client: Cl
     paths = response.json()["paths"]
     assert response.json()["openapi"].startswith("3.1")
     for name in LISTS:
-        taken = client.get(f"/api/v1/{name}/", {"colour": "red"}).json()["colour"][0]
+        taken = errors(client.get(f"/api/v1/{name}/", {"colour": "red"}))["colour"][0]
         parameters = set(taken.removeprefix("unknown parameter; known are ").split(", "))
         assert {parameter["name"] for parameter in paths[f"/api/v1/{name}/"]["get"]["parameters"]} == parameters
 

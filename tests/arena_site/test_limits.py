@@ -14,6 +14,7 @@ from arena_site import limits
 from arena_site.limits import SharedLimit, increment, short_lock_timeout
 from arena_site.models import RateLimitCounter
 from tests.factories import WEEK
+from tests.problems import problem
 
 pytestmark = pytest.mark.django_db
 NOW = WEEK.timestamp() + 20
@@ -40,7 +41,7 @@ def test_client_over_its_rate_gets_retry_after(client: Client, settings: Any, at
     assert [read(client, "203.0.113.1").status_code for _ in range(4)] == [200, 200, 200, 429]
     refused = read(client, "203.0.113.1", origin="https://notebook.example")
     assert refused["Retry-After"] == "40"
-    assert refused.json() == {"detail": "Request was throttled. Expected available in 40 seconds."}
+    assert problem(refused, 429)["detail"] == "Request was throttled. Expected available in 40 seconds."
     assert refused["Access-Control-Allow-Origin"] == "*"
     assert read(client, "203.0.113.2").status_code == 200
     at.move_to(NOW + 40)

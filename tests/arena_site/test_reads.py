@@ -25,6 +25,7 @@ from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.models import Run
 from tests.factories import WEEK, AgentFactory, CohortFactory, RunFactory, SnapshotFactory, bet, play_week
 from tests.guards import guards_removed
+from tests.problems import errors, problem
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -199,7 +200,7 @@ def test_fields_parameter_selects_each_field(season: None, client: Client, name:
 def test_unknown_field_is_named(client: Client, name: str) -> None:
     known = ", ".join(field_names(ENDPOINTS[name].serializer_class))
     refused = client.get(f"/api/v1/{name}/", {"fields": f"{known.split(', ')[0]},mood"})
-    assert (refused.status_code, refused.json()) == (400, {"fields": [f"unknown field mood; known are {known}"]})
+    assert errors(refused) == {"fields": [f"unknown field mood; known are {known}"]}
 
 
 @pytest.mark.parametrize(
@@ -271,16 +272,11 @@ def test_failure_12_date_filter_covers_the_day_in_every_format(client: Client, f
 
 def test_date_filter_with_a_percent_sign_is_refused(client: Client) -> None:
     refused = client.get("/api/v1/trades/", {"executed_at__gte": "%s 100%"})
-    assert (refused.status_code, list(refused.json())) == (400, ["executed_at__gte"])
-    assert "%s 100%" in refused.json()["executed_at__gte"][0]
+    assert list(errors(refused)) == ["executed_at__gte"]
+    assert "%s 100%" in errors(refused)["executed_at__gte"][0]
 
 
 # --- errors -----------------------------------------------------------------------------------
-
-
-def is_problem(body: Any) -> bool:
-    texts = [[value] if isinstance(value, str) else value for value in body.values()]
-    return all(isinstance(text, str) for some in texts for text in some) and bool(texts)
 
 
 @pytest.mark.parametrize("path", [*LISTS, "/api/v1/performance/"])
@@ -293,6 +289,5 @@ def test_every_error_has_the_problem_format(client: Client, path: str, settings:
     }
     for status, answers in faults.items():
         for answer in answers:
-            assert (answer.status_code, answer["Content-Type"]) == (status, "application/json")
-            assert is_problem(answer.json())
+            assert ("errors" in problem(answer, status)) == (status == 400)
             assert b"Traceback" not in answer.content

@@ -8,6 +8,7 @@ from django.test import Client
 
 from markets.foundation.json_lines import decimal_text
 from tests.factories import WEEK, MarketFactory, PriceObservationFactory, RunFactory, resolve
+from tests.problems import errors
 
 pytestmark = pytest.mark.django_db
 
@@ -86,12 +87,12 @@ def test_markets_are_ordered_by_volume_and_filtered(client: Client) -> None:
 
 
 def test_an_unknown_filter_value_is_named(client: Client) -> None:
-    assert client.get("/api/v1/markets/", {"category": "Chess"}).json() == {"category": ["Chess occurs nowhere"]}
-    assert client.get("/api/v1/markets/", {"status": "open"}).json() == {
+    assert errors(client.get("/api/v1/markets/", {"category": "Chess"})) == {"category": ["Chess occurs nowhere"]}
+    assert errors(client.get("/api/v1/markets/", {"status": "open"})) == {
         "status": ["open is unknown; known are active, closed, resolved, cancelled"]
     }
-    assert client.get("/api/v1/prices/", {"market": "7"}).json() == {"market": ["no market has the id 7"]}
-    assert client.get("/api/v1/prices/", {"stale": "yes"}).json() == {"stale": ["yes is neither true nor false"]}
+    assert errors(client.get("/api/v1/prices/", {"market": "7"})) == {"market": ["no market has the id 7"]}
+    assert errors(client.get("/api/v1/prices/", {"stale": "yes"})) == {"stale": ["yes is neither true nor false"]}
 
 
 @pytest.mark.parametrize(("yes", "no"), [("true", "false"), ("True", "False"), ("1", "0")])

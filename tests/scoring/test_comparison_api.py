@@ -8,6 +8,7 @@ from django.test import Client
 from agents.models import Family
 from tests.arena_site.pages.test_board_pages import GPT, GROK, create_season
 from tests.factories import AgentFactory, CohortFactory, MarketFactory, QuestionFactory, ask, bet
+from tests.problems import errors, problem
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -52,14 +53,14 @@ def get(client: Client, path: str, code: int = 200, **query: str) -> Any:
     ],
 )
 def test_refused_parameter_is_a_400_that_names_it(client: Client, path: str, query: dict[str, str], error: str) -> None:
-    ((name, (message,)),) = get(client, path, 400, **query).items()
+    ((name, (message,)),) = errors(client.get(f"/api/v1/{path}", query)).items()
     assert {name} == query.keys()
     assert error in message
 
 
 @pytest.mark.parametrize("pair", [f"{GPT}/{GPT}", f"{GPT}/nobody", f"nobody/{GPT}"])
 def test_comparison_with_itself_or_an_unknown_family_is_not_found(client: Client, pair: str) -> None:
-    assert list(get(client, f"comparisons/{pair}/", 404)) == ["detail"]
+    problem(client.get(f"/api/v1/comparisons/{pair}/"), 404)
 
 
 def test_empty_arena_has_no_calibration_and_no_comparison(client: Client) -> None:

@@ -12,6 +12,7 @@ from markets.models import Question
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
+from tests.problems import errors
 from tests.scoring.reads import statements
 
 pytestmark = pytest.mark.django_db
@@ -159,7 +160,7 @@ def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Clie
     ],
 )  # fmt: skip
 def test_a_value_that_names_nothing_is_refused_by_its_name(client: Client, path: str, query: dict[str, str]) -> None:
-    assert list(get(client, path, 400, **query)) == [list(query)[-1]]
+    assert list(errors(client.get(f"/api/v1/{path}", query))) == [list(query)[-1]]
 
 
 def test_the_leaderboard_of_the_protocol_holds_families_and_references(client: Client, rain: Question) -> None:

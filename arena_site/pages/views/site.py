@@ -1,16 +1,21 @@
 """Pages about the site itself: about, robots.txt, the images of its links, and errors."""
 
+from http import HTTPStatus
+
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import conditional_page, require_safe
+from django.views.defaults import bad_request as bad_request_page
 from django.views.defaults import server_error as error_page
 
 from agents.models import Chain
-from arena_site import api
+from arena_site.delivery import API
 from arena_site.pages import share_images
+from markets.foundation.rest.problems import Problem, invalid_request
 from scoring.competition import competition_index
 
 
@@ -52,5 +57,16 @@ def share_image(request: HttpRequest, name: str, extension: str) -> HttpResponse
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """A response of status 500: JSON under /api/, a page elsewhere."""
-    return api.server_error(request) if request.path.startswith("/api/") else error_page(request)
+    """A response of status 500: problem details under /api/, a page elsewhere."""
+    if request.path.startswith(API):
+        return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "the server failed; it is logged")
+    return error_page(request)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """A response to what Django refuses before any view: problem details under /api/, a page elsewhere."""
+    if request.path.startswith(API) and isinstance(exception, RequestDataTooBig):
+        return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is too long")
+    if request.path.startswith(API):
+        return invalid_request({"request": ["can not be read, or its Host is none of this site's"]})
+    return bad_request_page(request, exception)

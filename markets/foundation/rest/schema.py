@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 
+from markets.foundation.rest.problems import PROBLEM_SCHEMA
 from markets.foundation.rest.serializers import FIELDS_PARAMETER, field_names
-from markets.foundation.rest.viewsets import PROBLEM_SCHEMA
 
 
 class ReadOnlySchema(AutoSchema):
@@ -35,11 +35,6 @@ class ReadOnlySchema(AutoSchema):
         responses = {
             200: any_row if others else super().get_response_serializers(),
             304: OpenApiResponse(description="Not modified since the given ETag or time."),
-            400: OpenApiResponse(PROBLEM_SCHEMA, "A wrong parameter, named."),
-            429: OpenApiResponse(
-                PROBLEM_SCHEMA, "Too many requests of this client; `Retry-After` gives the seconds to wait."
-            ),
-            500: OpenApiResponse(PROBLEM_SCHEMA, "Server error."),
         }
         if self.view.detail:
             responses[404] = OpenApiResponse(PROBLEM_SCHEMA, "No such row.")

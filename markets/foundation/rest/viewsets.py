@@ -7,35 +7,15 @@ from django.db.models import QuerySet
 from django_filters import Filter
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
-from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.renderers import BaseRenderer
-from rest_framework.request import Request
 from rest_framework.viewsets import ReadOnlyModelViewSet
 
 from markets.foundation.rest.filters import StrictFilterBackend, StrictOrderingBackend
 from markets.foundation.rest.pagination import StrictPagination, TupleRows
 from markets.foundation.rest.serializers import requested_fields, select_fields
+from markets.foundation.rest.views import NegotiatedView
 
 
-class JsonOnlyNegotiation(BaseContentNegotiation):
-    """Always answers in JSON, the only format offered."""
-
-    def select_parser(self, request: Request, parsers: Any) -> Any:
-        return parsers[0]
-
-    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
-        renderer: BaseRenderer = renderers[0]
-        return renderer, renderer.media_type
-
-
-PROBLEM_SCHEMA = {
-    "type": "object",
-    "additionalProperties": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
-    "description": "`detail` with a sentence, or each wrong parameter with its sentences.",
-}
-
-
-class ReadOnlyViewSet(ReadOnlyModelViewSet):
+class ReadOnlyViewSet(NegotiatedView, ReadOnlyModelViewSet):
     """A list and detail view. Subclasses set the queryset, serializers, filters, and the names in `orderings`."""
 
     takes_fields = True
@@ -50,7 +30,6 @@ class ReadOnlyViewSet(ReadOnlyModelViewSet):
     detail_serializer_class: type[serializers.BaseSerializer] | None = None
     pagination_class: Any = StrictPagination
     filter_backends = (StrictFilterBackend, StrictOrderingBackend)
-    content_negotiation_class = JsonOnlyNegotiation
     lookup_value_regex = "[0-9]{1,18}"
     reads_tuples = False
     """Reads rows as tuples of columns, much faster than instances; possible where every field is a column."""

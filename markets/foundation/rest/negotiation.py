@@ -1,0 +1,56 @@
+"""Content negotiation: 406 for an `Accept` that can not be met, 415 for a body of another type."""
+
+from typing import Any
+
+from rest_framework.exceptions import NotAcceptable, ValidationError
+from rest_framework.negotiation import BaseContentNegotiation, DefaultContentNegotiation
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+
+ANYTHING = "*/*"
+FORMAT_PARAMETER = "format"
+"""The query parameter that selects a format, whatever `Accept` says."""
+
+
+class StrictNegotiation(BaseContentNegotiation):
+    """The format that `format` names, else the best one by the weights of `Accept`, which the framework ignores."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        return DefaultContentNegotiation().select_parser(request, parsers)
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        if name := request.query_params.get(FORMAT_PARAMETER, "").strip():
+            return _by_name(name, renderers)
+        if request.headers.get("Accept", ANYTHING).strip() in ("", ANYTHING):
+            return renderers[0], renderers[0].media_type
+        by_type = {each.media_type: each for each in renderers}
+        try:
+            # The request that the framework wraps, whose accepted types are Django's.
+            preferred = request._request.get_preferred_type(list(by_type))
+        except ValueError:
+            preferred = None
+        if preferred is None:
+            raise NotAcceptable(f"nothing that Accept names is offered; offered: {', '.join(by_type)}")
+        return by_type[preferred], preferred
+
+
+class LateNegotiation(StrictNegotiation):
+    """Leaves a 406 to the end of a read, so that a wrong path, method or parameter is named first."""
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        try:
+            return super().select_renderer(request, renderers, format_suffix)
+        except NotAcceptable as error:
+            writes = request.method not in SAFE_METHODS
+            if writes and request.method in request.parser_context["view"].allowed_methods:
+                raise
+            request.not_acceptable = error  # type: ignore[attr-defined]
+            return renderers[0], renderers[0].media_type
+
+
+def _by_name(name: str, renderers: Any) -> Any:
+    for renderer in renderers:
+        if renderer.format == name:
+            return renderer, renderer.media_type
+    known = ", ".join(dict.fromkeys(renderer.format for renderer in renderers))
+    raise ValidationError({FORMAT_PARAMETER: [f"{name} is unknown; known are {known}"]})

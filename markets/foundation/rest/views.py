@@ -1,0 +1,22 @@
+"""Base of the API's views."""
+
+from http import HTTPStatus
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from markets.foundation.rest.negotiation import LateNegotiation
+from markets.foundation.rest.problems import Problem
+
+
+class NegotiatedView(APIView):
+    """A view whose 406 comes after all other errors of a read."""
+
+    content_negotiation_class = LateNegotiation
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        error = getattr(request, "not_acceptable", None)
+        if error is not None and response.status_code < HTTPStatus.BAD_REQUEST:
+            response = Problem(HTTPStatus.NOT_ACCEPTABLE, str(error.detail))
+        return super().finalize_response(request, response, *args, **kwargs)
