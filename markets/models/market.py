@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Max, Q
 
 from markets.foundation.fields import MoneyField, PriceField
-from markets.sources.registry import source_choices
+from markets.sources.registry import SOURCES, source_choices
 
 YES, NO = "YES", "NO"
 LISTING_SLACK = timedelta(hours=1)
@@ -138,6 +138,11 @@ class Market(models.Model):
     @property
     def winning_side(self) -> str | None:
         return self.winning_outcome.side if self.winning_outcome else None
+
+    @property
+    def venue_url(self) -> str | None:
+        """The address of its page at its venue; None where its slug is no part of an address."""
+        return SOURCES[self.source].page_url(self.external_id, self.slug)
 
     @property
     def event_key(self) -> str:

@@ -81,6 +81,12 @@ class Question(models.Model):
     def is_final(self) -> bool:
         return self.status in (self.Status.RESOLVED, self.Status.CANCELLED)
 
+    @property
+    def venue_url(self) -> str | None:
+        """The address of its first market's page at the venue; expects its options with their markets prefetched."""
+        markets = [option.outcome.market for option in self.options.all() if option.outcome]
+        return markets[0].venue_url if markets else None
+
 
 class QuestionOption(models.Model):
     """A possible answer to a question, and the side of a market that pays if it happens."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Count, Max, OuterRef, QuerySet, Subquery
 
-from markets.models import Outcome, Question, QuestionOption
+from markets.models import Market, Outcome, Question, QuestionOption
 
 ONE, NOTHING = Decimal(1), Decimal(0)
 
@@ -19,6 +19,13 @@ class OptionPrice:
     option: QuestionOption
     price: Decimal | None
     no_price: Decimal | None
+
+
+def shown_price(market: Market, outcome: Outcome) -> Decimal | None:
+    """The price of a side: the final one, 1 or 0, once its market has resolved; else the last accepted one or quote."""
+    if market.status == Market.Status.RESOLVED:
+        return ONE if outcome.pk == market.winning_outcome_id else NOTHING
+    return outcome.quote if outcome.price is None else outcome.price
 
 
 def _other_side_price() -> Subquery:
@@ -46,6 +53,22 @@ def option_prices(question: Question) -> list[OptionPrice]:
     stated = [option.outcome.price or NOTHING for option in options if option.outcome is not None]
     rest = max(NOTHING, ONE - sum(stated, NOTHING))
     return [_priced(option, rest) for option in options]
+
+
+def shown_option_prices(question: Question) -> list[OptionPrice]:
+    """The options at their final prices, 1 or 0, once the question has resolved; else as `option_prices`."""
+    if question.status != Question.Status.RESOLVED:
+        return option_prices(question)
+    final = {True: (ONE, NOTHING), False: (NOTHING, ONE)}
+    return [OptionPrice(option, *final[bool(option.happened)]) for option in question.options.all()]
+
+
+def leading_option(question: Question) -> OptionPrice | None:
+    """The first of two options, whose price is the question's; of more the one with the highest price."""
+    options = shown_option_prices(question)
+    if len(options) == 2:
+        return options[0]
+    return max(options, key=lambda priced: priced.price or NOTHING, default=None)
 
 
 def _priced(option: Any, rest: Decimal) -> OptionPrice:

@@ -1,17 +1,21 @@
-"""A decision: the prompt, the answer, its instructions and its trades."""
+"""The list of decisions, and a decision with its prompt, answer, instructions and trades."""
 
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Decision, Instruction, Position, Trade
+from agents.text_search import matching_decisions
+from arena_site.pages.lists import Column, Dates, Filter, ListPage, labels
 from arena_site.pages.model_calls import task_context
 from arena_site.pages.positions import side_result
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry
+from scoring.competition import competition_index
 
 DECISION_COLUMNS = (
     *("status", "error", "week", "action", "fallback", "reasoning", "decided_at"),
@@ -22,6 +26,7 @@ DECISION_COLUMNS = (
     "link",
 )
 """Columns of the page and of the hashed record: most others are a methodology's."""
+LIST_COLUMNS = ("agent", "week", "status", "action", "fallback", "reasoning", "error", "decided_at")
 TRADE_COLUMNS = (
     *("kind", "shares", "price", "amount", "realized_pnl", "implied_confidence", "position_id"),
     *("market_id", "market__question", "market__status", "market__winning_outcome", "outcome_id", "outcome__side"),
@@ -30,6 +35,60 @@ TRADE_COLUMNS = (
 PRICE_SOURCES: dict[str, str] = dict(Outcome.PriceSource.choices)
 PLAIN_ID = re.compile("[0-9]{1,18}")
 """Text that can be an id: a model may write anything."""
+
+
+COLUMNS = (
+    Column("Model", "model", "agent__family__display_name"),
+    Column("Action", "action", "action"),
+    Column("Cohort", "cohort", "cohort__number", descending=True, number=True),
+    Column("Week", "week", "week", number=True),
+    Column("Trades", number=True),
+    Column("Decided", "decided", "decided_at", descending=True),
+)
+FALLBACK = "fallback"
+ACTIONS = {**labels(Decision.Action.values), FALLBACK: "HOLD by fallback"}
+DECIDED = Dates("Decided", "decided_at", "from", "to")
+
+
+@require_safe
+def decisions(request: HttpRequest) -> HttpResponse:
+    """Decisions, filtered by words in the reasoning, model, cohort, week, action, status and day."""
+    competition = competition_index()
+    families, cohorts = competition.by_slug, {cohort.number: cohort for cohort in competition.cohorts.values()}
+    weeks = max((cohort.methodology.decision_weeks for cohort in cohorts.values()), default=0)
+    listing = ListPage(
+        request,
+        COLUMNS,
+        "-decided",
+        [
+            Filter("model", "Model", {slug: family.display_name for slug, family in families.items()}),
+            Filter("cohort", "Cohort", labels(map(str, sorted(cohorts, reverse=True)))),
+            Filter("week", "Week", labels(map(str, range(1, weeks + 1)))),
+            Filter("action", "Action", ACTIONS),
+            Filter("status", "Status", labels(Decision.Status.values)),
+        ],
+        [DECIDED],
+    )
+    selection = listing.selection
+    rows = matching_decisions(Decision.objects.only(*LIST_COLUMNS), selection["q"])
+    if selection["model"]:
+        rows = rows.filter(agent__family=families[selection["model"]])
+    if selection["cohort"]:
+        rows = rows.filter(cohort=cohorts[int(selection["cohort"])])
+    if selection["action"]:
+        fallback = selection["action"] == FALLBACK
+        rows = rows.filter(fallback=True) if fallback else rows.filter(action=selection["action"])
+    rows = rows.filter(**{name: selection[name] for name in ("week", "status") if selection[name]})
+    page = listing.page(rows)
+    agents = {agent.pk: agent for agent in competition.agents}
+    trades = Trade.objects.filter(decision__in=[decision.pk for decision in page.object_list]).order_by()
+    counts = dict(trades.values_list("decision").annotate(Count("pk")))
+    context = {
+        "page": page,
+        "listing": listing,
+        "rows": [(decision, agents[decision.agent_id], counts.get(decision.pk, 0)) for decision in page.object_list],
+    }
+    return render(request, "decisions.html", context)
 
 
 class InstructionRow(NamedTuple):

@@ -1,36 +1,43 @@
 """The list of markets, and a market with its prices, positions and trades."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
-from django.core.paginator import Paginator
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from agents.models import Position, Trade
+from agents.models import Family, Position, Trade
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site.manual_settlements import manual_settlements
 from arena_site.pages.charts.price_history import price_history
+from arena_site.pages.lists import Column, Dates, Filter, ListPage, labels, stored_categories
 from arena_site.pages.positions import count_states, positions_of, side_result
-from arena_site.pages.selection import PageSelection, all_or_one
+from arena_site.pages.selection import PageSelection
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry
+from markets.selectors.option_prices import shown_price
+from markets.selectors.text_search import matching_markets
 from markets.sources.registry import SOURCES, source_choices
 from scoring.competition import competition_index
 
-PER_PAGE = 50
-SEARCH_LENGTH = 200
-ORDERS: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "": ("largest volume", ("-volume", "pk")),
-    "closes": ("closing soonest", (F("closes_at").asc(nulls_last=True), "pk")),
-    "resolved": ("recently resolved", (F("resolved_at").desc(nulls_last=True), "pk")),
-    "newest": ("newest", ("-first_seen_at", "-pk")),
-}
-PLAYED = {"": "all", "bet": "traded", "held": "open positions", "asked": "forecast questions"}
+COLUMNS = (
+    Column("Question", "question", "question"),
+    Column("Price", number=True),
+    Column("Status", "status", "status"),
+    Column("Volume", "volume", "volume", descending=True, number=True),
+    Column("Closes", "closes", "closes_at"),
+    Column("Resolved", "resolved", "resolved_at", descending=True),
+    Column("Holders", number=True),
+)
+PLAYED = {"bet": "traded", "held": "open positions", "asked": "forecast questions"}
+CLOSING = Dates("Closes", "closes_at", "closes_from", "closes_to")
+LIST_COLUMNS = (
+    *("question", "category", "source", "external_id", "slug", "status", "volume", "closes_at", "resolved_at"),
+    "winning_outcome",
+)
 TRADE_COLUMNS = (
     *("agent", "outcome", "outcome__side", "decision", "kind", "shares", "price", "amount", "implied_confidence"),
     *("executed_at", "brier_score__score"),
@@ -41,38 +48,23 @@ OBSERVATIONS, ROWS = 20, 30
 
 @require_safe
 def markets(request: HttpRequest) -> HttpResponse:
-    """Markets, filtered by status, venue, category, use and words in the question."""
-    categories = list(
-        Market.objects.exclude(category="").order_by("category").values_list("category", flat=True).distinct()
-    )
-    words = " ".join(request.GET.get("q", "").replace("\0", "").split())[:SEARCH_LENGTH]
-    selection = PageSelection.from_request(
+    """Markets, filtered by words in the question, status, category, venue, use, model and closing day."""
+    families = competition_index().by_slug
+    listing = ListPage(
         request,
-        {
-            "status": ["", *Market.Status.values],
-            "source": ["", *SOURCES],
-            "category": ["", *categories],
-            "played": list(PLAYED),
-            "sort": list(ORDERS),
-        },
-    ).with_text("q", words)
-    selected = _selected(selection).order_by(*ORDERS[selection["sort"]][1])
-    page = Paginator(selected, PER_PAGE).get_page(request.GET.get("page"))
-    context: dict[str, Any] = {
-        "page": page,
-        "selection": selection.with_text("page", ""),
-        "hidden_fields": [(name, selection[name]) for name in ("status", "played", "sort") if selection[name]],
-        "categories": categories,
-        "filters": selection.filter_links(
-            [
-                ("Status", "status", all_or_one("all", Market.Status.values)),
-                ("Arena activity", "played", PLAYED),
-                ("Sort by", "sort", {name: label for name, (label, _) in ORDERS.items()}),
-            ]
-        ),
-        "sources": source_choices(),
-        "rows": _rows(list(page.object_list)),
-    }
+        COLUMNS,
+        "-volume",
+        [
+            Filter("status", "Status", labels(Market.Status.values)),
+            Filter("category", "Category", labels(stored_categories(Market.objects.all()))),
+            Filter("source", "Venue", dict(source_choices())),
+            Filter("played", "Arena activity", PLAYED),
+            Filter("model", "Traded by", {slug: family.display_name for slug, family in families.items()}, "any model"),
+        ],
+        [CLOSING],
+    )
+    page = listing.page(_selected(listing.selection, families))
+    context = {"page": page, "listing": listing, "rows": _rows(list(page.object_list))}
     return render(request, "markets.html", context)
 
 
@@ -81,33 +73,31 @@ def _rows(markets: Sequence[Market]) -> list[dict[str, Any]]:
     pks = [market.pk for market in markets]
     positions = Position.objects.open().filter(market__in=pks).order_by()
     holders = dict(positions.values_list("market").annotate(Count("agent", distinct=True)))
-    sides: dict[int, list[tuple[str, Decimal | None]]] = defaultdict(list)
-    names: dict[int | None, str] = {}
-    outcomes = Outcome.objects.filter(market__in=pks).order_by("market_id", "index")
-    for pk, market, side, price, quote in outcomes.values_list("pk", "market_id", "side", "price", "quote"):
-        sides[market].append((side, quote if price is None else price))
-        names[pk] = side
+    sides: dict[int, list[Outcome]] = defaultdict(list)
+    outcomes = Outcome.objects.filter(market__in=pks).only("market", "side", "price", "quote")
+    for outcome in outcomes.order_by("market_id", "index"):
+        sides[outcome.market_id].append(outcome)
     return [
         {
             "market": market,
-            "sides": sides[market.pk],
-            "winner": names.get(market.winning_outcome_id),
+            "sides": [(outcome.side, shown_price(market, outcome)) for outcome in sides[market.pk]],
+            "winner": next((o.side for o in sides[market.pk] if o.pk == market.winning_outcome_id), None),
             "holders": holders.get(market.pk),
         }
         for market in markets
     ]
 
 
-def _selected(selection: PageSelection) -> QuerySet[Market]:
-    markets = Market.objects.only("question", "category", "source", "status", "volume", "closes_at", "winning_outcome")
+def _selected(selection: PageSelection, families: Mapping[str, Family]) -> QuerySet[Market]:
+    markets = matching_markets(Market.objects.only(*LIST_COLUMNS), selection["q"])
     markets = markets.filter(**{name: selection[name] for name in ("status", "source", "category") if selection[name]})
-    for word in selection["q"].split():
-        markets = markets.filter(question__icontains=word)
-    if selection["played"] == "bet":
-        return markets.filter(traded=True)
+    if selection["model"]:
+        positions = Position.objects.filter(agent__family=families[selection["model"]], market=OuterRef("pk"))
+        markets = markets.filter(Exists(positions))
     if selection["played"] == "held":
         return markets.filter(pk__in=Position.objects.open().values("market"))
-    return markets.filter(has_questions=True) if selection["played"] == "asked" else markets
+    used = {"bet": "traded", "asked": "has_questions"}.get(selection["played"])
+    return markets.filter(**{used: True}) if used else markets
 
 
 @require_safe
@@ -134,8 +124,7 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
         "market.html",
         {
             "market": market,
-            "sides": [(outcome, bets[outcome.pk]) for outcome in outcomes],
-            "venue_url": source.page_url(market.external_id, market.slug),
+            "sides": [(outcome, shown_price(market, outcome), bets[outcome.pk]) for outcome in outcomes],
             "resolution_rule": source.rule,
             "manual": manual_settlements(market),
             "alarm_hours": OVERDUE_AFTER // timedelta(hours=1),

@@ -1,4 +1,4 @@
-"""A question with its prices and forecasts, and a forecast with its prompt and answer."""
+"""The list of questions, a question with its prices and forecasts, and a forecast with its prompt and answer."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,17 +6,20 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Family, Forecast, RefusedForecast, Trade
 from arena_site.pages.charts.lines import Curve, family_curve, line_chart
+from arena_site.pages.lists import Column, Dates, Filter, ListPage, labels, stored_categories
 from arena_site.pages.model_calls import task_context
-from markets.models import Question, QuestionEntry
+from markets.models import Question, QuestionEntry, QuestionOption
 from markets.prompt_conditions import ARMS
-from markets.selectors.option_prices import option_prices, priced_options, question_outcome_text
+from markets.selectors.option_prices import leading_option, priced_options, question_outcome_text, shown_option_prices
+from markets.selectors.text_search import matching_questions
+from markets.sources.registry import source_choices
 from scoring.competition import competition_index
 
 DAYS_SHOWN = 2
@@ -44,12 +47,62 @@ FORECAST_PAGE_COLUMNS = (
     *(f"elicitation__batch__question_set__{column}" for column in ("day", "part", "sha256")),
 )
 
+COLUMNS = (
+    Column("Question", "question", "text"),
+    Column("Market price", number=True),
+    Column("Status", "status", "status"),
+    Column("Asked", "asked", "first_asked_at", descending=True),
+    Column("Closes", "closes", "closes_at"),
+    Column("Resolved", "resolved", "resolved_at", descending=True),
+    Column("Forecasts", number=True),
+)
+ASKED, CLOSING = (
+    Dates("Asked", "first_asked_at", "asked_from", "asked_to"),
+    Dates("Closes", "closes_at", "closes_from", "closes_to"),
+)
+
+
+@require_safe
+def questions(request: HttpRequest) -> HttpResponse:
+    """Questions, filtered by words in their text, status, category, venue, model and day."""
+    families = competition_index().by_slug
+    listing = ListPage(
+        request,
+        COLUMNS,
+        "-asked",
+        [
+            Filter("status", "Status", labels(Question.Status.values)),
+            Filter("category", "Category", labels(stored_categories(Question.objects.all()))),
+            Filter("source", "Venue", dict(source_choices())),
+            Filter("model", "Forecast by", {s: family.display_name for s, family in families.items()}, "any model"),
+        ],
+        [ASKED, CLOSING],
+    )
+    selection = listing.selection
+    rows = matching_questions(Question.objects.defer("rules"), selection["q"])
+    rows = rows.filter(**{name: selection[name] for name in ("status", "category", "source") if selection[name]})
+    if selection["model"]:
+        forecasts = Forecast.objects.filter(question=OuterRef("pk"), family=families[selection["model"]])
+        rows = rows.filter(Exists(forecasts.order_by()))
+    page = listing.page(rows.prefetch_related(Prefetch("options", _options())))
+    forecasts = Forecast.objects.filter(question__in=[question.pk for question in page.object_list]).order_by()
+    counts = dict(forecasts.values_list("question").annotate(Count("pk")))
+    context = {
+        "page": page,
+        "listing": listing,
+        "rows": [
+            (question, leading_option(question), question_outcome_text(question), counts.get(question.pk, 0))
+            for question in page.object_list
+        ],
+    }
+    return render(request, "questions.html", context)
+
 
 @require_safe
 def question(request: HttpRequest, pk: int) -> HttpResponse:
     """A question: its options, the prices and all forecasts side by side, and its outcome."""
-    options = priced_options("outcome__market__question").select_related("outcome__market")
-    question = get_object_or_404(Question.objects.prefetch_related(Prefetch("options", options)), pk=pk)
+    options = Prefetch("options", _options("outcome__market__question"))
+    question = get_object_or_404(Question.objects.prefetch_related(options), pk=pk)
     entries = list(
         question.entries.select_related("question_set", "duplicate")
         .only("question", "prices", "reason", "question_set__day", "duplicate__text")
@@ -70,7 +123,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "families": competition.families,
             "cohorts": competition.cohorts,
             "outcome": question_outcome_text(question),
-            "options": option_prices(question),
+            "options": shown_option_prices(question),
             "question_days": _question_days(question, shown, forecasts, refusals),
             "histories": _histories(question, entries[:DAYS_DRAWN], [*before, *forecasts], competition.families),
             "days": len(entries),
@@ -81,6 +134,12 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "bets": bets,
         },
     )
+
+
+def _options(*columns: str) -> QuerySet[QuestionOption]:
+    """Options with their prices, the columns that name their markets' pages at the venue, and further `columns`."""
+    addresses = (f"outcome__market__{column}" for column in ("source", "external_id", "slug"))
+    return priced_options(*addresses, *columns).select_related("outcome__market")
 
 
 def _forecasts(entries: Sequence[QuestionEntry]) -> QuerySet[Forecast]:

@@ -1,0 +1,45 @@
+"""Search of the whole site: models, markets and questions that contain the words."""
+
+from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agents.models import Family
+from agents.text_search import matching_families
+from arena_site.pages.lists import search_text
+from markets.models import Market, Question
+from markets.selectors.text_search import matching_markets, matching_questions
+
+SHOWN = 10
+"""Results of each kind; their list has all of them."""
+
+
+class Matches(NamedTuple):
+    """The first rows that match, and how many there are."""
+
+    rows: list[Any]
+    total: int
+
+
+@require_safe
+def search(request: HttpRequest) -> HttpResponse:
+    """Models, markets and questions with the words of `q`, the largest or newest first."""
+    text = search_text(request)
+    context: dict[str, Any] = {"text": text}
+    if text:
+        markets = matching_markets(Market.objects.only("question", "status"), text)
+        questions = matching_questions(Question.objects.only("text", "status"), text)
+        context |= {
+            "families": _matches(matching_families(Family.objects.order_by("pk"), text)),
+            "markets": _matches(markets.order_by("-volume", "pk")),
+            "questions": _matches(questions.order_by("-pk")),
+        }
+    return render(request, "search.html", context)
+
+
+def _matches(rows: QuerySet[Any]) -> Matches:
+    first = list(rows[: SHOWN + 1])
+    return Matches(first[:SHOWN], rows.count() if len(first) > SHOWN else len(first))
