@@ -3,13 +3,16 @@
 Callers open the transaction and hold the agent's lock.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import F
 
 from agents.models import Agent, Decision, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
+from agents.services.resolutions import Resolution
 from cohorts.models import Methodology
 from markets.models import Market, Outcome
 from markets.services.cache_versions import Scope, renew_versions
@@ -17,9 +20,18 @@ from markets.services.cache_versions import Scope, renew_versions
 
 def lock_agent(agent_id: int) -> Agent:
     """The agent, locked until the transaction ends."""
-    # An UPDATE locks the row on PostgreSQL and the database on SQLite, which ignores select_for_update silently.
-    Agent.objects.filter(pk=agent_id).update(journal_length=F("journal_length"))
-    return Agent.objects.select_related("cohort__methodology").get(pk=agent_id)
+    return lock_agents([agent_id])[agent_id]
+
+
+def lock_agents(agent_ids: Iterable[int]) -> dict[int, Agent]:
+    """The agents by id, locked until the transaction ends."""
+    # In one order everywhere, so that two transactions can not wait for each other.
+    ids = sorted(set(agent_ids))
+    for agent_id in ids:
+        # An UPDATE locks the row on PostgreSQL and the database on SQLite, which ignores select_for_update silently.
+        Agent.objects.filter(pk=agent_id).update(journal_length=F("journal_length"))
+    # Prefetched, not joined: a methodology has large texts, and all these agents share one or two.
+    return Agent.objects.select_related("cohort").prefetch_related("cohort__methodology").in_bulk(ids)
 
 
 def deposit(agent: Agent, amount: Decimal, *, at: datetime) -> JournalEntry:
@@ -111,29 +123,47 @@ def _record_trade(trade: Trade, agent: Agent, position: Position, decision: Deci
     return trade
 
 
-def settle(agent: Agent, position: Position, *, kind: Settlement.Kind, at: datetime) -> Settlement:
-    """Closes an open position with its payout."""
-    payout = settlement_payout(kind, position.shares, position.cost_basis)
-    settlement = Settlement.objects.create(
-        position=position,
-        agent=agent,
-        market_id=position.market_id,
-        kind=kind,
-        shares=position.shares,
-        cost_basis=position.cost_basis,
-        payout=payout,
-        realized_pnl=payout - position.cost_basis,
-        settled_at=at,
+def settle(
+    agents: Mapping[int, Agent], positions: Sequence[Position], *, resolution: Resolution, at: datetime
+) -> list[Settlement]:
+    """Closes open positions with their payouts; `agents` are their owners by id."""
+    settlements = []
+    for position in positions:
+        kind = resolution.settlement_kind(position.outcome_id)
+        payout = settlement_payout(kind, position.shares, position.cost_basis)
+        settlements.append(
+            Settlement(
+                position=position,
+                agent=agents[position.agent_id],
+                market_id=position.market_id,
+                kind=kind,
+                shares=position.shares,
+                cost_basis=position.cost_basis,
+                payout=payout,
+                realized_pnl=payout - position.cost_basis,
+                settled_at=at,
+            )
+        )
+        position.realized_pnl += payout - position.cost_basis
+        position.shares, position.cost_basis = Decimal(0), Decimal(0)
+        refunded = kind == Settlement.Kind.REFUNDED
+        position.status = Position.Status.CANCELLED if refunded else Position.Status.SETTLED
+        position.closed_at = at
+    Settlement.objects.bulk_create(settlements)
+    Position.objects.bulk_update(positions, ["shares", "cost_basis", "realized_pnl", "status", "closed_at"])
+    _post_all(
+        [
+            _entry(
+                settlement.agent,
+                JournalEntry.Kind.REFUND if settlement.kind == Settlement.Kind.REFUNDED else JournalEntry.Kind.PAYOUT,
+                settlement.payout,
+                settlement=settlement,
+                at=at,
+            )
+            for settlement in settlements
+        ]
     )
-    refunded = kind == Settlement.Kind.REFUNDED
-    position.realized_pnl += settlement.realized_pnl
-    position.shares, position.cost_basis = Decimal(0), Decimal(0)
-    position.status = Position.Status.CANCELLED if refunded else Position.Status.SETTLED
-    position.closed_at = at
-    position.save()
-    entry = JournalEntry.Kind.REFUND if refunded else JournalEntry.Kind.PAYOUT
-    _post(agent, entry, payout, settlement=settlement, at=at)
-    return settlement
+    return settlements
 
 
 def settlement_payout(kind: str, shares: Decimal, cost_basis: Decimal) -> Decimal:
@@ -177,7 +207,13 @@ def declare_bankruptcy_if_due(agent: Agent, methodology: Methodology) -> bool:
     return True
 
 
-def _post(
+def _post(agent: Agent, kind: JournalEntry.Kind, amount: Decimal, **of: Any) -> JournalEntry:
+    """Stores one change of an agent's cash; `of` is what `_entry` takes besides."""
+    (entry,) = _post_all([_entry(agent, kind, amount, **of)])
+    return entry
+
+
+def _entry(
     agent: Agent,
     kind: JournalEntry.Kind,
     amount: Decimal,
@@ -186,12 +222,10 @@ def _post(
     trade: Trade | None = None,
     settlement: Settlement | None = None,
 ) -> JournalEntry:
+    """The next entry of an agent's journal, with the balance after it; the agent's cash is changed, not stored yet."""
     agent.cash += amount
     agent.journal_length += 1
-    agent.save(update_fields=["cash", "journal_length"])
-    if agent.cohort.completed_at is not None:  # its agents' cash is part of the competition index
-        renew_versions(Scope.COMPETITION)
-    return JournalEntry.objects.create(
+    return JournalEntry(
         agent=agent,
         sequence=agent.journal_length,
         kind=kind,
@@ -201,3 +235,12 @@ def _post(
         settlement=settlement,
         occurred_at=at,
     )
+
+
+def _post_all(entries: Sequence[JournalEntry]) -> list[JournalEntry]:
+    """Stores journal entries with the cash of their agents."""
+    agents = list({entry.agent_id: entry.agent for entry in entries}.values())
+    Agent.objects.bulk_update(agents, ["cash", "journal_length"])
+    if any(agent.cohort.completed_at is not None for agent in agents):
+        renew_versions(Scope.COMPETITION)  # the cash of agents of completed cohorts is part of the competition index
+    return JournalEntry.objects.bulk_create(entries)

@@ -143,15 +143,12 @@ def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> in
 def _settle_positions(market: Market, resolution: Resolution, *, at: datetime) -> int:
     """Settles every open position on a market; returns their number."""
     positions = Position.objects.open().filter(market=market)
-    settled = 0
-    # In the order of agent ids, so that two settlements at once can not deadlock.
-    for agent_id in sorted(set(positions.values_list("agent_id", flat=True))):
-        agent = ledger.lock_agent(agent_id)
-        for position in positions.filter(agent=agent).order_by("pk"):
-            ledger.settle(agent, position, kind=resolution.settlement_kind(position.outcome_id), at=at)
-            settled += 1
+    agents = ledger.lock_agents(positions.values_list("agent_id", flat=True))
+    held = list(positions.filter(agent__in=agents).order_by("agent", "pk"))
+    ledger.settle(agents, held, resolution=resolution, at=at)
+    for agent in agents.values():
         ledger.declare_bankruptcy_if_due(agent, agent.cohort.methodology)
-    return settled
+    return len(held)
 
 
 def _settle_late_positions(*, at: datetime) -> int:

@@ -1,8 +1,9 @@
 """Forecasts beside trades: the probability that a model stated and its stake on the same market and day."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from forecast_rank.metrics.sample_mean import cluster_interval
 from forecast_rank.ranking.scoreboard import to_json_value
 
 from agents.models import Forecast, Trade
-from markets.models import Market, QuestionOption
+from markets.models import Market, QuestionEntry, QuestionOption
 from markets.models.question import day_of
 
 MAX_POINTS = 200
@@ -40,6 +41,35 @@ class ForecastBet(NamedTuple):
     won: bool | None
 
 
+class Purchase(NamedTuple):
+    """Columns of a purchase, with those of its agent and of its decision's universe."""
+
+    market: int
+    outcome: int
+    price: Decimal
+    amount: Decimal
+    implied_confidence: float | None
+    family: str
+    release: int
+    frozen_at: datetime
+    methodology: str
+
+
+PURCHASE_COLUMNS = (
+    *("market", "outcome", "price", "amount", "implied_confidence", "agent__family__slug", "agent__release"),
+    *("decision__universe__frozen_at", "decision__universe__methodology"),
+)
+
+
+class StatedForecast(NamedTuple):
+    """A forecast with the prices that its question had, and the option's name for each outcome of one market."""
+
+    pk: int
+    probabilities: Mapping[str, Any]
+    prices: Mapping[str, Any]
+    names: Mapping[int, str]
+
+
 def family_figures(bets: Iterable[ForecastBet]) -> list[dict[str, Any]]:
     """The figures of each family that has any of these bets, by slug."""
     of_family: dict[str, list[ForecastBet]] = defaultdict(list)
@@ -61,17 +91,18 @@ def forecast_bets(arm: str, methodology: str = "") -> list[ForecastBet]:
     purchases = Trade.objects.filter(kind=Trade.Kind.BUY, decision__universe__isnull=False)
     if methodology:
         purchases = purchases.filter(agent__cohort__methodology__version=methodology)
-    purchases = purchases.select_related("agent__family", "market", "decision__universe").defer(
-        "decision__universe__market_block", "decision__reasoning", "market__description"
-    )
-    bought = [(trade, trade.decision.universe) for trade in purchases.order_by("pk") if trade.decision.universe]
-    days = {day_of(universe.frozen_at) for _, universe in bought}
-    forecasts = _market_forecasts({trade.market_id for trade, _ in bought}, days, arm)
+    of_purchases = purchases.order_by()
+    days = {day_of(at) for at in of_purchases.values_list("decision__universe__frozen_at", flat=True).distinct()}
+    markets = Market.objects.filter(pk__in=of_purchases.values("market"))
+    market_of = {market.pk: market for market in markets.only("source", "event_id", "status", "winning_outcome")}
+    forecasts = _market_forecasts(market_of.keys(), days, arm)
     bets = []
-    for trade, universe in bought:
-        key = (trade.agent.release_id, trade.market_id, day_of(universe.frozen_at), universe.methodology)
-        if key in forecasts:
-            bets.append(_forecast_bet(trade, *forecasts[key]))
+    # Columns, since a model with its relations for each row would take three quarters of the time.
+    for row in purchases.order_by("pk").values_list(*PURCHASE_COLUMNS):
+        purchase = Purchase._make(row)
+        forecast = forecasts.get((purchase.release, purchase.market, day_of(purchase.frozen_at), purchase.methodology))
+        if forecast is not None:
+            bets.append(_forecast_bet(purchase, market_of[purchase.market], forecast))
     return bets
 
 
@@ -136,46 +167,48 @@ def kelly(bets: Sequence[ForecastBet]) -> dict[str, Any]:
 
 
 def _market_forecasts(
-    markets: set[int], days: set[datetime], arm: str
-) -> dict[tuple[int, int, datetime, str], tuple[Forecast, Mapping[int, str]]]:
-    """Forecasts with the option's name for each of a market's outcomes, by release, market, day and methodology."""
+    markets: Collection[int], days: set[datetime], arm: str
+) -> dict[tuple[int, int, datetime, str], StatedForecast]:
+    """The forecasts of markets by release, market, day and methodology; of several the oldest."""
     options: dict[int, dict[int, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
-    of_markets = QuestionOption.objects.filter(outcome__market__in=markets)
+    of_markets = QuestionOption.objects.filter(outcome__market__in=list(markets))
     for question, market, outcome, name in of_markets.values_list("question", "outcome__market", "outcome", "name"):
         options[question][market][outcome] = name
-    forecasts = Forecast.objects.filter(question__in=options, arm=arm, entry__question_set__day__in=days)
-    rows = forecasts.select_related("entry__question_set").order_by("-pk")
-    return {
-        (row.release_id, market, row.entry.question_set.day, row.methodology): (row, names)
-        for row in rows.only(
-            "question", "release", "methodology", "probabilities", "entry__prices", "entry__question_set__day"
-        )
-        for market, names in options[row.question_id].items()
-    }
+    entries = QuestionEntry.objects.filter(question__in=options, question_set__day__in=days).order_by()
+    asked = {entry: columns for entry, *columns in entries.values_list("pk", "question", "question_set__day", "prices")}
+    rows = Forecast.objects.filter(entry__in=entries.values("pk"), arm=arm).order_by("-pk")
+    stated = {}
+    for pk, entry, release, methodology, probabilities in rows.values_list(
+        "pk", "entry", "release", "methodology", "probabilities"
+    ):
+        question, day, prices = asked[entry]
+        for market, names in options[question].items():
+            stated[release, market, day, methodology] = StatedForecast(pk, probabilities, prices, names)
+    return stated
 
 
-def _forecast_bet(trade: Trade, forecast: Forecast, names: Mapping[int, str]) -> ForecastBet:
-    price = float(trade.price)
-    if trade.outcome_id in names:
-        name = names[trade.outcome_id]
+def _forecast_bet(purchase: Purchase, market: Market, forecast: StatedForecast) -> ForecastBet:
+    price = float(purchase.price)
+    if purchase.outcome in forecast.names:
+        name = forecast.names[purchase.outcome]
         stated, own, other = float(forecast.probabilities[name]), "ask", "no_ask"
     else:  # the question has the market as one option, its YES
-        (name,) = names.values()
+        (name,) = forecast.names.values()
         stated, own, other = 1 - float(forecast.probabilities[name]), "no_ask", "ask"
-    quoted = forecast.entry.prices.get(name) or {}
-    market = trade.market
+    quoted = forecast.prices.get(name) or {}
+    is_resolved = market.status == Market.Status.RESOLVED
     return ForecastBet(
-        family=trade.agent.family.slug,
+        family=purchase.family,
         forecast=forecast.pk,
-        market=trade.market_id,
+        market=market.pk,
         event=market.event_key,
         stated=stated,
-        confidence=trade.implied_confidence or 0.0,
+        confidence=purchase.implied_confidence or 0.0,
         price=price,
         ask=_ask(quoted.get(own), price),
         other_ask=_ask(quoted.get(other), 1 - price),
-        amount=float(trade.amount),
-        won=trade.outcome_id == market.winning_outcome_id if market.status == Market.Status.RESOLVED else None,
+        amount=float(purchase.amount),
+        won=purchase.outcome == market.winning_outcome_id if is_resolved else None,
     )
 
 
