@@ -49,6 +49,15 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def hours(text: str) -> tuple[int, int]:
+    """Two different hours of the day, as in 22-7."""
+    first, _, last = text.partition("-")
+    start, end = whole_number(0, 23)(first), whole_number(0, 23)(last or "none")
+    if start == end:
+        raise ValueError("must be two different hours, such as 22-7")
+    return start, end
+
+
 def one_of(*names: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.lower() not in names:

@@ -98,15 +98,15 @@ def last_change(now: datetime) -> datetime | None:
     Rows change by runs, by the admin, and with the week, whose number is shown. In whole seconds, rounded up, and
     only once that second has begun: two changes within one second must not look like one.
     """
-    newest = Run.objects.order_by("-pk").values_list("status", "started_at", "finished_at")[:NEWEST_RUNS]
+    newest = Run.objects.order_by("-pk").values_list("status", "heartbeat_at", "finished_at")[:NEWEST_RUNS]
     try:
         # Raw, and no aggregate: every response of the API asks.
         runs = raw_rows(newest)
         last_action = LogEntry.objects.order_by("-pk").values_list("action_time", flat=True).first()
     except DatabaseError:
         return None
-    running = [parse_timestamp(started) for status, started, _ in runs if status == Run.Status.RUNNING]
-    if any(started and started > now - Run.LONGEST for started in running):
+    beats = [parse_timestamp(beat) for status, beat, _ in runs if status == Run.Status.RUNNING]
+    if any(beat and beat > now - Run.LOST_AFTER for beat in beats):
         return None
     finished = max((finished for _, _, finished in runs if finished), default=None)
     latest = max(filter(None, [parse_timestamp(finished), last_action, STARTED, week_start(now)]))

@@ -13,27 +13,22 @@ from typing import Any
 
 from croniter import croniter
 from django.core.management import call_command
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 from django_q.tasks import async_task
 
 from agents.services.missed import record_missed_decisions
+from agents.services.task_alerts import refresh_task_alerts
 from arena_site.notices import has_unsent_notices
 from cohorts.models import Cohort
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
-from markets.models import Alert
 
 log = logging.getLogger(__name__)
 MINUTES, HOURS = 60, 3600
 UNLIMITED, PAUSED = -1, 0
 """Values of `Schedule.repeats`; django-q skips a schedule without repeats."""
-JOB_FAILED = "job-failed"
-ALERTING_COMMANDS = (
-    "start_cohort", "check_lineup", "run_decisions", "run_forecasts", "verify_ledger", "publish_archive",
-)  # fmt: skip
-"""Commands whose failure raises an alert; the others run again within minutes, and the dashboard shows them."""
 UNSCHEDULED_TIMEOUT_S = 2 * HOURS
 """The time limit of a job without a schedule."""
 TICK = timedelta(minutes=5)
@@ -161,7 +156,9 @@ def missed_decisions() -> str:
     """Records the unanswered decisions of closed windows as missed; asks no model, however late it runs."""
     at = current_tick()
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology")
-    return f"{record_missed_decisions(cohorts, at=at)} decisions newly recorded as missed"
+    missed = record_missed_decisions(cohorts, at=at)
+    refresh_task_alerts(at=at)
+    return f"{missed} decisions newly recorded as missed"
 
 
 def alerts() -> str:
@@ -187,10 +184,7 @@ def _run_command(name: str, **options: Any) -> str:
     except SystemExit as end:
         if end.code:
             message = errors.getvalue().strip() or output.getvalue().strip()
-            _raise_alert(name, message, at)
             raise JobFailed(f"{name}: {message}") from None
-    if name in ALERTING_COMMANDS:
-        Alert.objects.clear(JOB_FAILED, name, at)
     return output.getvalue().strip()
 
 
@@ -207,12 +201,3 @@ check_lineup = partial(_run_command, "check_lineup")
 """Proposes a line-up where the gateway's catalogue has changed; it takes effect once a person approves it."""
 archive = partial(_run_command, "publish_archive")
 prune = partial(_run_command, "prune")
-
-
-def _raise_alert(name: str, message: str, at: datetime) -> None:
-    if name not in ALERTING_COMMANDS:
-        return
-    try:
-        Alert.objects.raise_once(JOB_FAILED, name, f"{name} failed: {message.partition(chr(10))[0]}"[:1000], at)
-    except DatabaseError as error:  # reporting the failure must not hide it
-        log.warning("no alert could be raised for %s: %s", name, error)

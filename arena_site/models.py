@@ -70,7 +70,7 @@ class AuditEntry(models.Model):
 class Worker(models.Model):
     """The heartbeat of a machine that runs a worker."""
 
-    LOST_AFTER = timedelta(minutes=2)
+    LOST_AFTER = timedelta(seconds=60)
 
     name = models.CharField(max_length=100, unique=True, help_text="The machine's host name.")
     seen_at = models.DateTimeField(help_text="On the real clock.")
@@ -87,14 +87,19 @@ class Worker(models.Model):
 
 
 class Notice(models.Model):
-    """The delivery of an alert by one channel: retried until it succeeds, sent once."""
+    """The delivery of an alert, or of its end, by one channel: retried until it succeeds, sent once."""
 
     class Channel(models.TextChoices):
         MAIL = "mail"
         WEBHOOK = "webhook"
 
+    class Status(models.TextChoices):
+        OPEN = "open"
+        RESOLVED = "resolved"
+
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notices")
     channel = models.CharField(max_length=10, choices=Channel.choices)
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
     tries = models.PositiveSmallIntegerField(default=0)
     next_try_at = models.DateTimeField(help_text="On the real clock.")
     sent_at = models.DateTimeField(null=True, blank=True)
@@ -102,9 +107,11 @@ class Notice(models.Model):
 
     class Meta:
         default_permissions = ("view",)
-        constraints = [models.UniqueConstraint(fields=["alert", "channel"], name="one_notice_per_alert_and_channel")]
+        constraints = [
+            models.UniqueConstraint(fields=["alert", "channel", "status"], name="one_notice_per_alert_and_status")
+        ]
         indexes = [models.Index(fields=["next_try_at"], condition=Q(sent_at=None), name="notice_to_send")]
         ordering = ["-pk"]
 
     def __str__(self) -> str:
-        return f"{self.alert} by {self.channel}"
+        return f"{self.alert} ({self.status}) by {self.channel}"

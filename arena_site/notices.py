@@ -1,12 +1,17 @@
-"""Delivery of alerts by mail and webhook: each is retried until it is sent, and sent once."""
+"""Delivery of alerts by mail and webhook: each is sent once when it is raised and once when it is resolved.
+
+Urgent alerts leave at once. What can wait leaves outside the quiet hours, or once a day where ARENA_ALERT_DIGEST_HOUR
+is set, by mail as one digest.
+"""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.core.mail import send_mail
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from arena_site.models import Notice
 from markets.models import Alert
@@ -15,6 +20,7 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
 """The pause between two tries doubles from the first to the longest."""
 TIMEOUT_S = 20
 SUBJECT = 120
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 log = logging.getLogger(__name__)
 
@@ -26,44 +32,92 @@ def channels() -> list[str]:
 
 
 def has_unsent_notices(*, now: datetime) -> bool:
-    """Whether any alert is due on any channel."""
-    return any(_new(channel).exists() for channel in channels()) or _due(now).exists()
+    """Whether anything is due on any channel."""
+    return any(_unnoticed(channel, status).exists() for channel in channels() for status in Notice.Status) or (
+        _due(now).exists()
+    )
 
 
-def send_notices(*, now: datetime) -> tuple[int, list[str]]:
-    """Sends each open alert by each channel that has not delivered it. Returns how many were sent, and the faults."""
+def unsent_notices() -> QuerySet[Notice]:
+    """Notices that are still to be delivered by a channel that is configured."""
+    return Notice.objects.filter(_is_current(), channel__in=channels(), sent_at=None)
+
+
+def send_notices(*, now: datetime, kinds: Sequence[str] = ()) -> tuple[int, list[str]]:
+    """Sends what is due on each channel, of some kinds of alerts only if named. Returns how many, and the faults."""
     for channel in channels():
-        new = [Notice(alert=alert, channel=channel, next_try_at=now) for alert in _new(channel)]
-        Notice.objects.bulk_create(new, ignore_conflicts=True)
-    faults = [_send(notice, now) for notice in _due(now).select_related("alert").order_by("pk")]
-    return faults.count(""), [fault for fault in faults if fault]
+        for status in Notice.Status:
+            alerts = _unnoticed(channel, status)
+            for alert in alerts.filter(kind__in=kinds) if kinds else alerts:
+                start = now if alert.urgent else next_quiet_end(now)
+                Notice.objects.bulk_create(
+                    [Notice(alert=alert, channel=channel, status=status, next_try_at=start)], ignore_conflicts=True
+                )
+    due = _due(now).select_related("alert").prefetch_related("alert__items").order_by("pk")
+    notices = [notice for notice in (due.filter(alert__kind__in=kinds) if kinds else due) if _claim(notice, now)]
+    digest = [notice for notice in notices if notice.channel == Notice.Channel.MAIL and not notice.alert.urgent]
+    single = [[notice] for notice in notices if notice not in digest]
+    faults = [fault for group in ([digest] if digest else []) + single if (fault := _send(group, now))]
+    failed = sum(len(group) for group, _ in faults)
+    return len(notices) - failed, [fault for _, fault in faults]
 
 
-def _new(channel: str) -> QuerySet[Alert]:
-    return Alert.objects.filter(cleared_at=None).exclude(notices__channel=channel)
+def next_quiet_end(now: datetime) -> datetime:
+    """The first instant from `now` on at which what can wait is sent."""
+    digest, quiet = settings.ARENA_ALERT_DIGEST_HOUR, settings.ARENA_ALERT_QUIET_HOURS
+    if digest is not None:
+        today = now.replace(hour=digest, minute=0, second=0, microsecond=0)
+        return today if today >= now else today + DAY
+    hour = now
+    while quiet and _is_quiet(hour.hour, *quiet):
+        hour = hour.replace(minute=0, second=0, microsecond=0) + HOUR
+    return hour
+
+
+def _is_quiet(hour: int, start: int, end: int) -> bool:
+    return start <= hour < end if start < end else hour >= start or hour < end
+
+
+def _is_current() -> Q:
+    """A notice of an alert's state: nobody is told of one that was over before it could be sent."""
+    over = Q(alert__cleared_at=None)
+    return Q(status=Notice.Status.OPEN) & over | Q(status=Notice.Status.RESOLVED) & ~over
+
+
+def _unnoticed(channel: str, status: str) -> QuerySet[Alert]:
+    """Alerts that lack their notice: open ones, and cleared ones whose beginning was sent."""
+    sent = Notice.objects.filter(channel=channel, status=Notice.Status.OPEN).exclude(sent_at=None)
+    alerts = Alert.objects.open() if status == Notice.Status.OPEN else (
+        Alert.objects.exclude(cleared_at=None).filter(pk__in=sent.values("alert"))
+    )  # fmt: skip
+    return alerts.exclude(pk__in=Notice.objects.filter(channel=channel, status=status).values("alert"))
 
 
 def _due(now: datetime) -> QuerySet[Notice]:
-    return Notice.objects.filter(channel__in=channels(), sent_at=None, next_try_at__lte=now, alert__cleared_at=None)
+    return unsent_notices().filter(next_try_at__lte=now)
 
 
-def _send(notice: Notice, now: datetime) -> str | None:
-    """Sends a notice: the error, empty on success; None if another worker has claimed it."""
-    # Claimed before it is sent, so that one of two workers sends; after a crash it is retried when the pause ends.
+def _claim(notice: Notice, now: datetime) -> bool:
+    """Claims a notice before it is sent: one of two workers sends it; after a crash it is retried after the pause."""
     pause = min(FIRST_PAUSE * 2**notice.tries, LONGEST_PAUSE)
-    claim = Notice.objects.filter(pk=notice.pk, tries=notice.tries, sent_at=None)
-    if not claim.update(tries=F("tries") + 1, next_try_at=now + pause):
-        return None
+    unclaimed = Notice.objects.filter(pk=notice.pk, tries=notice.tries, sent_at=None)
+    return bool(unclaimed.update(tries=F("tries") + 1, next_try_at=now + pause))
+
+
+def _send(notices: list[Notice], now: datetime) -> tuple[list[Notice], str] | None:
+    """Sends notices of one channel together; the fault if they could not be sent."""
     import httpx  # loads rich and click
 
+    rows = Notice.objects.filter(pk__in=[notice.pk for notice in notices])
     try:
-        SENDERS[notice.channel](notice.alert)
+        SENDERS[notices[0].channel](notices)
     except (OSError, httpx.HTTPError) as error:
         reason = _describe(error)
-        Notice.objects.filter(pk=notice.pk).update(error=reason)
-        return f"{notice.channel}: alert {notice.alert_id} was not sent: {reason}"
-    Notice.objects.filter(pk=notice.pk).update(sent_at=now, error="")
-    return ""
+        rows.update(error=reason)
+        names = ", ".join(str(notice.alert_id) for notice in notices)
+        return notices, f"{notices[0].channel}: alert {names} was not sent: {reason}"
+    rows.update(sent_at=now, error="")
+    return None
 
 
 def _describe(error: Exception) -> str:
@@ -75,23 +129,53 @@ def _describe(error: Exception) -> str:
     return type(error).__name__
 
 
-def _mail(alert: Alert) -> None:
-    subject = f"[arena] {' '.join(alert.message.split())}"[:SUBJECT]
-    body = f"{alert.message}\n\n{alert.kind}: {alert.subject}\nraised {alert.raised_at:%Y-%m-%d %H:%M} UTC\n"
+def _mail(notices: Sequence[Notice]) -> None:
+    first = notices[0]
+    resolved = "resolved: " if first.status == Notice.Status.RESOLVED else ""
+    summary = f"{len(notices)} notices" if len(notices) > 1 else resolved + first.alert.message
+    subject = f"[arena] {' '.join(summary.split())}"[:SUBJECT]
+    body = "\n\n".join(map(_text, notices))
     send_mail(subject, body, settings.DEFAULT_FROM_EMAIL, list(settings.ARENA_ALERT_EMAIL))
 
 
-def _post(alert: Alert) -> None:
-    import httpx
+def _text(notice: Notice) -> str:
+    """An alert as a paragraph of a mail."""
+    alert = notice.alert
+    names = f"{alert.count}: {'; '.join(alert.names)}" if alert.count > 1 else ""
+    resolved = f"resolved {alert.cleared_at:%Y-%m-%d %H:%M} UTC" if notice.status == Notice.Status.RESOLVED else ""
+    raised = f"{alert.kind}: {alert.subject}, raised {alert.raised_at:%Y-%m-%d %H:%M} UTC"
+    what_to_do = "" if resolved else alert.remedy
+    return "\n".join(filter(None, [alert.message, names, what_to_do, _url(alert), raised, resolved])) + "\n"
 
-    payload = {
-        "text": alert.message,
+
+def payload(notice: Notice) -> dict[str, Any]:
+    """The body of a webhook's request."""
+    alert = notice.alert
+    return {
+        "id": alert.pk,
+        "status": notice.status,
         "kind": alert.kind,
         "subject": alert.subject,
-        "raised_at": alert.raised_at.isoformat(),
+        "count": alert.count,
+        "names": alert.names,
+        "text": alert.message,
+        "url": _url(alert),
+        "remedy": alert.remedy,
+        "raised_at": alert.raised_at.isoformat().replace("+00:00", "Z"),
     }
-    key = {"Idempotency-Key": f"alert-{alert.pk}"}
-    httpx.post(str(settings.ARENA_ALERT_WEBHOOK), json=payload, headers=key, timeout=TIMEOUT_S).raise_for_status()
 
 
-SENDERS: dict[str, Callable[[Alert], None]] = {Notice.Channel.MAIL: _mail, Notice.Channel.WEBHOOK: _post}
+def _url(alert: Alert) -> str:
+    return f"{settings.ARENA_SITE_URL}{alert.path or f'/admin/markets/alert/{alert.pk}/change/'}"
+
+
+def _post(notices: Sequence[Notice]) -> None:
+    import httpx
+
+    (notice,) = notices
+    key = {"Idempotency-Key": f"alert-{notice.alert_id}-{notice.status}"}
+    address = str(settings.ARENA_ALERT_WEBHOOK)
+    httpx.post(address, json=payload(notice), headers=key, timeout=TIMEOUT_S).raise_for_status()
+
+
+SENDERS: dict[str, Callable[[Sequence[Notice]], None]] = {Notice.Channel.MAIL: _mail, Notice.Channel.WEBHOOK: _post}

@@ -48,6 +48,14 @@ ARENA_CLOCK = conf.read(env, "ARENA_CLOCK", "", conf.optional(conf.instant))
 ARENA_HTTPS = conf.read(env, "ARENA_HTTPS", "false", conf.flag)
 ARENA_ALERT_EMAIL = conf.read(env, "ARENA_ALERT_EMAIL", "", conf.list_of(conf.mail_address))
 ARENA_ALERT_WEBHOOK = conf.read(env, "ARENA_ALERT_WEBHOOK", "", conf.optional(conf.base_url))
+# Hours of the day, UTC, in which only urgent alerts are sent; and the hour at which what can wait is sent as a digest.
+ARENA_ALERT_QUIET_HOURS = conf.read(env, "ARENA_ALERT_QUIET_HOURS", "", conf.optional(conf.hours))
+ARENA_ALERT_DIGEST_HOUR = conf.read(env, "ARENA_ALERT_DIGEST_HOUR", "", conf.optional(conf.whole_number(0, 23)))
+# Where readers reach the site, for the links of alerts.
+_own_address = CSRF_TRUSTED_ORIGINS[0] if CSRF_TRUSTED_ORIGINS else "http://localhost:8000"
+ARENA_SITE_URL = conf.read(env, "ARENA_SITE_URL", _own_address, conf.base_url)
+# A dead-man service's address, read by the worker's scheduler after its ticks.
+ARENA_HEARTBEAT_URL = conf.read(env, "ARENA_HEARTBEAT_URL", "", conf.optional(conf.base_url))
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.list_of(conf.network))
 # Where archives that were requested lie; shared by all who serve or build them.
 ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -21,6 +22,7 @@ from markets.foundation.rest.serializers import (
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry, Run, Universe, UniverseEntry
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome
+from markets.services.runs import mark_lost_runs
 
 
 class OutcomeSerializer(ReadSerializer):
@@ -116,6 +118,10 @@ class RunViewSet(ReadOnlyViewSet):
     reads_tuples = True
     orderings = ("id", "at", "started_at")
     ordering = ("-started_at",)
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        mark_lost_runs(now=timezone.now())
 
 
 class UniverseSerializer(ReadSerializer):

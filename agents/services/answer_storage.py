@@ -27,7 +27,7 @@ from agents.records import sha256
 from agents.services.claims import Claim, ClaimLost
 from agents.services.costs import add_call_cost
 from markets.foundation.raw_sql import database_name
-from markets.models import Alert
+from markets.services.alerts import raise_alert
 
 RETRY_S = 1
 UNANSWERED = (ModelCall.Result.SENT, ModelCall.Result.LOST)
@@ -150,7 +150,15 @@ def _check_served_by(call: ModelCall) -> None:
         before, now = earlier.values_list(field, flat=True).first(), getattr(call, field)
         if before and now and before != now:
             message = f"{name}: the {field.replace('_', ' ')} changed from {before} to {now} between two calls."
-            Alert.objects.raise_once(CHANGED_ALERT, f"call {call.pk}, {field}", message, timezone.now())
+            raise_alert(
+                kind=CHANGED_ALERT,
+                items={f"call {call.pk}, {field}": name},
+                message=message,
+                at=timezone.now(),
+                path=f"/admin/agents/modelcall/{call.pk}/change/",
+                remedy="Nothing is wrong with the books. Pin a provider in the next methodology if this matters.",
+                urgent=False,
+            )
 
 
 def _path(call: ModelCall) -> Path:

@@ -12,7 +12,7 @@ from agents.models import Family, LineUp, LineUpEntry, Release
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from markets.foundation.json_lines import json_number
-from markets.models import Alert
+from markets.services.alerts import clear_alert, raise_alert
 from markets.services.cache_versions import Scope, renew_versions
 
 PROPOSED_ALERT = "line-up-proposed"
@@ -61,8 +61,14 @@ def propose_lineup(
             LineUpEntry(line_up=line_up, family_id=release.family_id, release=release, position=position)
             for position, release in enumerate(releases, start=1)
         )
-        Alert.objects.raise_once(
-            PROPOSED_ALERT, str(line_up.pk), f"Line-up {line_up.pk} is proposed by {by}: {reason}", at
+        raise_alert(
+            kind=PROPOSED_ALERT,
+            items={str(line_up.pk): f"line-up {line_up.pk}"},
+            message=f"Line-up {line_up.pk} is proposed by {by}: {reason}",
+            at=at,
+            path=f"/admin/agents/lineup/{line_up.pk}/change/",
+            remedy="Approve or reject it on the dashboard.",
+            urgent=False,
         )
     return line_up
 
@@ -116,7 +122,7 @@ def reject_lineup(line_up: LineUp, *, by: str, reason: str, at: datetime) -> boo
 
 def _decide(line_up: LineUp, status: str, by: str, reason: str, at: datetime, start: datetime | None) -> bool:
     with transaction.atomic():
-        Alert.objects.clear(PROPOSED_ALERT, str(line_up.pk), at)
+        clear_alert(PROPOSED_ALERT, [str(line_up.pk)], at=at)
         proposed = LineUp.objects.filter(pk=line_up.pk, status=LineUp.Status.PROPOSED)
         decision = {"decided_at": at, "decided_by": by, "decision_reason": reason}
         return bool(proposed.update(status=status, effective_from=start, **decision))

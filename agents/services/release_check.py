@@ -14,7 +14,7 @@ from agents.models import Family, LineUp, Release
 from agents.services.lineups import LineUpChange, approve_lineup, lineup_changes, lineup_releases, propose_lineup
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK
-from markets.models import Alert
+from markets.services.alerts import clear_alert, listing, raise_alert
 from markets.services.cache_versions import Scope, lock_scope
 
 UNUSABLE_ALERT = "release-unusable"
@@ -93,14 +93,19 @@ def find_successor(model_id: str, catalogue: ModelCatalogue) -> CatalogueModel |
 
 
 def raise_unusable_alerts(releases: Iterable[Release], unusable: Sequence[UnusableRelease], *, at: datetime) -> None:
-    """Raises an alert for each family whose release can not be used, and clears those of the others."""
-    messages = {each.release.family.slug: f"{each}. {approval(unusable)}" for each in unusable}
-    for release in releases:
-        slug = release.family.slug
-        if slug in messages:
-            Alert.objects.raise_once(UNUSABLE_ALERT, slug, messages[slug], at)
-        else:
-            Alert.objects.clear(UNUSABLE_ALERT, slug, at)
+    """Raises one alert for the releases that can not be used, and clears those of the other families."""
+    items = {each.release.family.slug: each.release.model_id for each in unusable}
+    clear_alert(UNUSABLE_ALERT, {release.family.slug for release in releases} - items.keys(), at=at)
+    if unusable:
+        raise_alert(
+            kind=UNUSABLE_ALERT,
+            subject="line-up",
+            items=items,
+            message=f"No cohort can start with {listing([str(each) for each in unusable])}.",
+            at=at,
+            path="/admin/agents/lineup/",
+            remedy=approval(unusable),
+        )
 
 
 def choose_releases(

@@ -15,7 +15,8 @@ from agents.services.resolutions import Resolution, read_resolution
 from cohorts.models import Cohort
 from markets.foundation.failpoints import failpoint
 from markets.foundation.http import UpstreamError
-from markets.models import Alert, Market
+from markets.models import AlertItem, Market
+from markets.services.alerts import clear_alert, listing, raise_alert
 from markets.services.cache_versions import Scope, renew_versions
 from markets.services.market_storage import OutcomesChanged, SyncReport
 from markets.services.prices import is_replay
@@ -134,7 +135,7 @@ def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> in
         if not unsettled.update(**final):
             return None
         settled = _settle_positions(market, resolution, at=at)
-        Alert.objects.clear(OVERDUE_ALERT, market.external_id, at)
+        clear_alert(OVERDUE_ALERT, [market.external_id], at=at)
         failpoint("settlement.paid")
     failpoint("settlement.committed")
     return settled
@@ -163,18 +164,23 @@ def _settle_late_positions(*, at: datetime) -> int:
 
 
 def _alert_overdue(source: str, at: datetime) -> None:
-    """Raises an alert for each tracked market of a source that has been closed too long without a resolution."""
+    """Raises one alert for the tracked markets of a source that were found closed too long without a resolution."""
     overdue = Market.objects.tracked().filter(
         source=source, status=Market.Status.CLOSED, closed_at__lte=at - OVERDUE_AFTER
     )
     # An acknowledged alert is not raised again.
-    alerted = Alert.objects.filter(kind=OVERDUE_ALERT).values("subject")
-    for market in overdue.exclude(external_id__in=alerted).order_by("pk"):
-        Alert.objects.raise_once(
-            OVERDUE_ALERT,
-            market.external_id,
-            f"Closed for over {OVERDUE_AFTER // timedelta(hours=1)} hours without a resolution: {market.question}",
-            at,
+    alerted = AlertItem.objects.filter(kind=OVERDUE_ALERT).values("subject")
+    markets = list(overdue.exclude(external_id__in=alerted).order_by("pk"))
+    if markets:
+        raise_alert(
+            kind=OVERDUE_ALERT,
+            items={market.external_id: market.question for market in markets},
+            message=f"Closed for over {OVERDUE_AFTER // timedelta(hours=1)} hours without a resolution: "
+            + listing([market.question for market in markets]),
+            at=at,
+            path=f"/markets/{markets[0].pk}/" if len(markets) == 1 else "/admin/markets/market/?status__exact=closed",
+            remedy="Read the venue, then settle or cancel the market manually on the dashboard, with a reason.",
+            urgent=False,
         )
 
 

@@ -3,24 +3,29 @@
 import argparse
 import io
 import json
+import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import OperationalError, ProgrammingError
+from django.db import DatabaseError, OperationalError, ProgrammingError
 from django.utils import timezone
 
+from markets.foundation.heartbeats import beat
 from markets.models import Run
+from markets.services.runs import alert_failed_run, clear_failed_run, mark_lost_runs
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 FAILED, BAD_USAGE = 1, 2
 FAILURES_SHOWN = 20
+
+log = logging.getLogger(__name__)
 
 
 def parse_instant(text: str) -> datetime:
@@ -41,16 +46,23 @@ def parse_instant(text: str) -> datetime:
 
 @dataclass(slots=True)
 class CommandResult:
-    """The outcome of a command: its summary, log lines and failures. Any failure makes the exit code 1."""
+    """The outcome of a command: its summary, log lines and failures. Any failure makes the exit code 1.
+
+    `alerted` is how many of the failures have an alert of their own.
+    """
 
     summary: dict[str, Any]
     log: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     failed: bool = False
+    alerted: int = 0
 
 
 class ArenaCommand(BaseCommand):
     """A command for an instant. Subclasses implement `perform` and may add arguments."""
+
+    raises_alert = False
+    """Whether a failure is an alert, until the next success. Other commands run again within minutes by themselves."""
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument(
@@ -65,21 +77,48 @@ class ArenaCommand(BaseCommand):
         """True if this invocation is recorded as a Run."""
         return True
 
+    def covers_all(self, options: dict[str, Any]) -> bool:
+        """True if a success of this invocation shows that an earlier failure is mended."""
+        return True
+
     def handle(self, *args: Any, **options: Any) -> None:
         at = options["at"] or timezone.now()
-        kind = type(self).__module__.rpartition(".")[2]
         try:
-            with Run.objects.recorded(kind, at) if self.records_run(options) else nullcontext() as run:
-                result = self.perform(at, options)
-                if run is not None:
-                    run.summary, run.log = result.summary, [*result.failures, *result.log]
-                    run.error = "\n".join(result.failures[:FAILURES_SHOWN])
-                    if result.failed or result.failures:
-                        run.status = Run.Status.FAILED
+            result = self._record(at, options) if self.records_run(options) else self.perform(at, options)
         except (OperationalError, ProgrammingError) as error:
             line = str(error).strip().splitlines()[0]
             raise CommandError(f"database: {line} (is it reachable, and migrated?)", returncode=FAILED) from error
         self._report(result, as_json=options["json"])
+
+    def _record(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        """Performs the command as a recorded run, and raises or clears its alert."""
+        mark_lost_runs(now=timezone.now())
+        kind = type(self).__module__.rpartition(".")[2]
+        with Run.objects.recorded(kind, at, raises_alert=self.raises_alert) as run:
+            try:
+                result = self.perform(at, options)
+            except CommandError:
+                raise
+            except Exception as error:
+                self._alert(run, [str(error) or type(error).__name__], at)
+                raise
+            run.summary, run.log = result.summary, [*result.failures, *result.log]
+            run.error = "\n".join(result.failures[:FAILURES_SHOWN])
+            if result.failed or result.failures:
+                run.status = Run.Status.FAILED
+            if len(result.failures) > result.alerted or (result.failed and not result.failures):
+                self._alert(run, result.failures or result.log, at)
+            elif self.raises_alert and self.covers_all(options):
+                clear_failed_run(run, at=at)
+        return result
+
+    def _alert(self, run: Run, failures: list[str], at: datetime) -> None:
+        if not self.raises_alert:
+            return
+        try:
+            alert_failed_run(run, failures, at=at)
+        except DatabaseError as error:  # reporting the failure must not hide it
+            log.warning("no alert could be raised for %s: %s", run.kind, error)
 
     def _report(self, result: CommandResult, *, as_json: bool) -> None:
         for line in result.failures[:FAILURES_SHOWN]:
@@ -109,6 +148,7 @@ class ArenaCommand(BaseCommand):
             task = bar.add_task(title, total=None)
 
             def update(done: int, of: int, caption: str = "") -> None:
+                beat()
                 bar.update(task, completed=done, total=of, description=f"{title} {caption}".strip())
 
             yield update

@@ -9,6 +9,8 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore
 import httpx
 
+from markets.foundation import heartbeats
+
 
 class Deadline(threading.local):
     """The instant by which this thread's request must be complete."""
@@ -36,7 +38,18 @@ class _DeadlinedStream(httpcore.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._deadline.left(timeout, httpcore.ReadTimeout))
+        """The next bytes. A model may think for minutes: the wait is cut into pieces, so that its run's heart beats."""
+        waited = 0.0
+        while True:
+            left = self._deadline.left(None if timeout is None else timeout - waited, httpcore.ReadTimeout)
+            piece = min(left, heartbeats.INTERVAL_S)
+            try:
+                return self._stream.read(max_bytes, piece)
+            except httpcore.ReadTimeout:
+                if piece == left:
+                    raise
+            waited += piece
+            heartbeats.beat()
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._stream.write(buffer, self._deadline.left(timeout, httpcore.WriteTimeout))

@@ -11,9 +11,10 @@ from django.db.models import Max, Q, Sum
 
 from markets.foundation.failpoints import failpoint
 from markets.foundation.http import UpstreamError
-from markets.models import Alert, Market
+from markets.models import AlertItem, Market
 from markets.models.market import MarketQuerySet
 from markets.pricing import PriceRule, has_tight_book
+from markets.services.alerts import clear_alert, listing, raise_alert
 from markets.services.market_storage import FetchedMarkets, SyncReport, store_markets
 from markets.services.prices import is_replay, update_prices
 from markets.sources.base import UNPRICED, Catalogue, CataloguePage, SkippedMarket, VenueMarket
@@ -23,6 +24,7 @@ from markets.sources.registry import TRADED_SOURCE
 log = logging.getLogger(__name__)
 
 DAY = timedelta(days=1)
+GONE_ALERT = "market-gone"
 MAX_CLOSED_AGE = 30 * DAY
 """The time after its close for which a market that nothing depends on is looked up."""
 MAX_FAILURES = 3
@@ -207,7 +209,7 @@ def _look_up(
     catalogue: Catalogue, markets: Iterable[Market], fetched: FetchedMarkets, at: datetime, report: SyncReport
 ) -> None:
     waiting, failures = deque(markets), 0
-    gone = set(Alert.objects.filter(kind="market-gone", cleared_at=None).values_list("subject", flat=True))
+    gone: list[Market] = []
     while waiting:
         # After so many failures the venue is down, or neighbours are broken: the last market of all distinguishes them.
         market = waiting.pop() if failures == MAX_FAILURES else waiting.popleft()
@@ -217,7 +219,7 @@ def _look_up(
             failures += 1
             if failures > MAX_FAILURES:
                 report.failures.append(f"{catalogue.service}: gave up looking up markets, {len(waiting)} not requested")
-                return
+                break
             report.failures.append(str(error))
             continue
         failures = 0
@@ -227,15 +229,28 @@ def _look_up(
         if row is None:
             report.log.append(f"market {market.external_id} no longer exists at its venue")
             if market.traded or market.has_questions:
-                Alert.objects.raise_once(
-                    "market-gone", market.external_id, f"No longer exists at its venue: {market.question}", at
-                )
+                gone.append(market)
         elif isinstance(row, SkippedMarket):
             report.skip(row)
         else:
-            if market.external_id in gone:
-                Alert.objects.clear("market-gone", market.external_id, at)
             fetched.by_id[row.external_id] = row
+    _alert_gone(gone, fetched.by_id.keys(), at)
+
+
+def _alert_gone(gone: Sequence[Market], found: Set[str], at: datetime) -> None:
+    """Raises one alert for the markets that their venue no longer knows, and clears those that it knows again."""
+    missed = AlertItem.objects.filter(kind=GONE_ALERT, cleared_at=None).values_list("subject", flat=True)
+    clear_alert(GONE_ALERT, found & set(missed), at=at)
+    if gone:
+        raise_alert(
+            kind=GONE_ALERT,
+            items={market.external_id: market.question for market in gone},
+            message=f"No longer exists at its venue: {listing([market.question for market in gone])}",
+            at=at,
+            path=f"/markets/{gone[0].pk}/",
+            remedy="Read the venue; if the market is gone for good, cancel it manually on the dashboard.",
+            urgent=False,
+        )
 
 
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────

@@ -69,11 +69,10 @@ def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
 
 def _have_portfolios_changed(since: datetime) -> bool:
     """True if cash, prices or scores are newer than an instant, or a job is at work on them."""
-    running = Run.objects.filter(kind__in=TRADING_JOBS, status=Run.Status.RUNNING)
     return any(
         rows.exists()
         for rows in (
-            running.filter(started_at__gt=timezone.now() - Run.LONGEST),
+            Run.objects.under_way(timezone.now()).filter(kind__in=TRADING_JOBS),
             JournalEntry.objects.filter(occurred_at__gt=since),
             Position.objects.open().filter(outcome__price_at__gt=since),
             BrierScore.objects.filter(scored_at__gt=since),
@@ -176,7 +175,8 @@ def _selection_drift(leaderboard: LeaderboardKey, *, repair: bool) -> Iterator[s
         elif stored[key].entries != to_json(entries):
             wrong[key] = "its entries are not those of the scores by then"
     with transaction.atomic():
-        lock_scope(scope)
+        if repair:  # a verification reads one state, which it must not lock
+            lock_scope(scope)
         row = CacheVersion.objects.get(scope=scope)
         if row.version != version:
             return  # scores came meanwhile: what was computed is of a past state, and the next run compares anew

@@ -19,7 +19,8 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from agents.models import Decision, ModelCall
-from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry
+from markets.models import Market, Outcome, PriceObservation, Run, UniverseEntry
+from markets.services.alerts import raise_alert
 from scoring.models import Snapshot
 from tests.factories import (
     WEEK,
@@ -106,8 +107,8 @@ def test_metrics_count_the_rows_of_the_database(client):
     ModelCallFactory(decision=decision)
     at = datetime(2026, 3, 9, tzinfo=UTC)
     SnapshotFactory(agent=agent, taken_at=at)
-    Alert.objects.raise_once("closed-unresolved", "m1", "look", at)
-    Alert.objects.raise_once("closed-unresolved", "m2", "look", at)
+    for market in ("m1", "m2"):
+        raise_alert(kind="closed-unresolved", items={market: market}, message="look", at=at)
     with Run.objects.recorded("sync_markets", at):
         pass
     values = metrics(client)

@@ -1,4 +1,4 @@
-"""Delivery of alerts by mail and webhook: once each, retried, and without revealing secrets."""
+"""Delivery of alerts by mail and webhook: once when raised, once when resolved, retried, and revealing no secrets."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,11 +12,14 @@ from werkzeug import Request, Response
 from arena_site import jobs
 from arena_site.models import Notice
 from markets.models import Alert, Run
+from markets.services.alerts import acknowledge_alerts, clear_alert, raise_alert
+from tests.commands import run
 from tests.factories import WEEK
 from tests.venue import Failure, Venue
 
 pytestmark = pytest.mark.django_db
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+KIND = "closed-unresolved"
 
 
 class Hook:
@@ -34,11 +37,17 @@ class Hook:
         self.keys.append(request.headers.get("Idempotency-Key"))
         return Response(status=self.statuses.pop(0) if self.statuses else 200)
 
+    @property
+    def told(self) -> list[tuple[str, str, int]]:
+        """Status, kind and count of each notice."""
+        return [(payload["status"], payload["kind"], payload["count"]) for payload in self.payloads]
+
 
 @pytest.fixture
 def hook(httpserver: HTTPServer, settings: Any) -> Hook:
     webhook = Hook(httpserver)
     settings.ARENA_ALERT_WEBHOOK = webhook.url
+    settings.ARENA_SITE_URL = "https://arena.example"
     return webhook
 
 
@@ -48,8 +57,10 @@ def inbox(settings: Any) -> list[Any]:
     return mail.outbox
 
 
-def alert(subject: str = "1", message: str = "Closed for over 72 hours.") -> Alert:
-    return Alert.objects.create(kind="closed-unresolved", subject=subject, message=message, raised_at=WEEK)
+def alert(subject: str = "1", message: str = "Closed for over 72 hours.", **fields: Any) -> Alert:
+    raised = raise_alert(kind=KIND, items={subject: f"market {subject}"}, message=message, at=WEEK, **fields)
+    assert raised is not None
+    return raised
 
 
 def enqueue(after: timedelta = timedelta(0)) -> str:
@@ -60,21 +71,70 @@ def enqueue(after: timedelta = timedelta(0)) -> str:
             return str(failed)
 
 
+def send(after: timedelta = timedelta(0)) -> dict[str, int]:
+    with time_machine.travel(WEEK + after, tick=False):
+        return dict(run("send_alerts").summary)
+
+
 def test_alert_is_sent_once_by_each_channel(hook: Hook, inbox: list[Any]) -> None:
-    raised = alert()
-    enqueue()
-    assert enqueue(5 * MINUTE) == "nothing to send"
+    raised = alert(path="/markets/7/", remedy="Settle it.")
+    assert send() == {"sent": 2, "failed": 0}
+    assert send(5 * MINUTE) == {"sent": 0, "failed": 0}
     (payload,) = hook.payloads
     assert payload == {
-        "text": "Closed for over 72 hours.",
+        "id": raised.pk,
+        "status": "open",
         "kind": "closed-unresolved",
         "subject": "1",
-        "raised_at": WEEK.isoformat(),
+        "count": 1,
+        "names": ["market 1"],
+        "text": "Closed for over 72 hours.",
+        "url": "https://arena.example/markets/7/",
+        "remedy": "Settle it.",
+        "raised_at": "2026-03-08T00:00:00Z",
     }
-    assert hook.keys == [f"alert-{raised.pk}"]
+    assert hook.keys == [f"alert-{raised.pk}-open"]
     (sent,) = inbox
     assert sent.to == ["night@example.org", "day@example.org"]
     assert sent.subject == "[arena] Closed for over 72 hours."
+    assert "Settle it.\nhttps://arena.example/markets/7/" in sent.body
+
+
+def test_end_of_an_alert_is_sent_with_its_id(hook: Hook, inbox: list[Any]) -> None:
+    raised = alert()
+    enqueue()
+    clear_alert(KIND, ["1"], at=WEEK + HOUR)
+    enqueue(HOUR)
+    enqueue(2 * HOUR)
+    assert [(payload["id"], payload["status"]) for payload in hook.payloads] == [
+        (raised.pk, "open"), (raised.pk, "resolved"),
+    ]  # fmt: skip
+    assert hook.payloads[1]["names"] == ["market 1"]
+    assert [each.subject for each in inbox] == [
+        "[arena] Closed for over 72 hours.", "[arena] resolved: Closed for over 72 hours.",
+    ]  # fmt: skip
+
+
+def test_alert_that_was_over_before_it_was_sent_is_not_sent(hook: Hook) -> None:
+    alert()
+    clear_alert(KIND, ["1"], at=WEEK)
+    assert send() == {"sent": 0, "failed": 0}
+    assert hook.payloads == []
+
+
+def test_things_with_one_cause_are_one_alert_and_leave_it_one_by_one(hook: Hook) -> None:
+    markets = {str(number): f"market {number}" for number in range(1, 6)}
+    raise_alert(kind=KIND, items=markets, message="5 markets are closed.", at=WEEK)
+    assert raise_alert(kind=KIND, items=markets, message="again", at=WEEK) is None
+    enqueue()
+    clear_alert(KIND, ["1", "2", "3", "4"], at=WEEK)
+    enqueue(HOUR)
+    assert hook.told == [("open", KIND, 5)]
+    assert hook.payloads[0]["names"] == ["market 1", "market 2", "market 3"]
+    assert Alert.objects.open().get().count == 1
+    clear_alert(KIND, ["5"], at=WEEK)
+    enqueue(2 * HOUR)
+    assert hook.told == [("open", KIND, 5), ("resolved", KIND, 5)]
 
 
 def test_nothing_is_sent_without_a_channel() -> None:
@@ -107,10 +167,35 @@ def test_address_of_a_webhook_stays_secret(hook: Hook, settings: Any) -> None:
 
 def test_acknowledged_alert_is_not_sent(hook: Hook) -> None:
     hook.statuses = [500]
-    raised = alert()
+    alert()
     enqueue()
-    Alert.objects.filter(pk=raised.pk).update(cleared_at=WEEK)
+    acknowledge_alerts(Alert.objects.all(), at=WEEK)
     assert enqueue(10 * MINUTE) == "nothing to send"
+
+
+def test_quiet_hours_hold_back_what_can_wait(hook: Hook, settings: Any) -> None:
+    settings.ARENA_ALERT_QUIET_HOURS = (22, 7)  # it is midnight
+    alert("1", urgent=False)
+    alert("2", urgent=True)
+    enqueue()
+    assert [payload["subject"] for payload in hook.payloads] == ["2"]
+    assert enqueue(6 * HOUR + 55 * MINUTE) == "nothing to send"
+    enqueue(7 * HOUR)
+    assert [payload["subject"] for payload in hook.payloads] == ["2", "1"]
+    alert("3", urgent=False)
+    enqueue(8 * HOUR)
+    assert [payload["subject"] for payload in hook.payloads] == ["2", "1", "3"]
+
+
+def test_digest_is_one_mail_a_day(inbox: list[Any], settings: Any) -> None:
+    settings.ARENA_ALERT_DIGEST_HOUR = 8
+    for subject in "123":
+        alert(subject, message=f"Market {subject} is closed.", urgent=False)
+    assert enqueue() == enqueue(7 * HOUR) == "nothing to send" or inbox == []
+    enqueue(8 * HOUR)
+    (digest,) = inbox
+    assert digest.subject == "[arena] 3 notices"
+    assert all(f"Market {subject} is closed." in digest.body for subject in "123")
 
 
 def test_line_breaks_in_a_message_add_no_mail_header(inbox: list[Any]) -> None:
@@ -120,24 +205,78 @@ def test_line_breaks_in_a_message_add_no_mail_header(inbox: list[Any]) -> None:
     assert inbox[0].bcc == []
 
 
-def test_failed_decision_run_raises_one_alert(venue: Venue) -> None:
+# ── decisions ─────────────────────────────────────────────────────────────────────────────────────
+
+FOUR = ("openai/gpt-5.2", "moonshotai/kimi-k2-thinking", "deepseek/deepseek-v3.2", "qwen/qwen3-235b-a22b-2507")
+
+
+@pytest.fixture
+def failed_sunday(venue: Venue, hook: Hook) -> Venue:
+    """A Sunday on which the gateway refused four models, twice."""
     venue.market("Will it rain?")
-    venue.says("openai/gpt-5.2", Failure(402))
-    with time_machine.travel(WEEK, tick=False):
-        jobs.sync()
-        jobs.cohort()
-    with time_machine.travel(WEEK + 5 * MINUTE, tick=False):
-        for _ in range(2):
-            with pytest.raises(jobs.JobFailed):
-                jobs.decisions()
-            venue.says("openai/gpt-5.2", Failure(402))
-    raised = Alert.objects.get(kind="job-failed", cleared_at=None)
-    assert raised.subject == "run_decisions"
-    assert "402" in raised.message
+    run("sync_markets", WEEK)
+    run("start_cohort", WEEK)
+    for _ in range(2):
+        for model in FOUR:
+            venue.says(model, Failure(402))
+        assert run("run_decisions", WEEK + 5 * MINUTE).code == 1
+    return venue
+
+
+def test_bad_sunday_is_one_alert(failed_sunday: Venue, hook: Hook) -> None:
+    enqueue(10 * MINUTE)
+    (payload,) = hook.payloads
+    assert (payload["kind"], payload["subject"], payload["count"]) == ("tasks-failed", "2026-03-08", 4)
+    assert payload["text"].startswith("4 decisions of 8 March 2026 failed: ")
+    assert "402" in payload["text"]
+    assert payload["names"] == ["GPT-5.2, cohort 1", "DeepSeek V3.2, cohort 1", "Kimi K2, cohort 1"]
+    assert payload["url"] == "https://arena.example/admin/agents/decision/?status__exact=failed"
+
+
+def test_one_retried_decision_leaves_the_alert_of_the_other_three(failed_sunday: Venue, hook: Hook) -> None:
+    enqueue(10 * MINUTE)
+    assert run("run_decisions", WEEK + 15 * MINUTE, family="gpt-5.1").code == 0
+    standing = Alert.objects.open().get()
+    assert (standing.kind, standing.count) == ("tasks-failed", 3)
+    enqueue(20 * MINUTE)
+    assert hook.told == [("open", "tasks-failed", 4)]
+    assert run("run_decisions", WEEK + 25 * MINUTE).code == 0
+    enqueue(30 * MINUTE)
+    assert hook.told == [("open", "tasks-failed", 4), ("resolved", "tasks-failed", 4)]
+
+
+def test_missed_decisions_raise_one_alert_in_place_of_the_failed_ones(failed_sunday: Venue, hook: Hook) -> None:
+    enqueue(10 * MINUTE)
+    with time_machine.travel(WEEK + timedelta(days=1, minutes=10), tick=False):
+        jobs.missed_decisions()
+        jobs.missed_decisions()
+    enqueue(25 * HOUR)
+    assert sorted(hook.told) == [
+        ("open", "tasks-failed", 4), ("open", "tasks-missed", 4), ("resolved", "tasks-failed", 4),
+    ]  # fmt: skip
+    acknowledge_alerts(Alert.objects.all(), at=WEEK)
+    assert run("run_decisions", WEEK + timedelta(days=2)).code == 0
+    assert not Alert.objects.open().exists(), "once acknowledged, it is not raised again"
+
+
+# ── commands ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_command_raises_the_alert_of_its_failure_and_its_success_clears_it(venue: Venue, hook: Hook) -> None:
+    run("start_cohort", WEEK)
+    for minute in range(2):
+        assert run("run_decisions", WEEK + (5 + minute) * MINUTE).code == 1
+    raised = Alert.objects.open().get()
+    assert (raised.kind, raised.subject) == ("job-failed", "run_decisions")
+    assert raised.path == f"/admin/markets/run/{Run.objects.filter(kind='run_decisions').earliest('pk').pk}/change/"
+    venue.market("Will it rain?")
+    run("sync_markets", WEEK + 10 * MINUTE)
+    assert run("run_decisions", WEEK + 15 * MINUTE).code == 0
+    assert not Alert.objects.open().exists()
 
 
 def test_successful_job_clears_its_alert() -> None:
-    Alert.objects.create(kind="job-failed", subject="start_cohort", message="start_cohort failed", raised_at=WEEK)
+    raise_alert(kind="job-failed", items={"start_cohort": "start_cohort"}, message="start_cohort failed", at=WEEK)
     with time_machine.travel(WEEK + MINUTE, tick=False):
         jobs.cohort()
-    assert not Alert.objects.filter(cleared_at=None).exists()
+    assert not Alert.objects.open().exists()

@@ -93,9 +93,10 @@ def test_last_modified_is_the_second_after_the_last_job(client: Client, last_job
 
 
 def test_running_job_suppresses_last_modified(client: Client, last_job: datetime) -> None:
-    RunFactory(status=Run.Status.RUNNING, started_at=NOON - timedelta(hours=1), finished_at=None)
+    hour_ago = NOON - timedelta(hours=1)
+    RunFactory(status=Run.Status.RUNNING, started_at=hour_ago, heartbeat_at=NOON, finished_at=None)
     assert last_modified(client) is None
-    later = NOON + Run.LONGEST
+    later = NOON + timedelta(seconds=60)
     assert last_modified(client, later) == "Wed, 06 May 2026 11:40:00 GMT", "it must have died"
 
 

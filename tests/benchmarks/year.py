@@ -148,14 +148,15 @@ def cancel_stuck_markets(at: datetime) -> int:
     """Cancels markets that have been gone, or closed without an end, for too long; returns how many."""
     from agents.services.resolutions import CANCELLATION
     from agents.services.settlement import settle_market
-    from markets.models import Alert, Market
+    from markets.models import AlertItem, Market
+    from markets.services.alerts import clear_alert
 
     cancelled = 0
-    for alert in list(Alert.objects.filter(cleared_at=None, raised_at__lte=at - PATIENCE)):
-        market = Market.objects.unsettled().filter(external_id=alert.subject).first()
+    for item in list(AlertItem.objects.filter(cleared_at=None, alert__raised_at__lte=at - PATIENCE)):
+        market = Market.objects.unsettled().filter(external_id=item.subject).first()
         if market is not None:
             cancelled += settle_market(market, CANCELLATION, at=at) is not None
-        Alert.objects.clear(alert.kind, alert.subject, at)
+        clear_alert(item.kind, [item.subject], at=at)
     return cancelled
 
 

@@ -1,46 +1,115 @@
-"""The record of runs: one whose process was killed does not look busy for ever."""
+"""The record of runs: one whose process was killed is lost after a minute, and blocks nothing."""
 
 from datetime import timedelta
+from threading import Semaphore
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
-from markets.models import Run
+from markets.foundation import heartbeats
+from markets.foundation.consistent_reads import consistent_reads
+from markets.foundation.http import HttpService
+from markets.models import Alert, Run
 from tests.commands import run
 from tests.venue import SUNDAY, Venue
 
-LONGEST = Run.LONGEST
+pytestmark = pytest.mark.django_db
+SILENCE = timedelta(seconds=61)
 
 
 @pytest.fixture
 def killed(venue: Venue) -> Run:
     """A sync whose process was gone before it could say how it ended."""
     venue.market("Will it rain?")
-    return Run.objects.create(
-        kind="sync_markets", at=SUNDAY, started_at=timezone.now() - LONGEST - timedelta(minutes=1)
-    )
+    ago = timezone.now() - SILENCE
+    return Run.objects.create(kind="sync_markets", at=SUNDAY, started_at=ago, heartbeat_at=ago)
 
 
-def test_next_run_of_the_kind_fails_the_one_that_never_ended(killed: Run) -> None:
-    run("sync_markets", SUNDAY)
-    killed.refresh_from_db()
-    assert (killed.status, killed.error) == ("failed", "lost: its process ended without recording a result")
-    assert killed.finished_at is not None
-    assert Run.objects.filter(kind="sync_markets").exclude(pk=killed.pk).get().status == "succeeded"
+def beats(pk: int) -> Any:
+    return Run.objects.values_list("heartbeat_at", flat=True).get(pk=pk)
 
 
-def test_run_of_another_kind_or_one_that_may_still_be_busy_is_left_alone(killed: Run) -> None:
-    busy = Run.objects.create(kind="take_snapshots", at=SUNDAY, started_at=timezone.now() - LONGEST / 2)
+def test_next_run_marks_one_without_a_heartbeat_as_lost(killed: Run) -> None:
     run("take_snapshots", SUNDAY)
-    for row in (killed, busy):
-        row.refresh_from_db()
-        assert (row.status, row.finished_at) == ("running", None)
+    killed.refresh_from_db()
+    assert (killed.status, killed.error) == ("lost", "its process ended without recording a result")
+    assert killed.finished_at is not None
+    assert Run.objects.get(kind="take_snapshots").status == "succeeded"
+
+
+@pytest.mark.urls("arena_site.urls")
+def test_api_shows_a_silent_run_as_lost(killed: Run, client: Any) -> None:
+    busy = Run.objects.create(kind="take_snapshots", at=SUNDAY, started_at=timezone.now() - timedelta(hours=3))
+    rows = client.get("/api/v1/runs/").json()["results"]
+    assert {row["id"]: row["status"] for row in rows} == {killed.pk: "lost", busy.pk: "running"}
+    assert [row["id"] for row in client.get("/api/v1/runs/?status=lost").json()["results"]] == [killed.pk]
+
+
+def test_lost_run_of_an_alerting_command_raises_its_alert() -> None:
+    ago = timezone.now() - SILENCE
+    Run.objects.create(kind="run_forecasts", at=SUNDAY, heartbeat_at=ago, raises_alert=True)
+    run("take_snapshots", SUNDAY)
+    raised = Alert.objects.get()
+    assert (raised.kind, raised.subject) == ("job-failed", "run_forecasts")
+    assert raised.message == "run_forecasts failed: lost: its process ended without recording a result"
 
 
 def test_run_that_was_thought_lost_still_has_the_last_word(venue: Venue) -> None:
     with Run.objects.recorded("sync_markets", SUNDAY) as slow:
-        Run.objects.update(started_at=timezone.now() - LONGEST - timedelta(minutes=1))
+        Run.objects.update(heartbeat_at=timezone.now() - SILENCE)
         run("sync_markets", SUNDAY)
-        assert Run.objects.get(pk=slow.pk).status == "failed"
+        assert Run.objects.get(pk=slow.pk).status == "lost"
     slow.refresh_from_db()
     assert (slow.status, slow.error) == ("succeeded", "")
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every occasion to beat is taken."""
+    monkeypatch.setattr(heartbeats, "INTERVAL_S", 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_query_is_a_heartbeat_and_brings_a_lost_run_back(eager: None) -> None:
+    with Run.objects.recorded("sync_markets", SUNDAY) as slow:
+        Run.objects.filter(pk=slow.pk).update(status="lost", heartbeat_at=SUNDAY, finished_at=SUNDAY)
+        assert not Run.objects.exclude(pk=slow.pk).exists()
+        assert beats(slow.pk) > SUNDAY
+        assert Run.objects.get(pk=slow.pk).status == "running"
+
+
+@pytest.mark.postgres_only
+@pytest.mark.django_db(transaction=True)
+def test_reading_of_one_state_beats_by_a_connection_of_its_own(eager: None) -> None:
+    with Run.objects.recorded("verify_ledger", SUNDAY) as slow:
+        Run.objects.filter(pk=slow.pk).update(heartbeat_at=SUNDAY)
+        monitor = connection.copy()
+        try:
+            with consistent_reads():
+                first = beats(slow.pk)
+                assert beats(slow.pk) == first, "the block sees the state that it began with"
+                with monitor.cursor() as cursor:
+                    cursor.execute("SELECT count(*) FROM markets_run WHERE heartbeat_at > %s", [first])
+                    assert cursor.fetchone() == (1,)
+        finally:
+            monitor.close()
+
+
+def test_run_beats_while_a_model_thinks(httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "INTERVAL_S", 0.05)
+    beaten = Semaphore(0)
+
+    def think(request: Request) -> Response:
+        return Response("{}" if all(beaten.acquire(timeout=20) for _ in range(3)) else "no heartbeat came", 200)
+
+    httpserver.expect_request("/think").respond_with_handler(think)
+    with HttpService("gateway", httpserver.url_for("")) as service, heartbeats.heartbeat(beaten.release):
+        connection.in_atomic_block = False  # the test's own transaction
+        try:
+            assert service.get_json("/think") == {}
+        finally:
+            connection.in_atomic_block = True

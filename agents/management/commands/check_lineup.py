@@ -14,6 +14,7 @@ from markets.foundation.commands import ArenaCommand, CommandResult
 
 class Command(ArenaCommand):
     help = "Proposes a line-up for newer models, changed prices and announced expirations; an operator approves it."
+    raises_alert = True
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         summary: dict[str, Any] = {"models": 0, "skipped": 0, "findings": 0, "proposal": None, "new": False}
@@ -34,4 +35,4 @@ class Command(ArenaCommand):
         }
         # With ARENA_LINEUP=auto the cohort's start takes the successors by itself.
         failures = approval_lines(check.unusable, automatic=settings.ARENA_LINEUP == "auto")
-        return CommandResult(summary, log=check.findings, failures=failures)
+        return CommandResult(summary, log=check.findings, failures=failures, alerted=len(failures))

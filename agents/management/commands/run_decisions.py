@@ -10,6 +10,7 @@ from agents import clients
 from agents.models import Family
 from agents.services.cost_estimate import estimate_run
 from agents.services.decisions import DecisionReport, run_decisions
+from agents.services.task_alerts import refresh_task_alerts
 from agents.signals import decisions_recorded
 from cohorts.models import Cohort
 from markets.foundation.commands import ArenaCommand, CommandResult
@@ -19,6 +20,7 @@ from markets.sources import registry
 
 class Command(ArenaCommand):
     help = "Asks each agent of the active cohorts for its decision of the week of --at, exactly once."
+    raises_alert = True
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -29,6 +31,9 @@ class Command(ArenaCommand):
     def records_run(self, options: dict[str, Any]) -> bool:
         return not options["dry_run"]
 
+    def covers_all(self, options: dict[str, Any]) -> bool:
+        return options["cohort"] is None and options["family"] is None
+
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         cohort, family = self._cohort(options["cohort"]), self._family(options["family"])
         if options["dry_run"]:
@@ -36,8 +41,9 @@ class Command(ArenaCommand):
         with registry.clob() as clob, clients.gateway() as gateway, self.progress("deciding") as progress:
             settings = clients.call_settings(gateway)
             report = run_decisions(at=at, settings=settings, clob=clob, cohort=cohort, family=family, progress=progress)
+        refresh_task_alerts(at=at)
         decisions_recorded.send(Command, at=at)
-        return CommandResult(report.summary(), report.log, report.failures)
+        return CommandResult(report.summary(), report.log, report.failures, alerted=report.failed)
 
     def _dry_run(self, at: datetime, cohort: Cohort | None, family: str | None) -> CommandResult:
         nothing = DecisionReport().summary() | {"dry_run": True}

@@ -5,12 +5,14 @@ from typing import Any
 
 from agents import clients
 from agents.services.forecasts import run_forecasts
+from agents.services.task_alerts import refresh_task_alerts
 from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.sources import registry
 
 
 class Command(ArenaCommand):
     help = "Freezes the questions of the day of --at and asks each active family about them, exactly once."
+    raises_alert = True
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -25,4 +27,5 @@ class Command(ArenaCommand):
         with registry.clob() as clob, clients.gateway() as gateway, self.progress("forecasting") as progress:
             settings = clients.call_settings(gateway)
             report = run_forecasts(at=at, settings=settings, clob=clob, questions=questions, progress=progress)
-        return CommandResult(report.summary(), report.log, report.failures)
+        refresh_task_alerts(at=at)
+        return CommandResult(report.summary(), report.log, report.failures, alerted=report.failed)

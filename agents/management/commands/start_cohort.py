@@ -20,6 +20,7 @@ class Command(ArenaCommand):
         "Starts the cohort of the week of --at, with one agent per family of the line-up in force, once every release "
         "is found in the gateway's catalogue."
     )
+    raises_alert = True
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -46,7 +47,8 @@ class Command(ArenaCommand):
             assert catalogue is not None
             check_lineup(catalogue, at=at)  # alerts, and a proposal for the dashboard
             rows = [each.as_row() for each in error.unusable]
-            return CommandResult(summary | {"lineup": rows}, failures=approval_lines(error.unusable))
+            lines = approval_lines(error.unusable)
+            return CommandResult(summary | {"lineup": rows}, failures=lines, alerted=len(lines))
         summary = {"cohort": started.cohort.number, "created": started.created, "agents": started.agents}
         if automatic:
             summary["replaced"] = [change.as_row() for change in started.replaced]

@@ -11,6 +11,7 @@ from agents.services.cohort_start import withdraw_family
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from markets.models import Alert
+from markets.services.alerts import acknowledge_alerts
 
 SCHEDULES = [(job.name, f"{job.name}: {job.description}") for job in jobs.JOBS]
 
@@ -54,7 +55,7 @@ class AcknowledgeAlerts(Action):
         return Preview(summary, [str(alert) for alert in data["alert"].filter(cleared_at=None)])
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        acknowledged = data["alert"].filter(cleared_at=None).update(cleared_at=at)
+        acknowledged = acknowledge_alerts(data["alert"], at=at)
         return ActionResult(f"{acknowledged} acknowledged.", path=list_path(Alert)) if acknowledged else None
 
 

@@ -31,7 +31,7 @@ from scoring.models import Export
 from scoring.services.exports import request_export
 
 MANUAL = "manual run"
-NO_WORKER = "No worker has been seen in the last two minutes: the job waits in the queue for the next one."
+NO_WORKER = "No worker has been seen in the last minute: the job waits in the queue for the next one."
 
 
 def worker_warning() -> str:
@@ -71,9 +71,7 @@ class EnqueueJob(Action):
         return {"last run": last and f"{last.pk}, {last.status}"}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        since = timezone.now() - Run.LONGEST
-        running = Run.objects.filter(kind=self.kind, status=Run.Status.RUNNING, started_at__gt=since)
-        run = running.order_by("-started_at").first()
+        run = Run.objects.under_way(timezone.now()).filter(kind=self.kind).order_by("-started_at").first()
         return f"A run has been under way since {run.started_at:%H:%M:%S} UTC." if run else ""
 
     def effect(self, data: FormData, at: datetime) -> Preview:

@@ -9,6 +9,7 @@ from scoring.services.public_archives import RETENTION_RULE, publish_archive
 
 class Command(ArenaCommand):
     help = f"Builds the day's public archive, listed at /data/, and keeps {RETENTION_RULE}."
+    raises_alert = True
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("publishing") as progress:

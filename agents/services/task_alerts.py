@@ -1,0 +1,122 @@
+"""Alerts about tasks without an answer: one for each day, whatever its number of models, cohorts and batches.
+
+A decision belongs to its week's Sunday, an elicitation to the day of its questions: a gateway that fails on a Sunday
+fails both, which is one concern. A task leaves its alert when it is answered.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from agents.models import Decision, Elicitation, Task
+from cohorts.weeks import week_start
+from markets.models import Alert, AlertItem
+from markets.models.question import day_of
+from markets.services.alerts import clear_others, raise_alert
+
+FAILED, MISSED = "tasks-failed", "tasks-missed"
+MISSED_WITHIN = timedelta(days=14)
+"""Older tasks that were missed raise no alert any more."""
+NOUNS = ((Decision, "decision", "decisions"), (Elicitation, "forecast batch", "forecast batches"))
+
+
+def refresh_task_alerts(*, at: datetime) -> None:
+    """Raises and clears the alerts about failed and missed tasks, as they are now."""
+    days = {day_of(at), week_start(at)}
+    open_alerts = Alert.objects.open().filter(kind=FAILED).values_list("subject", flat=True)
+    days |= {datetime.fromisoformat(f"{day}T00:00:00Z") for day in open_alerts}
+    for day in sorted(days):
+        _refresh_failed(day, at)
+    _raise_missed(at)
+
+
+def _refresh_failed(day: datetime, at: datetime) -> None:
+    failed = [
+        *_decisions(status=Task.Status.FAILED, universe__week_start=day),
+        *_elicitations(status=Task.Status.FAILED, batch__question_set__day=day),
+    ]
+    subject, items = f"{day:%Y-%m-%d}", _items(failed)
+    clear_others(FAILED, items, subject=subject, at=at)
+    if not failed:
+        return
+    message = _message(failed, day, "failed")
+    raise_alert(
+        kind=FAILED,
+        subject=subject,
+        items=items,
+        message=message,
+        at=at,
+        path=_path(failed),
+        remedy="Remove the cause that it names (402: pay the gateway; spend cap: raise ARENA_SPEND_LIMIT_USD). Every "
+        "run within 24 hours of the freeze asks again; Retry on the dashboard asks at once.",
+    )
+    Alert.objects.open().filter(kind=FAILED, subject=subject).exclude(message=message).update(message=message)
+
+
+def _raise_missed(at: datetime) -> None:
+    """Raises an alert for each day with tasks that were newly missed."""
+    since = at - MISSED_WITHIN
+    known = set(AlertItem.objects.filter(kind=MISSED).values_list("subject", flat=True))
+    missed = [
+        *_decisions(status=Task.Status.MISSED, universe__week_start__range=(since, at)),
+        *_elicitations(status=Task.Status.MISSED, batch__question_set__day__range=(since, at)),
+    ]
+    new = [task for task in missed if _key(task) not in known]
+    for day in sorted({_day(task) for task in new}):
+        tasks = [task for task in new if _day(task) == day]
+        raise_alert(
+            kind=MISSED,
+            subject=f"{day:%Y-%m-%d}",
+            items=_items(tasks),
+            message=_message(tasks, day, "were missed"),
+            at=at,
+            path=_path(tasks),
+            remedy="Their window is over and nobody asks again. Acknowledge it once the cause is removed.",
+            urgent=False,
+        )
+
+
+def _decisions(**fields: object) -> Iterable[Decision]:
+    tasks = Decision.objects.filter(agent__family__external=False, **fields).order_by("pk")
+    return tasks.select_related("agent__cohort", "universe").defer("universe__market_block")
+
+
+def _elicitations(**fields: object) -> Iterable[Elicitation]:
+    tasks = Elicitation.objects.filter(family__external=False, **fields).order_by("pk")
+    return tasks.select_related("release", "batch__question_set").defer("batch__block")
+
+
+def _day(task: Task) -> datetime:
+    return task.batch.question_set.day if isinstance(task, Elicitation) else task.week_start
+
+
+def _key(task: Task) -> str:
+    return f"{task._meta.model_name} {task.pk}"
+
+
+def _items(tasks: Iterable[Task]) -> dict[str, str]:
+    """The tasks' names by key."""
+    return {_key(task): _name(task) for task in tasks}
+
+
+def _name(task: Task) -> str:
+    if isinstance(task, Decision):
+        return f"{task.agent.display_name}, cohort {task.agent.cohort.number}"
+    return str(task)
+
+
+def _message(tasks: Sequence[Task], day: datetime, verb: str) -> str:
+    """How many of each protocol, and the most frequent reason."""
+    counts = Counter(type(task) for task in tasks)
+    parts = [
+        f"{counts[model]} {one if counts[model] == 1 else several}" for model, one, several in NOUNS if counts[model]
+    ]
+    reasons = Counter(task.error.partition("\n")[0] for task in tasks if task.error)
+    reason = f": {reasons.most_common(1)[0][0]}" if reasons else ""
+    return f"{' and '.join(parts)} of {day.day} {day:%B %Y} {verb}{reason}"
+
+
+def _path(tasks: Sequence[Task]) -> str:
+    """The admin's list of them; of the decisions, where there are both."""
+    model = "decision" if any(isinstance(task, Decision) for task in tasks) else "elicitation"
+    return f"/admin/agents/{model}/?status__exact={tasks[0].status}"

@@ -1,0 +1,79 @@
+"""Alerts: conditions that need an operator."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+NAMES_SHOWN = 3
+
+
+class AlertQuerySet(models.QuerySet["Alert"]):
+    def open(self) -> AlertQuerySet:
+        """Neither cleared nor acknowledged."""
+        return self.filter(cleared_at=None)
+
+
+class Alert(models.Model):
+    """A condition that needs an operator, of one thing or of several with one cause (its items).
+
+    Open until it is gone from the last item, or a person acknowledges it.
+    """
+
+    kind = models.CharField(max_length=40)
+    subject = models.CharField(max_length=200)
+    message = models.TextField()
+    remedy = models.TextField(blank=True, help_text="What an operator does about it.")
+    path = models.CharField(max_length=200, blank=True, help_text="The page that shows it.")
+    urgent = models.BooleanField(default=True, help_text="Sent at once, in quiet hours too.")
+    raised_at = models.DateTimeField()
+    cleared_at = models.DateTimeField(null=True, blank=True)
+
+    objects = AlertQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "subject"], condition=Q(cleared_at=None), name="one_open_alert_per_subject"
+            )
+        ]
+        ordering = ["-raised_at"]
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def concerned(self) -> list[AlertItem]:
+        """The items that it is about: those still open, or all once it is cleared."""
+        items = sorted(self.items.all(), key=lambda item: item.pk)
+        return [item for item in items if item.cleared_at is None] if self.cleared_at is None else items
+
+    @property
+    def count(self) -> int:
+        return len(self.concerned)
+
+    @property
+    def names(self) -> list[str]:
+        """The first names of what it is about."""
+        return [item.name for item in self.concerned[:NAMES_SHOWN]]
+
+
+class AlertItem(models.Model):
+    """A run, market, release or task that an alert is about. It is in one open alert of a kind at most."""
+
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="items")
+    kind = models.CharField(max_length=40, help_text="The alert's.")
+    subject = models.CharField(max_length=200)
+    name = models.CharField(max_length=200)
+    cleared_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "subject"], condition=Q(cleared_at=None), name="one_open_item_per_subject"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,89 @@
+"""Runs of jobs and commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import models
+from django.utils import timezone
+
+from markets.foundation.heartbeats import heartbeat
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def under_way(self, now: datetime) -> RunQuerySet:
+        """Running ones whose heart beats."""
+        return self.filter(status=Run.Status.RUNNING, heartbeat_at__gt=now - Run.LOST_AFTER)
+
+    @contextmanager
+    def recorded(self, kind: str, at: datetime, *, raises_alert: bool = False) -> Iterator[Run]:
+        """Records a run of `kind` for the instant `at`, with a heartbeat; the caller fills in `summary` and `log`.
+
+        An exception marks the run as failed and propagates.
+        """
+        run = self.create(kind=kind, at=at, raises_alert=raises_alert)
+        try:
+            with heartbeat(partial(self.record_heartbeat, run.pk)):
+                yield run
+        except BaseException as error:
+            run.finish(failed=True, error=str(error) or type(error).__name__)
+            raise
+        run.finish(failed=run.status == Run.Status.FAILED, error=run.error)
+
+    def record_heartbeat(self, pk: int) -> None:
+        """Stores that a run is alive, also one that was given up as lost."""
+        alive = {"status": Run.Status.RUNNING, "finished_at": None, "error": "", "heartbeat_at": timezone.now()}
+        self.filter(pk=pk, status__in=(Run.Status.RUNNING, Run.Status.LOST)).update(**alive)
+
+
+class Run(models.Model):
+    """One invocation of a job or command: its instant, status, summary and log."""
+
+    class Status(models.TextChoices):
+        RUNNING = "running"
+        SUCCEEDED = "succeeded"
+        FAILED = "failed"
+        LOST = "lost"
+
+    LOG_LINES = 500
+    LONGEST = timedelta(hours=6)
+    """The time limit of every job."""
+    LOST_AFTER = timedelta(seconds=60)
+    """A running one without a heartbeat for as long is lost: its process is gone, or has stalled."""
+
+    kind = models.CharField(max_length=40)
+    at = models.DateTimeField(help_text="The instant that the run was for.")
+    started_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(default=timezone.now, help_text="On the real clock.")
+    raises_alert = models.BooleanField(default=False, help_text="Whether its failure raises an alert.")
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.RUNNING)
+    summary: Any = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)
+    log: Any = models.JSONField(default=list, blank=True)
+    error = models.TextField(blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["kind", "-started_at"], name="run_by_kind_and_start"),
+            models.Index(fields=["heartbeat_at"], condition=models.Q(status="running"), name="run_under_way"),
+        ]
+        ordering = ["-started_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.at:%Y-%m-%d %H:%M} {self.status}"
+
+    def finish(self, *, failed: bool, error: str = "") -> None:
+        self.status = self.Status.FAILED if failed else self.Status.SUCCEEDED
+        self.error = error
+        self.finished_at = self.heartbeat_at = timezone.now()
+        if len(self.log) > self.LOG_LINES:
+            left_out = len(self.log) - self.LOG_LINES
+            self.log = [*self.log[: self.LOG_LINES], f"… and {left_out} more lines"]
+        self.save()
