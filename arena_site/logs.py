@@ -39,6 +39,8 @@ def configuration(form: str) -> dict[str, object]:
         "loggers": {
             # Retries are routine; callers report what still failed.
             "stamina": {"level": "ERROR"},
+            # A request that waits for a thread is no fault.
+            "waitress.queue": {"level": "ERROR"},
             **({app: {"level": "INFO"} for app in APPS} if form == "json" else {}),
         },
     }

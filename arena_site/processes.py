@@ -28,11 +28,11 @@ def manage_command(*arguments: str) -> list[str]:
 
 
 def web_server(port: int, *, host: str = "127.0.0.1", workers: int = 2) -> list[str]:
-    """gunicorn with threads, so that a slow reader or a long job never stalls the pages."""
+    """gunicorn with threads and buffers, so that neither a slow client nor a long job stalls the pages."""
     bind = f"{host}:{port}"
     return [
         *(sys.executable, "-m", "gunicorn", "arena_site.wsgi"),
-        *("--worker-class", "gthread", "--workers", str(workers), "--threads", "8"),
+        *("--worker-class", "arena_site.web_worker.BufferingWorker", "--workers", str(workers), "--threads", "8"),
         *("--bind", bind, "--access-logfile", "/dev/null", "--log-level", "warning"),
     ]
 
