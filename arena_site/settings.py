@@ -124,7 +124,7 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates" / "pages"],
         "OPTIONS": {
             "environment": "arena_site.pages.environment.environment",
-            "context_processors": ["arena_site.pages.views.site.is_demo"],
+            "context_processors": ["arena_site.pages.views.site.is_demo", "arena_site.pages.glossary.terms_in_use"],
         },
     },
     {

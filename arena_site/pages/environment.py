@@ -7,18 +7,43 @@ from typing import Any
 
 from django.template import defaultfilters
 from django.templatetags.static import static
-from django.utils.html import json_script
-from jinja2 import ChainableUndefined, Environment, Undefined
+from django.utils.html import format_html, json_script
+from django.utils.safestring import SafeString
+from jinja2 import ChainableUndefined, Environment, Undefined, pass_context
+from jinja2.runtime import Context
 
 from agents.models.family import EXTERNAL_WINDOW
 from agents.records import canonical
 from arena_site.pages import filters
 from arena_site.pages.formulas import block_formula, inline_formula
+from arena_site.pages.glossary import TERMS
+
+
+@pass_context
+def term(context: Context, slug: str, text: str = "") -> SafeString:
+    """A term, by its name or another text, as a button that opens its definition.
+
+    The page's frame puts the definitions of the terms in use at its end. Browsers without popovers show a link to the
+    glossary instead (see `.term-link` in the style sheet).
+    """
+    name = TERMS[slug].name
+    context.get("terms_in_use", {})[slug] = TERMS[slug]
+    return format_html(
+        '<button type="button" class="term" popovertarget="term-{}">{}</button>'
+        '<a class="term-link" href="{}#{}" aria-label="Definition: {}"></a>',
+        slug,
+        text or name,
+        filters.page_url("glossary"),
+        slug,
+        name,
+    )
+
 
 GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
     "page_url": filters.page_url,
     "static": static,
+    "term": term,
 }
 FILTERS = (
     "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "iso",

@@ -87,7 +87,7 @@ def fraction(value: Number, decimals: int = 1) -> str:
 
 
 def net_return(gross: Number) -> str:
-    """A return in percent of the stake, given as what a dollar came to."""
+    """A return in percent of the stake, given as what $1 became."""
     decimal = _decimal(gross)
     return signed_percent(None if decimal is None else 100 * (decimal - 1))
 
@@ -131,8 +131,8 @@ def half_width(interval: list[float] | None) -> float | None:
 
 
 KINDS: dict[str, Callable[[Number], str]] = {
-    "cost": cost, "count": count, "fraction": fraction, "money": money, "percent": signed_percent, "price": price,
-    "score": score, "signed_score": signed_score,
+    "cost": cost, "count": count, "fraction": fraction, "money": money, "net_return": net_return,
+    "percent": signed_percent, "price": price, "score": score, "signed_score": signed_score,
 }  # fmt: skip
 
 

@@ -59,6 +59,7 @@ urlpatterns = [
     path("data/<str:day>.zip", data.archive_file, name="archive-zip"),
     path("data/<str:day>/<path:name>", data.archive_file, name="archive-file"),
     path("about/", site.about, name="about"),
+    path("glossary/", site.glossary, name="glossary"),
     path("robots.txt", site.robots, name="robots"),
     path("feeds/decisions.atom", conditional_page(require_safe(feeds.DecisionFeed())), name="feed-decisions"),
     path("feeds/resolutions.atom", conditional_page(require_safe(feeds.ResolutionFeed())), name="feed-resolutions"),

@@ -32,6 +32,7 @@ QUESTIONS = {
 }
 FIXED = {
     "leaderboard": "/",
+    "glossary": "/glossary/",
     "leaderboard of a day": "/?as_of=2026-03-14",
     "trading": "/trading/",
     "trading of a version": "/trading/?methodology=v2",

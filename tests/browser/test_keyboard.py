@@ -1,5 +1,6 @@
 """The site by keyboard: every control is reached in order, visibly, and can be left."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -95,3 +96,21 @@ def test_a_wide_table_is_scrolled_by_the_keyboard(visitor: Visitor, places: Plac
     region.focus()
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.wait_for_function("e => e.scrollLeft > 0", arg=region.element_handle())
+
+
+@pytest.mark.parametrize("options", [{}, {"java_script_enabled": False, "has_touch": True, "width": 390}], ids=str)
+def test_term_opens_its_definition_and_escape_closes_it(
+    options: dict[str, Any], visitors: Callable[..., Visitor], places: Places
+) -> None:
+    visitor = visitors(**options)
+    visitor.go(places["forecasts"])
+    term, definition = visitor.page.locator(".term:visible").first, visitor.page.locator(".definition:popover-open")
+    visitor.page.keyboard.press("Tab")
+    for opens in (term.tap if "has_touch" in options else term.click, lambda: term.press("Enter")):
+        opens()
+        assert definition.is_visible()
+        assert definition.inner_text().startswith("Brier score. ")
+        assert definition.evaluate("e => e.getBoundingClientRect().left >= 0")
+        assert definition.evaluate("e => e.getBoundingClientRect().right <= innerWidth")
+        visitor.page.keyboard.press("Escape")
+        assert definition.count() == 0

@@ -40,8 +40,8 @@ COMPARED = {
     "about": methodologies.test_about,
 }
 """By the name of a kind of page: what compares its figures with the API's."""
-NO_FIGURE_ALONE = {"universe-entry", "share-image", "data"}
-"""Pages without a figure of the season: one that leads on to a universe's page, pictures, and the list of archives."""
+NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "glossary"}
+"""Pages without a figure of the season: one that leads on to a universe's page, pictures, archives, definitions."""
 OF_EACH = 4
 """Pages of a kind that are read for their links."""
 PAGES = ("/api/", "/admin/", "/static/", "/feeds/")

@@ -35,35 +35,42 @@ FORECASTS = {
     "Questions": lambda e: formats.count(e["n"]),
     "Coverage": lambda e: formats.share(e["coverage"], 0),
 }
-FORECAST_RANKING = {
-    "Rank": lambda e: ("–", ranks(e)) if e["reference"] else rank(e),
-    "Brier": lambda e: formats.with_interval(e, "brier"),
-    "Alpha": alpha,
-    "Return": lambda e: (
-        formats.net_return(e["average_return"]["0"]),
-        formats.interval(e["average_return_ci"]["0"], formats.net_return, " to "),
-    ),
+FORECAST_RANKING = FORECASTS | {"Rank": lambda e: ("–", ranks(e)) if e["reference"] else rank(e)}
+
+
+def returns(gamma: str) -> Any:
+    return lambda e: (
+        formats.net_return(e["average_return"][gamma]),
+        formats.interval((e["average_return_ci"] or {}).get(gamma), formats.net_return, " to "),
+    )
+
+
+SCORES = {
     "Log score": lambda e: formats.score(e["log"]),
+    "Spherical score": lambda e: formats.score(e["spherical"]),
     "Top-choice accuracy": lambda e: formats.share(e["accuracy"]),
-    "Questions": lambda e: formats.count(e["n"]),
-    "Coverage": lambda e: formats.share(e["coverage"], 0),
-    "Model cost": lambda e: formats.cost(e["cost_usd"]),
-}
-OTHER_MEASURES = {
-    "Spherical": lambda e: formats.score(e["spherical"]),
     "Skill vs. uniform": lambda e: formats.signed_score(e["bss_uniform"]),
     "Skill vs. market": lambda e: formats.signed_score(e["bss_market"]),
-    "ECE": lambda e: (formats.score(e["ece"]), formats.score(e["ece_noise_floor"])),
-    "Return, risk aversion 0.5 · 1": lambda e: formats.dots(
-        e["average_return"]["0.5"], e["average_return"]["1"], write=formats.net_return
-    ),
+    "Calibration error": lambda e: (formats.score(e["ece"]), f"by chance {formats.score(e['ece_noise_floor'])}"),
+}
+RETURNS = {
+    "Return": returns("0"),
+    "Return, risk aversion 0.5": returns("0.5"),
+    "Return, risk aversion 1": returns("1"),
     "Log wealth": lambda e: formats.signed_score(e["log_wealth"]["1"]),
-    "Adjusted Brier": lambda e: formats.score(e["adjusted_brier"]),
+}
+ACROSS_QUESTIONS = {
+    "Adjusted Brier": lambda e: (formats.score(e["adjusted_brier"]), formats.plus_minus(e["adjusted_brier_se"])),
     "Weighted Brier": lambda e: formats.score(e["weighted_brier"]),
-    "IRT": lambda e: (formats.signed_score(e["irt_ability"]), formats.plus_minus(e["irt_se"])),
+    "Ability (IRT)": lambda e: (formats.signed_score(e["irt_ability"]), formats.plus_minus(e["irt_se"])),
     "Bradley–Terry": lambda e: (formats.signed_score(e["bt_ability"]), formats.plus_minus(e["bt_se"])),
     "Pool weight": lambda e: formats.share(e["pool_weight"]),
-    "Declined · refused": lambda e: f"{formats.count(e['declined'])} · {formats.count(e['refused'])}",
+}
+PARTICIPATION = {
+    "Forecasts": lambda e: formats.count(e["forecasts"]),
+    "Declined": lambda e: formats.count(e["declined"]),
+    "Refused": lambda e: formats.count(e["refused"]),
+    "Model cost": lambda e: formats.cost(e["cost_usd"]),
 }
 PAIRS = {
     "Forecasts": lambda p: formats.count(p["n"]),
@@ -76,12 +83,13 @@ FORECASTS_AND_TRADES = {
     "Bets": lambda f: (formats.count(f["bets"]), f"{formats.count(f['resolved'])} resolved"),
     "Mean forecast": lambda f: formats.share(f["stated"]),
     "Mean stake": lambda f: formats.share(f["confidence"]),
-    "Price": lambda f: formats.share(f["price"]),
+    "Market probability": lambda f: formats.share(f["price"]),
     "Overbetting": lambda f: formats.with_interval(f, "over_betting", formats.signed_score, " to "),
     "Rank correlation": lambda f: formats.signed_score(f["spearman"]),
     "Positive edge": lambda f: formats.share(f["positive_edge"]),
     "Stake–edge correlation": lambda f: formats.signed_score(f["stake_edge"]),
-    "Brier: forecast · stake · price": lambda f: formats.dots(f["stated_brier"], f["bet_brier"], f["market_brier"]),
+    "Brier of forecasts": lambda f: formats.score(f["stated_brier"]),
+    "Brier of prices": lambda f: formats.score(f["market_brier"]),
     "Return on bets": lambda f: formats.net_return(f["bet_return"]),
     "Kelly return: full · half": lambda f: formats.dots(
         f["kelly"]["full"], f["kelly"]["half"], write=formats.net_return
@@ -145,7 +153,14 @@ def test_the_forecast_board(season: SeasonApi, query: str, of: tuple[str, str | 
     assert season.rows(f"leaderboard/?protocol=forecast&{same}") == board["entries"]
 
     page.table("ranking", entries, FORECAST_RANKING, "Forecaster", no_figure=["Forecaster"])
-    page.table("More metrics", entries, OTHER_MEASURES, "Forecaster", no_figure=["Forecaster"])
+    for title, columns in (
+        ("Other scores and calibration", SCORES),
+        ("Returns at the market’s prices", RETURNS),
+        ("Across different questions", ACROSS_QUESTIONS),
+    ):
+        page.table(title, entries, columns, "Forecaster", no_figure=["Forecaster"])
+    models = {name: entry for name, entry in entries.items() if not entry["reference"]}
+    page.table("Participation and cost", models, PARTICIPATION, "Model", no_figure=["Model"])
     names = {entry["forecaster"]: entry["display_name"] for entry in board["entries"]}
     pairs = {(names[pair["first"]], names[pair["second"]]): pair for pair in report["pairs"]}
     between = ("Model A", "Model B")
@@ -172,8 +187,8 @@ def test_the_forecast_board(season: SeasonApi, query: str, of: tuple[str, str | 
 METRICS = {
     "brier": "Brier score", "log": "Log score", "spherical": "Spherical score", "accuracy": "Top-choice accuracy",
     "alpha": "Alpha", "ece": "Calibration error", "weighted_brier": "Weighted Brier",
-    "adjusted_brier": "Adjusted Brier", "irt_ability": "IRT ability", "bt_ability": "Bradley–Terry ability",
-    "average_return:0": "Return, risk aversion 0", "average_return:0.5": "Return, risk aversion 0.5",
+    "adjusted_brier": "Adjusted Brier", "irt_ability": "Ability (IRT)", "bt_ability": "Bradley–Terry",
+    "average_return:0": "Return", "average_return:0.5": "Return, risk aversion 0.5",
     "average_return:1": "Return, risk aversion 1",
 }  # fmt: skip
 """The names of the metrics that rank forecasters."""

@@ -17,6 +17,7 @@ from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.citations import citation
 from arena_site.pages.freshness import past_sundays, requested_instant
 from arena_site.pages.headlines import forecast_headline
+from arena_site.pages.metrics import GROUPS, METRICS, disagreements
 from arena_site.pages.selection import ARMS, PageSelection, all_or_one
 from markets.models import Question, QuestionOption
 from markets.prompt_conditions import PRICED
@@ -56,7 +57,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         entries, report.get("pairs", []), events=report.get("data", {}).get("events", 0), at=computed_at or now
     )
     title = "forecast leaderboard" + (", " + ARMS[selection["arm"]] if selection["arm"] != PRICED else "")
-    curves = report.get("curves", {})
+    curves, agreement = report.get("curves", {}), report.get("agreement", {}).get("spearman", {})
     drawn = [entry for entry in entries if not entry["reference"] or entry["forecaster"] in DRAWN_REFERENCES]
     names = {entry["forecaster"]: entry["display_name"] for entry in entries}
     return render(
@@ -92,7 +93,10 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "forecasts_and_trades": [
                 row | {"row_family": families.get(row["family"])} for row in report.get("forecasts_and_trades", [])
             ],
-            "agreement": report.get("agreement", {}).get("spearman", {}),
+            "agreement": agreement,
+            "metric_groups": GROUPS,
+            "metric_names": METRICS,
+            "disagreements": disagreements(entries, agreement),
             "extremising": EXTREMISING,
             "questions": _latest_questions(),
         },

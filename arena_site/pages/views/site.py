@@ -1,4 +1,4 @@
-"""Pages about the site itself: about, robots.txt, the images of its links, and errors."""
+"""Pages about the site itself: about, glossary, robots.txt, the images of its links, and errors."""
 
 from http import HTTPStatus
 
@@ -15,6 +15,7 @@ from django.views.defaults import server_error as error_page
 from agents.models import Chain
 from arena_site.delivery import API
 from arena_site.pages import share_images
+from arena_site.pages.glossary import GROUPS
 from markets.foundation.rest.problems import Problem, invalid_request
 from scoring.competition import competition_index
 
@@ -34,6 +35,12 @@ def about(request: HttpRequest) -> HttpResponse:
         "today": timezone.now(),
     }
     return render(request, "about.html", context)
+
+
+@require_safe
+def glossary(request: HttpRequest) -> HttpResponse:
+    """The definitions of all terms that pages use."""
+    return render(request, "glossary.html", {"groups": GROUPS})
 
 
 @require_safe

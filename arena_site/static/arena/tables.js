@@ -28,9 +28,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
   [...table.tHead.rows[0].cells].forEach((heading, column) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.append(...heading.childNodes);
+    button.className = "sort";
     button.addEventListener("click", () => sort(table, column, heading));
-    heading.append(button);
+    const term = heading.querySelector(".term"); // which has a button of its own, for its definition
+    if (term) button.setAttribute("aria-label", `Sort by ${term.textContent}`);
+    else button.append(...heading.childNodes);
+    heading.prepend(button);
   });
 }
 
