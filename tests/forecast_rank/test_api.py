@@ -103,6 +103,14 @@ class TestSources:
         frame = pd.DataFrame(COLUMNS | {"odds": [0.5, None, 0.5, 0.5, None], "made_at": [pd.NaT] * 5})
         assert fr.read(frame).panel.priced.tolist() == [True, False, True, True]
 
+    def test_headings_without_rows_cannot_be_ranked(self) -> None:
+        with pytest.raises(fr.TooFewForecasts, match="the file has headings and no rows"):
+            fr.rank(pl.DataFrame(COLUMNS)[:0], **QUICK)
+
+    def test_settings_name_the_definition_of_the_calibration_error(self) -> None:
+        settings = fr.rank(pl.DataFrame(LONGER), metrics="calibration", bins=5, bootstrap=0).to_dict()["settings"]
+        assert settings["ece"].startswith("sum over 5 right-open bins of equal width")
+
     def test_frame_of_the_caller_stays_as_it_is(self) -> None:
         frame = pl.DataFrame(COLUMNS)
         fr.rank(frame, **QUICK)
@@ -280,8 +288,8 @@ class TestImport:
         for name in fr.__all__:
             assert getattr(fr, name) is not None
         assert set(fr.__all__) <= set(dir(fr))
-        with pytest.raises(AttributeError, match="elo"):
-            fr.elo  # noqa: B018
+        with pytest.raises(AttributeError, match="glicko"):
+            fr.glicko  # noqa: B018
 
     def test_type_checkers_see_the_same_names(self) -> None:
         tree = ast.parse(Path(fr.__file__).read_text())

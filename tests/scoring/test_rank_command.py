@@ -59,6 +59,12 @@ def test_database_is_neither_needed_nor_made(file: Path, tmp_path: Path, databas
     assert not (tmp_path / "none.sqlite3").exists()
 
 
+def test_closed_output_pipe_ends_quietly(file: Path) -> None:
+    command = f"{sys.executable} manage.py rank {file} --metrics brier --bootstrap 0 | true"
+    shell = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert (shell.returncode, shell.stderr) == (0, "")
+
+
 def test_unreadable_file_exits_2_with_a_sentence(tmp_path: Path) -> None:
     words = ["manage.py", "rank", str(tmp_path / "none.csv")]
     run = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)

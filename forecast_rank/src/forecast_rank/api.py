@@ -20,6 +20,10 @@ Source = Any
 """A path or several, a polars, pandas or Arrow table, or forecasts that `read` returned."""
 
 REASONS_SHOWN = 5
+ECE_DEFINITION = (
+    "sum over {} right-open bins of equal width of share x |mean probability - mean outcome|; pairs of probability and "
+    "outcome weigh weight / number of options"
+)
 _USUAL = Settings()
 
 
@@ -245,6 +249,8 @@ def rank(
         "normalise": normalise,
         "like": like,
     }
+    if "calibration" in settings.metrics:
+        stated["ece"] = ECE_DEFINITION.format(bins)
     if like:
         stated["defects"] = defects
         figures = rank_with_pm_rank_definitions(loaded.panel, settings, defects=defects)
@@ -277,7 +283,8 @@ def _check_rejected(loaded: LoadedForecasts, allow_rejected: bool) -> None:
     groups = group_rejections(loaded.rejected)[:REASONS_SHOWN]
     reasons = "".join(f"\n  {group}" for group in groups) + "\n--explain shows how the file was understood"
     if not len(loaded.panel):
-        raise TooFewForecasts(f"no forecast can be ranked, {rejected} of {loaded.rows} rows are rejected{reasons}")
+        why = f"{rejected} of {loaded.rows} rows are rejected" if loaded.rows else "the file has headings and no rows"
+        raise TooFewForecasts(f"no forecast can be ranked, {why}{reasons}")
     raise TooFewForecasts(f"{rejected} of {loaded.rows} rows are rejected; --allow-rejected ranks the others{reasons}")
 
 

@@ -5,8 +5,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the whole report as one line of JSON")
     options = vars(parser.parse_args(arguments))
+    with quiet_end_of_pipe():
+        return _rank_and_print(options)
+    return 0
+
+
+@contextmanager
+def quiet_end_of_pipe() -> Iterator[None]:
+    """A context that ends without an error when the reader of standard output has closed its pipe (`| head`)."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Without this the interpreter reports it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _rank_and_print(options: Mapping[str, Any]) -> int:
     try:
         report = rank_files(options, _progress_bar, partial(print, file=sys.stderr if options["json"] else None))
     except UsageError as error:
@@ -135,11 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TooFewForecasts as error:
         print(f"{file_names(options)}: {error}", file=sys.stderr)
         return FAILED
-    try:
-        print(json.dumps(report.to_dict(), allow_nan=False) if options["json"] else terminal_text(report), flush=True)
-    except BrokenPipeError:
-        # The reader has closed the pipe (`| head`). Without this the interpreter reports it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(json.dumps(report.to_dict(), allow_nan=False) if options["json"] else terminal_text(report))
     return 0
 
 
@@ -165,8 +178,6 @@ def _check_outputs(out: Path | None, plots: Path | None) -> None:
 
 def _progress_bar(title: str) -> AbstractContextManager[Progress]:
     """A progress bar on standard error, invisible unless that is a terminal."""
-    from contextlib import contextmanager
-
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar

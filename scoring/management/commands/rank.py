@@ -17,6 +17,10 @@ class Command(ArenaCommand):
         super().add_arguments(parser)
         cli.add_arguments(parser)
 
+    def handle(self, *args: Any, **options: Any) -> None:
+        with cli.quiet_end_of_pipe():
+            super().handle(*args, **options)
+
     def records_run(self, options: dict[str, Any]) -> bool:
         return False
 

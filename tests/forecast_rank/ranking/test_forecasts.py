@@ -178,7 +178,9 @@ class TestSeveralForecasts:
 
     def test_nothing_before_closing_is_rejected(self, tmp_path: Path) -> None:
         reading = self.times(tmp_path, "2026-01-10T00:00:00Z", "2026-01-11T00:00:00Z")
-        assert rejected(reading) == dict.fromkeys((2, 3), "made_at is not before closed_at")
+        assert rejected(reading) == {
+            line: f"made_at 2026-01-{day}T00:00:00Z is not before closed_at" for line, day in ((2, 10), (3, 11))
+        }
         assert len(reading.panel) == 0
 
 
@@ -257,37 +259,50 @@ class TestBadRows:
         assert set(forecasts_of(reading)) == {("ann", "q"), ("cy", "q")}
 
     @pytest.mark.parametrize(
-        ("columns", "lines", "why", "rejected_lines"),
+        ("columns", "lines", "why", "cells"),
         [
             (
                 "", "ann,q,a,.7,1 ann,q,b,.3000009,0 bob,q,a,.7,1 bob,q,b,.3000011,0 cy,q,a,.7,1 cy,q,b,.299999,0",
-                "the probabilities of exclusive options sum to 1.0000011, not 1; --normalise divides them by it",
-                (4, 5),
+                "probability {} belongs to exclusive options that sum to 1.0000011, not 1; "
+                "--normalise divides them by it",
+                {4: ".7", 5: ".3000011"},
             ),
-            ("", "ann,q,a,0.7,0 ann,q,b,0.3,0", "none of the exclusive options happened", (2, 3)),
-            ("", "ann,q,a,0.7,1 ann,q,b,0.3,1", "2 of the exclusive options happened", (2, 3)),
-            (",weight", "ann,q,a,0.7,1,1 ann,q,b,0.3,0,2", "weight differs between the options", (2, 3)),
-            (",exclusive", "ann,q,a,0.7,1,1 ann,q,b,0.3,0,0", "exclusive differs between the options", (2, 3)),
+            (
+                "", "ann,q,a,0.7,0 ann,q,b,0.3,0",
+                "outcome {} belongs to exclusive options of which none happened", {2: "0", 3: "0"},
+            ),
+            (
+                "", "ann,q,a,0.7,1 ann,q,b,0.3,1",
+                "outcome {} belongs to exclusive options of which 2 happened", {2: "1", 3: "1"},
+            ),
+            (",weight", "ann,q,a,0.7,1,1 ann,q,b,0.3,0,2", "weight {} differs between the options", {2: "1", 3: "2"}),
+            (
+                ",exclusive", "ann,q,a,0.7,1,1 ann,q,b,0.3,0,0",
+                "exclusive {} differs between the options", {2: "1", 3: "0"},
+            ),
             (
                 "", "ann,q,a,0.7,1 ann,q,b,0.3,0 bob,q,a,0.7,1 bob,q,b,0.3,0 cy,q,a,0.7,1",
-                "options contradict the question's other forecasts (see row 2)", (6,),
+                "option {} contradicts the question's other forecasts (see row 2)", {6: "a"},
             ),
             (
                 ",exclusive", "ann,q,a,.7,1, ann,q,b,.3,0, bob,q,a,.7,1, bob,q,b,.3,0, cy,q,a,.7,1,0 cy,q,b,.3,0,0",
-                "exclusive contradict the question's other forecasts (see row 2)", (6, 7),
+                "exclusive {} contradicts the question's other forecasts (see row 2)", {6: "0", 7: "0"},
             ),
         ],
     )  # fmt: skip
     def test_forecasts_that_contradict_themselves_or_the_others_are_rejected(
-        self, tmp_path: Path, columns: str, lines: str, why: str, rejected_lines: tuple[int, ...]
+        self, tmp_path: Path, columns: str, lines: str, why: str, cells: dict[int, str]
     ) -> None:
         reading = read_forecasts(text(tmp_path, "\n".join([HEADER + columns, *lines.split()])))
-        assert rejected(reading) == dict.fromkeys(rejected_lines, why)
+        assert rejected(reading) == {line: why.format(cell) for line, cell in cells.items()}
 
     def test_fractions_of_exclusive_options_sum_to_one(self, tmp_path: Path) -> None:
         file = text(tmp_path, f"{HEADER}\nann,q,a,0.7,0.5\nann,q,b,0.3,0.4\n")
         why = rejected(read_forecasts(file, fractional_outcomes=True))
-        assert why == dict.fromkeys((2, 3), "the outcomes of exclusive options sum to 0.9, not 1")
+        assert why == {
+            line: f"outcome {cell} belongs to exclusive options whose outcomes sum to 0.9, not 1"
+            for line, cell in ((2, "0.5"), (3, "0.4"))
+        }
 
     def test_row_that_repeats_another_exactly_counts_once(self, tmp_path: Path, format: str) -> None:
         rows = [*pair("ann", "q", event="e"), *pair("bob", "q", event="e"), *pair("ann", "q", event="e")[:1] * 2]
@@ -299,9 +314,9 @@ class TestBadRows:
         rows = [*pair("ann", "q"), *pair("bob", "q"), *pair("ann", "q", 0.6)[:1]]
         line = first_row(format)
         assert rejected(read_forecasts(write(tmp_path, rows, format))) == {
-            line: f"rejected with row {line + 4}: repeats row {line}",
-            line + 1: f"rejected with row {line + 4}: repeats row {line}",
-            line + 4: f"repeats row {line}",
+            line: f"rejected with row {line + 4}: probability 0.6 repeats row {line} with another value",
+            line + 1: f"rejected with row {line + 4}: probability 0.6 repeats row {line} with another value",
+            line + 4: f"probability 0.6 repeats row {line} with another value",
         }
 
     @pytest.mark.parametrize(
@@ -321,7 +336,8 @@ class TestBadRows:
     ) -> None:
         reading = read_forecasts(write(tmp_path, rows, "csv"))
         assert set(forecasts_of(reading)) == counted
-        assert all(why.startswith("outcomes contradict the question's other") for why in rejected(reading).values())
+        assert all("contradicts the question's other forecasts" in why for why in rejected(reading).values())
+        assert {why.split()[0] for why in rejected(reading).values()} == {"outcome"}
 
     def test_strict_ends_at_the_first_bad_row(self, tmp_path: Path, format: str) -> None:
         rows = [row("ann", "q0", "YES", 0.5, 1), row("ann", "q1", "YES", 1.5, 1), row("ann", "q2", "YES", 2.5, 1)]
@@ -415,9 +431,9 @@ class TestForms:
         assert forecasts_of(reading) == {("ann", "q"): pytest.approx(dict.fromkeys("abc", 1 / 3))}
         assert (reading.normalised, len(reading.rejected)) == (1, 3)
         whys = rejected(read_forecasts(file))
-        why = "the probabilities of exclusive options sum to 0.999, not 1; --normalise divides them by it"
+        why = "probability 0.333 belongs to exclusive options that sum to 0.999, not 1; --normalise divides them by it"
         assert whys[first_row(format)] == why
-        assert whys[first_row(format) + 3] == "the probabilities of exclusive options sum to 0.9, not 1"
+        assert whys[first_row(format) + 3] == "probability 0.3 belongs to exclusive options that sum to 0.9, not 1"
 
     def test_json_with_a_byte_order_mark_and_text_numbers(self, tmp_path: Path) -> None:
         lines = json.dumps(row("ann", "q1", "YES", "0.5", True, exclusive=False, note=[1]))

@@ -236,6 +236,12 @@ class TestFigures:
             "brier": "no resamples", "accuracy": "no resamples"
         }  # fmt: skip
 
+    def test_intervals_end_where_scores_do(self) -> None:
+        rows = answers(ann=[0.9, 0.6, 0.8, 0.4, 0.4, 0.3, 0.7])
+        entries = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["forecasters"]
+        assert entries["ann"]["accuracy"] < 1
+        assert entries["ann"]["accuracy_ci"][1] == 1
+
     def test_ten_equals_may_all_be_first_in_every_ranking(self) -> None:
         report = rank_panel(simulate("equal", events=30, seed=3).panel, replace(QUICK, metrics=CHEAP))
         for ranking in report["rankings"]:

@@ -12,6 +12,7 @@ from forecast_rank.readers.kalshibench import p_yes
 from forecast_rank.readers.polystrat import event_of
 from forecast_rank.readers.records import InvalidRecord, parse_time
 
+import forecast_rank as fr
 from scoring.models import ImportedForecast, ImportedQuestion
 from tests.captured import CAPTURED
 from tests.scoring.imports.commands import imported, leaderboard, printed, rejections, written
@@ -286,6 +287,16 @@ class TestGoodJudgmentOpen:
         assert leaderboard()["forecasters"]["ann"]["brier"] == 0, "the latest before the close counts"
         assert ImportedQuestion.objects.get(question="3940").happened == ["Ada"]
 
+    @pytest.mark.parametrize("name", ["end_date", "end_time"])
+    def test_problem_closes_at_the_date_of_its_metadata(self, tmp_path: Path, name: str) -> None:
+        said = {"problem_id": 1, "username": "ann", "timestamp": "2026-01-01", "prediction": [0.75, 0.25]}
+        problem = {**self.PROBLEMS[0], "problem_id": "1", "metadata": {name: "2026-01-02"}}
+        late = {**said, "timestamp": "2026-01-03", "prediction": [1.0, 0.0]}
+        (tmp_path / "metadata.json").write_text(json.dumps([problem]))
+        (tmp_path / "predictions.json").write_text(json.dumps([said, late]))
+        reading = fr.read([tmp_path / "predictions.json", tmp_path / "metadata.json"], "gjo")
+        assert reading.panel.probability.tolist() == [0.75, 0.25]
+
     def test_prediction_that_does_not_fit_its_problem_is_rejected(self, tmp_path: Path) -> None:
         good = {"problem_id": 3940, "username": "ann", "timestamp": "2026-01-01", "prediction": [0.75, 0.25]}
         bad = [
@@ -296,7 +307,7 @@ class TestGoodJudgmentOpen:
         assert [why for _, why in rejections()] == [
             "problem_id 1 is not in the metadata",
             "prediction holds 1 numbers, the problem 2 options",
-            "the probabilities of exclusive options sum to 1.1, not 1",
+            "probability 0.5 belongs to exclusive options that sum to 1.1, not 1",
             "prediction for Ada 'a' is not a number",
             "prediction holds no list, the problem 2 options",
             "the record is not an object",

@@ -1,5 +1,6 @@
 """Frames of polars, pandas and Arrow, and Parquet files: columns that have types."""
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ _BYTES_PER_CELL = 64
 
 def read_frame(source: Any) -> UnparsedTable:
     """The columns of a polars, pandas or Arrow table. Raises UnreadableFile, and TypeError for anything else."""
-    frame = _polars_frame(source)
+    frame = polars_frame(source)
     return _typed_table(frame, understand_headings(FRAME, frame.columns), FRAME)
 
 
@@ -38,7 +39,15 @@ def read_parquet(path: Path) -> UnparsedTable:
     return _typed_table(frame, headings, str(path))
 
 
-def _polars_frame(source: Any) -> pl.DataFrame:
+def check_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
+    """Raises UnreadableFile if the frame lacks one of the columns."""
+    if missing := [name for name in names if name not in frame.columns]:
+        raise UnreadableFile(
+            f"{FRAME} has no column {', '.join(map(repr, missing))}; it has {', '.join(frame.columns)}"
+        )
+
+
+def polars_frame(source: Any) -> pl.DataFrame:
     """A polars frame of a table; a pandas column that holds Python objects is read value by value."""
     if isinstance(source, pl.DataFrame):
         return source
@@ -72,12 +81,11 @@ def _typed_table(frame: pl.DataFrame, headings: Headings, label: str) -> Unparse
         raise UnreadableFile(f"{label}: {str(error).splitlines()[0]}") from error
     except TypeError as error:
         raise UnreadableFile(f"{label}: {error}") from error
-    numbers = sorted(headings.numbers)
     return UnparsedTable(
         typed,
         headings,
         partial(np.arange, 1, frame.height + 1),
-        texts=lambda: stored.select(pl.col(numbers).cast(pl.String, strict=False)),
+        texts=lambda: stored,
     )
 
 

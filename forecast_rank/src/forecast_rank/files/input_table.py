@@ -82,7 +82,7 @@ class UnparsedTable:
         By the row of the frame.
     understood : dict of str to str
     texts : callable or None
-        The numbers of the frame as they are written; None if the frame has them so.
+        The cells of the frame as they are written; None if the frame has them so.
     """
 
     frame: pl.DataFrame

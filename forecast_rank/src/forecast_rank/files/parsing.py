@@ -65,10 +65,15 @@ def _cells_as_written(raw: UnparsedTable, heading_of: dict[str, str]) -> Callabl
 
     def written(place: int, name: str) -> tuple[str, str | None]:
         heading = heading_of.get(name, name)
-        cell = texts()[heading][place] if heading in texts().columns else None
-        return name, None if cell is None or not str(cell).strip() else str(cell).strip()
+        return name, _cell_text(texts()[heading], place) if heading in texts().columns else None
 
     return written
+
+
+def _cell_text(column: pl.Series, place: int) -> str | None:
+    """A cell as text, None if it is empty."""
+    text = column.slice(place, 1).cast(pl.String, strict=False).item()
+    return (text or "").strip() or None
 
 
 def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberColumn]) -> InputTable:
@@ -106,7 +111,7 @@ def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberCol
     def written(place: int, name: str) -> tuple[str, str | None]:
         if name != "probability":
             return base.written(int(row[place]), name)  # type: ignore[misc]
-        return names[whose[place]], texts()[headings[whose[place]]][int(row[place])]
+        return names[whose[place]], _cell_text(texts()[headings[whose[place]]], int(row[place]))
 
     return InputTable(
         names={name: column.gather(row) for name, column in base.names.items()}

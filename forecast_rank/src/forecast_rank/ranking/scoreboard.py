@@ -31,6 +31,17 @@ from forecast_rank.ranking.settings import Settings
 LEAST_EVENTS = 4
 """Fewer events give no bounded studentised interval."""
 NAMES_LISTED = 5
+SCORE_RANGES = {
+    "brier": (0.0, 1.0),
+    "weighted_brier": (0.0, 1.0),
+    "log": (-np.inf, 0.0),
+    "spherical": (0.0, 1.0),
+    "accuracy": (0.0, 1.0),
+    "ranked_probability": (0.0, 1.0),
+    "average_return": (0.0, np.inf),
+    "alpha": (-1.0, 1.0),
+}
+"""Ranges of the means; an interval ends where its range does."""
 INTEGER_FIGURES = frozenset({"rank_range", "rank_ranges"})
 """Figures with integer values, stored as floats because they may be missing."""
 
@@ -90,7 +101,8 @@ class FigureTable:
         means = np.where(ruined, np.inf if lower else -np.inf, sums.means)
         self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
-        self.set_interval(f"{key}_ci", self._interval(sums), means, sums.events, ranking=ranking, under=under)
+        ends = np.clip(self._interval(sums), *SCORE_RANGES.get(key, (-np.inf, np.inf)))
+        self.set_interval(f"{key}_ci", ends, means, sums.events, ranking=ranking, under=under)
         self.add_ranking(ranking, means, sums, lower=lower)
 
     def add_estimate(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -180,11 +181,22 @@ class ForecastValidator:
             self.faults.setdefault(
                 place,
                 Fault(
-                    f"repeats row {self.line[earlier]}",
+                    f"repeats row {self.line[earlier]} with another value",
+                    self._differing_column(earlier, place),
                     fix="keep one of the rows, or tell them apart by made_at",
                     group="repeats an earlier row with other values",
                 ),
             )
+
+    def _differing_column(self, place: int, other: int) -> str:
+        """The first column in which two rows of one forecaster, question, option and time differ."""
+        columns = self.table.numbers | {"closed_at": self.closed_at}
+        pairs = ((name, float(values[place]), float(values[other])) for name, values in columns.items())
+        differing = (name for name, a, b in pairs if a != b and not (np.isnan(a) and np.isnan(b)))
+        labels = (
+            name for name in ("event", "category") if self.table.names[name][place] != self.table.names[name][other]
+        )
+        return next(chain(differing, labels), "probability")
 
     def check_vectors(self) -> None:
         """Rejects forecasts whose rows contradict each other, or whose exclusive options do not sum to 1."""
@@ -199,9 +211,7 @@ class ForecastValidator:
             if (values != 1).any():
                 here = self.sorted(values)
                 varies = np.maximum.reduceat(here, starts) != np.minimum.reduceat(here, starts)
-                differs = Fault(
-                    f"{name} differs between the options", fix="write the same for all options of a forecast"
-                )
+                differs = Fault("differs between the options", name, fix="write the same for all options of a forecast")
                 self._reject_forecasts(valid & varies, differs)
         valid &= self.exclusive
         total = np.add.reduceat(self.sorted(self.probability), starts)
@@ -212,15 +222,17 @@ class ForecastValidator:
             divisor[self.rows] = np.repeat(np.where(slightly, total, 1.0), self.sizes)
             self.probability, self.normalised = self.probability / divisor, int(slightly.sum())
             off &= ~slightly
-        why = "the probabilities of exclusive options sum to {:.9g}, not 1"
+        why = "belongs to exclusive options that sum to {:.9g}, not 1"
         divisible = Fault(
             f"{why}; --normalise divides them by it",
+            "probability",
             fix="--normalise divides them by their sum",
             group="the probabilities of exclusive options sum to almost 1",
         )
         self._reject_forecasts(slightly & off, divisible, total)
         other = Fault(
             why,
+            "probability",
             fix="name all options, or set exclusive to 0 where several can happen",
             group="the probabilities of exclusive options do not sum to 1",
         )
@@ -229,13 +241,15 @@ class ForecastValidator:
         off = valid & (np.abs(happened - 1) > SUM_TOLERANCE + _ROUNDING)
         if self.fractional_outcomes:
             group = "the outcomes of exclusive options do not sum to 1"
-            unequal = Fault("the outcomes of exclusive options sum to {:.9g}, not 1", group=group)
+            unequal = Fault("belongs to exclusive options whose outcomes sum to {:.9g}, not 1", "outcome", group=group)
             self._reject_forecasts(off, unequal, happened)
         else:
             fix = "write outcome 1 for one option, or set exclusive to 0"
-            self._reject_forecasts(off & (happened == 0), Fault("none of the exclusive options happened", fix=fix))
+            none = "none of the exclusive options happened"
+            unanswered = Fault("belongs to exclusive options of which none happened", "outcome", fix=fix, group=none)
+            self._reject_forecasts(off & (happened == 0), unanswered)
             group = "several of the exclusive options happened"
-            several = Fault("{:.0f} of the exclusive options happened", fix=fix, group=group)
+            several = Fault("belongs to exclusive options of which {:.0f} happened", "outcome", fix=fix, group=group)
             self._reject_forecasts(off, several, happened)
 
     def check_contradictions(self) -> None:
@@ -286,10 +300,10 @@ class ForecastValidator:
                 part = next(k for k in range(3) if version[k] != majority[k])
                 bad = np.zeros(len(self.sizes), dtype=bool)
                 bad[supporters] = True
-                name = ("options", "outcomes", "exclusive")[part]
-                why = f"{name} contradict the question's other forecasts"
-                fix = f"write the same {name} for all forecasters of a question"
-                self._reject_forecasts(bad, Fault(f"{why} (see row {example})", fix=fix, group=why))
+                name = ("option", "outcome", "exclusive")[part]
+                why = "contradicts the question's other forecasts"
+                fix = f"write the same {name}{'s' * (part < 2)} for all forecasters of a question"
+                self._reject_forecasts(bad, Fault(f"{why} (see row {example})", name, fix=fix, group=f"{name} {why}"))
 
     def latest(self) -> Mask:
         """The forecasts that count, (F,): of each valid pair the latest that was made before the question closed."""
@@ -303,7 +317,7 @@ class ForecastValidator:
         closed = np.where(np.isnan(closed), np.repeat(of_question, np.diff(np.append(begins, len(closed)))), closed)
         in_time = valid & ~(made >= closed)
         pair_in_time = np.bincount(self.pair, in_time, self.pair[-1] + 1) > 0
-        late = Fault("made_at is not before closed_at", fix="leave out forecasts made after the question closed")
+        late = Fault("is not before closed_at", "made_at", fix="leave out forecasts made after the question closed")
         self._reject_forecasts(valid & ~pair_in_time[self.pair], late)
         places = np.flatnonzero(in_time)
         last = np.zeros(len(valid), dtype=bool)
@@ -343,10 +357,10 @@ class ForecastValidator:
         if self.table.written is not None:
             column, cell = self.table.written(place, fault.column)
         else:
-            column, value = fault.column, float(self.table.numbers[fault.column][place])
-            cell = None if np.isnan(value) else str(value)
+            column, values = fault.column, self.table.numbers.get(fault.column)
+            cell = None if values is None or np.isnan(values[place]) else str(float(values[place]))
         if cell is None:
-            return replace(fault, column=column, problem=EMPTY)
+            return replace(fault, column=column, problem=EMPTY if fault.problem == NO_NUMBER else fault.problem)
         return replace(fault, column=column, cell=repr(cell) if fault.problem == NO_NUMBER else cell)
 
     def _reject_rows(self, bad: Mask, column: str, problem: str, fix: str = "") -> None:

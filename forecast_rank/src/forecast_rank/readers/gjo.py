@@ -1,7 +1,7 @@
 """Good Judgment Open: files of predictions, with metadata of each problem's options and correct answer.
 
 A problem's id is a number in one file and text in the other. Options are exclusive. A problem closes at the `end_date`
-of its `metadata`.
+of its `metadata`; pm_rank's documentation calls that field `end_time`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,6 +25,7 @@ from forecast_rank.readers.records import (
 )
 
 Problems = dict[str, QuestionDescription]
+CLOSING_FIELDS = ("end_date", "end_time")
 
 
 def import_sources(files: Sequence[Path]) -> list[ImportSource]:
@@ -48,12 +49,17 @@ def _read_descriptions(problems: Problems, file: Path, content: Any) -> None:
         try:
             name = str(required_field(record, "problem_id"))
             options = tuple(str(option) for option in required_field(record, "options"))
-            closed_at = parse_time((record.get("metadata") or {}).get("end_date"), "end_date")
+            closed_at = _closing_time(record.get("metadata") or {})
             happened = _happened(record.get("correct_answer"), options)
         except (InvalidRecord, TypeError, AttributeError) as error:
             raise UnreadableFile(f"{file}, problem {place}: {error}") from error
         title = str(record.get("title") or "")
         problems[name] = QuestionDescription(name, title, options, happened, closed_at=closed_at)
+
+
+def _closing_time(metadata: dict[str, Any]) -> float | None:
+    name = next((name for name in CLOSING_FIELDS if metadata.get(name)), CLOSING_FIELDS[0])
+    return parse_time(metadata.get(name), name)
 
 
 def _happened(answer: Any, options: tuple[str, ...]) -> tuple[str, ...] | None:
