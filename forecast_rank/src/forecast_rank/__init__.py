@@ -19,7 +19,9 @@ __version__ = "0.2.0"
 # isort: off
 if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.api import compare as compare, rank as rank, read as read
+    from forecast_rank.numeric_forecasts import numeric_scores as numeric_scores, rank_numeric as rank_numeric
     from forecast_rank.partial import Partial as Partial
+    from forecast_rank.score_ranking import rank_scores as rank_scores
     from forecast_rank.reports import Report as Report
     from forecast_rank.array_scores import (
         mean_brier as mean_brier, mean_log_score as mean_log_score, mean_spherical as mean_spherical
@@ -36,9 +38,23 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.metrics.calibration_error import (
         ece_debiased as ece_debiased, ece_draws as ece_draws, unbiased_ece as unbiased_ece
     )
+    from forecast_rank.metrics.anytime_valid import (
+        anytime_p as anytime_p, confidence_sequence as confidence_sequence, e_process as e_process
+    )
+    from forecast_rank.metrics.corp import corp_curve as corp_curve, corp_decomposition as corp_decomposition
     from forecast_rank.metrics.difficulty_adjustment import adjusted_brier as adjusted_brier
     from forecast_rank.metrics.irt import (
         discrimination_weights as discrimination_weights, fit_irt as fit_irt, weighted_brier as weighted_brier
+    )
+    from forecast_rank.metrics.kelly_growth import (
+        expected_growth as expected_growth, realised_growth as realised_growth
+    )
+    from forecast_rank.metrics.metaculus_scores import (
+        baseline_score as baseline_score, peer_score as peer_score, time_weighted_scores as time_weighted_scores
+    )
+    from forecast_rank.metrics.numeric_scores import (
+        crps_quantiles as crps_quantiles, crps_samples as crps_samples, interval_score as interval_score,
+        quantile_score as quantile_score
     )
     from forecast_rank.metrics.paired_tests import (
         benjamini_hochberg as benjamini_hochberg, holm as holm, paired_tests as paired_tests,
@@ -51,6 +67,8 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         accuracy as accuracy, brier as brier, brier_sum as brier_sum, by_category as by_category,
         infinite_losses as infinite_losses, log_score as log_score, settled as settled, spherical as spherical
     )
+    from forecast_rank.metrics.ranked_probability import ranked_probability as ranked_probability
+    from forecast_rank.metrics.ratings import elo as elo, rating_history as rating_history
     from forecast_rank.metrics.recalibration import recalibration_line as recalibration_line
     from forecast_rank.metrics.returns import (
         average_return as average_return, cash_stakes as cash_stakes, certainty_equivalent as certainty_equivalent,
@@ -63,6 +81,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.metrics.resampled_ranks import probability_best as probability_best, rank_range as rank_range
     from forecast_rank.metrics.sample_mean import cluster_interval as cluster_interval, t_interval as t_interval
+    from forecast_rank.metrics.sequential_leaderboard import sequential_leaderboard as sequential_leaderboard
     from forecast_rank.metrics.simultaneous_ranks import simultaneous_rank_ranges as simultaneous_rank_ranges
     from forecast_rank.metrics.studentised import (
         studentised_draws as studentised_draws, studentised_interval as studentised_interval
@@ -91,7 +110,9 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
 
 _MODULES = {
     "api": ("compare", "rank", "read"),
+    "numeric_forecasts": ("numeric_scores", "rank_numeric"),
     "partial": ("Partial",),
+    "score_ranking": ("rank_scores",),
     "reports": ("Report",),
     "array_scores": ("mean_brier", "mean_log_score", "mean_spherical"),
     "ranking.forecasts": ("InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts"),
@@ -99,6 +120,14 @@ _MODULES = {
     "simulated_worlds": ("WORLDS", "Simulation", "World", "simulate"),
     "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
     "files.faults": ("UnreadableFile",),
+    "metrics.anytime_valid": ("anytime_p", "confidence_sequence", "e_process"),
+    "metrics.corp": ("corp_curve", "corp_decomposition"),
+    "metrics.kelly_growth": ("expected_growth", "realised_growth"),
+    "metrics.metaculus_scores": ("baseline_score", "peer_score", "time_weighted_scores"),
+    "metrics.numeric_scores": ("crps_quantiles", "crps_samples", "interval_score", "quantile_score"),
+    "metrics.ranked_probability": ("ranked_probability",),
+    "metrics.ratings": ("elo", "rating_history"),
+    "metrics.sequential_leaderboard": ("sequential_leaderboard",),
     "metrics.agreement": ("agreement", "kendall", "spearman"),
     "metrics.bradley_terry": ("exponential_form", "pairwise_ability", "pool_weights"),
     "metrics.brier": ("brier_score", "skill_score"),

@@ -7,16 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr
 
+from forecast_rank.metrics.pair_sums import CELLS, by_event, clustered_error
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 
 DIFFERENCE = 0.01
 """The Brier difference that `PairedComparisons.questions_needed` asks about."""
 POWER = 0.8
 ALPHA = 0.05
-CELLS = 2_000_000
-"""PairedComparisons x questions that are compared at a time: keeps the memory small."""
-NO_SPREAD = 1e-10
-"""A standard error below this share of the difference's size is rounding."""
 
 
 class PairedComparisons(NamedTuple):
@@ -99,7 +96,7 @@ def paired_tests(
     """
     values = panel.one_per_forecast(values)
     people = len(panel.forecasters)
-    table, weights, starts = _by_event(panel, values)
+    table, weights, starts = by_event(panel, values)
     rows: list[NDArray] = []
     step = max(1, CELLS // max(1, table.shape[1]))
     for one in range(people - 1):
@@ -110,10 +107,51 @@ def paired_tests(
             away = (table[one] - table[others]) * weight
             rows.append(_compare(away, weight, both.sum(axis=1), starts))
     n, events, gap, se = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0))
-    first, second = np.triu_indices(people, 1)
     endless = np.bincount(panel.forecaster[np.isinf(values)], minlength=people) > 0
+    first, second = np.triu_indices(people, 1)
     unknown = endless[first] | endless[second]
     gap, se = np.where(unknown, np.nan, gap), np.where(unknown, np.nan, se)
+    return corrected_tests(people, n, events, gap, se, difference=difference, power=power, alpha=alpha)
+
+
+def corrected_tests(
+    people: int,
+    n: Floats,
+    events: Floats,
+    gap: Floats,
+    se: Floats,
+    *,
+    difference: float = DIFFERENCE,
+    power: float = POWER,
+    alpha: float = ALPHA,
+) -> PairedComparisons:
+    """The tests of all pairs from their differences and standard errors, corrected for the number of pairs.
+
+    Parameters
+    ----------
+    people : int
+        N.
+    n, events, gap, se : arrays, shape (N (N - 1) / 2,)
+        Common questions, their events, difference and its standard error, by first, then second.
+    difference, power, alpha : float
+        See `questions_needed`.
+
+    Returns
+    -------
+    PairedComparisons
+
+    References
+    ----------
+    Cameron, A. C. and Miller, D. L. (2015). A practitioner's guide to cluster-robust inference. Journal of Human
+    Resources 50, 317-372.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> corrected_tests(2, 3 * one, 3 * one, -0.2 * one, 0.057735 * one).p.round(4).tolist()
+    [0.0742]
+    """
+    first, second = np.triu_indices(people, 1)
     p = _p(gap, se, events)
     needed = questions_needed(n, se, difference=difference, power=power, alpha=alpha)
     return PairedComparisons(
@@ -235,26 +273,6 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     return _step(p, lambda ordered, m: np.minimum.accumulate((ordered * m / np.arange(1, m + 1))[::-1])[::-1])
 
 
-def _by_event(panel: Panel, values: Floats) -> tuple[Floats, Floats, Codes]:
-    """Values and weights as tables of (N, questions), 0 where missing; questions are ordered by event.
-
-    The third array has the first column of each event.
-    """
-    asked, column = np.unique(panel.question, return_inverse=True)
-    event = panel.questions.event[asked]
-    order = np.argsort(event, kind="stable")
-    place = np.empty(len(asked), dtype=np.int64)
-    place[order] = np.arange(len(asked))
-    counted = ~np.isnan(values)
-    cell = panel.forecaster[counted], place[column[counted]]
-    table = np.zeros((len(panel.forecasters), len(asked)))
-    weights = np.zeros_like(table)
-    table[cell] = np.where(np.isinf(values[counted]), 0.0, values[counted])
-    weights[cell] = panel.weight[counted]
-    starts = np.flatnonzero(np.diff(event[order], prepend=-1))
-    return table, weights, starts
-
-
 def _compare(away: Floats, weight: Floats, n: Codes, starts: Codes) -> Floats:
     """n, events, difference and its standard error of each row of weighted differences: (4, rows)."""
     if len(starts) < weight.shape[1]:
@@ -262,9 +280,7 @@ def _compare(away: Floats, weight: Floats, n: Codes, starts: Codes) -> Floats:
     events, mass = (weight > 0).sum(axis=1), weight.sum(axis=1)
     gap = np.divide(away.sum(axis=1), mass, out=np.full(len(mass), np.nan), where=mass > 0)
     squares = np.square(away - np.nan_to_num(gap)[:, None] * weight).sum(axis=1)
-    squares[squares < NO_SPREAD**2 * np.square(away).sum(axis=1)] = 0.0
-    scale = np.divide(events, events - 1.0, out=np.full(len(mass), np.nan), where=events > 1)
-    se = np.divide(np.sqrt(scale * squares), mass, out=np.full(len(mass), np.nan), where=mass > 0)
+    se = clustered_error(squares, np.square(away).sum(axis=1), events.astype(np.float64), mass)
     return np.stack([n, events, gap, se])
 
 

@@ -17,7 +17,9 @@ from forecast_rank.metrics.calibration import (
     sharpness,
 )
 from forecast_rank.metrics.calibration_error import ece_debiased
-from forecast_rank.metrics.paired_tests import paired_tests
+from forecast_rank.metrics.corp import corp_decomposition
+from forecast_rank.metrics.kelly_growth import expected_growth, realised_growth
+from forecast_rank.metrics.paired_tests import PairedComparisons, paired_tests
 from forecast_rank.metrics.panel import REFERENCES, Floats, Panel, references
 from forecast_rank.metrics.proper_scores import (
     accuracy,
@@ -28,6 +30,7 @@ from forecast_rank.metrics.proper_scores import (
     log_score,
     spherical,
 )
+from forecast_rank.metrics.ranked_probability import ranked_probability
 from forecast_rank.metrics.recalibration import recalibration_line
 from forecast_rank.metrics.returns import average_return, certainty_equivalent, log_wealth, return_stream, sharpe
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
@@ -155,9 +158,12 @@ def _brier(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None
 
 def _pairs(panel: Panel) -> list[dict[str, Any]]:
     """Paired tests in the Brier score."""
-    tests = paired_tests(panel, brier(panel))
+    return pair_entries(paired_tests(panel, brier(panel)), panel.forecasters)
+
+
+def pair_entries(tests: PairedComparisons, names: list[str]) -> list[dict[str, Any]]:
+    """Paired tests as JSON values."""
     columns = {name: getattr(tests, name) for name in tests._fields if name not in ("first", "second")}
-    names = panel.forecasters
     return [
         {"first": names[a], "second": names[b], **{name: to_json_value(column[k]) for name, column in columns.items()}}
         for k, (a, b) in enumerate(zip(tests.first.tolist(), tests.second.tolist(), strict=True))
@@ -171,6 +177,10 @@ def _log(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
 
 def _spherical(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     scoreboard.add_score("spherical", spherical(scoreboard.panel), lower=False)
+
+
+def _ranked_probability(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    scoreboard.add_score("ranked_probability", ranked_probability(scoreboard.panel), lower=True)
 
 
 def _accuracy(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
@@ -202,6 +212,8 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
             "references": dict(lines[scoreboard.forecaster_count :]),
         }
     report["curves"]["average_return"] = curves
+    scoreboard.set_figure("expected_growth", combined.forecaster_means(expected_growth(combined)))
+    scoreboard.set_figure("realised_growth", combined.forecaster_means(realised_growth(combined)))
 
 
 def _note_on_returns(scoreboard: Scoreboard, paid: Floats, gamma: str) -> str:
@@ -241,6 +253,8 @@ def _calibration(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -
     scoreboard.set_figure("sharpness", sharpness(combined))
     for name, part in murphy_decomposition(combined, bins)._asdict().items():
         scoreboard.set_figure("murphy", part, name)
+    for name, part in corp_decomposition(combined)._asdict().items():
+        scoreboard.set_figure("corp", part, name)
     curve = reliability_curve(combined, bins, level=scoreboard.settings.level)
     report["curves"]["reliability"] = {
         group: {
@@ -310,6 +324,7 @@ _PARTS: tuple[tuple[tuple[str, ...], str, Callable[[Scoreboard, Panel, dict[str,
     (("log",), "log scores", _log),
     (("spherical",), "spherical scores", _spherical),
     (("brier", "log", "spherical"), "accuracy", _accuracy),
+    (("ranked_probability",), "ranked probability scores", _ranked_probability),
     (("average_return",), "averaged returns", _returns),
     (("alpha",), "alpha", _alpha),
     (("calibration",), "calibration", _calibration),

@@ -161,6 +161,19 @@ def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fi
     )
     for name, title in (("spherical", "Spherical score"), ("accuracy", "Accuracy of the top option")):
         yield f"{title}, higher is better", name, [FigureColumn(name, name, interval=True), _ranks(name)]
+    yield (
+        "Ranked probability score, options in the order of the file, lower is better",
+        "ranked_probability",
+        [FigureColumn("RPS", "ranked_probability", lower=True, interval=True), _ranks("ranked_probability")],
+    )
+    for name, better in report["settings"].get("scores", {}).items():
+        columns = [
+            FigureColumn("n", "n", lower=None),
+            FigureColumn("coverage", "coverage", 3, lower=None),
+            FigureColumn(name, name, lower=better == "lower", interval=True),
+            _ranks(name),
+        ]
+        yield f"{name}, {better} is better [{level} interval]", name, columns
     for gamma in report["settings"]["gammas"]:
         yield (
             f"Averaged return per dollar, gross, at risk aversion {gamma}; log wealth and certain: cash allowed",
@@ -188,6 +201,8 @@ def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fi
             FigureColumn("noise floor", "ece_noise_floor", lower=None),
             FigureColumn("debiased", "ece_debiased", lower=True),
             FigureColumn("largest", "max_calibration_error", lower=True),
+            FigureColumn("MCB", "corp", under="miscalibration", lower=True),
+            FigureColumn("DSC", "corp", under="discrimination"),
             FigureColumn("slope", "calibration_slope", 3, lower=None),
             FigureColumn("intercept", "calibration_intercept", 3, lower=None),
             FigureColumn("sharpness", "sharpness", lower=None),

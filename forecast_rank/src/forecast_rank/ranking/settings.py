@@ -18,9 +18,12 @@ METRICS = (
     "irt",
     "weighted_brier",
     "adjusted_brier",
+    "ranked_probability",
 )
-USUAL_METRICS = tuple(name for name in METRICS if name != "bradley_terry")
-"""Without the ranking by wins: where forecasters differ by symmetric noise it is a coin flip with tight intervals."""
+UNUSUAL_METRICS = ("bradley_terry", "ranked_probability")
+"""The ranking by wins, which is a coin flip with tight intervals where forecasters differ by symmetric noise, and a
+score that takes the options of a question to be in order."""
+USUAL_METRICS = tuple(name for name in METRICS if name not in UNUSUAL_METRICS)
 INTERVALS = ("studentised", "percentile", "bca")
 
 

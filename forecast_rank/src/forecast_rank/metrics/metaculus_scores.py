@@ -1,0 +1,188 @@
+"""Metaculus's scores of forecasts that are revised: baseline, peer and spot peer, weighted by time.
+
+A forecast stands until the forecaster's next one. The score of a question is the integral of the score over the time
+that the question was open, divided by that time: where nothing stands the score is 0.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forecast_rank.metrics.panel import Codes, Floats
+
+CLIP = 0.001
+"""Lowest probability that the site takes."""
+
+
+class TimeWeightedScores(NamedTuple):
+    """Scores of N forecasters on one question.
+
+    Attributes
+    ----------
+    baseline, peer : array, shape (N,)
+        Averages over the time that the question was open.
+    spot_peer : array, shape (N,)
+        The peer score of what stood at one time; NaN for who had not forecast.
+    coverage : array, shape (N,)
+        Share of the time with a forecast.
+    """
+
+    baseline: Floats
+    peer: Floats
+    spot_peer: Floats
+    coverage: Floats
+
+
+def baseline_score(probability: ArrayLike, options: int = 2) -> Floats:
+    """How much better than saying 1/n a probability of what happened was, 100 (1 + ln p / ln n).
+
+    Parameters
+    ----------
+    probability : array
+        Of the option that happened.
+    options : int
+        n, at least 2.
+
+    Returns
+    -------
+    array
+        0 for the uniform forecast, 100 for certainty, higher is better.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two options.
+
+    References
+    ----------
+    Metaculus (2023). Scores FAQ. metaculus.com/help/scores-faq.
+
+    Examples
+    --------
+    >>> baseline_score([0.5, 0.8, 1.0]).round(1).tolist(), baseline_score(0.25, options=4).item()
+    ([0.0, 67.8, 100.0], 0.0)
+    """
+    if options < 2:
+        raise ValueError(f"options: at least 2, not {options}")
+    p = np.asarray(probability, dtype=np.float64)
+    return np.asarray(100 * (1 + _log(p) / np.log(options)), dtype=np.float64)
+
+
+def peer_score(probability: ArrayLike) -> Floats:
+    """How much better than the others a probability of what happened was, 100 (ln p_i - mean of ln p_j over j != i).
+
+    Parameters
+    ----------
+    probability : array, shape (..., N)
+        Of the option that happened; NaN for who has no forecast.
+
+    Returns
+    -------
+    array, shape (..., N)
+        Sums to 0 over the forecasters, higher is better; 0 where there is nobody else, NaN without a forecast.
+
+    References
+    ----------
+    Metaculus (2023). Scores FAQ. metaculus.com/help/scores-faq.
+
+    Examples
+    --------
+    >>> peer_score([0.8, 0.4, np.nan]).round(1).tolist()  # 100 ln 2
+    [69.3, -69.3, nan]
+    """
+    logs = _log(np.asarray(probability, dtype=np.float64))
+    known = ~np.isnan(logs)
+    count = known.sum(axis=-1, keepdims=True)
+    total = np.where(known, logs, 0.0).sum(axis=-1, keepdims=True)
+    others = np.divide(total - logs, count - 1, out=np.zeros(logs.shape), where=count > 1)
+    return np.where(known, np.where(count > 1, 100 * (logs - others), 0.0), np.nan)
+
+
+def time_weighted_scores(
+    forecaster: ArrayLike,
+    made_at: ArrayLike,
+    probability: ArrayLike,
+    *,
+    opened_at: float,
+    closed_at: float,
+    options: int = 2,
+    spot_at: float | None = None,
+    clip: float = CLIP,
+) -> TimeWeightedScores:
+    """Baseline, peer and spot peer scores of all forecasters on one question, with their coverage.
+
+    Parameters
+    ----------
+    forecaster : array of int, shape (K,)
+        Codes from 0 of who made each of K forecasts, in whatever order.
+    made_at : array, shape (K,)
+    probability : array, shape (K,)
+        Of the option that happened; NaN withdraws the forecast.
+    opened_at, closed_at : float
+        Times in the units of `made_at`. A forecast made before the opening stands from then on; one made after the
+        closing does not count.
+    options : int
+    spot_at : float, optional
+        Time of the spot score; the closing by default.
+    clip : float
+        Lowest probability that is charged.
+
+    Returns
+    -------
+    TimeWeightedScores
+        For the codes up to the largest.
+
+    Raises
+    ------
+    ValueError
+        Unless the question closes after it opens.
+
+    References
+    ----------
+    Metaculus (2023). Scores FAQ. metaculus.com/help/scores-faq.
+
+    Examples
+    --------
+    >>> scores = time_weighted_scores([0, 1, 0], [0, 5, 8], [0.5, 0.5, 1.0], opened_at=0, closed_at=10)
+    >>> scores.coverage.tolist(), scores.baseline.round(6).tolist()  # 100 for the last fifth
+    ([1.0, 0.5], [20.0, 0.0])
+    >>> scores.peer.round(1).tolist(), scores.spot_peer.round(1).tolist()  # 100 ln 2 for the last fifth
+    ([13.9, -13.9], [69.3, -69.3])
+    """
+    if not closed_at > opened_at:
+        raise ValueError(f"closed_at: after opened_at, {opened_at}, not {closed_at}")
+    who, at = np.asarray(forecaster, dtype=np.int64), np.asarray(made_at, dtype=np.float64)
+    stated = np.maximum(np.asarray(probability, dtype=np.float64), clip)
+    inside = at < closed_at
+    who, at, stated = who[inside], np.maximum(at[inside], opened_at), stated[inside]
+    order = np.argsort(np.asarray(made_at, dtype=np.float64)[inside], kind="stable")
+    size = int(np.max(forecaster, initial=-1)) + 1
+    times, standing = _standing(who[order], at[order], stated[order], size)
+    length = np.diff(np.append(times, closed_at)) / (closed_at - opened_at)
+    known = ~np.isnan(standing)
+    spot = int(np.searchsorted(times, closed_at if spot_at is None else spot_at, side="right")) - 1
+    return TimeWeightedScores(
+        baseline=length @ np.where(known, baseline_score(standing, options), 0.0),
+        peer=length @ np.where(known, peer_score(standing), 0.0),
+        spot_peer=peer_score(standing[spot]) if spot >= 0 else np.full(size, np.nan),
+        coverage=length @ known.astype(np.float64),
+    )
+
+
+def _standing(who: Codes, at: Floats, stated: Floats, size: int) -> tuple[Floats, Floats]:
+    """The times at which a forecast is made, (T,), and what each forecaster says from then on, (T, N)."""
+    times, place = np.unique(at, return_inverse=True)
+    standing = np.full((len(times), size), np.nan)
+    current = np.full(size, np.nan)
+    bounds = np.searchsorted(place, np.arange(len(times) + 1))
+    for row in range(len(times)):
+        made = slice(bounds[row], bounds[row + 1])
+        current[who[made]] = stated[made]  # the last of several at one time
+        standing[row] = current
+    return times, standing
+
+
+def _log(probability: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(probability)

@@ -1,0 +1,114 @@
+"""Differences of every two forecasters by event: sums of parts of the data that add up to paired tests of the whole."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forecast_rank.metrics.panel import Codes, Floats, Panel
+
+CELLS = 2_000_000
+"""Pairs x questions that are compared at a time: keeps the memory small."""
+NO_SPREAD = 1e-10
+"""A standard error below this share of the difference's size is rounding."""
+
+
+class PairSums(NamedTuple):
+    """K rows, one for each pair of forecasters and event with a common question.
+
+    Attributes
+    ----------
+    first, second : array of int, shape (K,)
+        Forecasters, first < second.
+    event : array of int, shape (K,)
+        Codes into `panel.questions.event_names`.
+    questions : array of int, shape (K,)
+        Common questions.
+    away, weight : arrays, shape (K,)
+        Sums over these of w (first - second) and of w, the mean of the two weights.
+    """
+
+    first: Codes
+    second: Codes
+    event: Codes
+    questions: Codes
+    away: Floats
+    weight: Floats
+
+
+def pair_sums(panel: Panel, values: Floats) -> PairSums:
+    """The sums of which `paired_tests` consists.
+
+    Parameters
+    ----------
+    panel : Panel
+    values : array, shape (F,)
+        A finite score of each forecast; NaN leaves a forecast out.
+
+    Returns
+    -------
+    PairSums
+
+    References
+    ----------
+    Liang, K.-Y. and Zeger, S. L. (1986). Longitudinal data analysis using generalized linear models. Biometrika 73,
+    13-22.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> panel = from_arrays(np.full((2, 3, 2), 0.5), [[1, 0]] * 3, event=["e", "e", "f"])
+    >>> sums = pair_sums(panel, np.array([0.1, 0.2, 0.1, 0.3, 0.1, 0.4]))
+    >>> sums.away.round(3).tolist(), sums.weight.tolist()
+    ([-0.3, -0.3], [2.0, 1.0])
+    """
+    table, weights, starts = by_event(panel, values)
+    events = np.unique(panel.questions.event[panel.question])
+    people = len(panel.forecasters)
+    step = max(1, CELLS // max(1, table.shape[1]))
+    rows = [np.zeros((6, 0))]
+    for one in range(people - 1 if len(events) else 0):
+        for start in range(one + 1, people, step):
+            others = slice(start, start + step)
+            both = (weights[one] > 0) & (weights[others] > 0)
+            weight = np.where(both, (weights[one] + weights[others]) / 2, 0.0)
+            away = (table[one] - table[others]) * weight
+            count, moved, mass = (
+                np.add.reduceat(summand, starts, axis=1) for summand in (both.astype(np.float64), away, weight)
+            )
+            pair, event = np.nonzero(mass > 0)
+            sums = [part[pair, event] for part in (count, moved, mass)]
+            rows.append(np.stack([np.full(len(pair), one), pair + start, events[event], *sums]))
+    first, second, code, questions, moved, mass = np.concatenate(rows, axis=1)
+    codes = [column.astype(np.int64) for column in (first, second, code, questions)]
+    return PairSums(codes[0], codes[1], codes[2], codes[3], moved, mass)
+
+
+def by_event(panel: Panel, values: Floats) -> tuple[Floats, Floats, Codes]:
+    """Values and weights as tables of (N, questions), 0 where missing; questions are ordered by event.
+
+    The third array has the first column of each event.
+    """
+    asked, column = np.unique(panel.question, return_inverse=True)
+    event = panel.questions.event[asked]
+    order = np.argsort(event, kind="stable")
+    place = np.empty(len(asked), dtype=np.int64)
+    place[order] = np.arange(len(asked))
+    counted = ~np.isnan(values)
+    cell = panel.forecaster[counted], place[column[counted]]
+    table = np.zeros((len(panel.forecasters), len(asked)))
+    weights = np.zeros_like(table)
+    table[cell] = np.where(np.isinf(values[counted]), 0.0, values[counted])
+    weights[cell] = panel.weight[counted]
+    starts = np.flatnonzero(np.diff(event[order], prepend=-1))
+    return table, weights, starts
+
+
+def clustered_error(squares: Floats, size: Floats, events: Floats, weight: Floats) -> Floats:
+    """Standard errors of differences, sqrt(G / (G - 1) sum_e (D_e - m W_e)^2) / sum_e W_e.
+
+    `squares` are these sums of squares, `size` those of D_e, `events` is G and `weight` the sum of W_e; NaN for fewer
+    than two events, 0 for squares that are rounding.
+    """
+    squares = np.where(squares < NO_SPREAD**2 * size, 0.0, squares)
+    scale = np.divide(events, events - 1.0, out=np.full(len(weight), np.nan), where=events > 1)
+    return np.divide(np.sqrt(scale * squares), weight, out=np.full(len(weight), np.nan), where=weight > 0)
