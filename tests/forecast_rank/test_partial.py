@@ -44,9 +44,18 @@ def test_sum_of_parts_is_the_report_of_the_whole(rows: pl.DataFrame, cut: str, t
     report = reduce(add, parts).report(**QUICK).to_dict()
     assert report["rankings"] == whole["rankings"]
     assert report["headline"] == whole["headline"] == "brier"
-    for name, entry in report["forecasters"].items():
-        expected = {key: whole["forecasters"][name][key] for key in entry}
-        assert flat(entry) == pytest.approx(flat(expected), rel=1e-9, nan_ok=True), name
+    for group in ("forecasters", "references"):
+        assert list(report[group]) == list(whole[group])
+        for name, entry in report[group].items():
+            expected = {key: whole[group][name][key] for key in entry}
+            assert flat(entry) == pytest.approx(flat(expected), rel=1e-9, nan_ok=True), name
+    if cut == "question":
+        for pair, known in zip(report["pairs"], whole["pairs"], strict=True):
+            assert (pair.pop("first"), pair.pop("second")) == (known["first"], known["second"])
+            assert pair == pytest.approx({key: known[key] for key in pair}, rel=1e-6)
+    else:
+        assert report["pairs"] == []
+        assert any("cut between questions" in note for note in report["notes"])
     sizes = ("rows", "forecasts", "forecasters", "questions", "events", "priced")
     assert {size: report["data"][size] for size in sizes} == {size: whole["data"][size] for size in sizes}
 
@@ -56,6 +65,54 @@ def flat(entry: dict[str, Any]) -> dict[str, Any]:
     table = fr.Report({"forecasters": {"x": entry}, "references": {}}).to_polars()
     figures = table.drop("forecaster", "reference").row(0, named=True)
     return {key: float("nan") if value is None else value for key, value in figures.items()}
+
+
+def test_options_may_be_many_and_exclusive(tmp_path: Path) -> None:
+    stated = {"ann": [0.5, 0.3, 0.2], "bob": [0.2, 0.2, 0.6], "cy": [0.1, 0.8, 0.1]}
+    frame = pl.DataFrame([
+        {
+            "forecaster": name, "question": f"q{j}", "option": "abc"[k], "probability": (vector * 2)[j % 3 + k],
+            "outcome": int(k == j % 2), "odds": 0.3 + 0.05 * k,
+        }
+        for j in range(12) for name, vector in stated.items() for k in range(3)
+    ])  # fmt: skip
+    whole = fr.rank(frame, metrics=METRICS, bootstrap=0).to_dict()
+    parts = [fr.Partial(frame[start : start + 45]) for start in (0, 45, 90)]
+    report = reduce(add, parts).report(bootstrap=0).to_dict()
+    for name, entry in report["references"].items():
+        for key in ("n", "brier", "log", "spherical", "accuracy", "alpha"):
+            assert entry[key] == pytest.approx(whole["references"][name][key]), (name, key)
+
+
+def test_parquet_file_is_read_in_batches(rows: pl.DataFrame, tmp_path: Path) -> None:
+    rows.sort("question", "forecaster").write_parquet(tmp_path / "rows.parquet", row_group_size=64)
+    part = fr.Partial.of_parquet(tmp_path / "rows.parquet", rows_at_once=50, metrics=METRICS)
+    whole, report = fr.rank(rows, metrics=METRICS, **QUICK).to_dict(), part.report(**QUICK).to_dict()
+    assert report["rankings"] == whole["rankings"]
+    assert [pair["p"] for pair in report["pairs"]] == pytest.approx([pair["p"] for pair in whole["pairs"]])
+
+
+def test_parquet_rows_that_stand_apart_are_refused(rows: pl.DataFrame, tmp_path: Path) -> None:
+    options = pl.concat([rows.with_columns(option=pl.lit(name)) for name in "ab"])
+    options.write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(fr.UnreadableFile, match="stand apart; sort the file by question"):
+        fr.Partial.of_parquet(tmp_path / "rows.parquet", rows_at_once=50)
+    rows[:0].write_parquet(tmp_path / "none.parquet")
+    with pytest.raises(fr.UnreadableFile, match="has no rows"):
+        fr.Partial.of_parquet(tmp_path / "none.parquet")
+
+
+def test_many_forecasters_are_not_compared_in_pairs() -> None:
+    names = [f"f{k:02}" for k in range(60)]
+    frame = pl.DataFrame({"forecaster": names, "question": "q", "probability": 0.5, "outcome": 1})
+    for part in (fr.Partial(frame), fr.Partial(frame[:30]) + fr.Partial(frame[30:].with_columns(question=pl.lit("r")))):
+        assert any("more than 50 forecasters" in note for note in part.report(bootstrap=0).to_dict()["notes"])
+
+
+def test_parts_that_contradict_each_other_are_refused(rows: pl.DataFrame) -> None:
+    flipped = rows[1:2].with_columns(outcome=1 - pl.col("outcome"), forecaster=pl.lit("zoe"))
+    with pytest.raises(fr.UnreadableFile, match=f"contradict each other .* of '{rows['question'][1]}'"):
+        fr.Partial(rows[:1]) + fr.Partial(rows[1:2]) + fr.Partial(flipped)
 
 
 def test_what_can_not_be_added_is_refused(rows: pl.DataFrame, tmp_path: Path) -> None:
@@ -70,5 +127,5 @@ def test_what_can_not_be_added_is_refused(rows: pl.DataFrame, tmp_path: Path) ->
 
 def test_report_of_parts_is_printed_as_any_other(rows: pl.DataFrame) -> None:
     text = fr.Partial(rows, metrics="brier").report(bootstrap=0).to_text()
-    assert "from parts: without references, pairs" in text
+    assert "from parts: without curves" in text
     assert "Brier score, mean form" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,21 @@ import polars as pl
 from forecast_rank.api import Source, comma_separated, read
 from forecast_rank.atomic_files import atomic_write
 from forecast_rank.files.faults import UnreadableFile
-from forecast_rank.metrics.panel import Floats, Panel
-from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
-from forecast_rank.metrics.returns import average_return, log_wealth
-from forecast_rank.metrics.skill import alpha
+from forecast_rank.files.parquet_batches import parquet_batches
+from forecast_rank.metrics.panel import REFERENCES, Floats, references
 from forecast_rank.metrics.uncertainty import EventSums
+from forecast_rank.partial_tables import (
+    PAIR_KEY,
+    add_options,
+    event_table,
+    mean_panel,
+    option_table,
+    pair_table,
+    rankings,
+    tests_of_pairs,
+)
 from forecast_rank.ranking.forecasts import LoadedForecasts
-from forecast_rank.ranking.report import agreement_table, assemble_report
+from forecast_rank.ranking.report import agreement_table, assemble_report, pair_entries
 from forecast_rank.ranking.scoreboard import FigureTable
 from forecast_rank.ranking.settings import InvalidSetting, Settings
 from forecast_rank.reports import Report
@@ -30,14 +38,22 @@ from forecast_rank.reports import Report
 MEAN_METRICS = ("brier", "log", "spherical", "average_return", "alpha")
 """Metrics that are means over forecasts; the others need all forecasts at once."""
 COUNTS = ("rows", "rejected", "superseded", "repeated", "normalised", "forecasts", "options", "priced")
-NOTE = "from parts: without references, pairs, curves and metrics that need all forecasts at once"
+PAIRED = 50
+"""More forecasters are not compared in pairs: their sums would grow with the square of the number."""
+BATCH = 2_000_000
+"""Rows of a Parquet file that are read at a time."""
+NOTE = "from parts: without curves and metrics that need all forecasts at once"
+NOT_PAIRED = {
+    "cut": "no pairs, for parts cut questions; cut between questions to have them",
+    "many": f"no pairs, for there are more than {PAIRED} forecasters",
+}
 
 
 class Partial:
     """Sums over events of the scores of some forecasts; `+` adds those of others.
 
-    The report of a sum has the figures, errors, intervals and ranks that `rank` gives for all forecasts together. Parts
-    may cut an event; all rows of a forecaster on a question belong to one part.
+    The report of a sum has the figures, errors, intervals, ranks and references that `rank` gives for all forecasts
+    together. Parts may cut an event or a question; all rows of a forecaster on a question belong to one part.
 
     Parameters
     ----------
@@ -56,7 +72,7 @@ class Partial:
     InvalidSetting
         For another metric or a setting out of range; also when parts with different settings are added.
     UnreadableFile
-        If the source as a whole cannot be used.
+        If the source as a whole cannot be used; also when parts that contradict each other are added.
 
     Examples
     --------
@@ -99,27 +115,77 @@ class Partial:
             "options": len(panel.probability),
             "priced": int(panel.priced.sum()),
         }
-        self._questions = pl.DataFrame({"question": panel.questions.names}, schema={"question": pl.String})
-        self._sums = _event_table(panel, settings)
+        self._sums, self._options = event_table(panel, settings), option_table(panel)
+        self._pairs = pair_table(panel) if len(panel.forecasters) <= PAIRED else None
+        self._not_paired = "many" if self._pairs is None else ""
+
+    @classmethod
+    def of_parquet(cls, path: Path | str, *, rows_at_once: int = BATCH, **keywords: Any) -> Partial:
+        """The sums of a Parquet file of any size, read in batches.
+
+        The rows of a forecaster on a question must stand together; a file in order of question, or of forecaster and
+        question, has them so. Batches end between questions where rows are in order of question.
+
+        Parameters
+        ----------
+        path : path
+        rows_at_once : int
+            Rows in memory at a time.
+        **keywords
+            As of `Partial`.
+
+        Returns
+        -------
+        Partial
+
+        Raises
+        ------
+        UnreadableFile
+            If the file cannot be read, or the rows of a forecaster on a question stand apart.
+        """
+        total: Partial | None = None
+        for batch in parquet_batches(Path(path), rows_at_once):
+            part = cls(batch, **keywords)
+            total = part if total is None else total + part
+        if total is None:
+            raise UnreadableFile(f"{path} has no rows")
+        return total
 
     def __add__(self, other: Partial) -> Partial:
         if self._settings != other._settings:
             raise InvalidSetting(f"parts with different settings: {self._settings} and {other._settings}")
-        return Partial._of(
+        options = add_options(self._options, other._options)
+        total = Partial._of(
             self._settings,
             {name: self._counts[name] + other._counts[name] for name in COUNTS},
-            pl.concat([self._questions, other._questions]).unique(),
             pl.concat([self._sums, other._sums]).group_by("forecaster", "event").sum(),
+            options,
+            None,
+            self._not_paired or other._not_paired,
         )
+        if not total._not_paired and len(options) < len(self._options) + len(other._options):
+            total._not_paired = "cut"
+        if not total._not_paired and total._sums["forecaster"].n_unique() > PAIRED:
+            total._not_paired = "many"
+        if self._pairs is not None and other._pairs is not None and not total._not_paired:
+            total._pairs = pl.concat([self._pairs, other._pairs]).group_by(PAIR_KEY).sum()
+        return total
 
     def __repr__(self) -> str:
-        return f"<Partial: {self._counts['forecasts']:,} forecasts on {len(self._questions):,} questions>"
+        return f"<Partial: {self._counts['forecasts']:,} forecasts on {self._question_count():,} questions>"
+
+    def _question_count(self) -> int:
+        return self._options["question"].n_unique()
 
     def save(self, path: Path | str) -> None:
         """Writes the sums to a file. An existing file is replaced only when all is written."""
+        tables = {"sums": self._sums, "options": self._options}
+        if self._pairs is not None:
+            tables["pairs"] = self._pairs
+        stated = {"settings": self._settings, "counts": self._counts, "not_paired": self._not_paired}
         with atomic_write(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("settings.json", json.dumps({"settings": self._settings, "counts": self._counts}))
-            for name, table in (("questions", self._questions), ("sums", self._sums)):
+            archive.writestr("settings.json", json.dumps(stated))
+            for name, table in tables.items():
                 content = io.BytesIO()
                 table.write_parquet(content)
                 archive.writestr(f"{name}.parquet", content.getvalue())
@@ -136,17 +202,32 @@ class Partial:
         try:
             with zipfile.ZipFile(path) as archive:
                 stated = json.loads(archive.read("settings.json"))
-                questions, sums = (pl.read_parquet(archive.read(f"{name}.parquet")) for name in ("questions", "sums"))
-                return cls._of(stated["settings"], stated["counts"], questions, sums)
+                names = ("sums", "options") if stated["not_paired"] else ("sums", "options", "pairs")
+                tables = {name: pl.read_parquet(archive.read(f"{name}.parquet")) for name in names}
+                return cls._of(
+                    stated["settings"],
+                    stated["counts"],
+                    tables["sums"],
+                    tables["options"],
+                    tables.get("pairs"),
+                    stated["not_paired"],
+                )
         except (OSError, KeyError, ValueError, zipfile.BadZipFile, pl.exceptions.PolarsError) as error:
             raise UnreadableFile(f"{path} is not a saved partial result: {error}") from error
 
     @classmethod
     def _of(
-        cls, settings: dict[str, Any], counts: dict[str, int], questions: pl.DataFrame, sums: pl.DataFrame
+        cls,
+        settings: dict[str, Any],
+        counts: dict[str, int],
+        sums: pl.DataFrame,
+        options: pl.DataFrame,
+        pairs: pl.DataFrame | None,
+        not_paired: str,
     ) -> Partial:
         part = cls.__new__(cls)
-        part._settings, part._counts, part._questions, part._sums = settings, counts, questions, sums
+        part._settings, part._counts = settings, counts
+        part._sums, part._options, part._pairs, part._not_paired = sums, options, pairs, not_paired
         return part
 
     def report(self, **options: Any) -> Report:
@@ -160,7 +241,7 @@ class Partial:
         Returns
         -------
         Report
-            Without references, pairs and curves.
+            Without curves. Pairs are compared where each question lies within one part, among at most 50 forecasters.
 
         Raises
         ------
@@ -173,20 +254,51 @@ class Partial:
             log_clip=self._settings["log_clip"],
             **options,
         )
-        events = self._sums.select("event").unique().sort("event").with_row_index("column")
         names = self._sums["forecaster"].unique().sort().to_list()
-        cells = self._sums.join(events, on="event")
-        row = np.searchsorted(np.array(names, dtype=object), cells["forecaster"].to_numpy()).astype(np.int64)
-        place, shape = row * len(events) + cells["column"].to_numpy(), (len(names), len(events))
+        table = self._figures(names, settings)
+        data: dict[str, Any] = {
+            **self._counts,
+            "forecasters": len(names),
+            "questions": self._question_count(),
+            "events": self._sums["event"].n_unique(),
+            "overround": None,
+            "ignored_columns": [],
+        }
+        notes, pairs = [NOTE], []
+        if "brier" in settings.metrics:
+            if self._pairs is None:
+                notes.append(NOT_PAIRED[self._not_paired])
+            else:
+                pairs = pair_entries(tests_of_pairs(self._pairs, names), names)
+        parts: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
+        content = assemble_report(table, data, parts | {"agreement": agreement_table(table)})
+        stated = {**asdict(settings), **self._settings, "like": None}
+        return Report({"settings": stated, **content, "rejected": [], "rejection_groups": []})
+
+    def _figures(self, names: list[str], settings: Settings) -> FigureTable:
+        """The figures of the forecasters and, behind them, of the references."""
+        everybody = [*names, *REFERENCES]
+        rows = pl.concat(
+            [
+                sums.join(pl.DataFrame({"forecaster": whose, "row": range(start, start + len(whose))}), on="forecaster")
+                for sums, whose, start in (
+                    (self._sums, names, 0),
+                    (event_table(references(mean_panel(self._options)), settings), list(REFERENCES), len(names)),
+                )
+            ]
+        )
+        events = rows["event"].unique().sort()
+        row = rows["row"].to_numpy()
+        place, shape = row * len(events) + events.search_sorted(rows["event"]).to_numpy(), (len(everybody), len(events))
 
         def dense(column: str) -> Floats:
-            return np.bincount(place, cells[column].to_numpy(), shape[0] * shape[1]).astype(np.float64).reshape(shape)
+            return np.bincount(place, rows[column].to_numpy(), shape[0] * shape[1]).astype(np.float64).reshape(shape)
 
-        answered = np.bincount(row, cells["n"].to_numpy(), len(names)).astype(np.int64)
-        table = FigureTable(names, len(names), answered, len(events), settings)
+        answered = np.bincount(row, rows["n"].to_numpy(), len(everybody)).astype(np.int64)
+        table = FigureTable(everybody, len(names), answered, len(events), settings)
         table.set_figure("n", answered)
-        table.set_figure("coverage", answered / max(len(self._questions), 1))
-        for ranking, key, lower, gamma in _rankings(settings):
+        table.set_figure("coverage", answered / max(self._question_count(), 1))
+        for ranking, key, lower, gamma in rankings(settings):
             ruined = dense(f"{ranking} ruins").sum(axis=1) > 0
             sums = np.where(ruined[:, None], np.nan, dense(f"{ranking} sum"))
             table.add_mean(
@@ -196,56 +308,4 @@ class Partial:
                 table.set_figure("net_return", table.figures[key][gamma] - 1, gamma)
         if "brier" in table.rankings:
             table.set_figure("rank_range", table.figures["rank_ranges"]["brier"])
-        data: dict[str, Any] = {
-            **self._counts,
-            "forecasters": len(names),
-            "questions": len(self._questions),
-            "events": len(events),
-            "overround": None,
-            "ignored_columns": [],
-        }
-        parts: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [NOTE], "models": {}, "questions": {}}
-        content = assemble_report(table, data, parts | {"agreement": agreement_table(table)})
-        stated = {**asdict(settings), **self._settings, "like": None}
-        return Report({"settings": stated, **content, "rejected": [], "rejection_groups": []})
-
-
-def _rankings(settings: Settings) -> Iterator[tuple[str, str, bool, str | None]]:
-    """Name, key, whether lower is better, and gamma of each ranking that the metrics give."""
-    for name, lower in (("brier", True), ("log", False), ("spherical", False)):
-        if name in settings.metrics:
-            yield name, name, lower, None
-    if {"brier", "log", "spherical"} & set(settings.metrics):
-        yield "accuracy", "accuracy", False, None
-    for gamma in settings.gammas if "average_return" in settings.metrics else ():
-        yield f"average_return:{gamma}", "average_return", False, gamma
-        yield f"log_wealth:{gamma}", "log_wealth", False, gamma
-    if "alpha" in settings.metrics:
-        yield "alpha", "alpha", False, None
-
-
-def _values(panel: Panel, key: str, gamma: str | None, log_clip: float) -> Floats:
-    """The score of each forecast, (F,)."""
-    if key == "log":
-        return log_score(panel, log_clip)
-    if gamma is not None:
-        return {"average_return": average_return, "log_wealth": log_wealth}[key](panel, float(gamma))
-    return {"brier": brier, "spherical": spherical, "accuracy": accuracy, "alpha": alpha}[key](panel)
-
-
-def _event_table(panel: Panel, settings: Settings) -> pl.DataFrame:
-    """A row for each forecaster and event: questions, and for each ranking the sum, the weight and the ruins."""
-    columns: dict[str, Any] = {
-        "forecaster": np.array(panel.forecasters, dtype=object)[panel.forecaster],
-        "event": np.array(panel.questions.event_names, dtype=object)[panel.questions.event[panel.question]],
-        "n": np.ones(len(panel)),
-    }
-    for ranking, key, _, gamma in _rankings(settings):
-        values = _values(panel, key, gamma, settings.log_clip)
-        known = ~np.isnan(values)
-        columns[f"{ranking} sum"] = np.where(known & np.isfinite(values), values, 0.0) * panel.weight
-        columns[f"{ranking} weight"] = np.where(known, panel.weight, 0.0)
-        columns[f"{ranking} ruins"] = np.isinf(values).astype(np.float64)
-    schema = {"forecaster": pl.String, "event": pl.String}
-    table = pl.DataFrame(columns, schema_overrides=schema, strict=False)
-    return table.group_by("forecaster", "event").sum()
+        return table
