@@ -22,7 +22,7 @@ from scoring.models import Snapshot
 
 LEADERBOARD, PERFORMANCE = "/api/v1/leaderboard/", "/api/v1/performance/"
 CACHED = {
-    LEADERBOARD: ((Scope.LEADERBOARDS,), {"protocol", "methodology", "arm", "fields", "page", "page_size"}),
+    LEADERBOARD: ((Scope.LEADERBOARDS,), {"protocol", "methodology", "arm", "fields", "format", "page", "page_size"}),
     PERFORMANCE: ((Scope.COMPETITION, Scope.SNAPSHOTS), {"range", "cohort", "family"}),
 }
 """By path: the scopes of data that a response is made from, and the parameters with which it is made of these alone."""

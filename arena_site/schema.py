@@ -13,7 +13,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from markets.foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
-JSON = "application/json"
+JSON, CSV = "application/json", "text/csv"
 HEADERS = {
     "ETag": (
         "The version of this response; sent back as `If-None-Match`, it gets a 304 while nothing has changed.",
@@ -132,6 +132,10 @@ def _add_problems(responses: dict[str, Any]) -> None:
         responses.setdefault(status, {"description": description, "content": {JSON: {"schema": PROBLEM_SCHEMA}}})
     for response in responses.values():
         content = response.get("content", {})
+        if CSV in content:
+            content[CSV] = {
+                "schema": {"type": "string", "description": "A header of the fields, and a line for each row."}
+            }
         if content.get(JSON, {}).get("schema") == PROBLEM_SCHEMA:
             content[PROBLEM_TYPE] = content.pop(JSON) | {"schema": {"$ref": "#/components/schemas/Problem"}}
 

@@ -11,8 +11,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from markets.foundation.json_lines import decimal_text
-from markets.foundation.rest.filters import ReferenceFilter
-from markets.foundation.rest.pagination import StrictCursorPagination
+from markets.foundation.rest.cursors import StrictCursorPagination
+from markets.foundation.rest.filters import ReferenceFilter, SearchFilter
 from markets.foundation.rest.serializers import (
     DecimalStringField,
     NullableCharField,
@@ -53,6 +53,7 @@ class MarketViewSet(ReadOnlyViewSet):
     queryset = Market.objects.all()
     serializer_class = MarketSerializer
     filterset_fields = ("external_id", "category", "source", "kind", "status", "closes_at", "closed_at", "resolved_at")
+    filters = {"search": SearchFilter("question", "slug", "event_title")}
     reads_tuples = True
     orderings = ("id", "volume", "liquidity", "closes_at", "resolved_at")
     ordering = ("-volume",)
@@ -263,7 +264,9 @@ class QuestionViewSet(ReadOnlyViewSet):
     filterset_fields = (
         "category", "source", "status", "exclusive", "closes_at", "first_asked_at", "closed_at", "resolved_at",
     )  # fmt: skip
-    filters = {"market": ReferenceFilter(Market, "options__outcome__market", distinct=True)}
+    filters = {
+        "market": ReferenceFilter(Market, "options__outcome__market", distinct=True), "search": SearchFilter("text"),
+    }  # fmt: skip
     orderings = ("id", "closes_at", "first_asked_at", "resolved_at")
     ordering = ("-pk",)
 

@@ -4,6 +4,7 @@ from rest_framework import serializers
 
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, AgentRecordViewSet
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
+from markets.foundation.rest.cursors import StrictCursorPagination
 from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, limit_related_fields
 
 
@@ -27,6 +28,7 @@ class TradeViewSet(AgentRecordViewSet):
     filterset_fields = ("agent", "decision", "position", "market", "kind", "executed_at")
     reads_tuples = True
     orderings = ("id", "executed_at", "amount")
+    pagination_class = StrictCursorPagination
 
 
 class PositionSerializer(AgentRecordSerializer):

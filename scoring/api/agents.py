@@ -8,8 +8,8 @@ from rest_framework import serializers
 from agents.api.agent_records import AgentRecordSerializer, AgentRecordViewSet
 from agents.models import Agent, Family
 from cohorts.models import Cohort
+from markets.foundation.rest.cursors import StrictCursorPagination
 from markets.foundation.rest.filters import ReferenceFilter
-from markets.foundation.rest.pagination import StrictCursorPagination
 from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.competition import attach_competition
@@ -74,7 +74,7 @@ class SnapshotSerializer(AgentRecordSerializer):
     class Meta:
         model = Snapshot
         fields = (
-            "agent", "cohort", "family", "taken_at", "cash", "positions_value", "total_value", "pnl",
+            "id", "agent", "cohort", "family", "taken_at", "cash", "positions_value", "total_value", "pnl",
             "pnl_percent", "brier", "resolved_bets", "open_positions", "stale_positions",
         )  # fmt: skip
 

@@ -72,6 +72,9 @@ class CohortNumberFilter(ReferenceFilter):
     def filter(self, qs: Any, value: Cohort | None) -> Any:
         return qs.filter(cohort=value.number) if value else qs
 
+    def filter_any(self, qs: Any, values: Any) -> Any:
+        return qs.filter(cohort__in=[cohort.number for cohort in values])
+
 
 class ExportViewSet(ReadOnlyViewSet):
     queryset = Export.objects.all()

@@ -6,8 +6,8 @@ from rest_framework import serializers
 from agents.api.tasks import ModelCallSerializer
 from agents.models import Family, Forecast, ModelCall
 from markets import api
-from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter
-from markets.foundation.rest.pagination import StrictCursorPagination
+from markets.foundation.rest.cursors import StrictCursorPagination
+from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter, SearchFilter
 from markets.foundation.rest.serializers import NullableCharField, ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.models import Question
@@ -155,6 +155,7 @@ class ForecastViewSet(ReadOnlyViewSet):
     filters = {
         "family": ReferenceFilter(Family, by="slug"),
         "status": KnownChoiceFilter(Question.Status.choices, field_name="question__status"),
+        "search": SearchFilter("rationale", "question__text"),
     }
     orderings = ("made_at",)
     ordering = ("-made_at",)

@@ -9,9 +9,10 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from markets.foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
+from markets.foundation.rest.negotiation import FORMAT_PARAMETER
 from markets.foundation.rest.pagination import StrictPagination
-from markets.foundation.rest.serializers import FIELDS_PARAMETER, requested_fields, select_fields
-from markets.foundation.rest.views import NegotiatedView
+from markets.foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
+from markets.foundation.rest.views import ListView
 from markets.foundation.rest.viewsets import extend_schema, query_parameter
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import IntervalField, NumberField, selected_category, selected_methodology, selected_name
@@ -47,7 +48,7 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     cost_usd = serializers.CharField()
 
 
-class LeaderboardViewSet(NegotiatedView, GenericViewSet):
+class LeaderboardViewSet(ListView, GenericViewSet):
     """The leaderboard of a protocol, over all methodologies or of one, now or at a past time.
 
     Trading: by mean return over cohorts. A category narrows Brier scores, skill scores, win rate and number of bets to
@@ -61,6 +62,14 @@ class LeaderboardViewSet(NegotiatedView, GenericViewSet):
     serializer_class = LeaderboardEntrySerializer
     pagination_class: Any = StrictPagination
     filter_backends = ()
+
+    def row_class(self) -> type[serializers.Serializer]:
+        protocol = self.request.query_params.get("protocol", TRADING)
+        return LeaderboardEntrySerializer if protocol == TRADING else ForecastLeaderboardEntrySerializer
+
+    def row_names(self) -> list[str]:
+        names = requested_fields(self.request, self.row_class())
+        return [name for name in field_names(self.row_class()) if name in names]
 
     @extend_schema(
         parameters=[
@@ -77,10 +86,8 @@ class LeaderboardViewSet(NegotiatedView, GenericViewSet):
         filters=False,
     )
     def list(self, request: Request) -> Response:
-        check_parameters(
-            request,
-            {"protocol", "methodology", "arm", "category", "as_of", FIELDS_PARAMETER} | StrictPagination.parameters,
-        )
+        names = {"protocol", "methodology", "arm", "category", "as_of", FIELDS_PARAMETER, FORMAT_PARAMETER}
+        check_parameters(request, names | StrictPagination.parameters)
         protocol = selected_name(request, "protocol", PROTOCOLS, TRADING)
         methodology, category = selected_methodology(request), selected_category(request)
         arm = request.query_params.get("arm", "" if protocol == TRADING else PRICED)
@@ -89,6 +96,6 @@ class LeaderboardViewSet(NegotiatedView, GenericViewSet):
             raise ValidationError({"arm": [f"{arm} is unknown; {known}"]})
         at = past_instant(request, "as_of")
         entries = leaderboard_entries(protocol, methodology=methodology, arm=arm, category=category, at=at)
-        row = LeaderboardEntrySerializer if protocol == TRADING else ForecastLeaderboardEntrySerializer
+        row = self.row_class()
         rows = select_fields(row(self.paginate_queryset(entries), many=True), requested_fields(request, row))
         return self.get_paginated_response(rows.data)

@@ -24,7 +24,7 @@ QUERIES: dict[str, tuple[int, int | None]] = {
     "releases": (2, 1),
     "agents": (5, 4),
     "decisions": (2, 4),
-    "trades": (2, 1),
+    "trades": (1, 1),
     "positions": (2, 1),
     "journal": (2, 1),
     "settlements": (3, 2),

@@ -79,6 +79,7 @@ def test_snapshots_are_filtered_and_newest_first(client: Client) -> None:
     first, second = client.get("/api/v1/snapshots/", {"cohort": 1}).json()["results"]
     assert first["taken_at"] == "2026-03-08T00:10:00Z"
     assert second == {
+        "id": second["id"],
         "agent": agent.pk,
         "cohort": 1,
         "family": "gpt-5.1",

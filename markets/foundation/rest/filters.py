@@ -4,13 +4,14 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError as InvalidValue
 from django.db import models
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django_filters import rest_framework as filters
 from django_filters.filterset import FilterSetMetaclass
@@ -21,6 +22,7 @@ from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
 from markets.foundation.commands import parse_instant
+from markets.foundation.rest.negotiation import FORMAT_PARAMETER
 from markets.foundation.rest.serializers import FIELDS_PARAMETER
 
 
@@ -43,6 +45,8 @@ class InstantField(forms.CharField):
             raise InvalidValue("%(why)s", params={"why": str(error)}) from error
 
 
+MAX_TEXT, MAX_VALUES = 200, 500
+MAX_ID = 10**18 - 1
 INSTANT_SCHEMA = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}
 
 
@@ -74,7 +78,26 @@ class StrictBooleanFilter(filters.TypedChoiceFilter):
         super().__init__(**options)
 
 
-class KnownChoiceFilter(filters.ChoiceFilter):
+class CommaSeparatedInput(forms.TextInput):
+    """The parts of a parameter between its commas."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
+        return [part.strip() for part in data[name].split(",")] if name in data else []
+
+
+class SingleValueFilter(filters.Filter):
+    """Base of filters by one value, beside which stands one by any of several, `AnyOfFilter`."""
+
+    def any_of(self) -> forms.Field:
+        """The form field of several values."""
+        raise NotImplementedError
+
+    def filter_any(self, qs: QuerySet, values: Sequence[Any]) -> QuerySet:
+        rows = qs.filter(**{f"{self.field_name}__in": values})
+        return rows.distinct() if self.distinct else rows
+
+
+class KnownChoiceFilter(SingleValueFilter, filters.ChoiceFilter):
     """One of the choices; the error lists them."""
 
     def __init__(self, choices: Iterable[tuple[str, Any]], **options: Any) -> None:
@@ -82,8 +105,33 @@ class KnownChoiceFilter(filters.ChoiceFilter):
         options["error_messages"] = {"invalid_choice": f"%(value)s is unknown; known are {allowed}"}
         super().__init__(choices=choices, empty_label=None, **options)
 
+    def any_of(self) -> forms.Field:
+        return forms.MultipleChoiceField(
+            choices=self.extra["choices"],
+            required=False,
+            widget=CommaSeparatedInput,
+            error_messages=self.extra["error_messages"],
+        )
 
-class ReferenceFilter(filters.ModelChoiceFilter):
+
+class KnownRowsField(forms.ModelMultipleChoiceField):
+    """Rows by their keys; a key beyond the column's range is as unknown as any other."""
+
+    widget = CommaSeparatedInput
+
+    def clean(self, value: Any) -> Any:
+        rows: Any = self.queryset
+        meta = rows.model._meta
+        key = meta.get_field(self.to_field_name) if self.to_field_name else meta.pk
+        for text in value:
+            try:
+                key.clean(text, None)
+            except InvalidValue:
+                raise InvalidValue(self.error_messages["invalid_choice"], params={"value": text}) from None
+        return super().clean(value)
+
+
+class ReferenceFilter(SingleValueFilter, filters.ModelChoiceFilter):
     """A filter by a related row, given by its key; an unknown key is an error."""
 
     def __init__(self, model: type[models.Model], field_name: str | None = None, by: str = "pk", **options: Any):
@@ -98,10 +146,15 @@ class ReferenceFilter(filters.ModelChoiceFilter):
         # Explicit, because drf-spectacular derives it from the column type, which differs between databases.
         text = isinstance(model._meta.pk if by == "pk" else model._meta.get_field(by), models.CharField)
         kind = "string" if text else "integer"
-        extend_schema_field({"type": kind, "description": f"The {noun}'s {key}."})(self)
+        bounds = {"maxLength": MAX_TEXT} if text else {"minimum": 1, "maximum": MAX_ID}
+        extend_schema_field({"type": kind, "description": f"The {noun}'s {key}.", **bounds})(self)
+
+    def any_of(self) -> forms.Field:
+        names = ("queryset", "to_field_name", "error_messages")
+        return KnownRowsField(required=False, **{name: self.extra[name] for name in names})
 
 
-class ExistingValueFilter(filters.CharFilter):
+class ExistingValueFilter(SingleValueFilter, filters.CharFilter):
     """A filter by a text column; a text that no row has is an error."""
 
     def filter(self, qs: QuerySet, value: str) -> QuerySet:
@@ -109,6 +162,54 @@ class ExistingValueFilter(filters.CharFilter):
         if value and not qs.model._default_manager.filter(**lookup).exists():
             raise ValidationError({str(self.field_name): [f"{value} occurs nowhere"]})
         return super().filter(qs, value)
+
+    def any_of(self) -> forms.Field:
+        return forms.Field(required=False, widget=CommaSeparatedInput)
+
+    def filter_any(self, qs: QuerySet, values: Sequence[Any]) -> QuerySet:
+        name = str(self.field_name)
+        existing = qs.model._default_manager.filter(**{f"{name}__in": values}).order_by()
+        if missing := sorted(set(values) - set(existing.values_list(name, flat=True).distinct())):
+            raise ValidationError({f"{name}__in": [f"{', '.join(missing)} occurs nowhere"]})
+        return super().filter_any(qs, values)
+
+
+class AnyOfFilter(filters.BaseCSVFilter):
+    """`X__in`: any of several values of the filter `X`, separated by commas. An unknown one is an error, as there."""
+
+    def __init__(self, name: str, single: SingleValueFilter) -> None:
+        super().__init__(field_name=single.field_name, distinct=single.distinct, help_text="")
+        self.name, self.single = name, single
+        item = getattr(single, "_spectacular_annotation", {}).get("field", {"type": "string", "maxLength": MAX_TEXT})
+        if choices := single.extra.get("choices"):
+            item = {"type": "string", "enum": [value for value, _ in (choices() if callable(choices) else choices)]}
+        extend_schema_field({**item, "description": "Any of several, separated by commas."})(self)
+
+    @property
+    def field(self) -> forms.Field:
+        field: forms.Field = self.single.any_of()
+        return field
+
+    def filter(self, qs: QuerySet, value: Any) -> QuerySet:
+        values = list(value or ())
+        if len(values) > MAX_VALUES:
+            raise ValidationError({self.name: [f"{len(values)} values; at most {MAX_VALUES} can be given"]})
+        return self.single.filter_any(qs, values) if values else qs
+
+
+class SearchFilter(filters.CharFilter):
+    """Rows that hold each word of a text in one of some columns, whatever its case."""
+
+    def __init__(self, *columns: str) -> None:
+        self.columns = columns
+        super().__init__(max_length=MAX_TEXT)
+        description = "Words that must all occur, whatever their case."
+        extend_schema_field({"type": "string", "maxLength": MAX_TEXT, "description": description})(self)
+
+    def filter(self, qs: QuerySet, value: str) -> QuerySet:
+        for word in value.split():
+            qs = qs.filter(reduce(or_, (Q(**{f"{column}__icontains": word}) for column in self.columns)))
+        return qs
 
 
 class StrictFilterSet(filters.FilterSet):
@@ -124,6 +225,13 @@ class StrictFilterSet(filters.FilterSet):
             "extra": lambda field: {"model": field.remote_field.model},
         },
     }
+
+    @classmethod
+    def get_filters(cls) -> dict[str, filters.Filter]:
+        """The filters, and for each by reference, choice or existing text one by any of several values."""
+        single = super().get_filters()
+        several = {f"{name}__in": each for name, each in single.items() if isinstance(each, SingleValueFilter)}
+        return single | {name: AnyOfFilter(name, each) for name, each in several.items()}
 
     @classmethod
     def get_fields(cls) -> dict[str, list[str]]:
@@ -183,7 +291,7 @@ class StrictFilterBackend(filters.DjangoFilterBackend):
             check_parameters(request, {FIELDS_PARAMETER})
             return queryset
         filter_names = set(self.get_filterset_class(view).base_filters)
-        names = filter_names | view.paginator.parameters | {FIELDS_PARAMETER}
+        names = filter_names | view.paginator.parameters | {FIELDS_PARAMETER, FORMAT_PARAMETER}
         check_parameters(request, names | ({"ordering"} if view.orderings else set()))
         # Making the form of all filters is a tenth of a page's time, and most requests use none.
         filtered = not filter_names.isdisjoint(request.query_params)

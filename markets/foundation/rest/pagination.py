@@ -1,24 +1,52 @@
-"""Pagination that refuses wrong values: numbered pages, and cursors for tables too large to count."""
+"""Numbered pages, which refuse wrong values. `cursors` has pages of the tables too large to count."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.exceptions import ValidationError as InvalidValue
 from django.core.paginator import EmptyPage
 from django.db.models import QuerySet
 from rest_framework import pagination
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from markets.foundation.rest.filters import StrictOrderingBackend
-
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
+MAX_ADDRESS = 10_000
+MAX_PAGE = 999_999_999
+MAX_COUNT = 2**53 - 1
+
+
+def link_header(**targets: str | None) -> dict[str, str]:
+    """The header `Link` with the addresses by their relation; none without an address."""
+    links = ", ".join(f'<{address}>; rel="{relation}"' for relation, address in targets.items() if address)
+    return {"Link": links} if links else {}
+
+
+def page_schema(rows: Any, **others: Any) -> dict[str, Any]:
+    """The schema of a page with these rows and properties."""
+    address = {"type": ["string", "null"], "format": "uri", "maxLength": MAX_ADDRESS}
+    properties = {
+        **others,
+        "next": {**address, "description": "The address of the next page; null on the last."},
+        "previous": {**address, "description": "The address of the page before; null on the first."},
+        "results": {**rows, "maxItems": MAX_PAGE_SIZE, "description": "The rows of this page."},
+    }
+    return {"type": "object", "required": list(properties), "properties": properties}
 
 
 class StrictPageSize:
     """The parameter `page_size`, refused unless it is a whole number up to the maximum."""
+
+    page_size_schema = {
+        "name": "page_size",
+        "in": "query",
+        "required": False,
+        "description": f"Rows of a page; {PAGE_SIZE} if absent.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
+    }
 
     page_size: int | None = PAGE_SIZE
     page_size_query_param: str | None = "page_size"
@@ -58,25 +86,26 @@ class StrictPagination(StrictPageSize, pagination.PageNumberPagination):
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> Any:
         text = request.query_params.get("page", "1")
         try:
-            if not (text.isascii() and text.isdigit() and len(text) < 10):
+            if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_PAGE))):
                 raise EmptyPage
             return super().paginate_queryset(queryset, request, view)
         except (EmptyPage, NotFound):
             raise ValidationError({"page": [f"there is no page {text}"]}) from None
 
+    def get_paginated_response(self, data: Any) -> Response:
+        assert self.page is not None
+        assert self.request is not None
+        here, pages = self.request.build_absolute_uri(), self.page.paginator.num_pages
+        next_page, previous = self.get_next_link(), self.get_previous_link()
+        body = {"count": self.page.paginator.count, "next": next_page, "previous": previous, "results": data}
+        first, last = (replace_query_param(here, "page", number) for number in (1, pages))
+        return Response(body, headers=link_header(next=next_page, prev=previous, first=first, last=last))
 
-class StrictCursorPagination(StrictPageSize, pagination.CursorPagination):
-    """`next`, `previous` and `results`; ordered by a time of the view's rows."""
+    def get_paginated_response_schema(self, schema: Any) -> dict[str, Any]:
+        count = {"type": "integer", "minimum": 0, "maximum": MAX_COUNT, "description": "Rows on all pages."}
+        return page_schema(schema, count=count)
 
-    # The cursor tells rows of one instant apart by an offset, which must exceed the number of rows of any instant.
-    offset_cutoff = 100_000
-    parameters = frozenset({"cursor", "page_size"})
-
-    def get_ordering(self, request: Request, queryset: QuerySet, view: Any) -> tuple[str, ...]:
-        return tuple(StrictOrderingBackend().get_ordering(request, queryset, view))
-
-    def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> Any:
-        try:
-            return super().paginate_queryset(queryset, request, view)
-        except (NotFound, InvalidValue, ValueError, OverflowError):
-            raise ValidationError({"cursor": ["was not issued by this list"]}) from None
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        number = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE}
+        page = {"name": "page", "in": "query", "required": False, "description": "The page's number, from 1."}
+        return [{**page, "schema": number}, self.page_size_schema]

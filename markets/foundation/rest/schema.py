@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 
+from markets.foundation.rest.negotiation import FORMAT_PARAMETER
 from markets.foundation.rest.problems import PROBLEM_SCHEMA
 from markets.foundation.rest.serializers import FIELDS_PARAMETER, field_names
 
@@ -26,7 +27,11 @@ class ReadOnlySchema(AutoSchema):
             FIELDS_PARAMETER, str, many=True, explode=False, style="form", enum=names,
             description="The fields to return, separated by commas (default: all). Others are not read.",
         )  # fmt: skip
-        return [*super().get_override_parameters(), parameter]
+        parameters = [*super().get_override_parameters(), parameter]
+        if self.view.action == "list":
+            text = "The form of the rows, whatever `Accept` says; JSON if absent."
+            parameters.append(OpenApiParameter(FORMAT_PARAMETER, str, enum=["json", "csv"], description=text))
+        return parameters
 
     def get_response_serializers(self) -> Any:
         first, *others = self.rows()

@@ -11,11 +11,11 @@ from rest_framework.viewsets import ReadOnlyModelViewSet
 
 from markets.foundation.rest.filters import StrictFilterBackend, StrictOrderingBackend
 from markets.foundation.rest.pagination import StrictPagination, TupleRows
-from markets.foundation.rest.serializers import requested_fields, select_fields
-from markets.foundation.rest.views import NegotiatedView
+from markets.foundation.rest.serializers import field_names, requested_fields, select_fields
+from markets.foundation.rest.views import ListView
 
 
-class ReadOnlyViewSet(NegotiatedView, ReadOnlyModelViewSet):
+class ReadOnlyViewSet(ListView, ReadOnlyModelViewSet):
     """A list and detail view. Subclasses set the queryset, serializers, filters, and the names in `orderings`."""
 
     takes_fields = True
@@ -39,6 +39,9 @@ class ReadOnlyViewSet(NegotiatedView, ReadOnlyModelViewSet):
 
     def get_serializer(self, *arguments: Any, **options: Any) -> Any:
         return select_fields(super().get_serializer(*arguments, **options), self.requested)
+
+    def row_names(self) -> list[str]:
+        return [name for name in field_names(self.get_serializer_class()) if name in self.requested]
 
     @property
     def requested(self) -> frozenset[str]:

@@ -1,0 +1,208 @@
+"""Lists of the API as files and as pages: CSV, Link headers, cursors while rows come in, filters by several values."""
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from arena_site.api import ENDPOINTS
+from markets.foundation.rest.cursors import StrictCursorPagination
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    MarketFactory,
+    PriceObservationFactory,
+    QuestionFactory,
+    SnapshotFactory,
+    ask,
+    bet,
+    play_week,
+)
+from tests.problems import errors
+from tests.shared_rows import shared_rows
+
+pytestmark = pytest.mark.django_db
+
+LISTS = sorted(ENDPOINTS)
+CURSORS = {name: view for name, view in ENDPOINTS.items() if view.pagination_class is StrictCursorPagination}
+
+season = shared_rows(play_week)
+
+
+def rows_of(client: Client, name: str, **query: Any) -> list[dict[str, Any]]:
+    response = client.get(f"/api/v1/{name}/", query)
+    assert response.status_code == 200, response.content
+    rows: list[dict[str, Any]] = response.json()["results"]
+    return rows
+
+
+def csv_rows(response: Any) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(response.content.decode())))
+
+
+# --- CSV -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_csv_has_the_rows_and_keys_of_the_json(season: None, client: Client, name: str) -> None:
+    rows = rows_of(client, name, page_size=3)
+    by_parameter = client.get(f"/api/v1/{name}/?format=csv&page_size=3")
+    by_header = client.get(f"/api/v1/{name}/?page_size=3", headers={"accept": "text/csv"})
+    assert by_parameter["Content-Type"] == by_header["Content-Type"] == "text/csv; charset=utf-8"
+    assert by_parameter.content == by_header.content
+    cells = csv_rows(by_parameter)
+    assert len(cells) == len(rows)
+    for row, line in zip(rows, cells, strict=True):
+        assert list(line) == list(row)
+        for key, value in row.items():
+            assert as_json(line[key], value) == value, key
+
+
+def as_json(cell: str, like: Any) -> Any:
+    """The value that a cell stands for, given the type of the JSON's."""
+    if like is None:
+        return None if cell == "" else cell
+    if isinstance(like, str):
+        return cell.removeprefix("'")
+    return json.loads(cell)
+
+
+def test_csv_of_an_empty_list_has_its_header(client: Client) -> None:
+    assert client.get("/api/v1/trades/?format=csv&fields=id,side").content == b"id,side\r\n"
+    board = client.get("/api/v1/leaderboard/?format=csv&protocol=forecast&fields=family,brier")
+    assert board.content == b"family,brier\r\n"
+
+
+def test_csv_defuses_formulas_and_leaves_negative_amounts(client: Client) -> None:
+    MarketFactory(question="=HYPERLINK(1)", slug="-2+3", volume="12.50")
+    market = MarketFactory(question="@risk", volume="10.00")
+    (line, other) = csv_rows(client.get("/api/v1/markets/?format=csv"))
+    assert (line["question"], line["slug"], line["volume"]) == ("'=HYPERLINK(1)", "'-2+3", "12.50")
+    assert other["question"] == "'@risk"
+    bet(AgentFactory(), market, amount="100.00")
+    amounts = {line["kind"]: line["amount"] for line in csv_rows(client.get("/api/v1/journal/?format=csv"))}
+    assert amounts == {"deposit": "10000.00", "buy": "-100.00"}
+
+
+def test_csv_is_of_lists_only_and_an_unknown_format_is_refused(client: Client) -> None:
+    assert errors(client.get("/api/v1/agents/?format=xlsx")) == {"format": ["xlsx is unknown; known are json, csv"]}
+    assert errors(client.get("/api/v1/families/gpt-5.1/?format=csv")) == {"format": ["csv is unknown; known are json"]}
+    assert client.get("/api/v1/agents/?format=json", headers={"accept": "text/csv"}).json()["results"] == []
+
+
+# --- pages -----------------------------------------------------------------------------------------------
+
+
+def links(response: Any) -> dict[str, str]:
+    found = re.findall(r'<([^>]*)>; rel="(\w+)"', response.get("Link", ""))
+    return {relation: address for address, relation in found}
+
+
+@pytest.mark.parametrize("query", ["", "&format=csv"])
+def test_pages_link_to_each_other(client: Client, query: str) -> None:
+    for _ in range(5):
+        MarketFactory()
+    address = f"http://testserver/api/v1/markets/?page_size=2{query}"
+    first = links(client.get(address))
+    assert set(first) == {"next", "first", "last"}
+    assert "page=2" in first["next"]
+    second = client.get(first["next"])
+    assert set(links(second)) == {"next", "prev", "first", "last"}
+    last = links(client.get(links(second)["next"]))
+    assert set(last) == {"prev", "first", "last"}
+    assert query.strip("&") in last["prev"]
+
+
+@pytest.mark.parametrize("name", CURSORS)
+def test_cursor_links_to_the_next_page_and_back(client: Client, name: str) -> None:
+    make_rows(5)
+    first = client.get(f"/api/v1/{name}/?page_size=2")
+    assert links(first) == {"next": first.json()["next"]}
+    second = client.get(first.json()["next"])
+    assert links(second) == {"next": second.json()["next"], "prev": second.json()["previous"]}
+    back = client.get(second.json()["previous"]).json()
+    assert (back["results"], back["previous"]) == (first.json()["results"], None)
+    assert client.get(back["next"]).json()["results"] == second.json()["results"]
+    assert links(client.get(f"/api/v1/{name}/")) == {}
+
+
+def make_rows(number: int, first: int = 0) -> None:
+    """Rows of each list with cursors, two of each instant."""
+    market, agent = MarketFactory(), AgentFactory(cohort=CohortFactory())
+    for n in range(first, first + number):
+        at = WEEK + timedelta(minutes=10 * (n // 2))
+        PriceObservationFactory(outcome=market.outcomes.first(), observed_at=at)
+        SnapshotFactory(agent=AgentFactory(cohort=agent.cohort), taken_at=at)
+        bet(agent, market, amount="50.00", week=1 + n // 2)
+        ask(QuestionFactory(), {"gpt-5.1": (0.5, 0.5)}, day=WEEK + timedelta(days=n // 2))
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3])
+def test_cursor_repeats_and_loses_nothing_while_rows_come_in(client: Client, page_size: int) -> None:
+    make_rows(6)
+    for name, view in CURSORS.items():
+        for ordering in [sign + field for field in view.orderings for sign in ("", "-")]:
+            before = [row["id"] for row in rows_of(client, name, ordering=ordering)]
+            seen: list[int] = []
+            address = f"/api/v1/{name}/?page_size={page_size}&ordering={ordering}"
+            while address:
+                page = client.get(address).json()
+                seen += [row["id"] for row in page["results"]]
+                address = page["next"]
+                if len(seen) < 4:
+                    make_rows(1, first=len(seen))
+            assert len(seen) == len(set(seen)), (name, ordering)
+            assert [key for key in seen if key in before] == before, (name, ordering)
+
+
+def test_cursor_of_another_order_is_refused(client: Client) -> None:
+    make_rows(3)
+    address = client.get("/api/v1/trades/?page_size=1&ordering=amount").json()["next"]
+    refused = client.get(address.replace("ordering=amount", "ordering=-amount"))
+    assert errors(refused) == {"cursor": ["was not issued by this list in this order"]}
+
+
+# --- filters ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in LISTS if hasattr(ENDPOINTS[name], "filters")])
+def test_each_reference_status_and_kind_can_be_one_of_several(season: None, client: Client, name: str) -> None:
+    rows = rows_of(client, name)
+    known = errors(client.get(f"/api/v1/{name}/?colour=red"))["colour"][0].removeprefix("unknown parameter; known are ")
+    parameters = known.split(", ")
+    references = {"status", "kind", "agent", "cohort", "family", "market", "release", "decision", "methodology"}
+    assert {f"{each}__in" for each in references & set(parameters)} <= set(parameters)
+    for parameter in [each for each in parameters if each.endswith("__in")]:
+        field = parameter.removesuffix("__in")
+        for unknown in ("no-such-thing", "9" * 30):
+            assert unknown in errors(client.get(f"/api/v1/{name}/", {parameter: unknown}))[parameter][0]
+        values = sorted({str(row[field]) for row in rows if row.get(field) is not None})
+        if values:
+            found = rows_of(client, name, **{parameter: ",".join(values[:2])})
+            assert found == [row for row in rows if str(row[field]) in values[:2]], parameter
+
+
+@pytest.mark.parametrize(
+    ("name", "hit", "miss"),
+    [
+        ("markets", "RAIN porto", "rain snow"),
+        ("questions", "rain", "hail"),
+        ("decisions", "nothing MISpriced", "50%"),
+        ("forecasts", "porto", "hail"),
+        ("families", "GPT", "_"),
+    ],
+)
+def test_search_finds_rows_with_every_word(client: Client, name: str, hit: str, miss: str) -> None:
+    market = MarketFactory(question="Will it rain in Porto?")
+    DecisionFactory(reasoning="Nothing looks mispriced.")
+    ask(QuestionFactory(markets=[market], text="Will it rain in Porto?"), {"gpt-5.1": (0.5, 0.5)}, day=WEEK)
+    assert rows_of(client, name, search=hit)
+    assert rows_of(client, name, search=miss) == []
+    assert list(errors(client.get(f"/api/v1/{name}/", {"search": "x" * 201}))) == ["search"]
