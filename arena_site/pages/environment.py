@@ -46,6 +46,7 @@ GLOBALS = {
     "term": term,
 }
 FILTERS = (
+    "code_identifiers",
     "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "iso",
     "money", "net_return", "number", "or_dash", "p_value", "percent", "pnl_class", "price", "readable_color", "score",
     "seconds", "signed_money", "signed_number", "signed_percent", "signed_score", "single_line", "tick_label",

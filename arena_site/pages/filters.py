@@ -25,6 +25,7 @@ SHOWN_AS_ZERO = Decimal("0.005")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]+")
 """Control characters, and those that change the direction of the text after them."""
+IDENTIFIER = re.compile("[a-z0-9]+(?:_[a-z0-9]+)+")
 PATH_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 Number = Decimal | float | int | str | None
@@ -192,6 +193,11 @@ def untrusted(value: Any) -> str | Markup:
         return DASH
     text = str(value).replace("\0", "\ufffd")
     return Markup(f"<bdi>{escape(text)}</bdi>")  # noqa: S704 - escaped
+
+
+def code_identifiers(value: Any) -> Markup:
+    """Text, escaped, with its identifiers such as `max_tokens` set as code."""
+    return Markup(IDENTIFIER.sub(r"<code>\g<0></code>", str(escape(value))))  # noqa: S704 - escaped
 
 
 def single_line(value: Any) -> str:

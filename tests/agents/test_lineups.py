@@ -437,7 +437,7 @@ def test_what_the_catalogue_says_of_a_release_is_stored_when_a_cohort_starts(che
     assert gpt == ("openai/gpt-5.2-20251211", ["reasoning", "seed"], 400000, 128000)
     assert qwen == ("qwen/qwen3-235b-a22b-07-25", None, None, None)
     for slug, support in (
-        ("gpt-5.1", "supports reasoning, seed; not supported and not sent: temperature, response_format."),
+        ("gpt-5.1", "supports reasoning, seed; not supported and not sent: temperature, <code>response_format</code>."),
         ("qwen-3-next", "does not state which parameters it supports: all are sent."),
     ):
         assert support in client.get(f"/models/{slug}/").content.decode()

@@ -340,6 +340,15 @@ def test_no_page_shows_a_missing_value_or_violates_the_content_policy(client):
         assert not re.search(r"\b(None|nan|NaN|inf)\b", figures(client, address)), address
 
 
+def test_identifiers_stand_in_code(client, season):
+    for address in all_addresses():
+        page = get_page(client, address)
+        for quoted in elements(page, "code, pre, blockquote, bdi"):
+            quoted.decompose()
+        text = re.sub(r"\S+://\S+", "", visible_text(page))  # without addresses
+        assert not re.search(r"\b\w+_\w+\b|\b[0-9a-f]{12,}\b|\b[a-z-]+/[a-z]+-[0-9]", text), address
+
+
 def test_every_page_describes_itself_names_its_json_and_is_light(client, season):
     titles, descriptions = set(), set()
     addresses = [address for address in all_addresses() if address != "/methodology/"]
