@@ -64,6 +64,7 @@ class ListPage:
     default_sort: str
     filters: Sequence[Filter] = ()
     dates: Sequence[Dates] = ()
+    per_page: int = PER_PAGE
 
     @cached_property
     def selection(self) -> PageSelection:
@@ -87,7 +88,7 @@ class ListPage:
         return rows.order_by(*self._order(rows))
 
     def page(self, rows: QuerySet[Any]) -> Page[Any]:
-        return Paginator(self.narrowed(rows), PER_PAGE).get_page(self.request.GET.get("page"))
+        return Paginator(self.narrowed(rows), self.per_page).get_page(self.request.GET.get("page"))
 
     @property
     def headings(self) -> list[Heading]:
@@ -114,12 +115,10 @@ class ListPage:
         descending = sort.startswith("-")
         field = next(column.field for column in self.columns if column.name == sort.removeprefix("-"))
         assert field is not None
-        if "__" in field or not rows.model._meta.get_field(field).null:
-            return ["-" * descending + field, "-pk" if descending else "pk"]
-        return [
-            F(field).desc(nulls_last=True) if descending else F(field).asc(nulls_last=True),
-            "-pk" if descending else "pk",
-        ]
+        key = "-pk" if descending else "pk"
+        if "__" not in field and not rows.model._meta.get_field(field).null:
+            return ["-" * descending + field, key]  # by its index, if there is one
+        return [F(field).desc(nulls_last=True) if descending else F(field).asc(nulls_last=True), key]
 
 
 def search_text(request: HttpRequest) -> str:

@@ -5,7 +5,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.core.paginator import Paginator
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Instruction, ModelCall, Trade
 from arena_site.pages.charts.portfolio_values import agent_chart
+from arena_site.pages.lists import Column, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
@@ -20,11 +20,22 @@ from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records
 
 POSITIONS_SHOWN = 40
 """Open and past positions that the page shows without `?all`."""
-TRADES_PER_PAGE = 50
 TRADE_COLUMNS = (
     *("market_id", "outcome_id", "decision_id", "kind", "shares", "price", "amount"),
     *("implied_confidence", "realized_pnl", "market__question", "market__status", "market__winning_outcome"),
     *("outcome__side", "decision__week", "brier_score__score"),
+)
+LIST_COLUMNS = (
+    Column("Market", "market", "market__question"),
+    Column("Trade", "trade", "kind"),
+    Column("Week", "week", "executed_at", descending=True),
+    Column("Shares", "shares", "shares", descending=True, number=True),
+    Column("Price", "price", "price", number=True),
+    Column("Amount", "amount", "amount", descending=True, number=True),
+    Column("Implied confidence", "confidence", "implied_confidence", descending=True, number=True),
+    Column("Realized P/L", "profit", "realized_pnl", descending=True, number=True),
+    Column("Outcome"),
+    Column("Bet-sizing score", "score", "brier_score__score", number=True),
 )
 REASONING_LENGTH = 400
 """Characters of a decision's reasoning that are read for the list of decisions."""
@@ -93,10 +104,10 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
 
 @require_safe
 def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
-    """The trades of an agent, newest first, with their scores."""
+    """The trades of an agent with their scores, the newest first unless they are sorted."""
     agent = _agent(competition_index(), number, slug)
-    found = Trade.objects.filter(agent=agent.pk).order_by("-executed_at", "-pk")
-    page = Paginator(found, TRADES_PER_PAGE).get_page(request.GET.get("page"))
+    listing = ListPage(request, LIST_COLUMNS, "-week")
+    page = listing.page(Trade.objects.filter(agent=agent.pk))
     trades: Any = page.object_list  # joins other tables only now: the count needs none
     return render(
         request,
@@ -107,6 +118,7 @@ def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "cohort": agent.cohort,
             "record": bet_records([agent.pk]).get(agent.pk, NO_RECORD),
             "page": page,
+            "listing": listing,
             "rows": [
                 (trade, side_result(trade.market__status, won=trade.market__winning_outcome == trade.outcome_id))
                 for trade in trades.values_list(*TRADE_COLUMNS, named=True)

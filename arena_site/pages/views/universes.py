@@ -3,17 +3,23 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from arena_site.pages.lists import Column, ListPage
 from cohorts.models import Cohort
 from markets.models import Outcome, Universe, UniverseEntry
 from markets.models.market import NO
 
 PER_PAGE = 100
+LIST_COLUMNS = (
+    Column("No.", "number", "position", number=True),
+    Column("Market", "market", "market__question"),
+    Column("Prices and their sources"),
+    Column("State", "state", "open"),
+)
 LABELS: dict[str, str] = dict(Outcome.PriceSource.choices)
 COLUMNS = (
     *("prices", "sources", "market_id", "position", "bettable", "open"),
@@ -25,14 +31,16 @@ COLUMNS = (
 def universe(request: HttpRequest, pk: int) -> HttpResponse:
     """A universe: its checksum, and its entries with the price of each side and its source."""
     universe = get_object_or_404(Universe.objects.defer("market_block"), pk=pk)
-    entries = UniverseEntry.objects.filter(universe=universe).order_by("position")
-    page = Paginator(entries.values_list(*COLUMNS, named=True), PER_PAGE).get_page(request.GET.get("page"))
+    entries = UniverseEntry.objects.filter(universe=universe).values_list(*COLUMNS, named=True)
+    listing = ListPage(request, LIST_COLUMNS, "number", per_page=PER_PAGE)
+    page = listing.page(entries)
     return render(
         request,
         "universe.html",
         {
             "universe": universe,
             "page": page,
+            "listing": listing,
             "entries": [(entry, _sides(entry.prices, entry.sources)) for entry in page.object_list],
             "cohorts": Cohort.objects.filter(decisions__universe=universe).distinct().order_by("number"),
         },
