@@ -32,7 +32,6 @@ QUESTIONS = {
 }
 FIXED = {
     "leaderboard": "/",
-    "findings": "/findings/",
     "glossary": "/glossary/",
     "leaderboard of a day": "/?as_of=2026-03-14",
     "trading": "/trading/",

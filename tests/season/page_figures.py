@@ -1,7 +1,8 @@
 """A page's figures: the rows of its tables and its facts, each compared once, and those that no test compared.
 
-A table is known by the label of its region. Small print is read apart from the figure beside it. A test says for every
-column what it expects; a column or a fact without an expectation is a fault, and so is unexpected small print.
+A table is known by the label of the group around it. Small print is read apart from the figure beside it. A test
+says for every column what it expects; a column or a fact without an expectation is a fault, and so is unexpected small
+print.
 """
 
 import re
@@ -58,11 +59,11 @@ def _cell(node: LexborNode) -> Cell:
     return Cell(visible_text(figure), small, tuple(links(node, "[href]")))
 
 
-def _region(table: LexborNode) -> str:
-    """The label of the region around a table."""
+def _group_label(table: LexborNode) -> str:
+    """The label of the group around a table."""
     node = table.parent
     while node is not None:
-        if node.attributes.get("role") == "region":
+        if node.attributes.get("role") == "group":
             return node.attributes.get("aria-label") or node.attributes.get("aria-labelledby") or ""
         node = node.parent
     return ""
@@ -90,7 +91,7 @@ class Page:
         for table in elements(self.html, "table"):
             head, *rows = elements(table, "tr")
             names = [visible_text(cell) for cell in elements(head, "th")]
-            label = _region(table)
+            label = _group_label(table)
             self.tables[label if label not in self.tables else f"{label}, {len(self.tables)}"] = [
                 Row(dict(zip(names, map(_cell, elements(row, "th, td")), strict=True))) for row in rows
             ]

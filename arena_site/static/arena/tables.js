@@ -1,8 +1,11 @@
 // Tables that sort by a click on a column's heading, and links that copy their address.
 
 const NUMBER = /[+−-]?[\d,]*\.?\d+/;
+const LEAST_ROWS = 3;
 
 function sortKey(cell) {
+  const time = cell.querySelector("time[datetime]");
+  if (time) return time.dateTime;
   const text = cell.firstChild ? cell.firstChild.textContent.trim() || cell.textContent.trim() : "";
   const number = NUMBER.exec(text.replaceAll(",", ""));
   if (cell.classList.contains("number")) return number ? Number(number[0].replace("−", "-")) : null;
@@ -24,7 +27,15 @@ function sort(table, column, heading) {
   body.append(...rows.map(([, row]) => row));
 }
 
-for (const table of document.querySelectorAll("table.sortable")) {
+// Whole tables of one row of headings. The server sorts lists of several pages, by links in their headings.
+function sorts(table) {
+  const rows = table.tHead ? table.tHead.rows : [];
+  if (rows.length !== 1 || table.matches(".grid, .comparison") || document.querySelector(".pagination")) return false;
+  return table.tBodies[0].rows.length >= LEAST_ROWS && !table.tHead.querySelector("a:not(.term-link), [colspan]");
+}
+
+for (const table of [...document.querySelectorAll(".scrollable > table")].filter(sorts)) {
+  table.classList.add("sortable");
   [...table.tHead.rows[0].cells].forEach((heading, column) => {
     const button = document.createElement("button");
     button.type = "button";
