@@ -2,26 +2,28 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from math import ceil
 from threading import Lock
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.models import F
-from rest_framework.request import Request
-from rest_framework.throttling import BaseThrottle
+from django.http import HttpRequest, HttpResponse
 
 from arena_site.clients import client_key
 from arena_site.models import RateLimitCounter
+from markets.foundation.rest.problems import Problem
 
 log = logging.getLogger(__name__)
 MINUTE = 60
 RESERVED_FRACTION = 16
 """A process reserves 1/16 of the remaining requests at a time, so that few requests cost a write."""
 SQLITE_LOCK_TIMEOUT_MS = 100
-"""The longest that a read of the API waits for a job that holds SQLite's write lock."""
+"""The longest that a request waits for a job that holds SQLite's write lock."""
 
 
 def window_end(now: float, seconds: int) -> int:
@@ -69,6 +71,12 @@ class SharedLimit:
     _clients: dict[str, _Allowance] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
+    def remaining(self, client: str, most: int, *, now: float) -> int:
+        """The requests that the client has left, as far as this process knows of those of others."""
+        with self._lock:
+            allowance = self._clients.get(client) if self._ends == window_end(now, self.seconds) else None
+            return most if allowance is None else allowance.reserved + allowance.remaining
+
     def acquire(self, client: str, most: int, *, now: float) -> float | None:
         """None if the request is allowed, else the seconds to wait."""
         ends = window_end(now, self.seconds)
@@ -95,21 +103,44 @@ class SharedLimit:
 API_LIMIT = SharedLimit("api", MINUTE)
 
 
-class ClientRateThrottle(BaseThrottle):
-    """ARENA_API_RATE requests per minute and client; 0 means no limit."""
+POLICY = "client"
+"""The name of the limit in the headers `RateLimit` and `RateLimit-Policy`."""
+UNLIMITED = ("/admin/", "/static/", "/healthz", "/readyz", "/metrics")
 
-    def allow_request(self, request: Request, view: object) -> bool:
-        self.seconds: float | None = None
-        if most := settings.ARENA_API_RATE:
-            try:
-                self.seconds = API_LIMIT.acquire(client_key(request.META), most, now=time.time())
-            except DatabaseError as error:
-                # A request is not refused for a counter that is locked: readers do not wait for writers.
-                log.warning("an API request was not counted: %s", error)
-        return self.seconds is None
 
-    def wait(self) -> float | None:
-        return self.seconds
+class RateLimits:
+    """Middleware: ARENA_API_RATE requests per minute and client of the API, pages, feeds and files; 0 means no limit.
+
+    The headers are those of draft-ietf-httpapi-ratelimit-headers-10.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        most = settings.ARENA_API_RATE
+        if not most or request.path_info.startswith(UNLIMITED):
+            return self.get_response(request)
+        client, now = client_key(request.META), time.time()
+        try:
+            wait = API_LIMIT.acquire(client, most, now=now)
+        except DatabaseError as error:
+            # A request is not refused for a counter that is locked: readers do not wait for writers.
+            log.warning("a request was not counted: %s", error)
+            wait = None
+        left = API_LIMIT.remaining(client, most, now=now)
+        response = self.get_response(request) if wait is None else _too_many(request, ceil(wait))
+        response["RateLimit-Policy"] = f'"{POLICY}";q={most};w={API_LIMIT.seconds}'
+        response["RateLimit"] = f'"{POLICY}";r={left};t={ceil(window_end(now, API_LIMIT.seconds) - now)}'
+        return response
+
+
+def _too_many(request: HttpRequest, seconds: int) -> HttpResponse:
+    status, text = HTTPStatus.TOO_MANY_REQUESTS, f"Too many requests. Try again in {seconds} seconds."
+    if request.path_info.startswith("/api/"):
+        return Problem(status, text, headers={"Retry-After": str(seconds)})
+    headers = {"Retry-After": str(seconds), "Cache-Control": "no-store"}
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class CachedSchemaView(SpectacularAPIView):
 
 schema = CachedSchemaView.as_view()
 # Swagger UI's stylesheet holds the images of its buttons.
-docs = csp_update({"img-src": ["data:"]})(SpectacularSwaggerSplitView.as_view(url_name="schema", throttle_classes=[]))
+docs = csp_update({"img-src": ["data:"]})(SpectacularSwaggerSplitView.as_view(url_name="schema"))
 
 
 class AgentTokenScheme(OpenApiAuthenticationExtension):

@@ -59,7 +59,7 @@ ARENA_HEARTBEAT_URL = conf.read(env, "ARENA_HEARTBEAT_URL", "", conf.optional(co
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.list_of(conf.network))
 # Where archives that were requested lie; shared by all who serve or build them.
 ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")
-# Requests of the API for each client and minute; 0 is no limit.
+# Requests for each client and minute; 0 is no limit.
 ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_000_000))
 
 # --- Django ----------------------------------------------------------------------------------------------
@@ -99,6 +99,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "corsheaders.middleware.CorsMiddleware",
+    "arena_site.limits.RateLimits",
     "arena_site.delivery.ConditionalReads",
     "arena_site.cached_responses.CachedResponses",
     "django.middleware.security.SecurityMiddleware",
@@ -168,7 +169,10 @@ CORS_URLS_REGEX = r"^/api/(?!v1/submissions/)"
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_METHODS = ("GET", "HEAD", "OPTIONS")
 CORS_ALLOW_HEADERS = ("accept", "if-none-match", "if-modified-since")
-CORS_EXPOSE_HEADERS = ("ETag", "Last-Modified", "Link", "Retry-After")
+CORS_EXPOSE_HEADERS = (
+    "Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "Deprecation", "ETag", "Last-Modified", "Link",
+    "RateLimit", "RateLimit-Policy", "Retry-After", "Sunset",
+)  # fmt: skip
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = ARENA_HTTPS
@@ -196,7 +200,6 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_THROTTLE_CLASSES": ["arena_site.limits.ClientRateThrottle"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "markets.foundation.rest.negotiation.StrictNegotiation",
     "EXCEPTION_HANDLER": "markets.foundation.rest.problems.problem_details",

@@ -22,8 +22,8 @@ class StaticSitemap(Sitemap):  # type: ignore[type-arg]
 
     def items(self) -> list[str]:
         return [
-            "leaderboard", "forecasts", "trading", "calibration", "comparisons", "families", "cohorts", "markets",
-            "questions", "decisions", "imports", "data", "methodologies", "glossary", "about",
+            "leaderboard", "findings", "forecasts", "trading", "calibration", "comparisons", "families", "cohorts",
+            "markets", "questions", "decisions", "imports", "data", "methodologies", "glossary", "about",
         ]  # fmt: skip
 
     def location(self, item: str) -> str:

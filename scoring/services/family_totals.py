@@ -40,7 +40,8 @@ def family_total_drift(*, repair: bool = False) -> Iterator[str]:
     for start in range(0, len(instants), WINDOW):
         window = (instants[start], instants[start : start + WINDOW][-1])
         with transaction.atomic():
-            lock_scope(Scope.SNAPSHOTS)
+            if repair:  # a verification reads one state, which it must not lock
+                lock_scope(Scope.SNAPSHOTS)
             totals = FamilyTotal.objects.filter(taken_at__range=window)
             stored = {(at, family): (agents, total) for at, family, agents, total in totals.order_by().values_list(
                 "taken_at", "family", "agents", "total")}  # fmt: skip

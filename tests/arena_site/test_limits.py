@@ -41,20 +41,48 @@ def test_client_over_its_rate_gets_retry_after(client: Client, settings: Any, at
     assert [read(client, "203.0.113.1").status_code for _ in range(4)] == [200, 200, 200, 429]
     refused = read(client, "203.0.113.1", origin="https://notebook.example")
     assert refused["Retry-After"] == "40"
-    assert problem(refused, 429)["detail"] == "Request was throttled. Expected available in 40 seconds."
+    assert problem(refused, 429)["detail"] == "Too many requests. Try again in 40 seconds."
     assert refused["Access-Control-Allow-Origin"] == "*"
     assert read(client, "203.0.113.2").status_code == 200
     at.move_to(NOW + 40)
     assert read(client, "203.0.113.1").status_code == 200
 
 
-def test_every_api_path_counts_and_pages_do_not(client: Client, settings: Any, at: Any) -> None:
+COUNTED = (
+    "/", "/feeds/decisions.atom", "/data/", "/data/none.zip", "/robots.txt", "/sitemap.xml", "/nonsense", "/api/docs/",
+    "/api/schema/", "/api/nonsense/", "/api/v1/", "/api/v1/cohorts/99/", "/api/v1/agents/?mood=bad",
+    "/api/v1/performance/", "/api/v1/exports/1/file/", "/api/v1/leaderboard/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", COUNTED)
+def test_each_response_states_what_is_left_and_counts(client: Client, settings: Any, at: Any, path: str) -> None:
     settings.ARENA_API_RATE = 2
-    client_address = {"REMOTE_ADDR": "203.0.113.1"}
-    for path in ("/", "/healthz", "/readyz", "/api/docs/", "/static/arena/arena.css"):
-        assert [client.get(path, **client_address).status_code for _ in range(3)] == [200, 200, 200], path
-    paths = ("/api/v1/cohorts/99/", "/api/v1/agents/?mood=bad", "/api/v1/performance/", "/api/schema/")
-    assert [client.get(path, **client_address).status_code for path in paths] == [404, 400, 429, 429]
+    answers = [client.get(path, REMOTE_ADDR="203.0.113.1") for _ in range(3)]
+    assert [answer["RateLimit-Policy"] for answer in answers] == ['"client";q=2;w=60'] * 3
+    assert [answer["RateLimit"] for answer in answers] == [f'"client";r={left};t=40' for left in (1, 0, 0)]
+    assert [answer.status_code == 429 for answer in answers] == [False, False, True]
+    assert answers[2]["Retry-After"] == "40"
+    assert b"40 seconds" in answers[2].content
+
+
+def test_not_modified_counts_and_states_what_is_left(client: Client, settings: Any, at: Any) -> None:
+    settings.ARENA_API_RATE = 9
+    etag = client.get("/api/v1/families/")["ETag"]
+    again = client.get("/api/v1/families/", headers={"if-none-match": etag})
+    assert (again.status_code, again["RateLimit"]) == (304, '"client";r=7;t=40')
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/static/arena/arena.css", "/admin/login/"])
+def test_health_static_files_and_admin_have_no_limit(client: Client, settings: Any, at: Any, path: str) -> None:
+    settings.ARENA_API_RATE = 2
+    assert [client.get(path).status_code for _ in range(3)] == [200, 200, 200]
+    assert "RateLimit" not in client.get(path)
+
+
+def test_rate_of_zero_is_no_limit(client: Client, settings: Any, at: Any) -> None:
+    settings.ARENA_API_RATE = 0
+    assert [client.get("/api/v1/").has_header("RateLimit") for _ in range(3)] == [False] * 3
 
 
 def test_failure_15_clients_behind_one_proxy_have_separate_rates(client: Client, settings: Any, at: Any) -> None:

@@ -29,8 +29,11 @@ INITIAL = {
     *(("agents", "0001_initial"), ("agents", "0002_lineup_2026"), ("scoring", "0001_initial")),
 }
 """They meet an empty database: nobody can be kept waiting."""
-CORRECTIONS = {("markets", "0002_merge_categories"), ("scoring", "0002_merge_categories")}
-"""Later migrations that change rows and insert none."""
+CORRECTIONS = {
+    *(("markets", "0002_merge_categories"), ("markets", "0003_heartbeats_and_alert_items")),
+    *(("markets", "0004_text_search_on_postgresql"), ("scoring", "0002_merge_categories")),
+}
+"""Later migrations that run code, but insert no row into an empty database."""
 REVIEWED = CORRECTIONS
 """Later migrations that a person has found to be quick on a full PostgreSQL, whatever the rule says of them."""
 BIG = {

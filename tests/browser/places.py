@@ -32,6 +32,7 @@ QUESTIONS = {
 }
 FIXED = {
     "leaderboard": "/",
+    "findings": "/findings/",
     "glossary": "/glossary/",
     "leaderboard of a day": "/?as_of=2026-03-14",
     "trading": "/trading/",

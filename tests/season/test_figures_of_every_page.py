@@ -17,6 +17,7 @@ COMPARED = {
     "leaderboard": leaderboards.test_the_front_page,
     "leaderboard-csv": leaderboards.test_the_front_page,
     "trading": leaderboards.test_the_trading_board,
+    "findings": leaderboards.test_the_findings,
     "forecasts": leaderboards.test_the_forecast_board,
     "cohorts": agents.test_the_cohorts,
     "cohort": agents.test_a_cohort,

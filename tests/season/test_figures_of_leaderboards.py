@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.markup import visible_text
 from tests.season import formats
 from tests.season.page_figures import Page, by
 from tests.season.season_api import DATA, FAMILY, SeasonApi, calibration_squares, check_curves, expected_square, ranks
@@ -207,3 +208,15 @@ def stream(page: Page, answer: Any, names: dict[str, str]) -> None:
             value = lines[slugs[name]][place]
             if cell.text != formats.signed_percent(None if value is None else round(100 * (value - 1), 2)):
                 page.faults.append(f"{page.address}: the return of {name} is {cell.text}, the API says {value}")
+
+
+def test_the_findings(season: SeasonApi) -> None:
+    text = visible_text(season.page("/findings/").html)
+    entries = by(season.rows("leaderboard/?protocol=forecast"), "forecaster")
+    best = min((e for e in entries.values() if not e["reference"] and e["rank"]), key=lambda e: e["rank"])
+    low, high = sorted(abs(bound) for bound in best["alpha_ci"])
+    assert best["display_name"] in text
+    for number in (abs(best["alpha"]), low, high, abs(entries[("ensemble",)]["alpha"])):
+        assert formats.score(number) in text
+    (trader,) = [row for row in season.rows("leaderboard/") if row["rank"] == 1]
+    assert " ".join(formats.signed_percent(trader["return_percent"]).split()) in text

@@ -1,0 +1,175 @@
+"""The findings in sentences that can be quoted as they stand."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from arena_site.pages.filters import count, fraction, number, p_value, score, signed_percent
+from scoring.findings import Finding
+
+
+class Statement(NamedTuple):
+    """A finding as a page shows it: a heading, a sentence, how it was computed, and the page (URL name) with more."""
+
+    topic: str
+    heading: str
+    sentence: str
+    method: str
+    page: str
+
+
+def statement(finding: Finding) -> Statement:
+    """The finding in words; where the data does not support it, the sentence says so and what is missing."""
+    heading, page, method = HEADINGS[finding.topic]
+    return Statement(finding.topic, heading, SENTENCES[finding.topic](finding), method, page)
+
+
+def _against_market(f: Finding) -> str:
+    return _difference(f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices")
+
+
+def _ensemble(f: Finding) -> str:
+    return _difference(f, "The models’ mean forecast", "the market’s prices", is_better="is", is_not="is not")
+
+
+def _pair(f: Finding) -> str:
+    return _difference(f, f.first, f.second)
+
+
+def _difference(
+    f: Finding, first: str, second: str, *, is_better: str = "forecasts", is_not: str = "does not forecast"
+) -> str:
+    """Who forecasts better, by how much lower a Brier score."""
+    basis = f"{_interval(f, score)} on {count(f.number)} resolved questions{_p(f)}"
+    size = score(abs(f.estimate))
+    if f.supported:
+        better, less = ("better", "lower") if f.estimate > 0 else ("worse", "higher")
+        return f"{first} {is_better} {better} than {second}: its Brier score is {size} {less} ({basis})."
+    return (
+        f"{first} {is_not} significantly better or worse than {second}: the difference in Brier score is"
+        f" {size} ({basis}){_needed(f)}."
+    )
+
+
+def _prices(f: Finding) -> str:
+    basis = f"{_interval(f, score)} on {count(f.number)} resolved questions"
+    if f.supported:
+        effect = "better" if f.estimate > 0 else "worse"
+        less = "lower" if f.estimate > 0 else "higher"
+        return (
+            f"Models forecast {effect} when they see the market’s prices: their mean Brier score is"
+            f" {score(abs(f.estimate))} {less} than without prices ({basis})."
+        )
+    return (
+        "Seeing the market’s prices makes no significant difference to the models’ forecasts: their mean Brier score"
+        f" differs by {score(abs(f.estimate))} ({basis}){_needed(f)}."
+    )
+
+
+def _stakes(f: Finding) -> str:
+    basis = f"{_interval(f, _points)} on {count(f.number)} bets"
+    if not f.supported:
+        return (
+            f"No model’s stakes differ significantly from its own forecasts: the largest mean difference is that of"
+            f" {f.first}, {_points(abs(f.estimate))} percentage points ({basis})."
+        )
+    less, below = ("less", "below") if f.estimate < 0 else ("more", "above")
+    return (
+        f"{f.details['alike']} of {f.details['models']} models stake significantly {less} than their own forecasts"
+        f" suggest, most of all {f.first}: the confidence that its stakes imply is on average"
+        f" {_points(abs(f.estimate))} percentage points {below} its stated probabilities ({basis})."
+    )
+
+
+def _profit(f: Finding) -> str:
+    basis = f"95 % interval {signed_percent(f.low)} to {signed_percent(f.high)} over {_plural(f.number, 'cohort')}"
+    if f.supported:
+        verb = "earns" if f.estimate > 0 else "loses"
+        mean = signed_percent(f.estimate)
+        return f"{f.first}, the best trader, {verb} money on paper: its mean return is {mean} ({basis})."
+    return (
+        f"No model is shown to earn money: the mean return of {f.first}, the best trader, is"
+        f" {signed_percent(f.estimate)}, and its interval includes 0 ({basis}); only more cohorts can tell."
+    )
+
+
+def _calibration(f: Finding) -> str:
+    d = f.details
+    said = f"When {f.first} states {fraction(d['from'], 0)} to {fraction(d['to'], 0)}"
+    basis = (
+        f"95 % interval {fraction(d['low'])} to {fraction(d['high'])}, {count(f.number)} probabilities, mean forecast"
+        f" {fraction(d['forecast'])}"
+    )
+    happens = f"{said}, it happens {fraction(d['outcome'])} of the time ({basis})"
+    if not f.supported:
+        return f"{happens}: this does not differ significantly from its forecasts."
+    return f"{happens}: it is {'under' if f.estimate > 0 else 'over'}confident there."
+
+
+def _interval(f: Finding, write: Callable[[float], str]) -> str:
+    """The interval of the absolute difference, in the order of its bounds."""
+    low, high = (f.low, f.high) if f.estimate >= 0 else (-f.high, -f.low)
+    return f"95 % interval {write(low)} to {write(high)}"
+
+
+def _p(f: Finding) -> str:
+    if f.p is None:
+        return ""
+    return f", corrected p {p_value(f.p)}"
+
+
+def _needed(f: Finding) -> str:
+    """How much more data a small difference needs, if that is known."""
+    if f.needed is None:
+        return ""
+    if not f.needed:
+        return "; the questions so far would show a true difference of 0.01 with a probability of 80 %"
+    more = f"about {count(f.needed)} more resolved questions are needed"
+    return f"; {more} to find a true difference of 0.01 with a probability of 80 %"
+
+
+def _points(value: float) -> str:
+    return number(100 * value, 1)
+
+
+def _plural(value: int, noun: str) -> str:
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
+PAIRED = "Paired test on the questions that both answered, clustered by event and corrected for the number of pairs."
+ALPHA = "Difference of Brier scores on the same questions; the interval resamples events."
+HEADINGS: Mapping[str, tuple[str, str, str]] = {
+    "market": (
+        "The best model and the market", "leaderboard",
+        f"{ALPHA} The model was chosen as the best of all, which makes its lead look somewhat larger.",
+    ),
+    "worst": ("The best and the worst model", "forecasts", PAIRED),
+    "prices": (
+        "Forecasts with and without prices", "forecasts",
+        "The same model, question and day under both prompt conditions; the mean over models, events resampled.",
+    ),
+    "ensemble": ("The mean of the models and the market", "forecasts", ALPHA),
+    "stakes": (
+        "Bets and forecasts of the same model", "calibration",
+        "Implied confidence minus the probability stated for the same side at the same prices; events resampled.",
+    ),
+    "profit": (
+        "The best trader", "trading",
+        "Mean over cohorts with Student’s t. Cohorts overlap, so the interval is too narrow.",
+    ),
+    "calibration": (
+        "Calibration of the best model", "calibration",
+        "Its largest group of forecasts above 50 %. The interval treats forecasts as independent, so it is too short.",
+    ),
+    "runner-up": ("The best model and the next", "forecasts", PAIRED),
+}  # fmt: skip
+"""By topic: the heading, the page (URL name) that shows more, and the method."""
+SENTENCES: Mapping[str, Callable[[Finding], str]] = {
+    "market": _against_market,
+    "worst": _pair,
+    "prices": _prices,
+    "ensemble": _ensemble,
+    "stakes": _stakes,
+    "profit": _profit,
+    "calibration": _calibration,
+    "runner-up": _pair,
+}

@@ -1,0 +1,32 @@
+"""Trigram indexes for the search of markets and questions, on PostgreSQL alone; SQLite reads the whole table."""
+
+from django.contrib.postgres.operations import TrigramExtension
+from django.db import migrations
+
+INDEXES = {
+    "market_question_trigrams": ("markets_market", "question"),
+    "question_text_trigrams": ("markets_question", "text"),
+}
+"""Tables and columns by the index's name."""
+
+
+def create(apps, schema_editor):
+    if schema_editor.connection.vendor == "postgresql":
+        for name, (table, column) in INDEXES.items():
+            # UPPER, as Django's icontains has it.
+            schema_editor.execute(
+                f'CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {table} USING gin (UPPER("{column}") gin_trgm_ops)'
+            )
+
+
+def drop(apps, schema_editor):
+    if schema_editor.connection.vendor == "postgresql":
+        for name in INDEXES:
+            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+
+
+class Migration(migrations.Migration):
+    atomic = False  # an index that is built concurrently keeps no writer waiting
+
+    dependencies = [("markets", "0003_heartbeats_and_alert_items")]
+    operations = [TrigramExtension(), migrations.RunPython(create, drop)]

@@ -1,0 +1,191 @@
+"""Comparisons that the leaderboards and scores allow now, each with its interval; the most telling ones first."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from django.core.cache import cache
+
+from markets.models import Question
+from markets.prompt_conditions import BLIND, PRICED
+from markets.services.cache_versions import Scope, current_versions
+from scoring.constants import ENSEMBLE, TRADING
+from scoring.forecast_boards import ForecastBoard, forecast_board
+from scoring.leaderboard_entries import Entry, leaderboard_entries
+from scoring.models import ForecastScore
+
+SIGNIFICANCE = 0.05
+LIFETIME_S = 3600
+NORMAL_QUANTILE = 1.96
+"""Standard errors on each side of an estimate in a 95 % interval."""
+LIKELY = 0.5
+SMALLEST_BIN = 10
+"""Probabilities in a bin of the reliability diagram below which nothing is said about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A comparison: an estimate, above 0 where `first` is ahead or the effect is there, and its 95 % interval.
+
+    number : resolved questions, bets or cohorts that it rests on
+    p : of the paired test, corrected for the number of pairs; None where the interval is the test
+    needed : further resolved questions to find a true difference of 0.01 in the Brier score with 80 % power
+    details : further figures of the sentence
+    """
+
+    topic: str
+    first: str
+    second: str
+    estimate: float
+    low: float
+    high: float
+    number: int
+    p: float | None
+    needed: int | None
+    details: Mapping[str, Any]
+
+    @property
+    def supported(self) -> bool:
+        """Whether the data tells the estimate from 0."""
+        if self.p is not None:
+            return self.p < SIGNIFICANCE
+        return self.low > 0 or self.high < 0
+
+
+class Findings(NamedTuple):
+    """The comparisons as of the instant of the forecast leaderboard, and the events that had resolved by then."""
+
+    comparisons: Sequence[Finding]
+    events: int
+    at: datetime | None
+
+
+def findings() -> Findings:
+    """The comparisons that can be made now, cached until a leaderboard changes."""
+    board = forecast_board(parts=("pairs", "data", "forecasts_and_trades", "curves__reliability"))
+    version = current_versions().get(Scope.LEADERBOARDS)
+    key = f"findings:{version}"
+    stored = cache.get(key) if version else None
+    if stored is None:
+        stored = [asdict(finding) for finding in _comparisons(board)]
+        cache.set(key, stored, LIFETIME_S)
+    comparisons = [Finding(**values) for values in stored]
+    return Findings(comparisons, board.report.get("data", {}).get("events", 0), board.computed_at)
+
+
+def _comparisons(board: ForecastBoard) -> Iterator[Finding]:
+    models = [e for e in board.entries if not e["reference"] and not e["external"] and e["brier"] is not None]
+    if models:
+        best, *others = sorted(models, key=lambda entry: entry["brier"])
+        yield from _against_market("market", best)
+        if others:
+            pairs = board.report.get("pairs", [])
+            yield from _paired("worst", best, others[-1], pairs)
+    yield from _prices()
+    for entry in board.entries:
+        if entry["forecaster"] == ENSEMBLE:
+            yield from _against_market("ensemble", entry)
+    yield from _stakes(board)
+    yield from _profit(leaderboard_entries(TRADING))
+    if models:
+        yield from _calibration(best, board.report.get("curves__reliability", {}).get("forecasters", {}))
+        if others[1:]:
+            yield from _paired("runner-up", best, others[0], pairs)
+
+
+def _against_market(topic: str, entry: Entry) -> Iterator[Finding]:
+    if entry["alpha_ci"]:
+        low, high = entry["alpha_ci"]
+        needed = _needed(entry["n"], (high - low) / 2 / NORMAL_QUANTILE)
+        yield Finding(topic, entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, needed, {})
+
+
+def _paired(topic: str, best: Entry, other: Entry, pairs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """The paired test of the best model and another; a lower Brier score is ahead."""
+    names = {best["forecaster"], other["forecaster"]}
+    pair = next((pair for pair in pairs if {pair["first"], pair["second"]} == names), None)
+    if pair is None or pair["se"] is None or pair["p_holm"] is None:
+        return
+    from scipy.special import stdtrit
+
+    ahead = -pair["difference"] if pair["first"] == best["forecaster"] else pair["difference"]
+    half = float(stdtrit(max(pair["events"] - 1, 1), 0.975)) * pair["se"]
+    needed = None if pair["questions_more"] is None else int(pair["questions_more"])
+    yield Finding(
+        topic, best["display_name"], other["display_name"], ahead, ahead - half, ahead + half,
+        min(best["n"], other["n"]), pair["p_holm"], needed, {},
+    )  # fmt: skip
+
+
+def _prices() -> Iterator[Finding]:
+    """How much lower the Brier score is with the market's prices in the prompt than without, on the same questions.
+
+    One value for each question: the mean over models and days. Questions of one event are resampled together.
+    """
+    scores = ForecastScore.objects.filter(forecast__family__external=False).order_by()
+    keys = ("forecast__question", "forecast__entry", "forecast__release")
+    priced, blind = (
+        {tuple(key): brier for *key, brier in scores.filter(forecast__arm=arm).values_list(*keys, "brier")}
+        for arm in (PRICED, BLIND)
+    )
+    by_question: dict[int, list[float]] = defaultdict(list)
+    for key in blind.keys() & priced.keys():
+        by_question[key[0]].append(blind[key] - priced[key])
+    questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
+    gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
+    from forecast_rank.metrics.sample_mean import cluster_interval
+
+    interval = cluster_interval(gaps, events) if gaps else None
+    if interval:
+        low, high = interval
+        needed = _needed(len(gaps), (high - low) / 2 / NORMAL_QUANTILE)
+        yield Finding("prices", "", "", fmean(gaps), low, high, len(gaps), None, needed, {})
+
+
+def _stakes(board: ForecastBoard) -> Iterator[Finding]:
+    """The model whose stakes differ most from its own forecasts, and how many differ in the same direction."""
+    names = {entry["family"]: entry["display_name"] for entry in board.entries}
+    known = [row for row in board.report.get("forecasts_and_trades", []) if row["over_betting_ci"]]
+    if not known:
+        return
+    row = max(known, key=lambda row: abs(row["over_betting"]))
+    sign = math.copysign(1, row["over_betting"])
+    alike = sum(min(sign * bound for bound in each["over_betting_ci"]) > 0 for each in known)
+    low, high = row["over_betting_ci"]
+    details = {"alike": alike, "models": len(known)}
+    name = names.get(row["family"], row["family"])
+    yield Finding("stakes", name, "", row["over_betting"], low, high, row["bets"], None, None, details)
+
+
+def _profit(entries: Sequence[Entry]) -> Iterator[Finding]:
+    """The mean return of the best trader, in percent."""
+    best = next((entry for entry in entries if entry["rank"] == 1 and entry["return_ci"]), None)
+    if best:
+        low, high = best["return_ci"]
+        mean, cohorts = best["return_percent"], best["cohorts"]
+        yield Finding("profit", best["display_name"], "", mean, low, high, cohorts, None, None, {})
+
+
+def _calibration(best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Finding]:
+    """How often the likely events happen of which the best model states most, less its mean forecast of them."""
+    bins = bins_by_name.get(best["forecaster"], [])
+    likely = [each for each in bins if each["from"] >= LIKELY and each["pairs"] >= SMALLEST_BIN]
+    if likely:
+        largest = max(likely, key=lambda each: (each["pairs"], each["from"]))
+        forecast = largest["forecast"]
+        details = {key: largest[key] for key in ("from", "to", "forecast", "outcome", "low", "high")}
+        yield Finding(
+            "calibration", best["display_name"], "", largest["outcome"] - forecast, largest["low"] - forecast,
+            largest["high"] - forecast, largest["pairs"], None, None, details,
+        )  # fmt: skip
+
+
+def _needed(number: int, standard_error: float) -> int | None:
+    from forecast_rank.metrics.paired_tests import questions_needed
+
+    needed = float(questions_needed(number, standard_error))
+    return None if math.isnan(needed) else max(0, int(needed) - number)

@@ -1,0 +1,104 @@
+"""Comparisons made from leaderboards and scores: their estimates, intervals, and what they leave out."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from scoring.findings import Finding, findings
+from scoring.leaderboard_history import LeaderboardKey
+from scoring.services.scores import compute_scores
+from scoring.services.trading_leaderboards import store_leaderboard
+from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
+
+pytestmark = pytest.mark.django_db
+END = WEEK + timedelta(days=30)
+GPT, GROK = "gpt-5.1", "grok-4"
+
+
+def by_topic() -> dict[str, Finding]:
+    return {finding.topic: finding for finding in findings().comparisons}
+
+
+def forecast(number: int, *, priced: float, blind: float) -> None:
+    """Grok and GPT forecast a market that resolves to YES, Grok worse by 0.2 in both conditions."""
+    question = QuestionFactory(markets=[MarketFactory(question=f"Will it rain in town {number}?")])
+    for arm, p in (("priced", priced), ("blind", blind)):
+        ask(question, {GPT: [p, 1 - p], GROK: [p - 0.2, 1.2 - p]}, arm=arm)
+    end_question(question, "YES", at=WEEK + timedelta(days=3))
+
+
+def entry(slug: str, **values: Any) -> dict[str, Any]:
+    return {
+        "forecaster": slug, "family": slug, "display_name": slug.capitalize(), "reference": slug == "ensemble",
+        "external": False, "rank": 1, "brier": 0.1, "alpha": 0.02, "alpha_ci": None, "n": 40,
+    } | values  # fmt: skip
+
+
+def store(entries: list[dict[str, Any]], **report: Any) -> None:
+    parts = {"data": {"events": 12}, "pairs": [], "curves": {}} | report
+    store_leaderboard(LeaderboardKey("forecast", arm="priced"), computed_at=END, entries=entries, report=parts)
+
+
+def test_nothing_is_compared_in_an_empty_arena() -> None:
+    assert findings() == ([], 0, None)
+
+
+def test_prices_are_compared_on_the_same_questions_of_the_same_model() -> None:
+    for number in range(5):
+        forecast(number, priced=0.8 + number / 100, blind=0.6)
+    compute_scores(at=END)
+    gap = by_topic()["prices"]
+    # Brier of YES at p: (1 - p)²; mean over GPT at 0.80 to 0.84 and Grok 0.2 below, against 0.6 and 0.4.
+    with_prices = [((0.2 - n / 100) ** 2 + (0.4 - n / 100) ** 2) / 2 for n in range(5)]
+    assert gap.estimate == pytest.approx((0.4**2 + 0.6**2) / 2 - sum(with_prices) / 5)
+    assert gap.low < gap.estimate < gap.high
+    assert (gap.number, gap.supported) == (5, True)
+    assert findings().events == 5
+    assert "worst" in by_topic()
+
+
+def test_pair_counts_by_its_corrected_p_and_says_what_is_needed() -> None:
+    pair = {"first": "a", "second": "b", "difference": -0.03, "se": 0.01, "events": 12, "questions_more": 275.0}
+    for p, supported in ((0.01, True), (0.2, False)):
+        store([entry("a"), entry("b", brier=0.13)], pairs=[pair | {"p_holm": p}])
+        worst = by_topic()["worst"]
+        assert (worst.first, worst.second, worst.estimate, worst.supported) == ("A", "B", 0.03, supported)
+        assert (worst.low, worst.high) == pytest.approx((0.03 - 0.02201, 0.03 + 0.02201), abs=1e-5)  # t of 11 degrees
+        assert worst.needed == 275
+
+
+def test_market_is_compared_with_the_best_model_and_with_the_ensemble() -> None:
+    best, other = entry("a", alpha_ci=[0.01, 0.03]), entry("b", brier=0.2, alpha_ci=[-0.5, -0.4])
+    store([best, other, entry("ensemble", alpha_ci=[-0.0196, 0.0196], n=100)])
+    assert (by_topic()["market"].first, by_topic()["market"].supported) == ("A", True)
+    ensemble = by_topic()["ensemble"]
+    assert not ensemble.supported
+    assert ensemble.needed == 685  # 100 (0.01 · 2.8016 / 0.01)² = 784.9, of which 100 are there
+
+
+def test_largest_gap_between_stakes_and_forecasts_names_its_direction() -> None:
+    rows = [
+        {"family": "a", "over_betting": -0.3, "over_betting_ci": [-0.4, -0.2], "bets": 50},
+        {"family": "b", "over_betting": -0.1, "over_betting_ci": [-0.2, 0.1], "bets": 60},
+        {"family": "c", "over_betting": 0.2, "over_betting_ci": [0.1, 0.3], "bets": 70},
+    ]
+    store([entry("a")], forecasts_and_trades=rows)
+    stakes = by_topic()["stakes"]
+    assert (stakes.first, stakes.estimate, stakes.number) == ("A", -0.3, 50)
+    assert stakes.details == {"alike": 1, "models": 3}
+
+
+def test_comparisons_are_read_once_for_each_version_of_the_leaderboards() -> None:
+    for number in range(4):
+        forecast(number, priced=0.8, blind=0.6)
+    compute_scores(at=END)
+    first = findings()
+    with CaptureQueriesContext(connection) as captured:
+        assert findings() == first
+    assert len(captured) == 2
+    forecast(4, priced=0.8, blind=0.9)
+    compute_scores(at=END + timedelta(days=1))
+    assert by_topic()["prices"].number == 5
