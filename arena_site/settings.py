@@ -1,6 +1,5 @@
 """Settings, from the environment or a `.env` beside `manage.py`. Every name is listed in `.env.example`."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import environ
@@ -147,10 +146,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 STATIC_URL = "static/"
-# Served from the apps' own folders: nothing to collect, nothing to forget. D3, which makes charts interactive, from the
-# wheel that brings it along.
-_mpld3 = find_spec("mpld3")
-STATICFILES_DIRS = [("d3", Path(_mpld3.origin).parent / "js")] if _mpld3 and _mpld3.origin else []
+# Served from the apps' own folders: nothing to collect, nothing to forget.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 

@@ -76,5 +76,5 @@ def count_queries(client: Client, address: str) -> int:
 
 def chart_data(page: LexborHTMLParser, key: str) -> dict[str, Any]:
     """The data that a chart's script reads."""
-    data: dict[str, Any] = json.loads(element(page, f'script[id="{key}"]').text())
+    data: dict[str, Any] = json.loads(element(page, f'script[id="{key}-data"]').text())
     return data

@@ -1,11 +1,13 @@
-"""How to cite a leaderboard: a sentence, an address that shows the same leaderboard for ever, and both as BibTeX."""
+"""How to cite a leaderboard or a chart: a sentence, an address that shows the same, and both as BibTeX."""
 
 import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from django.http import HttpRequest
+from django.utils import timezone
 
+from arena_site.pages.charts.figures import Figure
 from arena_site.pages.headlines import Headline
 from arena_site.pages.selection import PageSelection
 
@@ -14,7 +16,7 @@ NOT_IN_KEYS = re.compile(r"[^a-z0-9]+")
 
 
 class Citation(NamedTuple):
-    """A citation of a leaderboard as it was at an instant."""
+    """A citation of a leaderboard or a chart as it was at an instant."""
 
     title: str
     sentence: str
@@ -53,6 +55,12 @@ def citation(
     title = f"{title} ({narrowed})" if narrowed else title
     sentence = headline.sentence if headline else ""
     return Citation(title, sentence, request.build_absolute_uri(f"{request.path}{dated}"), at)
+
+
+def chart_citation(request: HttpRequest, figure: Figure) -> Citation:
+    """The citation of a chart as its page shows it."""
+    url = request.build_absolute_uri(f"{request.path}{figure.dated or figure.query}#{figure.name}")
+    return Citation(figure.title.rstrip("."), "", url, (figure.at or timezone.now()).astimezone(UTC))
 
 
 def _escaped(text: str) -> str:

@@ -15,6 +15,7 @@ from jinja2.runtime import Context
 from agents.models.family import EXTERNAL_WINDOW
 from agents.records import canonical
 from arena_site.pages import filters
+from arena_site.pages.citations import chart_citation
 from arena_site.pages.formulas import block_formula, inline_formula
 from arena_site.pages.glossary import TERMS
 
@@ -41,16 +42,17 @@ def term(context: Context, slug: str, text: str = "") -> SafeString:
 
 GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
+    "chart_citation": chart_citation,
     "page_url": filters.page_url,
     "static": static,
     "term": term,
 }
 FILTERS = (
     "code_identifiers",
-    "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction", "half_width", "iso",
-    "money", "net_return", "number", "or_dash", "p_value", "percent", "pnl_class", "price", "readable_color", "score",
-    "seconds", "signed_money", "signed_number", "signed_percent", "signed_score", "single_line", "tick_label",
-    "timestamp", "untrusted",
+    "cost", "count", "day", "decision_badge", "dollars", "family_label", "format_as", "fraction",
+    "half_width", "iso", "marker", "money", "net_return", "number", "or_dash", "p_value", "percent", "pnl_class",
+    "position_label", "price", "readable_color", "score", "seconds", "signed_money", "signed_number", "signed_percent",
+    "signed_score", "single_line", "tick_label", "timestamp", "untrusted",
 )  # fmt: skip
 DJANGO_FILTERS = (
     "capfirst", "date", "default", "default_if_none", "pluralize", "slugify", "timesince", "truncatechars", "urlencode",

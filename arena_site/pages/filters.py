@@ -13,7 +13,6 @@ from django.utils.safestring import SafeString
 from markupsafe import Markup, escape
 
 from agents.models import Decision, Family
-from arena_site.pages.charts.lines import LineChart
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
 
 DASH = "–"
@@ -155,6 +154,12 @@ def day(value: datetime | None) -> str | Markup:
     return _time_element(value, with_time=False) if value else DASH
 
 
+def day_text(value: datetime) -> str:
+    """The day of an instant, as plain text."""
+    utc = value.astimezone(UTC)
+    return f"{utc.day} {MONTHS[utc.month - 1]} {utc.year}"
+
+
 def iso(value: datetime) -> str:
     """An instant as addresses and machines read it, to the second."""
     return f"{value.astimezone(UTC).isoformat(timespec='seconds').removesuffix('+00:00')}Z"
@@ -162,21 +167,28 @@ def iso(value: datetime) -> str:
 
 def _time_element(value: datetime, *, with_time: bool) -> Markup:
     utc = value.astimezone(UTC)
-    # Without strftime, which is slow too.
-    text = f"{utc.day} {MONTHS[utc.month - 1]} {utc.year}"
+    text = day_text(utc)  # without strftime, which is slow too
     if with_time:
         text += f", {utc.hour:02}:{utc.minute:02} UTC"
     return Markup(f'<time datetime="{iso(utc)}">{text}</time>')  # noqa: S704 - digits and months
 
 
-def tick_label(value: float | datetime, chart: LineChart) -> str:
-    """The label of a chart's tick: an instant, or a value in the chart's unit."""
+def tick_label(value: float, unit: str, decimals: int) -> str:
+    """The label of a tick at the vertical axis of a chart, in the chart's unit."""
+    if unit == "fraction":
+        return fraction(value, max(0, decimals - 2))
+    if unit == "price":
+        return money(value, max(2, decimals))
+    return {"money": money, "percent": signed_percent}[unit](value, decimals)
+
+
+def position_label(value: float | datetime, axis: str) -> str:
+    """The label of a position on the horizontal axis of a chart: an instant, weeks or a number of questions."""
     if isinstance(value, datetime):
         utc = value.astimezone(UTC)
-        return f"{utc.day} {utc:%b}" if (utc.hour, utc.minute) == (0, 0) else f"{utc:%H:%M}"
-    if chart.unit == "fraction":
-        return fraction(value, max(0, chart.decimals - 2))
-    return {"money": money, "percent": percent}.get(chart.unit, number)(value, chart.decimals)
+        return f"{utc.day} {MONTHS[utc.month - 1]}" if (utc.hour, utc.minute) == (0, 0) else f"{utc:%H:%M}"
+    written = f"{round(value, 2):g}" if axis == "weeks" else count(value)
+    return f"{written} week{'' if value == 1 else 's'}" if axis == "weeks" and value else written
 
 
 # --- text by markets, models and importers --------------------------------------------------------------
@@ -207,6 +219,11 @@ def single_line(value: Any) -> str:
 
 
 # --- HTML that pages repeat hundreds of times: Python instead of template includes ----------------------
+
+
+def marker(index: int) -> str:
+    """The path of a marker around the origin."""
+    return marker_path(index, 0, 0)
 
 
 def family_label(family: Family) -> SafeString:

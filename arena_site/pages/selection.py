@@ -44,6 +44,11 @@ class PageSelection:
         """The query string of the same page with some choices changed."""
         return "?" + urlencode(replace(self, values={**self.values, **changes}).chosen)
 
+    @property
+    def suffix(self) -> str:
+        """The query string of the page with all its choices; empty where all are defaults."""
+        return self.query() if self.chosen else ""
+
     def links(self, name: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
         """A link for each value of a parameter."""
         return [

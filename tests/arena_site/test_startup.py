@@ -8,7 +8,7 @@ import pytest
 
 SCHEMA_GENERATOR = ("drf_spectacular.openapi", "drf_spectacular.plumbing", "arena_site.schema")
 TEST_TOOLS = ("rest_framework.test", "django.test", "unittest")
-PLOTTING = ("matplotlib", "mpld3")
+PLOTTING = ("matplotlib",)
 SCORING = ("forecast_rank", "numpy", "polars", "scipy")
 SANDBOX = ("arena_site.sandbox",)
 CLIENTS = ("httpx", "stamina")

@@ -115,7 +115,7 @@ def test_a_chart_is_read_by_the_keyboard(visitor: Visitor, chart: Locator) -> No
 
 
 def test_another_range_loads_without_leaving_the_page(visitor: Visitor, places: Places) -> None:
-    visitor.go(places["trading"])
+    visitor.go(places["cohort"])
     before = visitor.page.locator(CHART).locator("tbody tr").count()
     visitor.page.evaluate("window.same = true")
     choose_a_week(visitor)
@@ -128,7 +128,7 @@ def test_another_range_loads_without_leaving_the_page(visitor: Visitor, places: 
 def test_without_javascript_a_range_is_a_plain_link(visitors: Callable[..., Visitor], places: Places) -> None:
     plain = visitors(java_script_enabled=False)
     plain.reset()
-    plain.go(places["trading"])
+    plain.go(places["cohort"])
     plain.page.get_by_role("link", name="1 week", exact=True).click()
     plain.page.wait_for_url("**/?range=1W*")
     assert plain.page.locator("a[aria-current=true]", has_text="1 week").count() == 1
@@ -145,7 +145,7 @@ def test_time_shows_the_readers_zone_on_hover(visitor: Visitor, places: Places) 
 
 
 def test_the_times_that_another_range_brings_say_the_readers_own_too(visitor: Visitor, places: Places) -> None:
-    visitor.go(places["trading"])
+    visitor.go(places["cohort"])
     newest = visitor.page.locator(CHART).locator("tbody time").first
     before = newest.get_attribute("title") or ""
     assert "2026" in before
@@ -164,6 +164,47 @@ def test_every_chart_becomes_interactive(visitor: Visitor, places: Places) -> No
         charts = visitor.page.locator("figure[data-chart]")
         expect(visitor.page.locator("figure[data-chart].interactive")).to_have_count(charts.count())
         alive += charts.count()
-        hover(visitor.page.locator(CHART).first, 0.8)
+        hover(visitor.page.locator(f'{CHART}[data-chart="lines"]').first, 0.8)
     assert alive >= 7
     assert visitor.faults == []
+
+
+def test_bins_are_read_out_by_touch_and_keyboard(visitors: Callable[..., Visitor], places: Places) -> None:
+    touching = visitors(has_touch=True)
+    touching.resize(390, "light")
+    touching.go(places["calibration"])
+    plot = touching.page.locator("#forecasts-chart .plot, #forecasts .plot").first
+    plot.scroll_into_view_if_needed()
+    readout = plot.locator(".readout")
+    plot.focus()
+    touching.page.keyboard.press("End")
+    expect(readout).to_contain_text("95 % interval")
+    expect(readout).to_contain_text("Observed frequency")
+    shown = readout.inner_text()
+    ring = plot.locator(".ring").bounding_box()
+    assert ring is not None
+    touching.page.keyboard.press("Escape")
+    expect(readout).to_be_hidden()
+    touching.page.touchscreen.tap(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
+    expect(readout).to_be_visible()
+    assert readout.inner_text() == shown
+    assert touching.faults == []
+
+
+def test_names_stay_at_the_ends_of_lines_on_a_phone(visitors: Callable[..., Visitor], places: Places) -> None:
+    phone = visitors(has_touch=True)
+    phone.resize(390, "light")
+    phone.go(places["cohort"])
+    chart = phone.page.locator(CHART)
+    names = chart.locator("g.curve text")
+    assert names.count() > 3
+    for name in names.all():
+        box = name.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 390
+        expect(name).to_be_visible()
+    chart.scroll_into_view_if_needed()
+    chart.locator("rect.overlay").tap(force=True)
+    expect(chart.locator(".readout")).to_be_visible()
+    assert phone.too_wide() == []
+    assert phone.faults == []

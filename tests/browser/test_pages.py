@@ -17,9 +17,10 @@ BODY = """() => ({
   title: document.title,
   description: document.querySelector("meta[name=description]")?.content ?? "",
   charts: [...document.querySelectorAll("figure.chart")].map(f => ({
-    drawn: f.querySelector("svg")?.getBoundingClientRect().height > 100,
-    title: !!f.querySelector("svg > title")?.textContent,
-    description: !!f.querySelector("svg > desc")?.textContent,
+    drawn: f.querySelector(".plot > svg")?.getBoundingClientRect().height > 100,
+    sentence: !!f.querySelector("figcaption")?.textContent.trim().includes("."),
+    axes: f.querySelectorAll(".axis-title").length >= 2,
+    files: ["csv", "png", "svg"].every(kind => f.querySelector(`a[href*=".${kind}"]`)),
     rows: f.querySelectorAll("table tbody tr").length > 0,
   })),
   language: document.documentElement.lang,
@@ -27,8 +28,8 @@ BODY = """() => ({
     e => [...e.childNodes].filter(n => n.nodeType === 3).map(n => n.data)
   ).join("\\n"),
 })"""
-WHOLE = {"drawn": True, "title": True, "description": True, "rows": True}
-"""A chart as anybody gets it: a drawing that is named and described, and its data as a table."""
+WHOLE = {"drawn": True, "sentence": True, "axes": True, "files": True, "rows": True}
+"""A chart as anybody gets it: a drawing with a sentence, titles of its axes, its files, and its data as a table."""
 NOT_VALUES = re.compile(r"^.*(?:\bNone\b(?! of these)|\bnan\b|\bundefined\b|\bNaN\b|\{\{|\}\}|\{%).*", re.MULTILINE)
 """What a page says when a template or a script got nothing to say."""
 

@@ -8,7 +8,6 @@ import pytest
 from django.test import Client
 
 from agents.models import Agent, Family
-from arena_site.pages.charts.portfolio_values import family_chart
 from cohorts.models import Cohort, Methodology
 from scoring.competition import competition_index
 from scoring.models import Leaderboard
@@ -26,6 +25,7 @@ from tests.factories import (
     play_week,
     resolve,
 )
+from tests.markup import chart_data, get_page
 from tests.scoring.reads import statements
 from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue
 from tests.venue import bet as buys
@@ -146,9 +146,9 @@ def test_several_spans_are_read_at_once_and_each_is_what_it_is_alone(client: Cli
 def test_the_page_of_a_range_asks_no_more_of_the_database_than_that_of_the_whole(client: Client) -> None:
     play_week()
     play_week()
-    for address in ("/trading/", "/trading/?range=1W"):
+    for address in ("/cohorts/1/", "/cohorts/1/?range=1W"):
         assert client.get(address).status_code == 200
-    assert statements(client.get, "/trading/?range=1W") == statements(client.get, "/trading/")
+    assert statements(client.get, "/cohorts/1/?range=1W") == statements(client.get, "/cohorts/1/")
 
 
 def test_a_change_of_release_is_told(client: Client) -> None:
@@ -167,18 +167,16 @@ def test_a_change_of_release_is_told(client: Client) -> None:
 
 
 def test_failure_13_the_curve_of_the_page_has_the_values_of_the_api(client: Client) -> None:
-    for slug in ("grok-4", "grok-4", "gpt-5.1"):
-        agent = agent_of(slug)
-        worth(agent, {7 * DAY * (agent.cohort.number - 1) + TEN * n: 10000 + 37 * n for n in range(6)})
-    agents = list(Agent.objects.select_related("family", "cohort"))
-    page = family_chart(agents, Decimal(10000))
-    for instant in page.positions:
-        by_family = points(client, as_of=instant.isoformat(), range="10M")
-        drawn = {c.name: c.values[page.positions.index(instant)] for c in page.curves}
-        names = dict(Family.objects.values_list("slug", "display_name"))
-        assert {names[slug]: Decimal(shown[-1][1]) for slug, shown in by_family.items() if shown} == {
-            name: value for name, value in drawn.items() if value is not None
-        }
+    cohort = CohortFactory()
+    for slug in ("grok-4", "gpt-5.1"):
+        agent = AgentFactory(cohort=cohort, family=Family.objects.get(slug=slug))
+        worth(agent, {TEN * n: 10000 + 37 * n * len(slug) for n in range(6)})
+    drawn = chart_data(get_page(client, f"/cohorts/{cohort.number}/"), "values")
+    names = dict(Family.objects.values_list("display_name", "slug"))
+    shown = {names[curve["name"]]: curve["values"] for curve in drawn["curves"]}
+    series = curves(client, cohort=cohort.number)["series"]
+    assert shown == {row["family"]: [float(value) for _, value in row["points"]] for row in series if row["points"]}
+    assert shown["grok-4"][-1] == 10000 + 37 * 5 * 6
 
 
 def test_curves_cost_the_same_queries_however_much_was_played(client: Client) -> None:

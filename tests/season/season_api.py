@@ -2,10 +2,12 @@
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 import httpx
@@ -73,8 +75,9 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def check_curves(page: Page, season: SeasonApi, label: str, series: Any) -> None:
-    """Compares a chart's table and lines with each family's values, and its rings with the changes of release."""
+def check_curves(page: Page, season: SeasonApi, key: str, series: Any) -> None:
+    """Compares a chart's table and lines with each family's values."""
+    label = f"{DATA}{key}"
     values = {(one["family"], instant_of(at)): value for one in series["series"] for at, value in one["points"]}
     known, names = {family for family, _ in values}, season.names
     in_both = 0
@@ -92,11 +95,11 @@ def check_curves(page: Page, season: SeasonApi, label: str, series: Any) -> None
     page.compared += in_both
     if not in_both:
         page.faults.append(f"{page.address} {label}: no instant of the API's")
-    _check_lines(page, names, values, series.get("release_changes", []))
+    _check_lines(page, key, names, values)
 
 
-def _check_lines(page: Page, names: Mapping[str, str], values: Mapping[Any, str], changes: Iterable[Any]) -> None:
-    data = chart_data(page.html, "equity")
+def _check_lines(page: Page, key: str, names: Mapping[str, str], values: Mapping[Any, str]) -> None:
+    data = chart_data(page.html, key)
     instants = [datetime.fromtimestamp(place / 1000, UTC) for place in data["positions"]]
     drawn = {
         (names[curve["name"]], at): value
@@ -111,27 +114,58 @@ def _check_lines(page: Page, names: Mapping[str, str], values: Mapping[Any, str]
         for key in in_both
         if drawn[key] != float(values[key])
     ]
-    expected = sorted((c["family"], instant_of(c["at"]), f"{c['after']} from cohort {c['cohort']} on") for c in changes)
-    turns = sorted(
-        (names[curve["name"]], datetime.fromtimestamp(at / 1000, UTC), text)
-        for curve in data["curves"]
-        for at, text in curve["annotations"]
-    )
-    rings = elements(page.html, "circle.annotation")
-    page.compared += len(turns)
-    if turns != expected or len(rings) != len(expected):
-        page.faults.append(f"{page.address}: changes of release {turns}, {len(rings)} rings, the API has {expected}")
+
+
+def check_returns(
+    page: Page, season: SeasonApi, agents: Iterable[dict[str, Any]], until: datetime | None = None
+) -> None:
+    """Compares a chart of returns by weeks with the snapshots of its agents: the mean changes, added up."""
+    data = chart_data(page.html, "returns")
+    names, starts = season.names, {c["number"]: instant_of(c["week_start"]) for c in season.rows("cohorts/")}
+    ends = {c["number"]: c["completed_at"] and instant_of(c["completed_at"]) for c in season.rows("cohorts/")}
+    known: dict[str, list[tuple[datetime, list[tuple[datetime, float]]]]] = defaultdict(list)
+    for agent in agents:
+        rows = season.rows(f"snapshots/?agent={agent['id']}")
+        found = sorted((instant_of(row["taken_at"]), float(row["total_value"])) for row in rows)
+        if ends[agent["cohort"]]:
+            found = [
+                *(pair for pair in found if pair[0] < ends[agent["cohort"]]),
+                (ends[agent["cohort"]], float(agent["cash"])),
+            ]
+        found = [pair for pair in found if until is None or pair[0] <= until]
+        if found:
+            known[agent["family"]].append((starts[agent["cohort"]], found))
+    newest = max(found[-1][0] for of_family in known.values() for _, found in of_family)
+    for curve in data["curves"]:
+        of_family = known.pop(names[curve["name"]])
+        mean, before = 0.0, [0.0] * len(of_family)
+        for weeks, drawn in zip(data["positions"], curve["values"], strict=True):
+            reached, returns = [], list(before)
+            for index, (start, found) in enumerate(of_family):
+                at = start + timedelta(weeks=weeks)
+                if at <= newest:
+                    reached.append(index)
+                    returns[index] = max(((t, v) for t, v in found if t <= at), default=(at, 10_000.0))[1] / 100 - 100
+            if reached:
+                mean += fmean(returns[index] - before[index] for index in reached)
+            before = returns
+            page.compared += 1
+            if (drawn is None) != (not reached) or (drawn is not None and abs(drawn - mean) > 1e-3):
+                page.faults.append(f"{page.address}: {curve['name']} after {weeks} weeks: {drawn}, the API says {mean}")
+    if known:
+        page.faults.append(f"{page.address}: no line of {sorted(known)}")
+    page.skip(f"{DATA}returns")
 
 
 def check_chart(
     page: Page,
     key: str,
-    label: str,
     instants: Sequence[datetime],
     lines: Mapping[str, Sequence[Any]],
     write: Callable[[Any], str],
 ) -> None:
     """Compares a chart's lines and its table with each line's value at every instant."""
+    label = f"{DATA}{key}"
     data = chart_data(page.html, key)
     curves = {curve["name"]: curve["values"] for curve in data["curves"]}
     known = {
@@ -150,7 +184,7 @@ def check_chart(
     if len(rows) != len(instants):
         page.faults.append(f"{page.address} {label}: {len(rows)} rows for {len(instants)} instants")
     for row, place in zip(rows, range(len(instants))[::-1], strict=False):
-        expected = {"Time": formats.minute(instants[place])}
+        expected = {"Date and time (UTC)": formats.minute(instants[place])}
         expected |= {name: write(values[place]) for name, values in lines.items()}
         read = {name: cell.text for name, cell in row.cells.items()}
         page.compared += len(lines)
@@ -158,21 +192,31 @@ def check_chart(
             page.faults.append(f"{page.address} {label}: {read}, the API has {expected}")
 
 
-def calibration_squares(page: Page) -> list[tuple[str, list[str]]]:
-    """The calibration diagrams of a page: the caption of each and the titles of its dots."""
-    return [
-        (visible_text(square, "figcaption"), [one_line(title.text()) for title in elements(square, "title")])
-        for square in elements(page.html, "figure.diagram")
+def calibration_squares(page: Page, key: str = "calibration") -> list[tuple[str, list[list[str]]]]:
+    """The reliability diagrams of a chart: each forecaster with the cells of its bins, and their numbers."""
+    page.skip(f"{DATA}{key}")
+    rows = [
+        [cell.text(strip=True) for cell in elements(row, "th, td")] for row in elements(page.html, f"#{key} tbody tr")
     ]
+    squares = []
+    for panel in elements(page.html, f"#{key} .diagram"):
+        name = visible_text(panel, ".panel-title")
+        bins = [one_line(" ".join(cells[1:])) for cells in rows if cells[0] == name]
+        squares.append((name, [[*bins], [visible_text(text) for text in elements(panel, ".numbers text")[1:]]]))
+        page.compared += len(bins)
+    return squares
 
 
-def expected_square(row: Any) -> tuple[str, list[str]]:
-    """The calibration diagram of a forecaster of the API."""
-    return row["display_name"], [
-        f"forecast {formats.share(each['forecast'])}, observed {formats.share(each['outcome'])}, "
-        f"{each['pairs']} probabilities"
+def expected_square(row: Any) -> tuple[str, list[list[str]]]:
+    """The reliability diagram of a forecaster of the API."""
+    share, count = formats.share, formats.count
+    shares = ("from", "to", "forecast", "outcome", "low", "high")
+    bins = [
+        one_line(" ".join([*(share(each[key]) for key in shares), count(each["pairs"]), share(each["weight"])]))
         for each in row["bins"]
     ]
+    numbers = [count(n) if n < 1000 else f"{n / 1000:.3g}k" for n in (each["pairs"] for each in row["bins"])]
+    return row["display_name"], [bins, numbers]
 
 
 def trade_columns(season: SeasonApi) -> dict[str, Callable[[Any], Any] | None]:

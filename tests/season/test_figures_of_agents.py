@@ -18,6 +18,7 @@ from tests.season.season_api import (
     SeasonApi,
     check_curves,
     check_positions,
+    check_returns,
     ranks,
     total,
     trade_columns,
@@ -61,7 +62,7 @@ def test_a_cohort(season: SeasonApi, number: int) -> None:
     }
     page.table("agents", agents, columns, AGENT, no_figure=["Model"])
     values = season.one(f"performance/?range=ALL&cohort={number}")
-    check_curves(page, season, f"{DATA}Portfolio value of each agent over time", values)
+    check_curves(page, season, "values", values)
     badges = {(row["family"], row["week"]): row for row in season.rows(f"decisions/?cohort={number}")}
     for row in page.tables.pop("decisions"):
         (_, model), *weeks = row.cells.items()
@@ -130,8 +131,9 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
         "Cohorts": lambda r: " ".join(str(a["cohort"]) for a in cohorts[r["id"]]) or "–",
     }
     page.table("releases", releases, columns, "Release", no_figure=["Release"])
-    values = season.one(f"performance/?range=ALL&family={slug}")
-    check_curves(page, season, f"{DATA}Mean portfolio value over time", values)
+    check_returns(page, season, season.rows(f"agents/?family={slug}"))
+    if f"{DATA}calibration" in page.tables:
+        page.skip(f"{DATA}calibration")  # compared on the page of the calibration
     page.skip("cost")  # compared by itself
     page.assert_compared(at_least=30)
 
@@ -167,7 +169,7 @@ def test_every_agent(season: SeasonApi) -> None:
         page.fact("Model cost", (cost, f"{tokens[0]} tokens in, {tokens[1]} out"))
         points = [(row["taken_at"], row["total_value"]) for row in season.rows(f"snapshots/?agent={agent['id']}")]
         curve = {"family": agent["family"], "points": points}
-        check_curves(page, season, f"{DATA}Portfolio value over time", {"series": [curve]})
+        check_curves(page, season, "value", {"series": [curve]})
         check_positions(page, season, positions, "agent")
         answers = {key: {**row, **season.one(f"decisions/{key[0]}/")} for key, row in decisions.items()}
         page.table("decisions", answers, DECISIONS, DECISION, no_figure=["Action", "Reasoning"])

@@ -8,7 +8,16 @@ import pytest
 from tests.markup import visible_text
 from tests.season import formats
 from tests.season.page_figures import Page, by
-from tests.season.season_api import DATA, FAMILY, SeasonApi, calibration_squares, check_curves, expected_square, ranks
+from tests.season.season_api import (
+    DATA,
+    FAMILY,
+    SeasonApi,
+    calibration_squares,
+    check_returns,
+    expected_square,
+    instant_of,
+    ranks,
+)
 
 
 def rank(entry: Any) -> tuple[str, str]:
@@ -117,12 +126,15 @@ def test_the_front_page(season: SeasonApi, query: str, figures: int) -> None:
 def test_the_trading_board(season: SeasonApi, query: str) -> None:
     page = season.page(f"/trading/?{query}")
     trading = by(season.rows(f"leaderboard/?{query}"), "family")
-    page.table("trading", trading, TRADING, FAMILY, no_figure=["Model", "Over time"])
+    page.table("trading", trading, TRADING, FAMILY, no_figure=["Model", "By week"])
     # An agent has one bankroll for all categories.
     narrowed = "" if query.startswith("category") else f"&{query}"
     values = season.one(f"performance/?range=ALL{narrowed}")
-    check_curves(page, season, f"{DATA}Mean portfolio value of each model over time", values)
     until = query.partition("as_of=")[2] or "9"
+    version = query.partition("methodology=")[2]
+    cohorts = [c["number"] for c in season.rows("cohorts/") if version in ("", c["methodology"])]
+    ranked = [a for a in season.rows("agents/") if a["family"] != "guest" and a["cohort"] in cohorts]
+    check_returns(page, season, ranked, instant_of(f"{until}T00:00:00Z") if "as_of" in query else None)
     page.fact("Cohorts", formats.count(sum(row["started_at"] < until for row in season.rows("cohorts/"))))
     page.fact("Portfolio values as of", formats.minute(values["as_of"]))
     page.skip("Next decisions", "Leaderboard updated")
@@ -200,7 +212,7 @@ REFERENCES = ("market", "uniform", "ensemble")
 def stream(page: Page, answer: Any, names: dict[str, str]) -> None:
     """Averaged returns as questions close: after each number of them, each forecaster's."""
     lines, slugs = answer["forecasters"] | answer["references"], {name: slug for slug, name in names.items()}
-    rows = page.tables.pop(f"{DATA}Average return per $1 staked, by resolved questions")
+    rows = page.tables.pop(f"{DATA}returns")
     assert [int(next(iter(row.cells.values())).text) for row in rows] == answer["questions"][::-1]
     for place, row in enumerate(reversed(rows)):
         for name, cell in list(row.cells.items())[1:]:

@@ -122,9 +122,9 @@ def check_price_history(page: Page, season: SeasonApi, market: dict[str, Any]) -
         {at for prices in known.values() for at, _ in prices} | {instant_of(trade["executed_at"]) for trade in trades}
     )
     lines = {side: [newest(prices, at) for at in instants] for side, prices in known.items()}
-    check_chart(page, "history", HISTORY, instants, lines, formats.price)
+    check_chart(page, "prices", instants, lines, formats.price)
     marks = [[round(instant_of(t["executed_at"]).timestamp() * 1000), float(t["price"])] for t in trades]
-    drawn = [mark[:2] for mark in chart_data(page.html, "history")["events"]]
+    drawn = [mark[:2] for mark in chart_data(page.html, "prices")["events"]]
     events = [
         (links(mark)[0], path.attributes["class"], visible_text(path, "title"))
         for mark in elements(page.html, "a:has(> path.buy), a:has(> path.sell)")
@@ -136,7 +136,7 @@ def check_price_history(page: Page, season: SeasonApi, market: dict[str, Any]) -
         page.faults.append(f"{page.address}: entries and exits {events} at {drawn}, the API says {answer} at {marks}")
 
 
-HISTORY = f"{DATA}Price over time, with all trades"
+HISTORY = f"{DATA}prices"
 
 
 def newest(prices: list[tuple[datetime, str]], at: datetime) -> str | None:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-VALUE_TICKS, TIME_TICKS = 5, 7
+VALUE_TICKS, TIME_TICKS = 7, 7
+"""The most ticks of an axis of values, and of an axis of time."""
 HEADROOM = 0.06
 """Share of the range of values that is left free above and below the lines."""
 MINIMUM_RANGE = 0.01

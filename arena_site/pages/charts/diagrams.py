@@ -1,54 +1,112 @@
-"""Square diagrams with both axes from 0 to 1: reliability diagrams and scatter plots."""
+"""Square diagrams with both axes from 0 to 100 %: reliability diagrams and scatter plots, one panel for each model."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agents.models import Family
-from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of, marker_path
-from arena_site.pages.filters import fraction
+from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of, marker_path, readable_color
+from arena_site.pages.filters import DASH, count, fraction
 
-SIDE, MARGIN = 200, 24
-"""Length of a diagram's side, and of the part outside its axes."""
+LEFT, TOP, SIDE = 46, 34, 200
+"""The upper left corner of the square of a panel, and the length of its sides."""
 LARGEST_RADIUS, SMALLEST_RADIUS = 9.0, 2.5
+POINT_RADIUS = 3
+MAXIMUM_ROWS = 60
+THOUSAND = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """A drawn bin: its mean forecast, its observed frequency with the interval, and its weight as an area."""
+    """A drawn bin: its mean forecast, its observed frequency with the interval, and its number of forecasts."""
 
     x: float
     y: float
     low: float
     high: float
-    text: str
     path: str
+    middle: float
+    number: str
 
 
 @dataclass(frozen=True, slots=True)
 class SquareDiagram:
-    """A named square, its axes from `start` to `end`, with bins, or with markers of points as two paths.
+    """The panel of one forecaster, with bins, or with markers of points as two paths.
 
-    Markers are filled where the event happened, else hollow.
+    Markers are filled where the event happened, else hollow. `rows` are its rows of the CSV file; `points` are what
+    charts.js reads out: x and y as fractions, and a text.
     """
 
-    side: ClassVar[int] = SIDE
-    start: ClassVar[int] = MARGIN
-    end: ClassVar[int] = SIDE - MARGIN
     name: str
     color: str
+    marker: int
+    rows: Sequence[Sequence[Any]]
+    points: Sequence[tuple[float, float, str]]
     bins: tuple[ReliabilityBin, ...] = ()
     filled: str = ""
     hollow: str = ""
 
 
-def _x(fraction: float) -> float:
-    return round(MARGIN + fraction * (SIDE - 2 * MARGIN), 1)
+@dataclass(frozen=True, slots=True)
+class DiagramGrid:
+    """Diagrams side by side on the same axes."""
+
+    left: ClassVar[int] = LEFT
+    right: ClassVar[int] = LEFT + SIDE
+    top: ClassVar[int] = TOP
+    bottom: ClassVar[int] = TOP + SIDE
+    width: ClassVar[int] = LEFT + SIDE + 18
+    shares: ClassVar[Sequence[tuple[int, float, float]]] = [
+        (share, LEFT + SIDE * share / 100, TOP + SIDE * (1 - share / 100)) for share in range(0, 101, 25)
+    ]
+    """Each tick's percentage, and its place on the horizontal and on the vertical axis."""
+    diagrams: Sequence[SquareDiagram]
+    x_title: str
+    y_title: str
+    columns: Sequence[str]
+
+    @property
+    def height(self) -> int:
+        return TOP + SIDE + (62 if any(diagram.bins for diagram in self.diagrams) else 40)
+
+    @property
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The data as rows of a CSV file, the first with the names of the columns."""
+        yield self.columns
+        for diagram in self.diagrams:
+            yield from ([diagram.name, *row] for row in diagram.rows)
+
+    @property
+    def table(self) -> Iterator[list[str]]:
+        """The data as cells of a table, the points of scatter plots thinned to MAXIMUM_ROWS."""
+        rows = [(diagram.name, row) for diagram in self.diagrams for row in diagram.rows]
+        step = 1 if any(diagram.bins for diagram in self.diagrams) else max(1, -(-len(rows) // MAXIMUM_ROWS))
+        for name, row in rows[::step]:
+            yield [name, *map(_cell, row)]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What charts.js reads out: the points of each panel, and the place of the square in it."""
+        square = {"left": LEFT, "top": TOP, "side": SIDE}
+        return square | {
+            "titles": [self.x_title, self.y_title],
+            "panels": [{"name": diagram.name, "points": diagram.points} for diagram in self.diagrams],
+        }
 
 
-def _y(fraction: float) -> float:
-    return round(SIDE - MARGIN - fraction * (SIDE - 2 * MARGIN), 1)
+def _x(share: float) -> float:
+    return round(LEFT + share * SIDE, 1)
+
+
+def _y(share: float) -> float:
+    return round(TOP + (1 - share) * SIDE, 1)
+
+
+def reliability_grid(diagrams: Sequence[SquareDiagram], x_title: str = "Forecast probability") -> DiagramGrid:
+    """Reliability diagrams side by side."""
+    columns = ("forecaster", "bin_from", "bin_to", "forecast", "observed", "low", "high", "forecasts", "weight")
+    return DiagramGrid(diagrams, x_title, "Observed frequency", columns)
 
 
 def reliability_diagram(
@@ -59,22 +117,67 @@ def reliability_diagram(
     They are a family's, or those of a reference forecaster.
     """
     color, marker = (family.color, marker_of(family)) if family else (REFERENCE_COLORS[reference], 0)
-    drawn = tuple(_bin(each, marker) for each in bins if each["forecast"] is not None and each["outcome"] is not None)
-    return SquareDiagram(name, color, drawn)
+    used = [each for each in bins if each["forecast"] is not None and each["outcome"] is not None]
+    keys = ("from", "to", "forecast", "outcome", "low", "high", "pairs", "weight")
+    return SquareDiagram(
+        name,
+        readable_color(color),
+        marker,
+        [[each[key] for key in keys] for each in used],
+        [(_rounded(each["forecast"]), _rounded(each["outcome"]), _bin_text(each)) for each in used],
+        tuple(_bin(each, marker) for each in used),
+    )
 
 
 def _bin(report: Mapping[str, Any], marker: int) -> ReliabilityBin:
     x, y = _x(report["forecast"]), _y(report["outcome"])
     radius = round(max(SMALLEST_RADIUS, LARGEST_RADIUS * math.sqrt(report["weight"])), 1)
-    stated, observed = fraction(report["forecast"]), fraction(report["outcome"])
-    text = f"forecast {stated}, observed {observed}, {report['pairs']} probabilities"
-    return ReliabilityBin(x, y, _y(report["low"]), _y(report["high"]), text, marker_path(marker, x, y, radius))
+    pairs = report["pairs"]
+    return ReliabilityBin(
+        x,
+        y,
+        _y(report["low"]),
+        _y(report["high"]),
+        marker_path(marker, x, y, radius),
+        _x((report["from"] + report["to"]) / 2),
+        count(pairs) if pairs < THOUSAND else f"{pairs / THOUSAND:.3g}k",
+    )
+
+
+def _bin_text(report: Mapping[str, Any]) -> str:
+    noun = "forecast" if report["pairs"] == 1 else "forecasts"
+    return f"{count(report['pairs'])} {noun}, 95 % interval {fraction(report['low'])} to {fraction(report['high'])}"
+
+
+def _rounded(value: float) -> float:
+    return round(value, 6) + 0.0
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: DASH}[value]
+    return fraction(value) if isinstance(value, float) else count(value)
+
+
+def stakes_grid(diagrams: Sequence[SquareDiagram]) -> DiagramGrid:
+    """Scatter plots of stakes over forecasts side by side."""
+    columns = ("model", "forecast", "stake", "won")
+    return DiagramGrid(diagrams, "Forecast probability of the side bought", "Share of the largest stake", columns)
 
 
 def scatter_diagram(family: Family, points: Sequence[tuple[float, float, bool | None]]) -> SquareDiagram:
     """The scatter plot of a family's points (x, y, whether the event happened)."""
+    marker = marker_of(family)
     paths: dict[bool, list[str]] = {True: [], False: []}
     for x, y, happened in points:
-        paths[happened is True].append(marker_path(marker_of(family), _x(x), _y(y), 3))
-    filled, hollow = ("".join(paths[happened]) for happened in (True, False))
-    return SquareDiagram(family.display_name, family.color, filled=filled, hollow=hollow)
+        paths[happened is True].append(marker_path(marker, _x(x), _y(y), POINT_RADIUS))
+    texts = {True: "won", False: "lost", None: "not resolved"}
+    return SquareDiagram(
+        family.display_name,
+        readable_color(family.color),
+        marker,
+        points,
+        [(_rounded(x), _rounded(y), texts[happened]) for x, y, happened in points],
+        filled="".join(paths[True]),
+        hollow="".join(paths[False]),
+    )

@@ -1,4 +1,4 @@
-"""Line charts over time, or over whole numbers; and sparklines, which are small enough for a table's cell."""
+"""Line charts over time, over weeks since a start, or over whole numbers."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,15 +12,19 @@ from arena_site.pages.charts.axes import Tick, tick_decimals, time_ticks, value_
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
 
 WIDTH = 1000
-LEFT, RIGHT, TOP, BOTTOM = 76, WIDTH - 160, 14, 34
-"""The horizontal ends of the axes, and the vertical margins."""
+LEFT, RIGHT, TOP, BOTTOM = 76, WIDTH - 160, 36, 52
+"""The horizontal ends of the axes, and the vertical margins, which hold the axes' titles."""
 LABEL_HEIGHT = 18
 MARKERS_PER_LINE = 5
 """Markers on a line, besides the one at its end."""
 MAXIMUM_ROWS = 60
 """Rows of a chart's table; the API has every point."""
-SPARKLINE_WIDTH, SPARKLINE_HEIGHT, SPARKLINE_MARGIN = 96, 28, 3
-SPARKLINE_POINTS = 60
+X_TITLES = {
+    "time": "Date and time (UTC)",
+    "weeks": "Weeks since the cohort’s start",
+    "questions": "Resolved questions, in order of resolution",
+}
+"""Titles of the horizontal axis by its kind."""
 
 Value = Decimal | float | None
 
@@ -29,15 +33,17 @@ Value = Decimal | float | None
 class Curve:
     """The data of one line: a value for each position of the chart, None for a missing one.
 
-    `annotations` are texts at instants; `dashed` is for references, which are no competitors.
+    `dashed` is for references, which are no competitors. A band has its lower and upper end at each position that has
+    a value; `numbers` says of how many things a value is the mean.
     """
 
     name: str
     color: str
     values: Sequence[Value]
-    annotations: Sequence[tuple[datetime, str]] = ()
     marker: int = 0
     dashed: bool = False
+    band: Sequence[tuple[float, float] | None] = ()
+    numbers: Sequence[int | None] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +61,15 @@ class ChartEvent:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of a drawing, with its text if it is annotated."""
+    """A point of a drawing."""
 
     x: float
     y: float
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnLine:
-    """A curve as drawn: paths of its line and markers, its end, the place of its name, its annotated points."""
+    """A curve as drawn: paths of its band, line and markers, its end, and the place of its name."""
 
     curve: Curve
     path: str
@@ -72,7 +77,7 @@ class DrawnLine:
     end: Point
     end_marker: str
     label: Point
-    annotations: tuple[Point, ...]
+    band: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class LineChart:
     width: ClassVar[int] = WIDTH
     left: ClassVar[int] = LEFT
     right: ClassVar[int] = RIGHT
+    top: ClassVar[int] = TOP
     positions: Sequence[Any]
     curves: Sequence[Curve]
     height: int
@@ -90,10 +96,16 @@ class LineChart:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     baseline: float | None
+    axis: str
     unit: str
+    y_title: str
     decimals: int
     events: tuple[tuple[ChartEvent, str], ...]
     data: dict[str, Any]
+
+    @property
+    def x_title(self) -> str:
+        return X_TITLES[self.axis]
 
     @property
     def contains_links(self) -> bool:
@@ -108,36 +120,39 @@ class LineChart:
         return [(at, [curve.values[index] for curve in self.curves]) for index, at in shown]
 
 
-def family_curve(family: Family, values: Sequence[Value], annotations: Sequence[tuple[datetime, str]] = ()) -> Curve:
+def family_curve(family: Family, values: Sequence[Value], **options: Any) -> Curve:
     """A family's curve, in its colour and with its marker."""
-    return Curve(family.display_name, family.color, values, annotations, marker_of(family))
+    return Curve(family.display_name, family.color, values, marker_of(family), **options)
 
 
 def line_chart(
     positions: Sequence[Any],
     curves: Sequence[Curve],
     *,
+    y_title: str,
+    axis: str = "time",
     baseline: Decimal | None = None,
-    height: int = 380,
+    height: int = 420,
     unit: str = "money",
     events: Sequence[ChartEvent] = (),
 ) -> LineChart | None:
-    """The chart of curves over ascending instants, or over ascending whole numbers; None without values.
+    """The chart of curves over ascending positions: instants, or numbers for another axis of X_TITLES.
 
-    `unit` is a kind that `filters.format_as` knows. `baseline` is drawn as a line of its own, such as the starting
-    balance. Events outside the instants are left out.
+    None without values. `unit` is a kind that `filters.format_as` knows. `baseline` is drawn as a line of its own, such
+    as the starting balance. Events outside the instants are left out.
     """
     rows = [[None if value is None else float(value) for value in curve.values] for curve in curves]
     values = [value for row in rows for value in row if value is not None]
     if not values:
         return None
     first, last = positions[0], positions[-1]
-    over_time = isinstance(first, datetime)
-    x_values: list[Any] = time_ticks(first, last) if over_time else value_ticks(first, max(last, first + 1))
+    x_values: list[Any] = time_ticks(first, last) if axis == "time" else value_ticks(first, max(last, first + 1))
+    if axis == "questions":
+        x_values = [value for value in x_values if value == int(value)]
     events = [event for event in events if first <= event.at <= last]
-    if baseline is not None:
-        values.append(float(baseline))
-    low, high = value_range([*values, *(float(event.value) for event in events)])
+    ends = [end for curve in curves for band in curve.band if band for end in band]
+    bases = [] if baseline is None else [float(baseline)]
+    low, high = value_range([*values, *ends, *bases, *(float(event.value) for event in events)])
     bottom = height - BOTTOM
     x_scale = (RIGHT - LEFT) / ((_place(last) - _place(first)) or 1)
     y_scale = (bottom - TOP) / (high - low)
@@ -156,29 +171,20 @@ def line_chart(
             (at, bottom - (value - low) * y_scale) for at, value in zip(xs, row, strict=True) if value is not None
         ]
         if points:
-            drawn.append((curve, points, row))
-    labels = _spread([points[-1][1] for _, points, _ in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
+            band = [(at, y(ends[0]), y(ends[1])) for at, ends in zip(xs, curve.band, strict=False) if ends]
+            drawn.append((curve, points, band, row))
+    labels = _spread([points[-1][1] for _, points, _, _ in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
     lines = tuple(
-        _drawn_line(curve, points, label, index / len(drawn), [x(at) for at, _ in curve.annotations])
-        for index, ((curve, points, _), label) in enumerate(zip(drawn, labels, strict=True))
+        _drawn_line(curve, points, band, label, index / len(drawn))
+        for index, ((curve, points, band, _), label) in enumerate(zip(drawn, labels, strict=True))
     )
     places = [(x(event.at), y(event.value)) for event in events]
     data = {
-        "axis": "time" if over_time else "order",
+        "axis": axis,
         "unit": unit,
         "positions": [_place(position) for position in positions],
         "baseline": None if baseline is None else float(baseline),
-        "curves": [
-            {
-                "name": curve.name,
-                "color": readable_color(curve.color),
-                "marker": marker_path(curve.marker, 0, 0, 3.5),
-                "dashed": curve.dashed,
-                "values": [None if value is None else round(value, 4) for value in row],
-                "annotations": [[_place(at), text] for at, text in curve.annotations],
-            }
-            for curve, _, row in drawn
-        ],
+        "curves": [_curve_data(curve, row) for curve, _, _, row in drawn],
         "events": [[_place(event.at), float(event.value), *place] for event, place in zip(events, places, strict=True)],
     }
     return LineChart(
@@ -187,10 +193,12 @@ def line_chart(
         height,
         bottom,
         lines,
-        tuple(Tick(x(value), value) for value in x_values if over_time or value == int(value)),
+        tuple(Tick(x(value), value) for value in x_values),
         tuple(Tick(y(value), value) for value in value_ticks(low, high)),
         None if baseline is None else y(baseline),
+        axis,
         unit,
+        y_title,
         tick_decimals(low, high),
         tuple((e, marker_path(e.marker, *place, 5.5)) for e, place in zip(events, places, strict=True)),
         data,
@@ -202,31 +210,52 @@ def _place(position: Any) -> float:
     return round(position.timestamp() * 1000) if isinstance(position, datetime) else position
 
 
+def _curve_data(curve: Curve, row: Sequence[float | None]) -> dict[str, Any]:
+    """A curve as charts.js reads it."""
+    data: dict[str, Any] = {
+        "name": curve.name,
+        "color": readable_color(curve.color),
+        "marker": marker_path(curve.marker, 0, 0, 3.5),
+        "dashed": curve.dashed,
+        "values": [None if value is None else round(value, 4) + 0.0 for value in row],
+    }
+    if curve.band:
+        data["band"] = [ends and [round(end, 4) + 0.0 for end in ends] for ends in curve.band]
+    if curve.numbers:
+        data["numbers"] = list(curve.numbers)
+    return data
+
+
 def _drawn_line(
-    curve: Curve, points: Sequence[tuple[float, float]], label: float, offset: float, annotated: Sequence[float]
+    curve: Curve,
+    points: Sequence[tuple[float, float]],
+    band: Sequence[tuple[float, float, float]],
+    label: float,
+    offset: float,
 ) -> DrawnLine:
-    """The line through the points, with a few markers at equal distances and its annotations at their places.
+    """The line through the points, with a few markers at equal distances, and its band.
 
     Markers are shifted by `offset`, a fraction of their distance, so that lines have them apart.
     """
 
-    def at_or_after(x: float, text: str = "") -> Point:
+    def at_or_after(x: float) -> Point:
         at, height = points[min(bisect_left(points, (x,)), len(points) - 1)]
-        return Point(at, round(height, 1), text)
+        return Point(at, round(height, 1))
 
     (first, _), (last, _) = points[0], points[-1]
     end = at_or_after(last)
     distance = (RIGHT - LEFT) / MARKERS_PER_LINE
     spaced = [LEFT + distance * (index + 0.2 + 0.6 * offset) for index in range(MARKERS_PER_LINE)]
     marked = [] if curve.dashed else [at_or_after(x) for x in spaced if first <= x < last - 20]
+    around = [*((x, low) for x, low, _ in band), *((x, high) for x, _, high in reversed(band))]
     return DrawnLine(
         curve,
-        "M" + " L".join([f"{x} {height:.1f}" for x, height in points]),
+        "M" + "L".join([f"{x} {height:.1f}" for x, height in points]),
         "".join(marker_path(curve.marker, point.x, point.y, 3.5) for point in marked),
         end,
         marker_path(curve.marker, end.x, end.y),
         Point(RIGHT + 24, label),
-        tuple(at_or_after(x, text) for x, (_, text) in zip(annotated, curve.annotations, strict=True)),
+        "M" + "L".join([f"{x} {height}" for x, height in around]) + "Z" if around else "",
     )
 
 
@@ -243,34 +272,3 @@ def _spread(heights: Sequence[float], top: float, bottom: float) -> list[float]:
         spread[index] = maximum = min(spread[index], maximum)
         maximum -= LABEL_HEIGHT
     return [round(height, 1) for height in spread]
-
-
-@dataclass(frozen=True, slots=True)
-class Sparkline:
-    """A drawn sparkline; `baseline` is the height of the starting value."""
-
-    width: ClassVar[int] = SPARKLINE_WIDTH
-    height: ClassVar[int] = SPARKLINE_HEIGHT
-    path: str
-    end: Point
-    baseline: float
-
-
-def sparkline(values: Sequence[Value], baseline: Decimal | float, low: float, high: float) -> Sparkline | None:
-    """The sparkline of values at equal distances, on a scale from `low` to `high`; None for fewer than two values."""
-    step = max(1, -(-len(values) // SPARKLINE_POINTS))
-    shown = values[::-1][::step][::-1]
-    if sum(value is not None for value in shown) < 2:
-        return None
-    scale = (SPARKLINE_HEIGHT - 2 * SPARKLINE_MARGIN) / ((high - low) or 1.0)
-    distance = (SPARKLINE_WIDTH - 2 * SPARKLINE_MARGIN) / (len(shown) - 1)
-
-    def y(value: Decimal | float) -> float:
-        return round(SPARKLINE_HEIGHT - SPARKLINE_MARGIN - (float(value) - low) * scale, 1)
-
-    points = [
-        Point(round(SPARKLINE_MARGIN + index * distance, 1), y(value))
-        for index, value in enumerate(shown)
-        if value is not None
-    ]
-    return Sparkline("M" + "L".join([f"{point.x} {point.y}" for point in points]), points[-1], y(baseline))

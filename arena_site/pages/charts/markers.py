@@ -86,7 +86,7 @@ def _plus(x: float, y: float, radius: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")
 
 
 MARKERS: tuple[Callable[[float, float, float], str], ...] = (

@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from agents.models import Trade
-from arena_site.pages.charts.lines import ChartEvent, Curve, LineChart, line_chart
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.lines import ChartEvent, Curve, line_chart
 from arena_site.pages.charts.markers import marker_of
-from arena_site.pages.filters import money, page_url, price, single_line
+from arena_site.pages.filters import count, money, page_url, price, single_line
 from markets.models import Market, Outcome, PriceObservation
 from scoring.competition import AgentSummary
 from scoring.performance import bucket_ends
@@ -23,10 +24,10 @@ NAME_LENGTH = 40
 """Characters of a side's name in the legend."""
 
 
-def price_history(
+def price_figure(
     market: Market, outcomes: Sequence[Outcome], trades: Sequence[Any], agents: Mapping[int, AgentSummary]
-) -> tuple[LineChart, int] | None:
-    """The chart of a market's sides and trades (the latest first), and the number of sides in it.
+) -> Figure | None:
+    """The chart of a market's sides and trades (the latest first).
 
     None without an accepted price. At the market's resolution the price of a side is the payout of a share.
     """
@@ -43,8 +44,17 @@ def price_history(
     ]
     marked = [trade for trade in trades if trade.outcome in accepted][:MAXIMUM_EVENTS]
     events = [_event(trade, agents[trade.agent], names[trade.outcome]) for trade in marked]
-    chart = line_chart(instants, curves, height=320, unit="price", events=events)
-    return (chart, len(drawn)) if chart else None
+    chart = line_chart(
+        instants, curves, y_title="Price (US dollars per share)", height=360, unit="price", events=events
+    )
+    if chart is None:
+        return None
+    number = f"{count(len(trades))} trade{'' if len(trades) == 1 else 's'}"
+    note = "Accepted prices of each side. Filled markers are purchases by agents, hollow ones are their sales."
+    if len(drawn) < len(outcomes):
+        note += f" {len(drawn)} of {len(outcomes)} sides: those that were traded, then those with the highest prices."
+    title = f"How the market’s prices moved, with {number} by agents."
+    return Figure("prices", title, chart, note, at=instants[-1])
 
 
 def _drawn_outcomes(outcomes: Sequence[Outcome], trades: Sequence[Any]) -> list[Outcome]:

@@ -11,7 +11,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Instruction, ModelCall, Trade
-from arena_site.pages.charts.portfolio_values import agent_chart
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.portfolios import values_figure
+from arena_site.pages.filters import money, signed_percent
 from arena_site.pages.lists import Column, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
@@ -68,9 +70,7 @@ class LargestPosition(NamedTuple):
 @require_safe
 def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """An agent: its value, its positions by state and its decisions by week."""
-    competition = competition_index()
-    agents = Agent.objects.filter(pk=_agent(competition, number, slug).pk)
-    (agent,) = attach_competition(agents.only("family", "cohort", "model_id", "status", "cash"), competition)
+    agent = _loaded_agent(number, slug)
     balance = agent.cohort.methodology.starting_balance
     held, past = positions_of(agent)
     positions = [*held, *past]
@@ -97,9 +97,36 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "cost_usd": sum((decision.cost_usd for decision in decisions), ZERO),
             "tokens_input": sum(decision.tokens_input for decision in decisions),
             "tokens_output": sum(decision.tokens_output for decision in decisions),
-            "chart": agent_chart([agent], balance, height=260),
+            "figure": _figure(agent),
         },
     )
+
+
+def agent_figures(request: HttpRequest, number: int, slug: str) -> list[Figure]:
+    """The chart of the agent's page."""
+    figure = _figure(_loaded_agent(number, slug))
+    return [figure] if figure else []
+
+
+def _loaded_agent(number: int, slug: str) -> Agent:
+    """The agent with its family, cohort and methodology. Raises Http404 if there is none."""
+    competition = competition_index()
+    agents = Agent.objects.filter(pk=_agent(competition, number, slug).pk)
+    (agent,) = attach_competition(agents.only("family", "cohort", "model_id", "status", "cash"), competition)
+    return agent
+
+
+def _figure(agent: Agent) -> Figure | None:
+    """The agent's value over time."""
+
+    def title(newest: Sequence[tuple[Agent, Decimal]]) -> str:
+        ((_, value),) = newest
+        gain = (value / agent.cohort.methodology.starting_balance - 1) * 100
+        name = agent.family.display_name
+        worth = f"{money(value)}, a return of {signed_percent(gain)}"
+        return f"{name}’s portfolio in cohort {agent.cohort.number} is worth {worth}."
+
+    return values_figure([agent], name="value", title=title, height=320)
 
 
 @require_safe

@@ -6,9 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from arena_site.pages.charts.calibration import confidence_figure, reliability_figure, stakes_figure
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram, scatter_diagram
+from arena_site.pages.charts.figures import Figure
 from arena_site.pages.selection import ARMS, PageSelection, all_or_one
-from scoring.calibration import ForecasterCalibration
+from scoring.calibration import Calibration, ForecasterCalibration
 from scoring.calibration import calibration as calibration_of
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
@@ -17,14 +19,9 @@ from scoring.models import Leaderboard
 @require_safe
 def calibration(request: HttpRequest) -> HttpResponse:
     """Reliability diagrams and score decompositions under both protocols, and stakes against stated probabilities."""
-    leaderboards = set(Leaderboard.objects.order_by().values_list("methodology", "category").distinct())
-    versions = sorted({version for version, _ in leaderboards if version})
-    categories = sorted({category for _, category in leaderboards if category})
-    selection = PageSelection.from_request(
-        request,
-        {"arm": list(ARMS), "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},
-    )
+    selection, versions, categories = _selection(request)
     result = calibration_of(**selection.values)
+    forecasts, bets, stakes = _figures(result, selection)
     return render(
         request,
         "calibration.html",
@@ -38,12 +35,40 @@ def calibration(request: HttpRequest) -> HttpResponse:
                 ]
             ),
             "calibration": result,
-            "forecast_diagrams": _reliability(result.forecasts.forecasters),
-            "trading_diagrams": _reliability(result.trades.forecasters),
-            "stakes": [
-                (each.family, scatter_diagram(each.family, each.points), each.figures) for each in result.stakes
-            ],
+            "forecasts": forecasts,
+            "bets": bets,
+            "stakes": stakes,
         },
+    )
+
+
+def calibration_figures(request: HttpRequest) -> list[Figure]:
+    """The charts of the page."""
+    selection, _, _ = _selection(request)
+    return list(filter(None, _figures(calibration_of(**selection.values), selection)))
+
+
+def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[str], Sequence[str]]:
+    """The choices in the request, and the methodology versions and categories that there are."""
+    leaderboards = set(Leaderboard.objects.order_by().values_list("methodology", "category").distinct())
+    versions = sorted({version for version, _ in leaderboards if version})
+    categories = sorted({category for _, category in leaderboards if category})
+    selection = PageSelection.from_request(
+        request,
+        {"arm": list(ARMS), "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},
+    )
+    return selection, versions, categories
+
+
+def _figures(result: Calibration, selection: PageSelection) -> tuple[Figure | None, Figure | None, Figure | None]:
+    """The figures of forecasts, of bets, and of stakes."""
+    forecasts, trades, query = result.forecasts, result.trades, selection.suffix
+    forecast_at, trade_at = (each.leaderboard.computed_at if each.leaderboard else None for each in (forecasts, trades))
+    stakes = [scatter_diagram(each.family, each.points) for each in result.stakes]
+    return (
+        reliability_figure(_reliability(forecasts.forecasters), at=forecast_at, query=query, name="forecasts"),
+        confidence_figure(_reliability(trades.forecasters), at=trade_at, query=query),
+        stakes_figure(stakes, at=forecast_at, query=query),
     )
 
 

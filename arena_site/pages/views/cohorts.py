@@ -1,6 +1,7 @@
 """The list of cohorts, and a cohort with its agents, their curves and every decision by week."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from operator import attrgetter
@@ -14,14 +15,18 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, ModelCall, Trade
 from arena_site.pages.agent_ranking import rank_agents
-from arena_site.pages.charts.portfolio_values import agent_chart
-from arena_site.pages.filters import decision_badge, page_url
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.portfolios import values_figure
+from arena_site.pages.filters import decision_badge, money, page_url
+from arena_site.pages.selection import PageSelection
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.models import Universe
 from scoring.competition import AgentSummary, attach_competition, competition_index
+from scoring.performance import RANGES
 from scoring.valuations import valuations
 
+RANGE_LABELS = dict(zip(RANGES, ("10 min", "1 hour", "1 day", "1 week", "1 month", "3 months", "All"), strict=True))
 AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
 
 
@@ -73,11 +78,8 @@ def cohorts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def cohort(request: HttpRequest, number: int) -> HttpResponse:
     """One cohort: its agents by value, their curves, and every decision by week."""
-    competition = competition_index()
-    cohort = competition.cohort(number)
-    if cohort is None:
-        raise Http404(f"there is no cohort {number}")
-    agents = attach_competition(cohort.agents.only(*AGENT_COLUMNS), competition)
+    cohort, agents = _cohort_and_agents(number)
+    selection = _range_selection(request)
     ranked = rank_agents(agents, awaiting=True)
     by_agent: dict[int, dict[int, tuple[str, str]]] = defaultdict(dict)
     decisions = _decisions(cohort)
@@ -105,9 +107,40 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
                 key=attrgetter("link__sequence"),
                 default=None,
             ),
-            "chart": agent_chart(agents, cohort.methodology.starting_balance),
+            "figure": _figure(cohort, agents, selection),
+            "ranges": selection.links("range", RANGE_LABELS),
         },
     )
+
+
+def cohort_figures(request: HttpRequest, number: int) -> list[Figure]:
+    """The chart of the cohort's page."""
+    figure = _figure(*_cohort_and_agents(number), _range_selection(request))
+    return [figure] if figure else []
+
+
+def _cohort_and_agents(number: int) -> tuple[Cohort, list[Agent]]:
+    """The cohort with its agents. Raises Http404 if there is none."""
+    competition = competition_index()
+    cohort = competition.cohort(number)
+    if cohort is None:
+        raise Http404(f"there is no cohort {number}")
+    return cohort, attach_competition(cohort.agents.only(*AGENT_COLUMNS), competition)
+
+
+def _range_selection(request: HttpRequest) -> PageSelection:
+    return PageSelection.from_request(request, {"range": sorted(RANGES, key="ALL".__ne__)})
+
+
+def _figure(cohort: Cohort, agents: list[Agent], selection: PageSelection) -> Figure | None:
+    """The values of the cohort's agents over time."""
+
+    def title(newest: Sequence[tuple[Agent, Decimal]]) -> str:
+        (leader, value), *_ = newest
+        return f"{leader.family.display_name} has the largest portfolio of cohort {cohort.number}: {money(value)}."
+
+    span = RANGES[selection["range"]]
+    return values_figure(agents, name="values", title=title, span=span, query=selection.suffix)
 
 
 def _decisions(cohort: Cohort) -> list[Any]:

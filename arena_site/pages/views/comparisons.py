@@ -2,16 +2,20 @@
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
-from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram
-from arena_site.pages.charts.portfolio_values import family_chart
+from arena_site.pages.charts.calibration import reliability_figure
+from arena_site.pages.charts.diagrams import reliability_diagram
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.portfolios import returns_figure
 from arena_site.pages.selection import ARMS
 from markets.prompt_conditions import PRICED
+from scoring.cohort_returns import cohort_returns
 from scoring.comparison import Comparison, both_directions
 from scoring.comparison import comparison as comparison_of
-from scoring.competition import competition_index
+from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST
 from scoring.disagreements import RECENT_SETS
 from scoring.leaderboard_entries import overall_leaderboards
@@ -40,14 +44,9 @@ def comparisons(request: HttpRequest) -> HttpResponse:
 @require_safe
 def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     """Two families under both protocols: tests of their difference, portfolios and largest disagreements."""
-    if first == second:
-        raise Http404("a family can not be compared with itself")
     competition = competition_index()
-    one, other = (competition.by_slug.get(slug) for slug in (first, second))
-    if one is None or other is None:
-        raise Http404(f"there is no family {first if one is None else second}")
+    one, other = _families(competition, first, second)
     result = comparison_of(one, other, competition)
-    agents = [agent for agent in competition.agents if agent.family in (one, other)]
     ranked = [family for family in competition.families.values() if not family.external]
     return render(
         request,
@@ -57,20 +56,45 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "second": other,
             "comparison": result,
             "forecasts": [(arm, ARMS[arm.arm]) for arm in result.forecasts],
-            "diagrams": _diagrams(result),
+            "returns": _returns_figure(one, other, competition),
+            "calibration": _calibration_figure(result),
             "points": DETECTABLE_DIFFERENCE,
-            "chart": family_chart(agents, competition.methodology.starting_balance, height=320),
             "sets": RECENT_SETS,
             "others": [family for family in ranked if family not in (one, other)],
         },
     )
 
 
-def _diagrams(comparison: Comparison) -> list[SquareDiagram]:
+def comparison_figures(request: HttpRequest, first: str, second: str) -> list[Figure]:
+    """The charts of a comparison's page."""
+    competition = competition_index()
+    one, other = _families(competition, first, second)
+    calibration = _calibration_figure(comparison_of(one, other, competition))
+    return list(filter(None, [_returns_figure(one, other, competition), calibration]))
+
+
+def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[Family, Family]:
+    """The two families. Raises Http404 for an unknown one, and for one and the same."""
+    if first == second:
+        raise Http404("a family can not be compared with itself")
+    one, other = (competition.by_slug.get(slug) for slug in (first, second))
+    if one is None or other is None:
+        raise Http404(f"there is no family {first if one is None else second}")
+    return one, other
+
+
+def _returns_figure(one: Family, other: Family, competition: CompetitionIndex) -> Figure | None:
+    """Both families' returns by weeks since a cohort's start."""
+    agents = [agent for agent in competition.agents if agent.family in (one, other)]
+    names = f"{one.display_name} and {other.display_name}"
+    title = f"Mean returns of {names} in the weeks after a cohort starts."
+    returns = cohort_returns(agents, at=timezone.now())
+    return returns_figure(returns, agents, {one.slug: one, other.slug: other}, title, height=360)
+
+
+def _calibration_figure(comparison: Comparison) -> Figure | None:
     """Both families' reliability when they are shown the market's prices."""
     bins = next((arm.bins for arm in comparison.forecasts if arm.arm == PRICED), {})
-    return [
-        reliability_diagram(family.display_name, bins[family.slug], family)
-        for family in (comparison.first, comparison.second)
-        if family.slug in bins
-    ]
+    families = [family for family in (comparison.first, comparison.second) if family.slug in bins]
+    diagrams = [reliability_diagram(family.display_name, bins[family.slug], family) for family in families]
+    return reliability_figure(diagrams, who=" or ".join(family.display_name for family in families), at=None)

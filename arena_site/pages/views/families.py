@@ -1,7 +1,7 @@
 """The list of model families, and a family with its results under both protocols, its releases and its cost."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -14,14 +14,17 @@ from django.views.decorators.http import require_safe
 from agents.models import Agent, Decision, Elicitation, Family, Forecast, ModelCall
 from agents.models.family import parameter_support
 from arena_site.pages.agent_ranking import rank_agents
+from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
-from arena_site.pages.charts.portfolio_values import family_chart
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.portfolios import returns_figure
 from arena_site.pages.selection import ARMS
 from markets.foundation.raw_sql import stored_unit
 from markets.prompt_conditions import PRICED
-from scoring.competition import attach_competition, competition_index
+from scoring.cohort_returns import cohort_returns
+from scoring.competition import CompetitionIndex, attach_competition, competition_index
 from scoring.constants import FORECAST, TRADING
-from scoring.leaderboard_entries import overall_leaderboards, reliability_path
+from scoring.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
 
 LATEST = 10
 """Decisions and forecasts that the page lists."""
@@ -87,7 +90,6 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     leaderboard = leaderboards.get((TRADING, ""))
     forecast_leaderboards = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
-    own = [agent for agent in competition.agents if agent.family == family]
     forecasts_and_trades = (PRICED in forecast_leaderboards and forecast_leaderboards[PRICED].parts[0]) or ()
     return render(
         request,
@@ -101,18 +103,14 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
                 for arm, forecast_leaderboard in forecast_leaderboards.items()
                 if (entry := forecast_leaderboard.entries.get(slug)) and entry["n"]
             ],
-            "diagrams": [
-                reliability_diagram(ARMS[arm], forecast_leaderboard.parts[1], family)
-                for arm, forecast_leaderboard in forecast_leaderboards.items()
-                if forecast_leaderboard.parts[1]
-            ],
+            "returns": _returns_figure(family, competition),
+            "calibration": _calibration_figure(family, forecast_leaderboards),
             "forecasts_and_trades": next(
                 (row for row in forecasts_and_trades if row["family"] == slug and row["bets"]), None
             ),
             "rows": [(row, spending.get(row.agent.pk, NO_USAGE)) for row in results],
             "releases": _releases(family, agents),
             "spending": _spending_by_protocol(spending.values(), forecast_spending),
-            "chart": family_chart(own, agents[0].cohort.methodology.starting_balance, height=300) if agents else None,
             "decisions": Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
             .order_by("-decided_at", "-pk")
             .values_list(*DECISION_COLUMNS, named=True)[:LATEST],
@@ -120,6 +118,33 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "others": [each for each in competition.families.values() if each != family and not each.external],
         },
     )
+
+
+def family_figures(request: HttpRequest, slug: str) -> list[Figure]:
+    """The charts of the family's page."""
+    competition = competition_index()
+    family = competition.by_slug.get(slug)
+    if family is None:
+        raise Http404(f"there is no family {slug}")
+    leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
+    by_arm = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
+    return list(filter(None, [_returns_figure(family, competition), _calibration_figure(family, by_arm)]))
+
+
+def _returns_figure(family: Family, competition: CompetitionIndex) -> Figure | None:
+    """The family's returns by weeks since a cohort's start."""
+    agents = [agent for agent in competition.agents if agent.family == family]
+    title = f"Mean return of {family.display_name} in the weeks after a cohort starts."
+    returns = cohort_returns(agents, at=timezone.now())
+    return returns_figure(returns, agents, {family.slug: family}, title, height=340)
+
+
+def _calibration_figure(family: Family, leaderboards: Mapping[str, StoredLeaderboard]) -> Figure | None:
+    """The family's reliability diagram in each arm."""
+    shown = {arm: leaderboard for arm, leaderboard in leaderboards.items() if leaderboard.parts[1]}
+    diagrams = [reliability_diagram(ARMS[arm], board.parts[1], family) for arm, board in shown.items()]
+    at = max(filter(None, (leaderboard.computed_at for leaderboard in shown.values())), default=None)
+    return reliability_figure(diagrams, who=family.display_name, at=at)
 
 
 def _spending(family: Family) -> tuple[dict[int, CallUsage], CallUsage]:

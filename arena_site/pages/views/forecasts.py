@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +12,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
-from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram
+from arena_site.pages.charts.calibration import reliability_figure
+from arena_site.pages.charts.diagrams import reliability_diagram
+from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import Curve, LineChart, family_curve, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.citations import citation
@@ -24,32 +27,28 @@ from markets.prompt_conditions import PRICED
 from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index
 from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
-from scoring.forecast_boards import forecast_board
+from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.models import Leaderboard
 
 LATEST_QUESTIONS = 20
 DRAWN_REFERENCES = REFERENCES[:3]
 """References in the charts; the others lie close to the ensemble."""
+RETURN_NOTE = (
+    "Running mean over the questions in the order in which they resolved, with $1 on each. Stakes follow the forecast "
+    "and the ask prices: at risk aversion 0 all is staked on the option with the best odds by the forecast, at 1 "
+    "stakes equal the probabilities. Baselines are dashed; on the horizontal line a forecaster breaks even."
+)
 
 
 @require_safe
 def forecasts(request: HttpRequest) -> HttpResponse:
     """The ranking by Brier score with the references, and the figures beside the ranking."""
-    leaderboards = list(
-        Leaderboard.objects.filter(protocol=FORECAST).order_by("category").values_list("methodology", "arm", "category")
-    )
-    versions = sorted({version for version, _, _ in leaderboards if version})
-    categories = sorted({category for _, _, category in leaderboards if category})
-    selection = PageSelection.from_request(
-        request,
-        {"arm": list(ARMS), "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
-    )
-    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    selection, leaderboards = _selection(request)
+    versions = selection.choices["methodology"][1:]
     now = timezone.now()
     as_of = requested_instant(request, now)
     arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
-    narrowed = {name: selection[name] for name in ("arm", "methodology", "category")}
-    leaderboard = forecast_board(**narrowed, at=as_of)
+    leaderboard = _leaderboard(selection, as_of)
     competition = competition_index()
     families = competition.by_slug
     entries, report, computed_at, _ = leaderboard
@@ -57,8 +56,8 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         entries, report.get("pairs", []), events=report.get("data", {}).get("events", 0), at=computed_at or now
     )
     title = "forecast leaderboard" + (", " + ARMS[selection["arm"]] if selection["arm"] != PRICED else "")
-    curves, agreement = report.get("curves", {}), report.get("agreement", {}).get("spearman", {})
-    drawn = [entry for entry in entries if not entry["reference"] or entry["forecaster"] in DRAWN_REFERENCES]
+    agreement = report.get("agreement", {}).get("spearman", {})
+    returns, calibration = _figures(leaderboard, selection, families)
     names = {entry["forecaster"]: entry["display_name"] for entry in entries}
     return render(
         request,
@@ -80,11 +79,9 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "as_of": as_of,
             "headline": headline,
             "citation": citation(request, selection, title, headline, computed_at),
-            "return_chart": _return_chart(
-                curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families
-            ),
+            "returns": returns,
             "risk_aversions": selection.links("gamma", {gamma: gamma for gamma in GAMMAS}),
-            "reliability": _reliability(curves.get("reliability", {}), drawn, families),
+            "calibration": calibration,
             "pairs": [
                 pair | {"first_name": names.get(pair["first"]), "second_name": names.get(pair["second"])}
                 for pair in report.get("pairs", [])
@@ -101,6 +98,52 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "questions": _latest_questions(),
         },
     )
+
+
+def forecasts_figures(request: HttpRequest) -> list[Figure]:
+    """The charts of the page."""
+    selection, _ = _selection(request)
+    leaderboard = _leaderboard(selection, requested_instant(request, timezone.now()))
+    return list(filter(None, _figures(leaderboard, selection, competition_index().by_slug)))
+
+
+def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str, str, str]]]:
+    """The choices in the request, and the methodology, arm and category of each leaderboard."""
+    leaderboards = list(
+        Leaderboard.objects.filter(protocol=FORECAST).order_by("category").values_list("methodology", "arm", "category")
+    )
+    versions = sorted({version for version, _, _ in leaderboards if version})
+    categories = sorted({category for _, _, category in leaderboards if category})
+    selection = PageSelection.from_request(
+        request,
+        {"arm": list(ARMS), "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
+    )
+    return selection.with_text("as_of", request.GET.get("as_of", "")), leaderboards
+
+
+def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard:
+    narrowed = {name: selection[name] for name in ("arm", "methodology", "category")}
+    return forecast_board(**narrowed, at=at)
+
+
+def _figures(
+    leaderboard: ForecastBoard, selection: PageSelection, families: Mapping[str, Family]
+) -> tuple[Figure | None, Figure | None]:
+    """The averaged returns, and the reliability diagrams."""
+    curves = leaderboard.report.get("curves", {})
+    drawn = [e for e in leaderboard.entries if not e["reference"] or e["forecaster"] in DRAWN_REFERENCES]
+    reliability = curves.get("reliability", {})
+    bins = reliability.get("forecasters", {}) | reliability.get("references", {})
+    diagrams = [
+        reliability_diagram(e["display_name"], bins[e["forecaster"]], families.get(e["family"]), e["forecaster"])
+        for e in drawn
+        if bins.get(e["forecaster"])
+    ]
+    at, query = leaderboard.computed_at, selection.suffix
+    returns = _return_chart(curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families)
+    title = f"Average return per $1 staked as questions resolved, at risk aversion {selection['gamma']}."
+    figure = Figure("returns", title, returns, RETURN_NOTE, at=at, query=query) if returns else None
+    return figure, reliability_figure(diagrams, at=at, query=query)
 
 
 def _return_chart(
@@ -120,20 +163,14 @@ def _return_chart(
             curves.append(Curve(entry["display_name"], color, values, dashed=True))
         else:
             curves.append(family_curve(families[entry["family"]], values))
-    return line_chart(returns["questions"], curves, baseline=Decimal(0), unit="percent")
-
-
-def _reliability(
-    reliability: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family]
-) -> list[SquareDiagram]:
-    bins = reliability.get("forecasters", {}) | reliability.get("references", {})
-    return [
-        reliability_diagram(
-            entry["display_name"], bins[entry["forecaster"]], families.get(entry["family"]), entry["forecaster"]
-        )
-        for entry in entries
-        if bins.get(entry["forecaster"])
-    ]
+    return line_chart(
+        returns["questions"],
+        curves,
+        axis="questions",
+        y_title="Average return (%)",
+        baseline=Decimal(0),
+        unit="percent",
+    )
 
 
 def _latest_questions() -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from django.views.decorators.http import require_safe
 from agents.models import Family, Position, Trade
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site.manual_settlements import manual_settlements
-from arena_site.pages.charts.price_history import price_history
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.price_history import price_figure
 from arena_site.pages.lists import Column, Dates, Filter, ListPage, labels, stored_categories
 from arena_site.pages.positions import count_states, positions_of, side_result
 from arena_site.pages.selection import PageSelection
@@ -109,7 +110,7 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
     if market.winning_outcome_id in by_pk:
         market.winning_outcome = by_pk[market.winning_outcome_id]
     held, past = positions_of(market)
-    trades: list[Any] = list(market.trades.order_by("-executed_at", "-pk").values_list(*TRADE_COLUMNS, named=True))
+    trades = _trades(market)
     # Read after the rows, so that it includes all their agents.
     agents = {agent.pk: agent for agent in competition_index().agents} if held or past or trades else {}
     bets = Counter(trade.outcome for trade in trades if trade.kind == Trade.Kind.BUY)
@@ -137,11 +138,25 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "trades": [(trade, results[trade.outcome]) for trade in trades[:limit]],
             "hidden_trades": max(0, len(trades) - limit) if limit else 0,
             "observations": list(observations.order_by("-observed_at", "-pk")[:OBSERVATIONS]),
-            "history": price_history(market, outcomes, trades, agents),
+            "figure": price_figure(market, outcomes, trades, agents),
             "questions": questions,
             "duplicate": _duplicate_question(questions),
         },
     )
+
+
+def market_figures(request: HttpRequest, pk: int) -> list[Figure]:
+    """The chart of the market's page."""
+    market = get_object_or_404(Market, pk=pk)
+    trades = _trades(market)
+    agents = {agent.pk: agent for agent in competition_index().agents}
+    figure = price_figure(market, list(market.outcomes.all()), trades, agents)
+    return [figure] if figure else []
+
+
+def _trades(market: Market) -> list[Any]:
+    """The market's trades, newest first."""
+    return list(market.trades.order_by("-executed_at", "-pk").values_list(*TRADE_COLUMNS, named=True))
 
 
 def _duplicate_question(questions: Sequence[Question]) -> Question | None:

@@ -1,9 +1,7 @@
 """The list of questions, a question with its prices and forecasts, and a forecast with its prompt and answer."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
@@ -11,8 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from agents.models import Family, Forecast, RefusedForecast, Trade
-from arena_site.pages.charts.lines import Curve, family_curve, line_chart
+from agents.models import Forecast, RefusedForecast, Trade
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.forecast_history import forecast_histories
 from arena_site.pages.lists import Column, Dates, Filter, ListPage, labels, stored_categories
 from arena_site.pages.model_calls import task_context
 from markets.models import Question, QuestionEntry, QuestionOption
@@ -27,7 +26,6 @@ DAYS_SHOWN = 2
 DAYS_DRAWN = 30
 BETS_SHOWN = 40
 REFUSAL_COLUMNS = ("call__elicitation__batch__arm", "call__elicitation__family_id", "reason")
-MARKET_COLOR = "#8a8f98"
 
 CHART_COLUMNS = ("pk", "entry_id", "arm", "family_id", "probabilities")
 FORECAST_COLUMNS = (
@@ -103,11 +101,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     """A question: its options, the prices and all forecasts side by side, and its outcome."""
     options = Prefetch("options", _options("outcome__market__question"))
     question = get_object_or_404(Question.objects.prefetch_related(options), pk=pk)
-    entries = list(
-        question.entries.select_related("question_set", "duplicate")
-        .only("question", "prices", "reason", "question_set__day", "duplicate__text")
-        .order_by("-question_set__day", "-pk")
-    )
+    entries = _entries(question)
     shown, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
     forecasts = list(_forecasts(shown).values_list(*FORECAST_COLUMNS, named=True))
     before = list(_forecasts(earlier).values_list(*CHART_COLUMNS, named=True)) if earlier else []
@@ -125,7 +119,9 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "outcome": question_outcome_text(question),
             "options": shown_option_prices(question),
             "question_days": _question_days(question, shown, forecasts, refusals),
-            "histories": _histories(question, entries[:DAYS_DRAWN], [*before, *forecasts], competition.families),
+            "histories": forecast_histories(
+                question, entries[:DAYS_DRAWN], [*before, *forecasts], competition.families
+            ),
             "days": len(entries),
             "days_shown": len(shown),
             "duplicate": next((entry.duplicate for entry in entries if entry.duplicate), None),
@@ -140,6 +136,23 @@ def _options(*columns: str) -> QuerySet[QuestionOption]:
     """Options with their prices, the columns that name their markets' pages at the venue, and further `columns`."""
     addresses = (f"outcome__market__{column}" for column in ("source", "external_id", "slug"))
     return priced_options(*addresses, *columns).select_related("outcome__market")
+
+
+def question_figures(request: HttpRequest, pk: int) -> list[Figure]:
+    """The charts of the question's page."""
+    question = get_object_or_404(Question.objects.prefetch_related("options"), pk=pk)
+    entries = _entries(question)[:DAYS_DRAWN]
+    forecasts = list(_forecasts(entries).values_list(*CHART_COLUMNS, named=True))
+    return [figure for _, figure in forecast_histories(question, entries, forecasts, competition_index().families)]
+
+
+def _entries(question: Question) -> list[QuestionEntry]:
+    """The days on which the question was asked, the latest first."""
+    return list(
+        question.entries.select_related("question_set", "duplicate")
+        .only("question", "prices", "reason", "question_set__day", "duplicate__text")
+        .order_by("-question_set__day", "-pk")
+    )
 
 
 def _forecasts(entries: Sequence[QuestionEntry]) -> QuerySet[Forecast]:
@@ -182,40 +195,6 @@ def _question_days(
         for arm in ARMS
         if by_day[entry.pk, arm] or refused[entry.pk, arm]
     ]
-
-
-def _histories(
-    question: Question, entries: Sequence[QuestionEntry], forecasts: Sequence[Any], families: Mapping[int, Family]
-) -> list[dict[str, Any]]:
-    """A chart for each arm of the forecasts of one option day by day, with the market's price."""
-    option = _drawn_option(question, entries[0]) if entries else ""
-    days = {entry.pk: entry.question_set.day for entry in reversed(entries)}
-    stated: dict[str, dict[int, dict[datetime, float | None]]] = defaultdict(lambda: defaultdict(dict))
-    for forecast in sorted(forecasts, key=attrgetter("pk")):
-        stated[forecast.arm][forecast.family_id][days[forecast.entry_id]] = forecast.probabilities.get(option)
-    instants = sorted(set(days.values()))
-    prices = {entry.question_set.day: entry.price(option) for entry in reversed(entries)}
-    market = Curve("Market", MARKET_COLOR, [prices.get(day) for day in instants], dashed=True)
-    histories = []
-    for arm in ARMS:
-        curves = [
-            family_curve(families[family], [by_day.get(day) for day in instants])
-            for family, by_day in sorted(stated[arm].items())
-        ]
-        several = curves and len(instants) > 1
-        chart = line_chart(instants, [market, *curves], height=300, unit="fraction") if several else None
-        if chart:
-            histories.append({"arm": arm, "option": option, "chart": chart})
-    return histories
-
-
-def _drawn_option(question: Question, latest: QuestionEntry) -> str:
-    """The first of two options; of more the one that happened, or else the one with the highest price."""
-    options = list(question.options.all())
-    if len(options) == 2:
-        return options[0].name
-    happened = [option.name for option in options if option.happened]
-    return happened[0] if happened else max(options, key=lambda o: (latest.price(o.name) or 0.0, -o.index)).name
 
 
 def _asked_instead(question: Question) -> Question | None:

@@ -1,65 +1,56 @@
-"""The trading leaderboard, portfolio values over time, and the latest decisions."""
+"""The trading leaderboard, returns by weeks since a cohort's start, and the latest decisions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Decision
-from arena_site.pages.charts.lines import Sparkline, sparkline
-from arena_site.pages.charts.portfolio_values import performance_chart
+from agents.models import Decision, Family
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.portfolios import returns_figure
+from arena_site.pages.charts.sparklines import Sparkline, sparkline
 from arena_site.pages.citations import citation
+from arena_site.pages.filters import iso
 from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
+from scoring.cohort_returns import CohortReturns, cohort_returns
 from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.leaderboard_entries import leaderboard_entries
 from scoring.models import Leaderboard
-from scoring.performance import RANGES, performances
 
 LATEST_DECISIONS = 10
-RANGE_LABELS = dict(zip(RANGES, ("10 min", "1 hour", "1 day", "1 week", "1 month", "3 months", "All"), strict=True))
+
+
+class TradingChoices(NamedTuple):
+    """What a request asks the page for, and the choices that it has."""
+
+    now: datetime
+    as_of: datetime | None
+    computed_at: datetime | None
+    selection: PageSelection
+    versions: Sequence[str]
+    categories: Sequence[str]
 
 
 @require_safe
 def trading(request: HttpRequest) -> HttpResponse:
-    """The ranking by return, values over time, and the latest decisions."""
-    now = timezone.now()
-    as_of = requested_instant(request, now)
-    computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
-    versions = sorted(filter(None, computed))
-    forecast_categories = Leaderboard.objects.filter(protocol=FORECAST).exclude(category="")
-    categories = sorted(forecast_categories.values_list("category", flat=True).distinct())
-    selection = PageSelection.from_request(
-        request,
-        {
-            "methodology": [ALL_METHODOLOGIES, *versions],
-            "category": ["", *categories],
-            "range": sorted(RANGES, key="ALL".__ne__),
-        },
-    ).with_text("as_of", request.GET.get("as_of", ""))
-    at = as_of or now
+    """The ranking by return, returns by weeks since a cohort's start, and the latest decisions."""
+    choices = _choices(request)
+    now, as_of, computed_at, selection, versions, categories = choices
     competition = competition_index()
-    families, methodology = competition.by_slug, competition.methodology
+    families = competition.by_slug
     entries = leaderboard_entries(
         TRADING, methodology=selection["methodology"], category=selection["category"], at=as_of
     )
-    agents = [
-        agent
-        for agent in competition.agents
-        if not agent.family.external and selection["methodology"] in ("", agent.cohort.methodology.version)
-    ]
-    span = RANGES[selection["range"]]
-    values = performances(agents, spans={None, span}, at=at)
-    whole = values[None]
-    sparklines = _sparklines(whole.families, methodology.starting_balance)
-    computed_at = as_of or computed.get(selection["methodology"])
+    agents = _agents(competition, selection)
+    returns = cohort_returns(agents, at=as_of or now)
+    sparklines = _sparklines(returns)
     headline = trading_headline(entries, at=computed_at or now)
     return render(
         request,
@@ -83,15 +74,61 @@ def trading(request: HttpRequest) -> HttpResponse:
                     ("As of", "as_of", {"": "now", **past_sundays(competition, computed_at or now)}),
                 ]
             ),
-            "ranges": selection.links("range", RANGE_LABELS),
-            "chart": performance_chart(values[span], families, methodology.starting_balance),
-            "methodology": methodology,
-            "cohorts": sum(cohort.started_at <= at for cohort in competition.cohorts.values()),
+            "figure": _figure(returns, agents, families, choices),
+            "methodology": competition.methodology,
+            "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in competition.cohorts.values()),
             "decisions": _latest_decisions(as_of, competition),
             "next_run": next_decision_run(now),
-            "newest_snapshot": whole.as_of,
+            "newest_snapshot": returns.newest,
             "paused_since": None if as_of else paused_since(competition, now),
         },
+    )
+
+
+def trading_figures(request: HttpRequest) -> list[Figure]:
+    """The page's chart."""
+    choices = _choices(request)
+    competition = competition_index()
+    agents = _agents(competition, choices.selection)
+    returns = cohort_returns(agents, at=choices.as_of or choices.now)
+    figure = _figure(returns, agents, competition.by_slug, choices)
+    return [figure] if figure else []
+
+
+def _choices(request: HttpRequest) -> TradingChoices:
+    now = timezone.now()
+    as_of = requested_instant(request, now)
+    computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
+    versions = sorted(filter(None, computed))
+    by_category = Leaderboard.objects.filter(protocol=FORECAST).exclude(category="")
+    categories = sorted(by_category.values_list("category", flat=True).distinct())
+    known = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
+    selection = PageSelection.from_request(request, known).with_text("as_of", request.GET.get("as_of", ""))
+    computed_at = as_of or computed.get(selection["methodology"])
+    return TradingChoices(now, as_of, computed_at, selection, versions, categories)
+
+
+def _agents(competition: CompetitionIndex, selection: PageSelection) -> list[AgentSummary]:
+    """The ranked agents of the chosen methodology."""
+    return [
+        agent
+        for agent in competition.agents
+        if not agent.family.external and selection["methodology"] in ("", agent.cohort.methodology.version)
+    ]
+
+
+def _figure(
+    returns: CohortReturns, agents: Sequence[AgentSummary], families: Mapping[str, Family], choices: TradingChoices
+) -> Figure | None:
+    """The chart of returns by weeks since a cohort's start."""
+    selection, computed_at = choices.selection, choices.computed_at
+    return returns_figure(
+        returns,
+        agents,
+        families,
+        "Mean return of each model in the weeks after a cohort starts.",
+        query=selection.suffix,
+        dated=selection.query(as_of=iso(computed_at)) if computed_at else "",
     )
 
 
@@ -106,8 +143,8 @@ def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> lis
     return [(decision, agents[decision.agent]) for decision in latest if decision.agent in agents]
 
 
-def _sparklines(values: Mapping[str, Sequence[Decimal | None]], baseline: Decimal) -> dict[str, Sparkline | None]:
-    """A sparkline for each family, all on one scale."""
-    shown = [baseline, *(value for curve in values.values() for value in curve if value is not None)]
-    low, high = float(min(shown)), float(max(shown))
-    return {slug: sparkline(curve, baseline, low, high) for slug, curve in values.items()}
+def _sparklines(returns: CohortReturns) -> dict[str, Sparkline | None]:
+    """A sparkline of the mean return of each family, all on one scale."""
+    curves = {slug: [mean and mean.mean for mean in means] for slug, means in returns.families.items()}
+    shown = [0.0, *(value for curve in curves.values() for value in curve if value is not None)]
+    return {slug: sparkline(curve, 0.0, min(shown), max(shown)) for slug, curve in curves.items()}

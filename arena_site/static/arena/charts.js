@@ -1,28 +1,53 @@
-// Makes charts interactive: redraws the server's SVG at the width of the page, from the JSON beside it. Without this
-// module charts stay as the server drew them. D3 provides scales, lines, zoom and selections.
-const d3 = window.d3;
-const NARROW = 720; // pixels; below, names do not fit at the ends of lines
+// Makes charts interactive: line charts are redrawn at the width of the page from the JSON beside them and can be
+// zoomed; values are read out by mouse, touch and keyboard. Without this module charts stay as the server drew them.
+const NARROW = 720; // pixels; below, lines have less room for the names at their ends
 const LABEL_HEIGHT = 18;
 const MARKERS_PER_LINE = 5;
 const HEADROOM = 0.06;
 const MINIMUM_RANGE = 0.01;
+const TOP = 36;
+const BOTTOM = 52;
+const DAY = 864e5;
+const MINUTE = 6e4;
+const TIME_STEPS = [
+  ...[1, 2, 5, 10, 30, 60, 180, 360, 720].map((minutes) => minutes * MINUTE),
+  ...[1, 2, 7, 14, 28, 91, 364].map((days) => days * DAY),
+];
 
 const numbers = (decimals, options = {}) =>
   new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, signDisplay: "negative", ...options });
 const minus = (text) => text.replace("-", "−");
+const dollars = (value, decimals) => minus(numbers(decimals, { style: "currency", currency: "USD" }).format(value));
+const percent = (value, decimals, options) => `${minus(numbers(decimals, options).format(value))}\u202f%`;
 const formats = {
-  money: (value, decimals = 2) => minus(numbers(decimals, { style: "currency", currency: "USD" }).format(value)),
-  percent: (value, decimals = 2) => minus(numbers(decimals, { signDisplay: "exceptZero" }).format(value)) + "\u202f%",
-  fraction: (value, decimals = 3) => minus(numbers(Math.max(0, decimals - 2)).format(value * 100)) + "\u202f%",
-  price: (value, decimals = 3) => minus(numbers(decimals).format(value)),
-  score: (value, decimals = 3) => minus(numbers(decimals).format(value)),
-  count: (value, decimals = 0) => minus(numbers(decimals).format(value)),
+  money: (value, decimals = 2) => dollars(value, decimals),
+  price: (value, decimals = 3) => dollars(value, Math.max(2, decimals)),
+  percent: (value, decimals = 2) => percent(value, decimals, { signDisplay: "exceptZero" }),
+  fraction: (value, decimals = 3) => percent(value * 100, Math.max(0, decimals - 2)),
 };
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
-const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
-const moment = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC",
-});
+const date = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
+const clock = { hour: "2-digit", minute: "2-digit" };
+const day = date({ day: "numeric", month: "short" });
+const hour = date(clock);
+const moment = date({ day: "numeric", month: "short", year: "numeric", ...clock });
+const plural = (value, noun) => `${numbers(0, { maximumFractionDigits: 2 }).format(value)} ${noun}${value === 1 ? "" : "s"}`;
+const axes = {
+  time: { tick: (at) => (at % DAY === 0 ? day : hour).format(at), text: (at) => `${moment.format(at)} UTC` },
+  weeks: { tick: (at) => (at ? plural(at, "week") : "0"), text: (at) => `${plural(at, "week")} after the start` },
+  questions: { tick: (at) => numbers(0).format(at), text: (at) => `after ${plural(at, "question")}` },
+};
+
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+
+function svgElement(name, attributes = {}) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  set(node, attributes);
+  return node;
+}
+
+function set(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+}
 
 function element(name, properties = {}, ...children) {
   const node = Object.assign(document.createElement(name), properties);
@@ -30,16 +55,33 @@ function element(name, properties = {}, ...children) {
   return node;
 }
 
-// A curve's marker in its colour, for the legend and the readout.
 function markerIcon(curve) {
-  const svg = d3.create("svg").attr("viewBox", "-6 -6 12 12").attr("width", 12).attr("height", 12).attr("class", "marker");
-  svg.attr("aria-hidden", "true").append("path").attr("d", curve.marker).attr("fill", curve.color);
-  return svg.node();
+  const svg = svgElement("svg", { viewBox: "-6 -6 12 12", width: 12, height: 12, class: "marker", "aria-hidden": "true" });
+  svg.append(svgElement("path", { d: curve.marker, fill: curve.color }));
+  return svg;
+}
+
+// The index of the first of ascending values that is at least `value`.
+function firstFrom(values, value) {
+  const found = values.findIndex((each) => each >= value);
+  return found < 0 ? values.length : found;
+}
+
+function valueStep(low, high, most) {
+  const rough = (high - low) / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= rough);
+}
+
+function multiples(step, low, high) {
+  const first = Math.ceil(low / step - 1e-9);
+  const count = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from({ length: Math.max(0, count) }, (_, index) => (first + index) * step);
 }
 
 // Heights moved apart so that names at them do not overlap, in the same order.
 function spread(heights, top, bottom) {
-  const order = d3.range(heights.length).sort((a, b) => heights[a] - heights[b]);
+  const order = heights.map((_, index) => index).sort((a, b) => heights[a] - heights[b]);
   const moved = [...heights];
   let minimum = top;
   for (const index of order) {
@@ -54,18 +96,55 @@ function spread(heights, top, bottom) {
   return moved;
 }
 
-class Chart {
+// Writes as much of a text as fits.
+function shorten(label, text, width) {
+  label.textContent = text;
+  for (let length = text.length - 1; length > 2 && label.getComputedTextLength() > width; length -= 1) {
+    label.textContent = `${text.slice(0, length).trimEnd()}…`;
+  }
+}
+
+const path = (points) => (points.length ? `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}` : "");
+const dataOf = (figure) => JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+
+// The box beside a place of a plot, with a heading and rows.
+class Readout {
+  constructor(plot) {
+    this.plot = plot;
+    this.box = element("div", { className: "readout", hidden: true });
+    this.box.setAttribute("aria-live", "polite");
+    plot.append(this.box);
+  }
+
+  show(x, heading, ...rows) {
+    this.box.replaceChildren(element("strong", { textContent: heading }), ...rows);
+    this.box.hidden = false;
+    const width = this.box.offsetWidth;
+    const right = x + 14 + width < this.plot.clientWidth;
+    this.box.style.left = `${right ? x + 14 : Math.max(0, x - 14 - width)}px`;
+  }
+
+  hide() {
+    this.box.hidden = true;
+  }
+}
+
+class LineChart {
   constructor(figure) {
     this.figure = figure;
     this.plot = figure.querySelector(".plot");
-    this.svg = d3.select(this.plot.querySelector("svg"));
-    this.data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
-    this.time = this.data.axis === "time";
+    this.svg = this.plot.querySelector("svg");
+    this.data = dataOf(figure);
+    this.axis = axes[this.data.axis];
+    this.titles = [...this.svg.querySelectorAll(".axis-title")];
     this.isolated = new Set(); // indices of the curves shown alone; empty: all are shown
     this.relative = false;
     this.index = null; // of the position in the readout, or null
-    this.transform = d3.zoomIdentity;
-    this.height = this.svg.node().viewBox.baseVal.height;
+    const { positions } = this.data;
+    this.whole = [positions[0], positions[positions.length - 1]];
+    if (this.whole[0] === this.whole[1]) this.whole[1] += 1;
+    this.shown = this.whole; // the positions at both ends
+    this.height = this.svg.viewBox.baseVal.height;
     this.addLayers();
     this.addToolbar();
     this.addListeners();
@@ -75,37 +154,45 @@ class Chart {
   }
 
   addLayers() {
-    const id = `clip-${(Chart.count = (Chart.count ?? 0) + 1)}`;
-    this.clip = this.svg.insert("clipPath", ".axis").attr("id", id).append("rect");
-    this.groups = this.svg.selectAll("g.curve").data(this.data.curves);
-    this.groups.select(".markers").remove();
-    this.groups.select(".line").attr("clip-path", `url(#${id})`);
-    this.groups.insert("g", ".leader").attr("class", "markers").attr("clip-path", `url(#${id})`);
-    this.events = this.svg.selectAll(".events path").data(this.data.events);
-    this.cursor = this.svg.insert("line", "g.curve").attr("class", "cursor").attr("visibility", "hidden");
-    this.selection = this.svg.insert("rect", "g.curve").attr("class", "selection").attr("visibility", "hidden");
-    // Below curves and events, so that markers on them keep their titles and links.
-    this.overlay = this.svg.insert("rect", "g.curve").attr("class", "overlay").attr("fill", "transparent");
-    this.readout = element("div", { className: "readout", hidden: true });
-    this.readout.setAttribute("aria-live", "polite");
-    this.plot.append(this.readout);
+    const id = `clip-${(LineChart.count = (LineChart.count ?? 0) + 1)}`;
+    const clip = svgElement("clipPath", { id });
+    this.clip = svgElement("rect");
+    clip.append(this.clip);
+    this.ticks = this.svg.querySelector(".axis");
+    this.ticks.before(clip);
+    this.curves = [...this.svg.querySelectorAll("g.curve")].map((group, index) => {
+      const part = (name) => group.querySelector(name);
+      part(".markers")?.remove();
+      const markers = svgElement("g", { class: "markers", "clip-path": `url(#${id})`, stroke: "none" });
+      part(".leader").before(markers);
+      for (const each of group.querySelectorAll(".line, .band")) each.setAttribute("clip-path", `url(#${id})`);
+      const parts = { line: part(".line"), band: part(".band"), leader: part(".leader"), end: part(".end-marker"), label: part("text") };
+      return { group, markers, ...parts, data: this.data.curves[index] };
+    });
+    this.events = [...this.svg.querySelectorAll(".events path")];
+    this.cursor = svgElement("line", { class: "cursor", visibility: "hidden" });
+    this.selection = svgElement("rect", { class: "selection", visibility: "hidden" });
+    this.overlay = svgElement("rect", { class: "overlay", fill: "transparent" });
+    // Below curves and events, so that events keep their titles and links.
+    this.curves[0].group.before(this.cursor, this.selection, this.overlay);
+    this.readout = new Readout(this.plot);
   }
 
   addToolbar() {
     const bar = element("div", { className: "toolbar" });
     this.buttons = this.data.curves.map((curve, index) => {
       const button = element("button", { type: "button", title: `Show ${curve.name} alone, or with others` });
-      button.append(markerIcon(curve), curve.name);
+      button.append(markerIcon(curve), element("bdi", { textContent: curve.name }));
       button.setAttribute("aria-pressed", "false");
       button.addEventListener("click", () => this.toggle(index));
       return button;
     });
     if (this.buttons.length > 1) {
       const legend = element("div", { className: "legend" }, ...this.buttons);
-      legend.setAttribute("role", "group");
-      legend.setAttribute("aria-label", "Curves");
+      set(legend, { role: "group", "aria-label": "Lines" });
       bar.append(legend);
     }
+    this.figure.querySelector("ul.legend")?.remove();
     const controls = element("div", { className: "controls" });
     if (this.data.unit === "money" && this.data.baseline) {
       this.units = ["$", "%"].map((sign) => {
@@ -129,20 +216,11 @@ class Chart {
   }
 
   addListeners() {
-    this.zoom = d3.zoom().scaleExtent([1, 500]).on("zoom", () => {
-      this.transform = d3.event.transform;
-      this.draw();
-    });
-    // The wheel scrolls the page and one finger reads values out: only pinches and Ctrl with the wheel zoom.
-    this.zoom.filter(() => {
-      const event = d3.event;
-      return event.type === "wheel" ? event.ctrlKey : event.type.startsWith("touch") && event.touches.length > 1;
-    });
-    this.overlay.call(this.zoom).on("dblclick.zoom", () => this.reset());
-    const area = this.overlay.node();
+    const area = this.overlay;
     let from = null;
-    const place = (event) => event.clientX - this.plot.querySelector("svg").getBoundingClientRect().left;
+    const place = (event) => event.clientX - this.svg.getBoundingClientRect().left;
     area.addEventListener("pointerdown", (event) => {
+      this.readNearest(place(event));
       if (event.pointerType !== "mouse" || event.button !== 0) return;
       from = place(event);
       area.setPointerCapture(event.pointerId);
@@ -150,29 +228,30 @@ class Chart {
     area.addEventListener("pointermove", (event) => {
       this.readNearest(place(event));
       if (from === null) return;
-      const [left, right] = d3.extent([from, place(event)]);
-      const shown = Math.max(left, this.left);
-      this.selection.attr("visibility", "visible").attr("x", shown);
-      this.selection.attr("width", Math.max(0, Math.min(right, this.right) - shown));
+      const [left, right] = [from, place(event)].sort((a, b) => a - b).map((x) => clamp(x, this.left, this.right));
+      set(this.selection, { visibility: "visible", x: left, width: right - left });
     });
     area.addEventListener("pointerup", (event) => {
       if (from === null) return;
-      const [left, right] = d3.extent([from, place(event)]).map((at) => Math.min(Math.max(at, this.left), this.right));
+      const [left, right] = [from, place(event)].sort((a, b) => a - b).map((x) => clamp(x, this.left, this.right));
       from = null;
-      this.selection.attr("visibility", "hidden");
-      if (right - left > 8) this.zoomTo(this.x.invert(left), this.x.invert(right));
+      this.selection.setAttribute("visibility", "hidden");
+      if (right - left > 8) this.zoomTo(this.position(left), this.position(right));
     });
-    area.addEventListener("pointerleave", () => this.hideReadout());
+    area.addEventListener("dblclick", () => this.reset());
+    // A tap's values stay until the next tap.
+    area.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && this.hideReadout());
     this.plot.addEventListener("blur", () => this.hideReadout());
     this.plot.addEventListener("keydown", (event) => this.onKeyDown(event));
   }
 
   onKeyDown(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const last = this.data.positions.length - 1;
     const at = this.index ?? last;
     const step = event.shiftKey ? 10 : 1;
     const moves = { ArrowLeft: at - step, ArrowRight: at + step, Home: 0, End: last };
-    if (event.key in moves) this.readOut(Math.min(Math.max(moves[event.key], 0), last));
+    if (event.key in moves) this.readOut(clamp(moves[event.key], 0, last));
     else if (event.key === "+" || event.key === "=") this.zoomBy(2);
     else if (event.key === "-") this.zoomBy(0.5);
     else if (event.key === "Escape" || event.key === "0") this.reset();
@@ -181,25 +260,23 @@ class Chart {
   }
 
   zoomBy(factor) {
-    const [first, last] = this.x.domain().map(Number);
+    const [first, last] = this.shown;
     const middle = this.index === null ? (first + last) / 2 : this.data.positions[this.index];
     const half = (last - first) / factor / 2;
     this.zoomTo(middle - half, middle + half);
   }
 
-  // Zooms to the range between two positions.
   zoomTo(first, last) {
-    const [low, high] = this.fullScale.domain().map(Number);
-    const from = Math.max(Number(first), low);
-    const to = Math.min(Number(last), high);
-    if (this.data.positions.filter((at) => from <= at && at <= to).length < 2) return;
-    const factor = (high - low) / (to - from);
-    const moved = d3.zoomIdentity.scale(factor).translate(this.left / factor - this.fullScale(from), 0);
-    this.overlay.call(this.zoom.transform, moved);
+    const [low, high] = this.whole;
+    const shown = [Math.max(first, low), Math.min(last, high)];
+    if (this.data.positions.filter((at) => shown[0] <= at && at <= shown[1]).length < 2) return;
+    this.shown = shown;
+    this.draw();
   }
 
   reset() {
-    this.overlay.call(this.zoom.transform, d3.zoomIdentity);
+    this.shown = this.whole;
+    this.draw();
   }
 
   toggle(index) {
@@ -212,6 +289,10 @@ class Chart {
     return this.isolated.size === 0 || this.isolated.has(index);
   }
 
+  get isZoomed() {
+    return this.shown !== this.whole && (this.shown[0] > this.whole[0] || this.shown[1] < this.whole[1]);
+  }
+
   value(raw) {
     if (raw === null) return null;
     return this.relative ? (raw / this.data.baseline - 1) * 100 : raw;
@@ -221,121 +302,160 @@ class Chart {
     return formats[this.relative ? "percent" : this.data.unit](value, decimals);
   }
 
+  x(position) {
+    const [first, last] = this.shown;
+    return this.left + ((position - first) / (last - first)) * (this.right - this.left);
+  }
+
+  position(x) {
+    const [first, last] = this.shown;
+    return first + ((x - this.left) / (this.right - this.left)) * (last - first);
+  }
+
+  y(value) {
+    return this.bottom - ((value - this.low) / (this.high - this.low)) * (this.bottom - TOP);
+  }
+
+  widestName() {
+    return Math.max(
+      ...this.curves.map(({ label, data }) => {
+        label.textContent = data.name;
+        return label.getComputedTextLength();
+      }),
+    );
+  }
+
   updateScales(width) {
-    const { positions } = this.data;
-    this.left = width < NARROW ? 62 : 76;
-    this.right = width - (width < NARROW ? 14 : 160);
-    this.bottom = this.currentHeight - 34;
-    const ends = [positions[0], positions[positions.length - 1]];
-    if (ends[0] === ends[1]) ends[1] += 1;
-    this.fullScale = (this.time ? d3.scaleUtc() : d3.scaleLinear()).domain(ends).range([this.left, this.right]);
-    this.x = this.transform.rescaleX(this.fullScale);
-    const [first, last] = this.x.domain().map(Number);
+    this.narrow = width < NARROW;
+    this.left = this.narrow ? 54 : 76;
+    this.figure.classList.toggle("narrow", this.narrow);
+    this.gap = this.narrow ? 12 : 24; // between the ends of lines and their names
+    this.right = width - (this.narrow ? Math.min(this.widestName() + this.gap, width * 0.38) : 160);
+    for (const { label, data } of this.curves) shorten(label, data.name, width - this.right - this.gap);
+    this.bottom = this.currentHeight - BOTTOM;
+    const { positions, baseline, curves, events } = this.data;
+    const [first, last] = this.shown;
+    // One point beyond each edge, for the lines across it.
+    const from = Math.max(0, firstFrom(positions, first) - 1);
+    const to = firstFrom(positions, last) + 2;
     const values = [];
-    this.data.curves.forEach((curve, index) => {
+    curves.forEach((curve, index) => {
       if (!this.isShown(index)) return;
-      // One point beyond each edge, for the lines across it.
-      const from = Math.max(0, d3.bisectLeft(positions, first) - 1);
-      const to = d3.bisectRight(positions, last) + 1;
-      values.push(...curve.values.slice(from, to).filter((value) => value !== null));
+      values.push(...curve.values.slice(from, to));
+      for (const ends of curve.band?.slice(from, to) ?? []) values.push(...(ends ?? []));
     });
-    if (this.data.baseline !== null && this.transform.k === 1) values.push(this.data.baseline);
-    for (const [at, value] of this.data.events) if (first <= at && at <= last) values.push(value);
-    let [low, high] = d3.extent(values.map((value) => this.value(value)));
+    if (baseline !== null && !this.isZoomed) values.push(baseline);
+    for (const [at, value] of events) if (first <= at && at <= last) values.push(value);
+    const known = values.filter((value) => value !== null).map((value) => this.value(value));
+    let [low, high] = known.length ? [Math.min(...known), Math.max(...known)] : [0, 1];
     const least = Math.max(Math.abs(low), Math.abs(high)) * MINIMUM_RANGE || 1;
     if (high - low < least) [low, high] = [(low + high - least) / 2, (low + high + least) / 2];
     const room = (high - low) * HEADROOM;
-    this.y = d3.scaleLinear().domain([low - room, high + room]).range([this.bottom, 14]);
+    this.low = low - room;
+    this.high = high + room;
   }
 
   draw() {
     const width = this.plot.clientWidth;
     if (!width) return;
-    this.currentHeight = width < NARROW ? Math.max(240, Math.min(this.height, width * 0.75)) : this.height;
-    this.svg.attr("viewBox", `0 0 ${width} ${this.currentHeight}`);
+    this.currentHeight = width < NARROW ? clamp(width * 0.85, 280, this.height) : this.height;
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${this.currentHeight}`);
     this.updateScales(width);
-    for (const area of [this.clip, this.overlay]) {
-      area.attr("x", this.left).attr("y", 6).attr("width", this.right - this.left).attr("height", this.bottom - 6);
-    }
-    this.clip.attr("x", this.left - 5).attr("width", this.right - this.left + 10);
-    this.selection.attr("y", 14).attr("height", this.bottom - 14);
-    this.zoom.extent([[this.left, 0], [this.right, this.currentHeight]]).translateExtent([[this.left, 0], [this.right, this.currentHeight]]);
+    const inner = { y: TOP - 8, height: this.bottom - TOP + 8 };
+    set(this.overlay, { x: this.left, width: this.right - this.left, ...inner });
+    set(this.clip, { x: this.left - 5, width: this.right - this.left + 10, ...inner });
+    set(this.selection, inner);
     this.drawAxes();
-    this.drawLines(width);
+    this.drawCurves();
+    const [first, last] = this.shown;
+    this.events.forEach((event, index) => {
+      const [at, value, x, y] = this.data.events[index];
+      const moved = `translate(${this.x(at) - x},${this.y(this.value(value)) - y})`;
+      set(event, { transform: moved, visibility: first <= at && at <= last ? "visible" : "hidden" });
+    });
     this.buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(this.isolated.has(index))));
     this.units?.forEach((button, index) => button.setAttribute("aria-pressed", String(this.relative === (index === 1))));
-    this.resetButton.disabled = this.transform.k === 1;
+    this.resetButton.disabled = !this.isZoomed;
     if (this.index !== null) this.readOut(this.index);
   }
 
+  positionTicks() {
+    const [first, last] = this.shown;
+    const most = Math.max(2, Math.round((this.right - this.left) / (this.narrow ? 60 : 120)));
+    if (this.data.axis === "time") {
+      const step = TIME_STEPS.find((each) => (last - first) / each <= most) ?? TIME_STEPS[TIME_STEPS.length - 1];
+      const midnight = Math.floor(first / DAY) * DAY;
+      return multiples(step, first - midnight, last - midnight).map((at) => at + midnight);
+    }
+    const ticks = multiples(valueStep(first, last, most), first, last);
+    return this.data.axis === "questions" ? ticks.filter(Number.isInteger) : ticks;
+  }
+
   drawAxes() {
-    const values = this.y.ticks(5);
-    const decimals = Math.max(0, -Math.floor(Math.log10(values[1] - values[0] || 1) + 1e-9));
-    const times = this.x.ticks(Math.max(2, Math.round((this.right - this.left) / 120)));
-    const axis = this.svg.select(".axis");
-    axis.selectAll("*").remove();
-    for (const value of values) {
-      const at = this.y(value);
-      axis.append("line").attr("x1", this.left).attr("x2", this.right).attr("y1", at).attr("y2", at);
-      const text = axis.append("text").attr("x", this.left - 10).attr("y", at).attr("dy", "0.35em");
-      text.attr("text-anchor", "end").text(this.format(value, decimals));
+    const step = valueStep(this.low, this.high, 7);
+    const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    const [yTitle, xTitle] = this.titles;
+    const write = (text, attributes) => Object.assign(svgElement("text", { stroke: "none", ...attributes }), { textContent: text });
+    const parts = [yTitle];
+    for (const value of multiples(step, this.low, this.high)) {
+      const y = this.y(value);
+      parts.push(svgElement("line", { x1: this.left, x2: this.right, y1: y, y2: y }));
+      parts.push(write(this.format(value, decimals), { x: this.left - 8, y, dy: "0.35em", "text-anchor": "end" }));
     }
-    for (const value of this.time ? times : times.filter(Number.isInteger)) {
-      const at = this.x(value);
-      axis.append("line").attr("class", "tick").attr("x1", at).attr("x2", at);
-      axis.select("line:last-of-type").attr("y1", this.bottom).attr("y2", this.bottom + 5);
-      const text = axis.append("text").attr("x", at).attr("y", this.bottom + 22).attr("text-anchor", "middle");
-      text.text(this.time ? (value % 864e5 === 0 ? day : hour).format(value) : formats.count(value));
+    for (const at of this.positionTicks()) {
+      const x = this.x(at);
+      parts.push(svgElement("line", { class: "tick", x1: x, x2: x, y1: this.bottom, y2: this.bottom + 5 }));
+      parts.push(write(this.axis.tick(at), { x, y: this.bottom + 21, "text-anchor": "middle" }));
     }
-    const base = this.data.baseline === null ? NaN : this.y(this.value(this.data.baseline));
-    const inside = base >= 10 && base <= this.bottom;
-    this.svg.select(".baseline").attr("x1", this.left).attr("x2", this.right);
-    this.svg.select(".baseline").attr("visibility", inside ? "visible" : "hidden").attr("y1", base || 0).attr("y2", base || 0);
+    yTitle.dataset.title ??= yTitle.textContent;
+    yTitle.textContent = this.relative ? "Return (%)" : yTitle.dataset.title;
+    set(xTitle, { x: (this.left + this.right) / 2, y: this.bottom + 44 });
+    this.ticks.replaceChildren(...parts, xTitle);
+    const line = this.svg.querySelector(".baseline");
+    if (!line) return;
+    const y = this.y(this.value(this.data.baseline));
+    const inside = y >= TOP - 8 && y <= this.bottom;
+    set(line, { x1: this.left, x2: this.right, y1: y, y2: y, visibility: inside ? "visible" : "hidden" });
   }
 
-  drawLines(width) {
-    const { positions, curves } = this.data;
-    const [first, last] = this.x.domain().map(Number);
-    const points = curves.map((curve) =>
-      positions.map((at, index) => [this.x(at), this.value(curve.values[index]), at])
-        .filter(([, value]) => value !== null)
-        .map(([x, value, at]) => [x, this.y(value), at]));
-    const line = d3.line();
-    // The last point of each line inside the chart; undefined if there is none.
-    const ends = points.map((each) => [...each].reverse().find(([, y, at]) => first <= at && at <= last && y >= 6 && y <= this.bottom));
-    const labels = spread(ends.map((end) => end?.[1] ?? this.bottom), 23, this.bottom);
-    const named = width >= NARROW && this.transform.k === 1;
-    this.groups.each((curve, index, nodes) => {
-      const group = d3.select(nodes[index]).classed("faded", !this.isShown(index));
-      group.select(".line").attr("d", line(points[index]));
-      const end = ends[index];
-      group.select(".end-marker").attr("d", curve.marker).attr("visibility", end ? "visible" : "hidden");
-      if (end) group.select(".end-marker").attr("transform", `translate(${end[0]},${end[1]}) scale(1.25)`);
-      group.select(".leader").attr("visibility", named ? "visible" : "hidden");
-      group.select("text").attr("visibility", named ? "visible" : "hidden");
-      if (end) group.select(".leader").attr("d", line([end, [this.right + 20, labels[index]]]));
-      group.select("text").attr("x", this.right + 24).attr("y", labels[index]);
-      const reach = (this.right - this.left) / MARKERS_PER_LINE;
-      const wanted = curve.dashed ? [] : d3.range(MARKERS_PER_LINE).map((n) => this.left + reach * (n + 0.2 + (0.6 * index) / curves.length));
-      const marked = wanted.map((at) => points[index].find(([x]) => x >= at && x < at + reach)).filter(Boolean);
-      const drawn = group.select(".markers").selectAll("path").data(marked);
-      drawn.exit().remove();
-      drawn.enter().append("path").merge(drawn).attr("d", curve.marker).attr("fill", curve.color).attr("transform", ([x, y]) => `translate(${x},${y})`);
-      group.selectAll(".annotation").data(curve.annotations).each(([at], n, circles) => {
-        const near = points[index].find((point) => point[2] >= at) ?? points[index][points[index].length - 1];
-        const seen = first <= near[2] && near[2] <= last;
-        d3.select(circles[n]).attr("cx", near[0]).attr("cy", near[1]).attr("visibility", seen ? "visible" : "hidden");
-      });
-    });
-    this.events.attr("transform", ([at, value, x, y]) => `translate(${this.x(at) - x},${this.y(this.value(value)) - y})`)
-      .attr("visibility", ([at]) => (first <= at && at <= last ? "visible" : "hidden"));
-  }
-
-  // Reads out the position nearest to an x on the chart.
-  readNearest(x) {
-    const wanted = Number(this.x.invert(x));
+  drawCurves() {
     const { positions } = this.data;
-    const after = Math.min(d3.bisectLeft(positions, wanted), positions.length - 1);
+    const [first, last] = this.shown;
+    const points = this.curves.map(({ data }) =>
+      positions.map((at, index) => [at, this.value(data.values[index])])
+        .filter(([, value]) => value !== null)
+        .map(([at, value]) => [this.x(at), this.y(value), at]));
+    // The last point of each line inside the chart; undefined if there is none.
+    const ends = points.map((each) => [...each].reverse().find(([, y, at]) => first <= at && at <= last && y >= TOP - 8 && y <= this.bottom));
+    const heights = spread(ends.map((end) => end?.[1] ?? this.bottom), TOP + 9, this.bottom);
+    this.curves.forEach(({ group, data, line, band, leader, end, label, markers }, index) => {
+      group.classList.toggle("faded", !this.isShown(index));
+      group.classList.toggle("isolated", this.isolated.has(index));
+      line.setAttribute("d", path(points[index]));
+      if (band) {
+        const around = positions.map((at, place) => [this.x(at), data.band[place]]).filter(([, both]) => both);
+        const low = around.map(([x, both]) => [x, this.y(both[0])]);
+        band.setAttribute("d", `${path([...low, ...around.map(([x, both]) => [x, this.y(both[1])]).reverse()])}Z`);
+      }
+      const at = ends[index];
+      const visibility = at ? "visible" : "hidden";
+      for (const part of [end, leader, label]) part.setAttribute("visibility", visibility);
+      if (at) {
+        set(end, { d: data.marker, transform: `translate(${at[0]},${at[1]}) scale(1.25)` });
+        leader.setAttribute("d", path([at, [this.right + this.gap - 4, heights[index]]]));
+      }
+      set(label, { x: this.right + this.gap, y: heights[index] });
+      const reach = (this.right - this.left) / MARKERS_PER_LINE;
+      const wanted = data.dashed ? [] : [...Array(MARKERS_PER_LINE).keys()].map((n) => this.left + reach * (n + 0.2 + (0.6 * index) / this.curves.length));
+      const marked = wanted.map((from) => points[index].find(([x]) => x >= from && x < from + reach)).filter(Boolean);
+      markers.replaceChildren(...marked.map(([x, y]) => svgElement("path", { d: data.marker, transform: `translate(${x},${y})` })));
+    });
+  }
+
+  readNearest(x) {
+    const wanted = this.position(x);
+    const { positions } = this.data;
+    const after = Math.min(firstFrom(positions, wanted), positions.length - 1);
     const before = Math.max(0, after - 1);
     this.readOut(wanted - positions[before] < positions[after] - wanted ? before : after);
   }
@@ -345,34 +465,88 @@ class Chart {
     const at = this.data.positions[index];
     const x = this.x(at);
     if (x < this.left - 1 || x > this.right + 1) return this.hideReadout();
-    this.cursor.attr("visibility", "visible").attr("x1", x).attr("x2", x).attr("y1", 14).attr("y2", this.bottom);
+    set(this.cursor, { visibility: "visible", x1: x, x2: x, y1: TOP, y2: this.bottom });
     const rows = this.data.curves
-      .map((curve, place) => ({ curve, place, value: this.value(curve.values[index]) }))
-      .filter(({ place, value }) => value !== null && this.isShown(place))
+      .map((curve, place) => ({ curve, value: this.value(curve.values[index]), shown: this.isShown(place) }))
+      .filter(({ value, shown }) => value !== null && shown)
       .sort((a, b) => b.value - a.value)
       .map(({ curve, value }) => element("div", {}, markerIcon(curve), element("span", { textContent: curve.name }), element("b", { textContent: this.format(value) })));
-    const head = this.time ? `${moment.format(at)} UTC` : `after ${formats.count(at)}`;
-    this.readout.replaceChildren(element("strong", { textContent: head }), ...rows);
-    this.readout.hidden = false;
-    const wide = this.readout.offsetWidth;
-    const right = x + 14 + wide < this.plot.clientWidth;
-    this.readout.style.left = `${right ? x + 14 : Math.max(4, x - 14 - wide)}px`;
+    const cohorts = Math.max(0, ...this.data.curves.map((curve) => curve.numbers?.[index] ?? 0));
+    this.readout.show(x, this.axis.text(at) + (cohorts ? `, ${plural(cohorts, "cohort")}` : ""), ...rows);
     return undefined;
   }
 
   hideReadout() {
     this.index = null;
-    this.readout.hidden = true;
-    this.cursor.attr("visibility", "hidden");
+    this.readout.hide();
+    this.cursor.setAttribute("visibility", "hidden");
   }
 }
 
-const enhance = (root) => root.querySelectorAll("figure[data-chart]:not(.interactive)").forEach((figure) => new Chart(figure));
+// Reads out the points of square diagrams side by side.
+class DiagramGrid {
+  constructor(figure) {
+    const data = dataOf(figure);
+    figure.querySelectorAll(".plot").forEach((plot, index) => this.enhance(plot, data, data.panels[index]));
+    figure.classList.add("interactive");
+  }
+
+  enhance(plot, data, { points }) {
+    const svg = plot.querySelector("svg");
+    const readout = new Readout(plot);
+    const ring = svgElement("circle", { class: "ring", r: 8, visibility: "hidden" });
+    svg.append(ring);
+    let shown = null;
+    const place = ([x, y]) => [data.left + x * data.side, data.top + (1 - y) * data.side];
+    const show = (index) => {
+      shown = index;
+      const [x, y, text] = points[index];
+      const [cx, cy] = place(points[index]);
+      set(ring, { cx, cy, visibility: "visible" });
+      const rows = [x, y].map((share, axis) => element("div", {}, element("span", { textContent: data.titles[axis] }), element("b", { textContent: percent(share * 100, 1) })));
+      readout.show((cx / svg.viewBox.baseVal.width) * svg.clientWidth, text, ...rows);
+    };
+    const hide = () => {
+      shown = null;
+      readout.hide();
+      ring.setAttribute("visibility", "hidden");
+    };
+    const nearest = (event) => {
+      const box = svg.getBoundingClientRect();
+      const scale = svg.viewBox.baseVal.width / box.width;
+      const [x, y] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+      const distances = points.map((point) => Math.hypot(place(point)[0] - x, place(point)[1] - y));
+      const index = distances.indexOf(Math.min(...distances));
+      if (distances[index] < 30) show(index);
+      else hide();
+    };
+    if (!points.length) return;
+    plot.addEventListener("pointerdown", nearest);
+    plot.addEventListener("pointermove", nearest);
+    plot.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hide());
+    plot.addEventListener("blur", hide);
+    plot.addEventListener("keydown", (event) => {
+      const last = points.length - 1;
+      const moves = { ArrowLeft: (shown ?? 1) - 1, ArrowRight: (shown ?? -1) + 1, Home: 0, End: last };
+      if (event.key === "Escape") hide();
+      else if (event.key in moves) show(clamp(moves[event.key], 0, last));
+      else return;
+      event.preventDefault();
+    });
+  }
+}
+
+function enhance(root) {
+  root.querySelectorAll('figure[data-chart="lines"]:not(.interactive)').forEach((figure) => new LineChart(figure));
+  root.querySelectorAll('figure[data-chart="grid"]:not(.interactive)').forEach((figure) => new DiagramGrid(figure));
+}
+
+const isPlainClick = (event) => !(event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
 
 // A link with data-section leads to the same page with another version of a section: only the section is replaced.
 document.addEventListener("click", async (event) => {
   const link = event.target.closest?.("a[data-section]");
-  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  if (!link || !isPlainClick(event)) return;
   event.preventDefault();
   try {
     const answer = await fetch(link.href);
@@ -383,6 +557,21 @@ document.addEventListener("click", async (event) => {
     enhance(fresh);
     fresh.dispatchEvent(new CustomEvent("arena:section-replaced", { bubbles: true }));
     fresh.querySelector("a[data-section][aria-current]")?.focus();
+  } catch {
+    location.assign(link.href);
+  }
+});
+
+// A link with data-copy copies its address; where the browser forbids it, it is followed.
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest?.("a[data-copy]");
+  if (!link || !isPlainClick(event) || !navigator.clipboard) return;
+  event.preventDefault();
+  try {
+    await navigator.clipboard.writeText(link.href);
+    const text = (link.dataset.text ??= link.textContent);
+    link.textContent = "Link copied";
+    setTimeout(() => (link.textContent = text), 3000);
   } catch {
     location.assign(link.href);
   }

@@ -147,15 +147,21 @@ def test_cited_address_shows_the_same_ranks_for_ever(client: Client, season: Non
 
 def test_every_link_to_another_board_or_range_leads_to_one(client: Client, season: None) -> None:
     queries = {link.split("#")[0] for link in links(get_page(client, "/trading/"), 'a[href^="?"]')}
-    assert {"?category=Politics", "?range=1W", "?as_of=2026-03-15"} <= queries
+    assert {"?category=Politics", "?as_of=2026-03-15"} <= queries
     for query in queries:
         get_page(client, f"/trading/{query}")
+    ranges = {
+        visible_text(link): link.attributes["href"] for link in elements(get_page(client, "/cohorts/1/"), ".tabs a")
+    }
+    assert [*ranges] == ["10 min", "1 hour", "1 day", "1 week", "1 month", "3 months", "All"]
+    assert ranges["1 week"] == "?range=1W#over-time"
 
 
 @pytest.mark.parametrize("name", ["10M", "1W", "1M", "ALL"])
 def test_the_chart_of_a_range_shows_the_very_values_of_the_api(client: Client, name: str, season: None) -> None:
-    curves = chart_data(get_page(client, f"/trading/?range={name}"), "equity")
-    series = {row["family"]: row["points"] for row in client.get(f"/api/v1/performance/?range={name}").json()["series"]}
+    curves = chart_data(get_page(client, f"/cohorts/1/?range={name}"), "values")
+    answer = client.get(f"/api/v1/performance/?range={name}&cohort=1").json()
+    series = {row["family"]: row["points"] for row in answer["series"]}
     names = dict(Family.objects.values_list("slug", "display_name"))
     drawn = {curve["name"]: [value for value in curve["values"] if value is not None] for curve in curves["curves"]}
     assert drawn == {names[slug]: [float(value) for _, value in points] for slug, points in series.items() if points}
@@ -268,7 +274,7 @@ def test_more_cohorts_and_questions_cost_no_more_queries(client: Client, season:
 
 
 def test_only_pages_with_a_chart_load_its_script(client: Client) -> None:
-    scripts = 'script[src*="d3"]'
+    scripts = 'script[src*="charts.js"]'
     assert not elements(get_page(client, "/calibration/"), scripts)
     assert not elements(get_page(client, "/trading/"), scripts)  # nothing is drawn yet
     create_season()

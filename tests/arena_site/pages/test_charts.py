@@ -1,30 +1,32 @@
 """Formats of numbers, and charts of values over time."""
 
+import json
 import re
 from datetime import timedelta
 from decimal import Decimal
-from itertools import combinations, groupby, pairwise
+from functools import partial
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agents.lineup_2026 import LINEUP_2026
-from agents.models import Agent, Family
+from agents.models import Family
 from arena_site.pages import filters as arena
 from arena_site.pages.charts.axes import time_ticks
-from arena_site.pages.charts.diagrams import reliability_diagram, scatter_diagram
-from arena_site.pages.charts.lines import ChartEvent, Curve, line_chart, sparkline
+from arena_site.pages.charts.diagrams import reliability_diagram, reliability_grid, scatter_diagram
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.lines import ChartEvent, Curve
+from arena_site.pages.charts.lines import line_chart as draw_lines
 from arena_site.pages.charts.markers import MARKERS, luminance, marker_path, readable_color
-from arena_site.pages.charts.portfolio_values import agent_chart, family_chart
-from cohorts.models import Cohort
-from scoring.performance import MAX_BUCKETS
-from tests.factories import WEEK, AgentFactory, CohortFactory, ReleaseFactory, SnapshotFactory
+from arena_site.pages.charts.sparklines import sparkline
+from tests.factories import WEEK
 
 pytestmark = pytest.mark.django_db
 
 DAY = timedelta(days=1)
-BALANCE = Decimal(10000)
+line_chart = partial(draw_lines, y_title="Value")
 HOURS = [WEEK + timedelta(hours=n) for n in range(3)]
 
 
@@ -82,51 +84,6 @@ def test_a_single_instant_and_a_flat_line_can_be_drawn():
 
 def test_nothing_makes_no_chart():
     assert line_chart([], []) is None
-
-
-def test_long_history_is_thinned_to_its_ends_and_a_few_points():
-    agent, number = AgentFactory(), MAX_BUCKETS + 30
-    for step in range(number):
-        SnapshotFactory(agent=agent, taken_at=WEEK + timedelta(minutes=10 * step), cash=Decimal(10000 + step))
-    for chart in (agent_chart([agent], BALANCE), family_chart([agent], BALANCE)):
-        assert 30 < len(chart.positions) <= MAX_BUCKETS
-        assert chart.positions[0] == WEEK
-        assert chart.positions[-1] == WEEK + timedelta(minutes=10 * (number - 1))
-        assert chart.curves[0].values[-1] == Decimal(10000 + number - 1)
-
-
-def totals(agent: Agent, values: dict[int, int]) -> None:
-    """The agent's total value on days after the first week's start."""
-    for days, value in values.items():
-        SnapshotFactory(agent=agent, taken_at=WEEK + days * DAY, cash=Decimal(value))
-
-
-def test_a_mean_does_not_jump_where_one_cohort_has_no_snapshot():
-    first, second = AgentFactory(slug="grok-4"), AgentFactory(slug="grok-4")
-    totals(first, {0: 10000, 8: 12000, 10: 12000})
-    totals(second, {8: 10000, 9: 11000})
-    values = family_chart([first, second], BALANCE).curves[0].values
-    assert [value for value, _ in groupby(values)] == [10000, 11000, 11500]
-
-
-def test_a_completed_cohort_keeps_its_cash_in_the_mean():
-    completed, active = AgentFactory(slug="grok-4"), AgentFactory(slug="grok-4")
-    totals(completed, {0: 10400})
-    totals(active, {9: 10000})
-    completed.cohort.status, completed.cohort.completed_at = Cohort.Status.COMPLETED, WEEK + DAY
-    completed.cash = Decimal("10600.00")
-    values = family_chart([completed, active], BALANCE).curves[0].values
-    assert [value for value, _ in groupby(values)] == [10400, 10600, 10300]
-
-
-def test_a_change_of_release_marks_the_curve():
-    first = AgentFactory(slug="gpt-5.1")
-    totals(first, {0: 10000, 7: 10000})
-    release = ReleaseFactory(family=first.family, model_id="openai/gpt-6", effective_from=WEEK + 2 * DAY)
-    second = AgentFactory(cohort=CohortFactory(), family=first.family, release=release)
-    chart = family_chart([first, second], BALANCE)
-    assert chart.curves[0].annotations == [(WEEK + 7 * DAY, "openai/gpt-6 from cohort 2 on")]
-    assert [mark.text for mark in chart.lines[0].annotations] == ["openai/gpt-6 from cohort 2 on"]
 
 
 # --- colours and shapes ---------------------------------------------------------------------------------
@@ -198,7 +155,7 @@ def test_families_differ_by_shape_as_well():
 )
 def test_ticks_stand_at_round_instants_for_any_range(length, written):
     chart = line_chart([WEEK, WEEK + length], [Curve("one", "#000000", [Decimal(1), Decimal(2)])])
-    assert [arena.tick_label(tick.value, chart) for tick in chart.x_ticks] == written
+    assert [arena.position_label(tick.value, chart.axis) for tick in chart.x_ticks] == written
 
 
 def test_a_range_that_begins_between_round_instants_has_its_ticks_inside():
@@ -209,18 +166,32 @@ def test_a_range_that_begins_between_round_instants_has_its_ticks_inside():
 
 
 @pytest.mark.parametrize(
+    ("positions", "axis", "written"),
+    [
+        ([0, 0.5, 1], "weeks", ["0", "0.2 weeks", "0.4 weeks", "0.6 weeks", "0.8 weeks", "1 week"]),
+        ([0, 3, 6], "weeks", ["0", "1 week", "2 weeks", "3 weeks", "4 weeks", "5 weeks", "6 weeks"]),
+        ([1, 2, 3], "questions", ["1", "2", "3"]),
+    ],
+)
+def test_positions_without_time_have_their_unit(positions, axis, written):
+    chart = line_chart(positions, [Curve("one", "#000000", [1, 2, 3])], axis=axis)
+    assert [arena.position_label(tick.value, axis) for tick in chart.x_ticks] == written
+
+
+@pytest.mark.parametrize(
     ("unit", "values", "written"),
     [
         ("money", [10000, 10400], "$10,100"),
         ("money", [1, 1.4], "$1.1"),
         ("fraction", [0.5, 0.9], "60\u202f%"),
-        ("price", [0.5, 0.9], "0.6"),
+        ("price", [0.5, 0.9], "$0.60"),
         ("percent", [-2, 2], "−1\u202f%"),
+        ("percent", [-2, 2], "0\u202f%"),
     ],
 )
 def test_values_at_the_axis_are_written_in_the_charts_unit(unit, values, written):
     chart = line_chart(HOURS[:2], [Curve("one", "#000000", values)], unit=unit)
-    assert written in [arena.tick_label(tick.value, chart) for tick in chart.y_ticks]
+    assert written in [arena.tick_label(tick.value, unit, chart.decimals) for tick in chart.y_ticks]
 
 
 def test_events_stand_at_their_instant_and_value_and_those_outside_are_left_out():
@@ -242,6 +213,20 @@ def test_script_receives_the_values_of_the_curves():
     assert chart.data["positions"] == [round(at.timestamp() * 1000) for at in HOURS]
 
 
+def test_a_band_is_drawn_and_the_axis_has_room_for_it():
+    banded = Curve("one", "#000000", [1.0, 2.0, 3.0], band=[(1.0, 1.0), (0.0, 9.0), None])
+    chart = line_chart(HOURS, [banded])
+    assert chart.lines[0].band.count("L") == 3
+    assert max(tick.value for tick in chart.y_ticks) >= 8
+    assert chart.data["curves"][0]["band"] == [[1.0, 1.0], [0.0, 9.0], None]
+
+
+def test_no_number_is_minus_zero():
+    chart = line_chart([0, 1], [Curve("one", "#000000", [-0.00000001, 0.0])], axis="weeks", unit="percent")
+    figure = Figure("one", "One.", chart)
+    assert "-0" not in json.dumps(chart.data) + marker_path(0, -0.04, -0.01) + str([*figure.rows])
+
+
 def test_a_sparkline_needs_two_values_and_keeps_to_its_bounds():
     assert sparkline([Decimal(1)], 1, 0, 4) is None
     assert sparkline([None, None], 1, 0, 4) is None
@@ -251,11 +236,17 @@ def test_a_sparkline_needs_two_values_and_keeps_to_its_bounds():
 
 
 def test_diagrams_have_forecasts_on_x_and_outcomes_on_y():
-    bins = [{"forecast": 1.0, "outcome": 0.0, "low": 0.0, "high": 0.3, "weight": 0.2, "pairs": 4}]
+    bins = [
+        {"forecast": 1.0, "outcome": 0.0, "low": 0.0, "high": 0.3, "weight": 0.2, "pairs": 4, "from": 0.9, "to": 1.0}
+    ]
     family = Family.objects.get(slug="grok-4")
-    (bin_,) = reliability_diagram("one", bins, family).bins
-    assert (bin_.x, bin_.y) == (176, 176)
+    diagram = reliability_diagram("one", bins, family)
+    (bin_,) = diagram.bins
+    grid = reliability_grid([diagram])
+    assert (bin_.x, bin_.y) == (grid.right, grid.bottom)
     assert bin_.high < bin_.low
-    assert "4 probabilities" in bin_.text
+    assert bin_.number == "4"
+    assert diagram.points == [(1.0, 0.0, "4 forecasts, 95 % interval 0.0\u202f% to 30.0\u202f%")]
+    assert [share for share, _, _ in grid.shares] == [0, 25, 50, 75, 100]
     drawn = scatter_diagram(family, [(0.0, 1.0, True), (0.5, 0.5, None), (0.2, 0.2, False)])
     assert (drawn.filled.count("M"), drawn.hollow.count("M")) == (1, 2)

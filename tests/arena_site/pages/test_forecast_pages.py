@@ -71,13 +71,11 @@ def test_arms_and_categories_are_plain_links_to_their_own_numbers(client: Client
 
 def test_diagrams_are_drawn_on_the_server_with_their_data(client: Client, questions: list[Question]) -> None:
     page = get_page(client, "/forecasts/?gamma=1")
-    (bin,) = [
-        g
-        for g in elements(page, "g:has(> title)")
-        if g.text().startswith("forecast 70.0\u202f%, observed 66.7\u202f%, 3 prob")
-    ]
-    assert elements(bin, "line")
-    assert elements(bin, 'path[d^="M"]')
+    panel = next(p for p in elements(page, "#calibration .diagram") if "GPT-5.2" in visible_text(p))
+    assert elements(panel, ".bins line")
+    assert elements(panel, '.bins path[d^="M"]')
+    assert "3" in [visible_text(number) for number in elements(panel, ".numbers text")]
+    assert "GPT-5.2 70.0 % 80.0 % 70.0 % 66.7 %" in visible_text(page, "#calibration table")
     stream = section(page, "returns-title")
     assert [visible_text(link) for link in elements(stream, '[aria-current="true"]')] == ["1"]
     assert "3 +33.33 %" in visible_text(stream)  # (0.7 / 0.4 + 0.3 / 0.6 + 0.7 / 0.4) / 3

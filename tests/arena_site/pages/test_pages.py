@@ -317,7 +317,8 @@ def test_the_methodology_is_shown_as_it_is_frozen(client):
     [
         *("/decisions/7/", "/cohorts/7/", "/cohorts/1/nobody-1.0/", "/models/nobody-1.0/", "/markets/7/"),
         *("/questions/99/", "/methodology/v9/", "/og/secrets.png", "/calibration/?arm=deaf"),
-        *(f"/trading/?{query}" for query in ("category=X", "range=2D", "methodology=v9", "as_of=tomorrow")),
+        *(f"/trading/?{query}" for query in ("category=X", "methodology=v9", "as_of=tomorrow")),
+        *("/cohorts/1/?range=2D", "/cohorts/1/charts/nothing.svg", "/cohorts/1/charts/values.gif"),
         *("/?as_of=tomorrow", "/?as_of=2999-01-01", "/leaderboard.csv?as_of=tomorrow", "/og/forecasts.gif"),
         *(f"/forecasts/?{query}" for query in ("arm=X", "category=X", "methodology=v9", "gamma=2")),
         *(f"/compare/{pair}/" for pair in ("gpt-5.1/gpt-5.1", "gpt-5.1/nobody", "nobody/gpt-5.1")),
@@ -403,7 +404,7 @@ def test_no_page_needs_more_queries_as_rows_grow(client, season):
         ("/cohorts/1/gpt-5.1/", 7),
         ("/cohorts/1/gpt-5.1/trades/", 4),
         ("/models/", 4),
-        ("/models/gpt-5.1/", 12),
+        ("/models/gpt-5.1/", 11),
     ],
 )
 def test_page_reads_competitors_and_positions_once(client, address, most, season):

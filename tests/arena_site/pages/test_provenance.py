@@ -254,9 +254,9 @@ def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> Non
     shown = get_page(client, f"/models/{GPT}/")
     forecasts = section(shown, "forecasts")
     brier = (2 * 0.3**2 + 0.7**2) / 3
-    assert f"{brier:.3f}" in table_row(forecasts, "with the market’s prices")
-    assert "forecast 70.0 %, observed 66.7 %" in visible_text(forecasts)
-    assert len(elements(forecasts, "figcaption")) == 2
+    assert f"{brier:.3f}" in table_row(element(forecasts, "table.board"), "with the market’s prices")
+    assert "70.0 % 80.0 % 70.0 % 66.7 %" in visible_text(forecasts, "#calibration table")
+    assert len(elements(forecasts, "#calibration .diagram")) == 2
     assert f"/forecasts/{forecast.pk}/" in links(section(shown, "latest-forecasts"))
 
 

@@ -1,0 +1,61 @@
+"""The forecasts of a question day by day, beside the market's price."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+from agents.models import Family
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.lines import Curve, family_curve, line_chart
+from arena_site.pages.selection import ARMS
+from markets.models import Question, QuestionEntry
+
+MARKET_COLOR = "#8a8f98"
+BINARY_SIDES = ("YES", "NO")
+
+
+def forecast_histories(
+    question: Question, entries: Sequence[QuestionEntry], forecasts: Sequence[Any], families: Mapping[int, Family]
+) -> list[tuple[str, Figure]]:
+    """The option that is drawn and its chart, for each arm with forecasts of several days; the latest entry first."""
+    if not entries:
+        return []
+    option = _drawn_option(question, entries[0])
+    days = {entry.pk: entry.question_set.day for entry in reversed(entries)}
+    stated: dict[str, dict[int, dict[datetime, float | None]]] = defaultdict(lambda: defaultdict(dict))
+    for forecast in sorted(forecasts, key=attrgetter("pk")):
+        stated[forecast.arm][forecast.family_id][days[forecast.entry_id]] = forecast.probabilities.get(option)
+    instants = sorted(set(days.values()))
+    prices = {entry.question_set.day: entry.price(option) for entry in reversed(entries)}
+    market = Curve("Market", MARKET_COLOR, [prices.get(day) for day in instants], dashed=True)
+    drawn = option if option in BINARY_SIDES else "one option"
+    histories = []
+    for arm, condition in ARMS.items():
+        curves = [
+            family_curve(families[family], [by_day.get(day) for day in instants])
+            for family, by_day in sorted(stated[arm].items())
+        ]
+        several = curves and len(instants) > 1
+        chart = (
+            line_chart(
+                [*instants], [market, *curves], y_title=f"Probability of {drawn} (%)", height=340, unit="fraction"
+            )
+            if several
+            else None
+        )
+        if chart:
+            title = f"How probable each model called {drawn}, day by day, {condition}."
+            note = "The dashed line is the market’s price at the same time."
+            histories.append((option, Figure(arm, title, chart, note, at=instants[-1])))
+    return histories
+
+
+def _drawn_option(question: Question, latest: QuestionEntry) -> str:
+    """The first of two options; of more the one that happened, or else the one with the highest price."""
+    options = list(question.options.all())
+    if len(options) == 2:
+        return options[0].name
+    happened = [option.name for option in options if option.happened]
+    return happened[0] if happened else max(options, key=lambda o: (latest.price(o.name) or 0.0, -o.index)).name

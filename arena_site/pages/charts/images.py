@@ -1,0 +1,93 @@
+"""Image files of figures: an SVG drawn by the template of the page's chart, and a PNG of that SVG."""
+
+import hashlib
+from textwrap import wrap
+from threading import Lock
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.core.cache import cache
+from django.template.loader import render_to_string
+
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.lines import LineChart
+from arena_site.pages.filters import day_text, single_line
+
+MARGIN, GAP = 28, 26
+COLUMNS = 4
+TITLE_SIZE, NOTE_SIZE = 22, 13
+CHARACTER_WIDTH = 0.52
+"""Width of a letter as a share of the font's size, on average."""
+PNG_LIFETIME_S = 3600
+
+_drawing = Lock()
+
+
+class HeadingLine(NamedTuple):
+    """A line of text above a chart."""
+
+    line: str
+    y: int
+    size: int
+    color: str
+    bold: bool
+
+
+def svg_image(figure: Figure, address: str) -> str:
+    """The figure as an SVG file, with its title, notes, source and address."""
+    chart = figure.chart
+    width = (chart.width if isinstance(chart, LineChart) else COLUMNS * (chart.width + GAP) - GAP) + 2 * MARGIN
+    heading = _heading(figure, width)
+    top = heading[-1].y + GAP
+    panels = []
+    if isinstance(chart, LineChart):
+        height = top + chart.height
+    else:
+        for index, diagram in enumerate(chart.diagrams):
+            row, column = divmod(index, COLUMNS)
+            x, y = MARGIN + column * (chart.width + GAP), top + GAP + row * (chart.height + 2 * GAP)
+            panels.append((x, y, diagram))
+        height = panels[-1][1] + chart.height
+    context: dict[str, Any] = {
+        "figure": figure,
+        "width": width,
+        "height": height + 2 * GAP,
+        "margin": MARGIN,
+        "top": top,
+        "heading": heading,
+        "panels": panels,
+        "source": source_line(figure, address),
+    }
+    return render_to_string("chart.svg", context, using="jinja2")
+
+
+def _heading(figure: Figure, width: int) -> list[HeadingLine]:
+    lines: list[HeadingLine] = []
+    y = MARGIN // 2
+    texts = ((figure.title, TITLE_SIZE, "#1b2430", True), (figure.note, NOTE_SIZE, "#586374", False))
+    for text, size, color, bold in texts:
+        y += MARGIN // 7
+        for line in wrap(single_line(text), int((width - 2 * MARGIN) / size / CHARACTER_WIDTH)):
+            y += round(size * 1.35)
+            lines.append(HeadingLine(line, y, size, color, bold))
+    return lines
+
+
+def source_line(figure: Figure, address: str) -> str:
+    """The source of a figure in a line: the arena, the date, what it was made from, and the address."""
+    demo = " (demo with invented data)" if settings.ARENA_DEMO else ""
+    parts = [f"Source: Forecaster Arena{demo}", day_text(figure.at) if figure.at else "", figure.source, address]
+    return ", ".join(filter(None, parts))
+
+
+def png_image(svg: str) -> bytes:
+    """The picture of an SVG file of ours, cached by its content: to draw it takes a good part of a second."""
+    key = f"chart-png-{hashlib.sha256(svg.encode()).hexdigest()}"
+    with _drawing:  # one at a time: a waiting request gets the picture of the first
+        picture: bytes | None = cache.get(key)
+        if picture is None:
+            from arena_site.pages.charts.rasterizer import rasterize  # loads Matplotlib
+
+            picture = rasterize(svg)
+            cache.set(key, picture, PNG_LIFETIME_S)
+    return picture

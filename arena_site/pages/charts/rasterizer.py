@@ -1,0 +1,135 @@
+"""PNG pictures of the SVG files that our templates draw: the few elements that these use, drawn by Matplotlib."""
+
+import re
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D
+
+UNITS_PER_INCH, DPI = 100, 200
+POINTS_PER_UNIT = 72 / UNITS_PER_INCH
+COMMAND = re.compile(r"([MLZhvac])([^MLZhvac]*)")
+TRANSLATION = re.compile(r"translate\(([-\d.]+),\s*([-\d.]+)\)")
+ALIGNMENTS = {"start": "left", "middle": "center", "end": "right"}
+INHERITED = (
+    "fill", "stroke", "stroke-width", "stroke-dasharray", "fill-opacity", "stroke-opacity", "font-size", "font-weight",
+    "text-anchor",
+)  # fmt: skip
+
+Offset = tuple[float, float]
+
+
+def rasterize(svg: str) -> bytes:
+    """The picture at two pixels for each unit of the drawing."""
+    root = ElementTree.fromstring(svg)  # noqa: S314 - our own template made it
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    figure = Figure(figsize=(width / UNITS_PER_INCH, height / UNITS_PER_INCH), dpi=DPI)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.axis("off")
+    for order, (tag, attributes, offset, text) in enumerate(_shapes(root, {}, (0.0, 0.0))):
+        if tag == "text":
+            _write(axes, attributes, offset, text, order)
+        elif (path := _path(tag, attributes)) is not None:
+            axes.add_patch(
+                PathPatch(path.transformed(Affine2D().translate(*offset)), zorder=order, **_style(attributes))
+            )
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _shapes(
+    node: ElementTree.Element, inherited: Mapping[str, str], offset: Offset
+) -> Iterator[tuple[str, dict[str, str], Offset, str]]:
+    """Each element that is drawn, in order, with its own and inherited attributes and the place of its origin."""
+    for child in node:
+        tag = child.tag.rpartition("}")[2]
+        attributes = {**{name: value for name, value in inherited.items() if name in INHERITED}, **child.attrib}
+        x, y = offset
+        if moved := TRANSLATION.match(child.attrib.get("transform", "")):
+            x, y = x + float(moved[1]), y + float(moved[2])
+        if tag in ("g", "a"):
+            yield from _shapes(child, attributes, (x, y))
+        elif tag != "title":
+            yield tag, attributes, (x, y), child.text or ""
+
+
+def _path(tag: str, attributes: Mapping[str, str]) -> Path | None:
+    if tag == "path":
+        return _parse(attributes.get("d", ""))
+    if tag == "line":
+        return Path([[float(attributes[f"{axis}{end}"]) for axis in "xy"] for end in "12"])
+    if tag == "rect":
+        x, y, width, height = (float(attributes[name]) for name in ("x", "y", "width", "height"))
+        return Path([(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)], closed=True)
+    if tag == "circle":
+        x, y, radius = (float(attributes[name]) for name in ("cx", "cy", "r"))
+        return Path.circle((x, y), radius)
+    return None
+
+
+def _parse(data: str) -> Path | None:
+    """A path of straight lines, and of circles as two half arcs."""
+    vertices: list[Any] = []
+    codes: list[Any] = []
+    for command, rest in COMMAND.findall(data):
+        numbers = [float(number) for number in re.findall(r"-?[\d.]+", rest)]
+        if command in "ML":
+            vertices += zip(numbers[::2], numbers[1::2], strict=True)
+            codes += [Path.MOVETO if command == "M" else Path.LINETO, *[Path.LINETO] * (len(numbers) // 2 - 1)]
+        elif command == "Z":
+            vertices.append(vertices[-1])
+            codes.append(Path.CLOSEPOLY)
+        elif command in "hv":
+            x, y = vertices[-1]
+            vertices.append((x + numbers[0], y) if command == "h" else (x, y + numbers[0]))
+            codes.append(Path.LINETO)
+        elif command == "a":
+            x, y = vertices[-1]
+            half: Any = Path.arc(180, 360) if numbers[5] > 0 else Path.arc(0, 180)
+            vertices += [*(half.vertices[1:] * numbers[0] + (x + numbers[5] / 2, y))]
+            codes += [*half.codes[1:]]
+    return Path(np.array(vertices, dtype=float), codes) if vertices else None
+
+
+def _style(attributes: Mapping[str, str]) -> dict[str, Any]:
+    width = float(attributes.get("stroke-width", 1))
+    # Matplotlib measures dashes in widths of the line.
+    dashes = tuple(float(length) / width for length in attributes.get("stroke-dasharray", "").split())
+    return {
+        "facecolor": _color(attributes, "fill"),
+        "edgecolor": _color(attributes, "stroke"),
+        "linewidth": width * POINTS_PER_UNIT,
+        "linestyle": (0, dashes) if dashes else "-",
+        "joinstyle": "round",
+        "capstyle": "butt",
+    }
+
+
+def _color(attributes: Mapping[str, str], name: str) -> Any:
+    color = attributes.get(name, "#000000" if name == "fill" else "none")
+    return color if color == "none" else (color, float(attributes.get(f"{name}-opacity", 1)))
+
+
+def _write(axes: Any, attributes: Mapping[str, str], offset: Offset, text: str, order: int) -> None:
+    axes.text(
+        float(attributes["x"]) + offset[0],
+        float(attributes["y"]) + offset[1],
+        text,
+        color=attributes.get("fill", "#000000"),
+        fontsize=float(attributes.get("font-size", 16)) * POINTS_PER_UNIT,
+        fontweight="bold" if attributes.get("font-weight") else "normal",
+        ha=ALIGNMENTS[attributes.get("text-anchor", "start")],
+        va="center_baseline" if "dy" in attributes else "baseline",
+        parse_math=False,
+        zorder=order,
+    )

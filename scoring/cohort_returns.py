@@ -1,0 +1,101 @@
+"""Returns of families by the time since their cohorts' starts.
+
+A mean over calendar time falls towards the starting balance with every new cohort, and a mean over the cohorts of an
+age jumps where the youngest are left behind. Neither is a gain or a loss, so the means of the changes are added up.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from statistics import fmean, quantiles
+from typing import NamedTuple
+
+from agents.models import Agent
+from cohorts.weeks import WEEK
+from scoring.competition import AgentSummary
+from scoring.histories import SnapshotRange, Values, agent_values, snapshot_ranges
+from scoring.performance import BUCKETS, MAX_BUCKETS
+
+STEPS = tuple(width for width in BUCKETS if width <= WEEK)
+"""Distances of points. Cohorts start with a week, so that one grid has the same ages for all of them."""
+MAXIMUM_VALUES = 5_000
+"""Values of agents that a chart is made from: each is looked up."""
+
+
+class MeanReturn(NamedTuple):
+    """The mean return of a family's agents at an age, in percent, with the ends of the middle half around it.
+
+    It is the sum of the mean changes up to the age, each over the cohorts that have reached its end.
+    """
+
+    mean: float
+    low: float
+    high: float
+    cohorts: int
+
+
+@dataclass(frozen=True, slots=True)
+class CohortReturns:
+    """Mean returns by weeks since the start, and the newest snapshot behind them."""
+
+    newest: datetime | None
+    weeks: Sequence[float]
+    families: Mapping[str, Sequence[MeanReturn | None]]
+
+
+def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> CohortReturns:
+    """The mean returns by family of agents (family, cohort and methodology loaded) up to an instant.
+
+    Before its first snapshot an agent's return is zero; that of a completed cohort stays what it was at its end.
+    """
+    started = [agent for agent in agents if agent.cohort.started_at <= at]
+    ranges = snapshot_ranges({agent.family.pk for agent in started}, at)
+    seen = {pk: found for of_family in ranges.values() for pk, found in of_family.items()}
+    valued = [agent for agent in started if agent.pk in seen]
+    if not valued:
+        return CohortReturns(None, [], {})
+    newest = max(seen[agent.pk][1] for agent in valued)
+    first = min(agent.cohort.week_start for agent in valued)
+    step = _step(valued, seen, newest)
+    instants = [first + step * index for index in range((newest - first) // step + 1)]
+    values = agent_values(valued, instants)
+    by_family: dict[str, list[list[float]]] = defaultdict(list)
+    for agent in valued:
+        own = values[agent.pk][(agent.cohort.week_start - first) // step :]
+        by_family[agent.family.slug].append(_returns(own, agent.cohort.methodology.starting_balance))
+    ages = max(len(returns) for of_family in by_family.values() for returns in of_family)
+    return CohortReturns(
+        newest,
+        [index * step / WEEK for index in range(ages)],
+        {slug: _means(returns, ages) for slug, returns in by_family.items()},
+    )
+
+
+def _step(agents: Sequence[Agent | AgentSummary], seen: Mapping[int, SnapshotRange], newest: datetime) -> timedelta:
+    """The smallest step with at most MAX_BUCKETS ages and MAXIMUM_VALUES values of running cohorts."""
+    oldest = max(newest - agent.cohort.week_start for agent in agents)
+    looked_up = sum((seen[agent.pk][1] - agent.cohort.week_start for agent in agents), timedelta())
+    fits = (step for step in STEPS if oldest <= MAX_BUCKETS * step and looked_up <= MAXIMUM_VALUES * step)
+    return next(fits, STEPS[-1])
+
+
+def _returns(values: Values, balance: Decimal) -> list[float]:
+    return [0.0 if value is None else float((value - balance) / balance * 100) for value in values]
+
+
+def _means(returns: Sequence[Sequence[float]], ages: int) -> list[MeanReturn | None]:
+    means: list[MeanReturn | None] = []
+    mean = 0.0
+    for index in range(ages):
+        reached = [each for each in returns if index < len(each)]
+        if not reached:
+            means.append(None)
+            continue
+        values = [each[index] for each in reached]
+        mean += fmean(values) - fmean(each[index - 1] for each in reached) if index else fmean(values)
+        low, _, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+        shift = mean - fmean(values)
+        means.append(MeanReturn(mean, low + shift, high + shift, len(values)))
+    return means
