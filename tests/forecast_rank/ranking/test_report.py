@@ -11,7 +11,8 @@ from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.panel import Panel, references
 from forecast_rank.metrics.proper_scores import brier
-from forecast_rank.ranking.model_fits import with_references
+from forecast_rank.ranking import model_fits, scoreboard
+from forecast_rank.ranking.model_fits import sampled_events, with_references
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.report_tables import report_tables
 from forecast_rank.ranking.scoreboard import concatenate_panels
@@ -324,6 +325,37 @@ class TestFits:
         assert any("never lost" in note for note in report["notes"])
         assert report["forecasters"]["ann"]["bt_se"] is None
         assert report["rankings"]["bradley_terry"] == ["ann", "bob", "cy"]
+
+    def test_many_forecasts_are_sampled_by_event_and_said(
+        self, forecasts: Panel, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(model_fits, "MOST_RESPONSES", 500)
+        settings = replace(QUICK, metrics=("brier", "irt", "weighted_brier"))
+        report = rank_panel(forecasts, settings)
+        note = next(note for note in report["notes"] if "item response theory" in note)
+        assert "from 493 of 754 forecasts, on a random sample of the events" in note
+        sampled = sampled_events(forecasts, 500, seed=0)
+        alone = rank_panel(sampled, settings)
+        for name in forecasts.forecasters:
+            entry, expected = report["forecasters"][name], alone["forecasters"][name]
+            for key in ("irt_ability", "irt_ability_ci", "weighted_brier", "weighted_brier_ci"):
+                assert entry[key] == pytest.approx(expected[key]), key
+            assert entry["rank_ranges"]["irt"] == expected["rank_ranges"]["irt"]
+            assert entry["n"] > expected["n"]
+        assert report["rankings"]["irt"] == alone["rankings"]["irt"]
+        whole_events = {forecasts.questions.event[j] for j in sampled.question}
+        assert len(sampled) == sum(forecasts.questions.event[j] in whole_events for j in forecasts.question)
+
+    def test_many_events_are_merged_for_the_calibration_error(
+        self, forecasts: Panel, report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(scoreboard, "MOST_EVENTS", 40)
+        merged = rank_panel(forecasts, replace(QUICK, metrics=("calibration",)))["forecasters"]
+        for name, entry in merged.items():
+            known = report["forecasters"][name]
+            assert entry["ece"] == known["ece"]
+            assert entry["ece_ci"] == pytest.approx(known["ece_ci"], abs=0.03)
+            assert entry["ece_ci"] != known["ece_ci"]
 
     def test_convergence_is_shown(self, report: dict[str, Any]) -> None:
         pool = report["models"]["pool_weight"]

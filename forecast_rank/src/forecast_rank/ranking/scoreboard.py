@@ -4,6 +4,8 @@ References are scored in the same columns behind the forecasters, so that all sh
 among the forecasters; the rank range of a reference is the one it would have among them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +20,7 @@ from forecast_rank.metrics.resampled_ranks import probability_best
 from forecast_rank.metrics.simultaneous_ranks import rank_ranges_beside, simultaneous_rank_ranges
 from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import (
+    RESAMPLES,
     EventSums,
     bca_interval,
     bootstrap_means,
@@ -30,6 +33,8 @@ from forecast_rank.ranking.settings import Settings
 
 LEAST_EVENTS = 4
 """Fewer events give no bounded studentised interval."""
+MOST_EVENTS = 1000
+"""More events are merged at random for the bootstrap of the calibration error, whose cost is events x resamples."""
 NAMES_LISTED = 5
 SCORE_RANGES = {
     "brier": (0.0, 1.0),
@@ -211,6 +216,16 @@ class FigureTable:
         absent[: self.forecaster_count] = ~self.qualified
         return np.where(absent.reshape(-1, *[1] * (rows.ndim - 1)), np.nan, rows)
 
+    def include(self, other: FigureTable) -> None:
+        """Takes over the figures and rankings of a table of the same forecasters and references that it lacks."""
+        for key, values in other.figures.items():
+            if isinstance(values, dict):
+                self.figures[key] = values | self.figures.get(key, {})
+            else:
+                self.figures.setdefault(key, values)
+        self.rankings |= {name: values for name, values in other.rankings.items() if name not in self.rankings}
+        self.no_interval |= {name: why for name, why in other.no_interval.items() if name not in self.no_interval}
+
     def order(self, ranking: str) -> list[int]:
         """Indices of the forecasters with a rank from best to worst, ties by name, those without a figure last."""
         positions, names = self.rankings[ranking], self.names
@@ -256,18 +271,20 @@ class Scoreboard(FigureTable):
     def add_calibration_error(self, bins: int) -> None:
         """Stores the unbiased calibration error with its interval, and ranks by it."""
         level, events = self.settings.level, event_sums(self.panel, np.zeros(len(self.panel))).events
-        counts = self.counts if self.settings.bootstrap else resample_counts(self.event_count, seed=self.settings.seed)
-        values, ends = unbiased_ece(self.panel, counts, bins, level)
+        panel = merged_events(self.panel, MOST_EVENTS, self.settings.seed)
+        groups = min(self.event_count, MOST_EVENTS)
+        counts = resample_counts(groups, self.settings.bootstrap or RESAMPLES, self.settings.seed)
+        values, ends = unbiased_ece(panel, counts, bins, level)
         self.set_figure("ece_unbiased", values)
         self.set_interval("ece_ci", ends, values, events, ranking="calibration")
         self.add_ranking("calibration", values, None, lower=True)
         if not self.settings.bootstrap or "calibration" not in self.rankings:
             return
         # Bonferroni: intervals that hold together do not overlap unless the errors differ.
-        together = unbiased_ece(self.panel, counts, bins, 1 - (1 - level) / max(self.forecaster_count, 1)).interval
+        together = unbiased_ece(panel, counts, bins, 1 - (1 - level) / max(self.forecaster_count, 1)).interval
         values, together = self._of_ranked(values), self._of_ranked(together)
         self.set_figure("rank_ranges", _separated(together, values, self.forecaster_count), "calibration")
-        draws = ece_draws(self.panel, counts, bins)
+        draws = ece_draws(panel, counts, bins)
         draws[:, (events < 2) | np.isnan(values)] = np.nan
         forecasters = slice(self.forecaster_count)
         best = np.full(len(values), np.nan)
@@ -283,6 +300,16 @@ def _separated(intervals: Floats, values: Floats, forecasters: int) -> Floats:
     ranked = ~np.isnan(values)
     others = ranked[:forecasters].sum() + (np.arange(len(values)) >= forecasters)
     return np.where(ranked[:, None], np.stack([1 + better, others - worse], axis=1), np.nan)
+
+
+def merged_events(panel: Panel, most: int, seed: int) -> Panel:
+    """The panel with its events merged at random into at most so many, which are as independent as they were."""
+    codes, place = np.unique(panel.questions.event, return_inverse=True)
+    if len(codes) <= most:
+        return panel
+    group = np.random.default_rng(seed).permutation(len(codes)) % most
+    names = [str(k) for k in range(most)]
+    return replace(panel, questions=replace(panel.questions, event=group[place], event_names=names))
 
 
 def listed(names: Sequence[str]) -> str:
