@@ -98,6 +98,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "corsheaders.middleware.CorsMiddleware",
+    "arena_site.outages.DatabaseOutages",
     "arena_site.limits.RateLimits",
     "arena_site.delivery.ConditionalReads",
     "arena_site.cached_responses.CachedResponses",

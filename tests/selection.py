@@ -41,6 +41,7 @@ SLOW = (
     "faults/test_upstream_pages.py",
     "faults/test_readers.py",
     "faults/test_slow_clients.py",
+    "faults/test_outages.py",
     "season/test_figures_of_agents.py",
     "season/test_figures_of_comparisons.py",
     "season/test_figures_of_every_page.py",

@@ -1,0 +1,99 @@
+"""Outages of the database: every page and read is answered at once, with 503, and as usual once it is back."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from django.db import InterfaceError, OperationalError, connection
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+
+from markets.foundation.rest.problems import Problem
+
+WITHOUT_DATABASE = ("/healthz", "/readyz", "/metrics", "/static/")
+"""Paths that answer without it, or say themselves that it is gone."""
+RETRY_S = 1
+"""For this time after a failure others are answered without another try, which may take as long."""
+
+
+class DatabaseGone(OperationalError):
+    """The database's file is not there: opening it would make an empty one."""
+
+
+class _Outage:
+    """When this process last found the database gone, on the monotonic clock."""
+
+    found_s = float("-inf")
+
+
+class _OpenFile(threading.local):
+    """Which SQLite file this thread's connection has open."""
+
+    identity: tuple[int, int] | None = None
+
+
+_open_file = _OpenFile()
+log = logging.getLogger(__name__)
+
+
+class DatabaseOutages:
+    """Middleware that answers 503 while the database is gone, whatever is cached."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path_info.startswith(WITHOUT_DATABASE):
+            return self.get_response(request)
+        if time.monotonic() - _Outage.found_s < RETRY_S:
+            return unavailable(request)
+        try:
+            check_connection()
+        except (OperationalError, InterfaceError) as error:
+            log.warning("the database is gone: %s", type(error.__cause__ or error).__name__)
+            _Outage.found_s = time.monotonic()
+            return unavailable(request)
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """The same for a database that goes while it is read, or that refuses (a lock that is held too long)."""
+        if not isinstance(error, OperationalError | InterfaceError):
+            return None
+        log.warning("the database failed: %s", str(error).partition("\n")[0])
+        if not connection.in_atomic_block:
+            connection.close()
+        return unavailable(request)
+
+
+def check_connection() -> None:
+    """Opens this thread's connection, or checks it. Raises OperationalError where the database is gone."""
+    if connection.vendor == "sqlite":
+        _check_file()
+    connection.ensure_connection()
+
+
+def _check_file() -> None:
+    """An open file can be read after it was moved away; a connection opened since then is to another file."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.is_in_memory_db():  # type: ignore[attr-defined]
+        return
+    try:
+        status = os.stat(Path(name))
+    except OSError as error:
+        connection.close()
+        raise DatabaseGone(f"{name}: {error.strerror}") from error
+    identity = (status.st_dev, status.st_ino)
+    if _open_file.identity not in (None, identity):
+        connection.close()
+    _open_file.identity = identity
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """A 503: problem details under /api/, a plain page elsewhere."""
+    headers = {"Retry-After": "5", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'self'"}
+    if request.path_info.startswith("/api/"):
+        return Problem(503, "the database is not available; try again in a moment", headers=headers)
+    return HttpResponse(render_to_string("503.html"), status=503, headers=headers)

