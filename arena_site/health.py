@@ -6,21 +6,26 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from django_q.models import Schedule
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from agents.models import Agent, Decision, Elicitation, ModelCall
-from arena_site import operational_metrics
+from arena_site import jobs, operational_metrics
+from arena_site.models import Worker
+from arena_site.notices import unsent_notices
+from arena_site.outages import check_connection
+from arena_site.queue_messages import queue_state
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
-from markets.models import Market, Outcome, Question, Run
+from markets.models import Alert, Market, Outcome, Question, Run
 from scoring.models import Leaderboard, Snapshot
 
 OK = "ok"
@@ -45,6 +50,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def readiness() -> dict[str, str]:
     """The result of each check: "ok" or the fault, without the driver's message, which may hold credentials."""
     try:
+        check_connection()
         missing = missing_migrations()
     except DatabaseError as error:
         return {"database": f"can not be reached or read ({type(error).__name__})", "migrations": "unknown"}
@@ -76,7 +82,17 @@ class ArenaCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Every metric; only `arena_database_up` where the database does not answer."""
         try:
-            rows = [*_counts(), *_calls_and_runs(), *_newest_data(), *_pending_work(), *_spending(), *_database_size()]
+            check_connection()
+            rows = [
+                *_counts(),
+                *_calls_and_runs(),
+                *_models_and_venues(),
+                *_operation(),
+                *_newest_data(),
+                *_pending_work(),
+                *_spending(),
+                *_database_size(),
+            ]
         except DatabaseError:
             yield GaugeMetricFamily("arena_database_up", "Does the database answer?", value=0)
             return
@@ -99,20 +115,14 @@ def _counts() -> Iterator[Metric]:
     yield GaugeMetricFamily("arena_stale_prices", "Outcomes held by an agent whose price is stale.", value=stale)
     unresolved = operational_metrics.unresolved_markets().count()
     yield GaugeMetricFamily("arena_markets_awaiting", "Held markets that await their resolution.", value=unresolved)
-    alerts = operational_metrics.open_alerts().order_by().values_list("kind").annotate(n=Count("pk"))
-    yield _labelled("arena_open_alerts", "Alerts that are not cleared.", "kind", alerts)
 
 
 def _calls_and_runs() -> Iterator[Metric]:
     """Model calls and their cost, and the last runs of each kind."""
     calls = CounterMetricFamily("arena_model_calls", "Requests to models.", labels=["result"])
-    spent = CounterMetricFamily("arena_model_cost_usd", "What models cost, in US dollars.", labels=["model"])
     for result, number in ModelCall.objects.order_by().values_list("result").annotate(n=Count("pk")):
         calls.add_metric([result], number)
-    for model, dollars in ModelCall.objects.order_by().values_list("model").annotate(cost=Sum("cost_usd")):
-        spent.add_metric([model], float(dollars))
     yield calls
-    yield spent
     runs = Run.objects.order_by().values_list("kind").annotate(
         good=Max("finished_at", filter=Q(status=Run.Status.SUCCEEDED)),
         bad=Max("finished_at", filter=Q(status=Run.Status.FAILED)),
@@ -122,6 +132,49 @@ def _calls_and_runs() -> Iterator[Metric]:
         ("failure", "Last run that failed.", [(kind, bad) for kind, _, bad in runs]),
     ):
         yield _labelled(f"arena_run_last_{name}_timestamp_seconds", text, "kind", _timestamps(instants))
+
+
+def _models_and_venues() -> Iterator[Metric]:
+    """Latency, failures and cost of each model, latency and failures of each venue; 0 before the first request."""
+    models = operational_metrics.model_figures(timezone.now())
+    failures = CounterMetricFamily("arena_model_failures", "Requests without an answer.", labels=["model"])
+    for model, figures in models.items():
+        failures.add_metric([model], figures.failures)
+    yield failures
+    text = "Mean time to a model's answer in the last day, in seconds."
+    latencies = [(model, figures.latency_s) for model, figures in models.items()]
+    yield _labelled("arena_model_latency_seconds", text, "model", latencies)
+    costs = [(model, figures.cost_usd) for model, figures in models.items()]
+    yield _labelled("arena_model_cost_usd", "What models cost, in US dollars.", "model", costs)
+    venues = operational_metrics.venue_traffic()
+    failures = CounterMetricFamily("arena_venue_failures", "Failed requests to a venue.", labels=["venue"])
+    for venue in venues:
+        failures.add_metric([venue.venue], venue.failures)
+    yield failures
+    requests = CounterMetricFamily("arena_venue_requests", "Requests to a venue.", labels=["venue"])
+    for venue in venues:
+        requests.add_metric([venue.venue], venue.requests)
+    yield requests
+    text = "Mean time to a venue's answer in the last run that asked, in seconds."
+    yield _labelled("arena_venue_latency_seconds", text, "venue", [(v.venue, v.latency_s) for v in venues])
+
+
+def _operation() -> Iterator[Metric]:
+    """Workers, queue, schedules and alerts; each series is there at 0."""
+    now = timezone.now()
+    queue = queue_state(now)
+    alerts = dict(Alert.objects.open().order_by().values_list("kind").annotate(n=Count("pk")))
+    for name, text, number in (
+        ("workers_alive", "Workers with a heartbeat.", Worker.objects.alive(now).count()),
+        ("queue_depth", "Jobs that wait for a worker.", queue.depth),
+        ("queue_oldest_age_seconds", "How long the oldest job has waited for a worker.", queue.oldest_age_s),
+        ("jobs_running", "Jobs that a worker has started.", queue.at_work),
+        ("schedules_paused", "Schedules that are paused.", Schedule.objects.filter(repeats=jobs.PAUSED).count()),
+        ("notices_unsent", "Notices of alerts that are still to be sent.", unsent_notices().count()),
+        ("open_alerts", "Alerts that are not cleared.", sum(alerts.values())),
+    ):
+        yield GaugeMetricFamily(f"arena_{name}", text, number)
+    yield _labelled("arena_open_alerts_by_kind", "Alerts that are not cleared.", "kind", alerts.items())
 
 
 def _newest_data() -> Iterator[Metric]:
@@ -181,6 +234,11 @@ def _database_size() -> Iterator[Metric]:
     yield GaugeMetricFamily("arena_database_bytes", "Size of the database on disk.", size)
     rows = operational_metrics.table_rows()
     yield _labelled("arena_table_rows", "Estimated rows of a large table.", "table", rows)
+
+
+PARTS = (
+    _counts, _calls_and_runs, _models_and_venues, _operation, _newest_data, _pending_work, _spending, _database_size,
+)  # fmt: skip
 
 
 def _timestamps(instants: Any) -> list[tuple[str, float]]:

@@ -15,15 +15,17 @@ from croniter import croniter
 from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
-from django_q.models import OrmQ, Schedule
+from django_q.models import Schedule
 from django_q.tasks import async_task
 
 from agents.services.missed import record_missed_decisions
 from agents.services.task_alerts import refresh_task_alerts
 from arena_site.notices import has_unsent_notices
+from arena_site.queue_messages import messages
 from cohorts.models import Cohort
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
+from markets.services.cache_versions import Scope, lock_scope
 
 log = logging.getLogger(__name__)
 MINUTES, HOURS = 60, 3600
@@ -105,12 +107,15 @@ def install() -> list[Schedule]:
 
 
 def enqueue(function: str, *args: Any) -> bool:
-    """Enqueues a job; False where the same is queued or running already."""
+    """Enqueues a job; False where the same is queued or running already, also by a request of the same moment."""
     path = f"{__name__}.{function}"
-    if any((message.task.get("func"), message.task.get("args")) == (path, args) for message in OrmQ.objects.all()):
-        return False
     timeout = next((job.timeout for job in JOBS if job.function == function), UNSCHEDULED_TIMEOUT_S)
-    async_task(path, *args, q_options={"timeout": timeout, "group": "manual"})
+    with transaction.atomic():
+        lock_scope(Scope.COMPETITION)
+        present = (message.task for message in messages(timezone.now()))
+        if any((task.get("func"), task.get("args")) == (path, args) for task in present):
+            return False
+        async_task(path, *args, q_options={"timeout": timeout, "group": "manual"})
     return True
 
 

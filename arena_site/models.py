@@ -1,5 +1,7 @@
 """Tables of the site itself: rate limits, the audit log, workers and notices."""
 
+from __future__ import annotations
+
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -67,13 +69,20 @@ class AuditEntry(models.Model):
         return f"{self.action} by {self.by}, {self.result}"
 
 
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    def alive(self, now: datetime) -> WorkerQuerySet:
+        return self.filter(seen_at__gt=now - Worker.LOST_AFTER)
+
+
 class Worker(models.Model):
-    """The heartbeat of a machine that runs a worker."""
+    """The heartbeat of a worker: of one cluster of processes that run jobs."""
 
     LOST_AFTER = timedelta(seconds=60)
 
-    name = models.CharField(max_length=100, unique=True, help_text="The machine's host name.")
+    name = models.CharField(max_length=100, unique=True, help_text="The machine's name and the cluster's process.")
     seen_at = models.DateTimeField(help_text="On the real clock.")
+
+    objects = WorkerQuerySet.as_manager()
 
     class Meta:
         default_permissions = ("view",)

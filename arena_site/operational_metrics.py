@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Model, Q, QuerySet, Subquery
+from django.db.models import Avg, Count, Model, Q, QuerySet, Subquery, Sum
 
 from agents.models import Decision, ModelCall, Position
+from agents.services.lineups import lineup_releases
 from cohorts.weeks import week_start
-from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry
+from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry, VenueTraffic
+from markets.sources.registry import SOURCES
 from scoring.models import Snapshot
 
 LARGE_TABLES: tuple[type[Model], ...] = (PriceObservation, Snapshot, ModelCall, Run, Market, Outcome, UniverseEntry)
@@ -18,6 +20,7 @@ ARENA_TIME_COLUMNS = ((PriceObservation, "observed_at"), (Snapshot, "taken_at"))
 REAL_TIME_COLUMNS = ((ModelCall, "sent_at"), (Run, "started_at"))
 """Large tables in order of time, with their time column; a demo's arena clock differs from the real one."""
 GROWTH_PERIOD = timedelta(days=7)
+LATENCY_PERIOD = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,35 @@ def last_runs(kinds: Sequence[str]) -> dict[str, LastRuns]:
         before = last.get(run.kind, LastRuns())
         last[run.kind] = LastRuns(run, run if run.status == Run.Status.SUCCEEDED else before.succeeded)
     return last
+
+
+@dataclass(slots=True)
+class ModelFigures:
+    """A model's requests: mean latency of the last day, failures and cost of all time."""
+
+    latency_s: float = 0.0
+    failures: int = 0
+    cost_usd: float = 0.0
+
+
+def model_figures(now: datetime) -> dict[str, ModelFigures]:
+    """The figures of each model of the line-up, and of each that was ever asked."""
+    failed = Q(result__in=(ModelCall.Result.FAILED, ModelCall.Result.LOST))
+    calls = ModelCall.objects.order_by().values_list("model").annotate(
+        latency=Avg("latency_ms", filter=Q(sent_at__gt=now - LATENCY_PERIOD)),
+        failures=Count("pk", filter=failed),
+        cost=Sum("cost_usd"),
+    )  # fmt: skip
+    asked = {
+        model: ModelFigures((latency or 0) / 1000, failures, float(cost)) for model, latency, failures, cost in calls
+    }
+    return {release.model_id: ModelFigures() for release in lineup_releases(now)} | asked
+
+
+def venue_traffic() -> list[VenueTraffic]:
+    """The requests to each venue, those that were never asked too."""
+    stored = {row.venue: row for row in VenueTraffic.objects.all()}
+    return [stored.get(name) or VenueTraffic(venue=name) for name in SOURCES]
 
 
 def decisions_of_week(at: datetime) -> Any:

@@ -6,21 +6,24 @@ back by an hour it sleeps for an hour. The pusher process, which polls the broke
 
 import logging
 import multiprocessing.synchronize
-import socket
 import time
+from datetime import datetime
 
 from django.db import Error
 from django.utils import timezone
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
+from django_q.queues import Queue
 from django_q.scheduler import scheduler
 
 from agents.services import answer_storage
-from arena_site import jobs
-from arena_site.models import Worker
+from arena_site import jobs, queue_messages
+from arena_site.outages import check_connection
+from arena_site.worker_heartbeats import WorkerHeartbeat
+from markets.services.runs import mark_lost_runs
 
 SCHEDULER_INTERVAL_S = 5
-HEARTBEAT_INTERVAL_S = 30
+BUSY_PAUSE_S = 0.2
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +33,14 @@ class SchedulerBroker(ORM):
 
     scheduled_s: float = -SCHEDULER_INTERVAL_S
     """Last run of the scheduler, on the monotonic clock."""
-    heartbeat_s: float = -HEARTBEAT_INTERVAL_S
-    """Last heartbeat, on the monotonic clock."""
+
+    def __init__(self, list_key: str | None = None) -> None:
+        super().__init__(list_key)
+        self.heartbeat = WorkerHeartbeat()
+
+    def timeout(self, task: object) -> datetime:
+        """When a message that was delivered, but that no worker has started, may be delivered to another cluster."""
+        return timezone.now() + queue_messages.LOCK
 
     def ping(self) -> bool:
         """Called in the process that then forks the workers: they learn from its event when the cluster is to stop."""
@@ -43,10 +52,16 @@ class SchedulerBroker(ORM):
     def dequeue(self) -> list[tuple[int, str]] | None:
         """The next messages; None, after a pause, where there are none or the database is unreachable."""
         try:
+            check_connection()
             if time.monotonic() - self.scheduled_s >= SCHEDULER_INTERVAL_S:
                 self.scheduled_s = time.monotonic()
                 self.enqueue_due_jobs()
-                self.record_heartbeat()
+                mark_lost_runs(now=timezone.now())
+                queue_messages.drop_abandoned_messages(timezone.now())
+                self.heartbeat.beat()
+            if _is_message_waiting_for_a_worker():
+                time.sleep(BUSY_PAUSE_S)
+                return None
             messages: list[tuple[int, str]] | None = super().dequeue()
         except Error as error:  # the pusher would die of it, and only a guard that is awake replaces it
             log.warning("the queue is unreachable: %s", _first_line(error))
@@ -61,19 +76,21 @@ class SchedulerBroker(ORM):
         except Error as error:  # the monitor would die of it
             log.warning("message %s stays in the queue: %s", task_id, _first_line(error))
 
-    def record_heartbeat(self) -> None:
-        """Stores that a worker is alive: one row for each machine, however many processes poll there."""
-        if time.monotonic() - self.heartbeat_s < HEARTBEAT_INTERVAL_S:
-            return
-        self.heartbeat_s = time.monotonic()
-        Worker.objects.update_or_create(name=socket.gethostname()[:100], defaults={"seen_at": timezone.now()})
-
     def enqueue_due_jobs(self) -> None:
         """Enqueues each job that is due, once however late."""
         self.get_connection()  # a fresh one where the last has died
         for name in jobs.reset_late_schedules(timezone.now()):
             log.warning("the clock was set back: schedule %s was reset to its cron line", name)
         scheduler(broker=self)
+
+
+def _is_message_waiting_for_a_worker() -> bool:
+    """True if all workers of this cluster are busy: further messages wait in the database, where others see them.
+
+    A full queue of its own would also block this process, which is the scheduler.
+    """
+    arguments = getattr(multiprocessing.current_process(), "_args", ())
+    return bool(arguments and isinstance(arguments[0], Queue) and arguments[0].qsize())
 
 
 def _first_line(error: Error) -> str:

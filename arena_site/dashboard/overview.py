@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Q
-from django_q.models import Failure, OrmQ, Schedule
+from django_q.models import Failure, Schedule
 
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.services.model_calls import TASK_MODELS, spent_in_week
@@ -17,6 +17,7 @@ from arena_site import jobs, operational_metrics
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.models import AuditEntry, Notice, Worker
+from arena_site.queue_messages import queue_state
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from markets.models import Market, Run
@@ -107,8 +108,8 @@ class Overview:
         self.alerts = list(operational_metrics.open_alerts()[: ROWS_SHOWN + 1])
         self.unsent_notices = Notice.objects.filter(sent_at=None, tries__gt=0).count()
         self.workers = list(Worker.objects.all()[:ROWS_SHOWN])
-        queue = OrmQ.objects.aggregate(all=Count("pk"), running=Count("pk", filter=Q(lock__gt=now)))
-        self.jobs_queued, self.jobs_running = queue["all"] - queue["running"], queue["running"]
+        queue = queue_state(now)
+        self.jobs_queued, self.jobs_running = queue.depth, queue.at_work
         self.jobs_failed = Failure.objects.filter(stopped__gte=now - DAY).count()
         self.database_bytes = operational_metrics.database_bytes()
         added = operational_metrics.rows_added(at=at, now=now)

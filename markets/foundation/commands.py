@@ -16,8 +16,9 @@ from django.db import DatabaseError, OperationalError, ProgrammingError
 from django.utils import timezone
 
 from markets.foundation.heartbeats import beat
+from markets.foundation.http import take_traffic
 from markets.models import Run
-from markets.services.runs import alert_failed_run, clear_failed_run, mark_lost_runs
+from markets.services.runs import alert_failed_run, clear_failed_run, mark_lost_runs, store_venue_traffic
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -102,6 +103,7 @@ class ArenaCommand(BaseCommand):
             except Exception as error:
                 self._alert(run, [str(error) or type(error).__name__], at)
                 raise
+            store_venue_traffic(take_traffic())
             run.summary, run.log = result.summary, [*result.failures, *result.log]
             run.error = "\n".join(result.failures[:FAILURES_SHOWN])
             if result.failed or result.failures:

@@ -9,11 +9,13 @@ import math
 import random
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Container, Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -58,6 +60,25 @@ class Exchange:
     headers: "httpx.Headers"
     body: bytes
     latency_ms: int
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Requests to a service: how many, how many failed, and the seconds that they took together."""
+
+    requests: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+
+
+_traffic: defaultdict[str, Traffic] = defaultdict(Traffic)
+
+
+def take_traffic() -> dict[str, Traffic]:
+    """The requests of this process by service since the last call."""
+    taken = dict(_traffic)
+    _traffic.clear()
+    return taken
 
 
 class HttpService:
@@ -182,6 +203,17 @@ class HttpService:
     def _with_retries(self, request: Callable[[], Any]) -> Any:
         import stamina
 
+        def counted() -> Any:
+            traffic, started = _traffic[self.service], time.monotonic()
+            traffic.requests += 1
+            try:
+                return request()
+            except UpstreamError as error:
+                traffic.failures += error.status != HTTPStatus.NOT_FOUND
+                raise
+            finally:
+                traffic.seconds += time.monotonic() - started
+
         caller = stamina.RetryingCaller(
             attempts=self.retries + 1,
             timeout=None,
@@ -189,7 +221,7 @@ class HttpService:
             wait_max=MAX_BACKOFF_S,
             wait_jitter=MIN_BACKOFF_S,
         )
-        return caller(self._pause, request)
+        return caller(self._pause, counted)
 
     def _pause(self, error: Exception) -> bool | float:
         """Stamina's decision on a retry: False for none, True after the usual backoff, or seconds to wait."""

@@ -7,3 +7,4 @@ from markets.models.price import PriceObservation
 from markets.models.question import Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
 from markets.models.run import Run
 from markets.models.universe import Universe, UniverseEntry
+from markets.models.venue_traffic import VenueTraffic

@@ -1,12 +1,17 @@
 """Runs that failed or were lost, and their alerts."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from markets.models import Run
+from django.db.models import F
+
+from markets.foundation.http import Traffic
+from markets.models import Run, VenueTraffic
 from markets.services.alerts import clear_alert, raise_alert
 
 JOB_FAILED = "job-failed"
+VENUE_OF_SERVICE = {"gamma": "polymarket", "clob": "polymarket", "kalshi": "kalshi"}
 LOST = "its process ended without recording a result"
 
 
@@ -34,6 +39,23 @@ def alert_failed_run(run: Run, failures: Sequence[str], *, at: datetime, path: s
         path=path or f"/admin/markets/run/{run.pk}/change/",
         remedy=remedy or f"Read the run's log, remove the cause, then run it again: manage.py {run.kind}",
     )
+
+
+def store_venue_traffic(traffic: Mapping[str, Traffic]) -> None:
+    """Adds a run's requests, by service, to those of the venues."""
+    by_venue: defaultdict[str, Traffic] = defaultdict(Traffic)
+    for service, counted in traffic.items():
+        if venue := VENUE_OF_SERVICE.get(service):
+            by_venue[venue].requests += counted.requests
+            by_venue[venue].failures += counted.failures
+            by_venue[venue].seconds += counted.seconds
+    for venue, total in by_venue.items():
+        VenueTraffic.objects.bulk_create([VenueTraffic(venue=venue)], ignore_conflicts=True)
+        VenueTraffic.objects.filter(venue=venue).update(
+            requests=F("requests") + total.requests,
+            failures=F("failures") + total.failures,
+            latency_s=total.seconds / total.requests,
+        )
 
 
 def clear_failed_run(run: Run, *, at: datetime) -> None:

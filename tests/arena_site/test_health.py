@@ -11,17 +11,23 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import stamina
 import time_machine
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Count, Max
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django_q.models import Schedule
 
 from agents.models import Decision, ModelCall
+from arena_site import jobs
+from arena_site.models import Worker
 from markets.models import Market, Outcome, PriceObservation, Run, UniverseEntry
 from markets.services.alerts import raise_alert
 from scoring.models import Snapshot
+from tests.commands import run
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -79,10 +85,11 @@ def test_ready_with_a_migrated_database(client):
 
 
 def test_unready_response_names_pending_migrations(client):
-    MigrationRecorder(connection).record_unapplied("scoring", "0001_initial")
+    ((app, name),) = MigrationLoader(connection).graph.leaf_nodes("scoring")
+    MigrationRecorder(connection).record_unapplied(app, name)
     answer = client.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json()["migrations"] == "not applied: scoring.0001_initial"
+    assert answer.json()["migrations"] == f"not applied: scoring.{name}"
 
 
 def test_unready_response_without_a_database_reveals_no_secret():
@@ -117,8 +124,9 @@ def test_metrics_count_the_rows_of_the_database(client):
     assert values['arena_agents{status="active"}'] == 1
     assert values['arena_decisions{status="completed"}'] == 1
     assert values['arena_model_calls_total{result="malformed"}'] == 1
-    assert values['arena_model_cost_usd_total{model="openai/gpt-5.2"}'] == pytest.approx(0.005)
-    assert values['arena_open_alerts{kind="closed-unresolved"}'] == 2
+    assert values['arena_model_cost_usd{model="openai/gpt-5.2"}'] == pytest.approx(0.005)
+    assert values['arena_open_alerts_by_kind{kind="closed-unresolved"}'] == 2
+    assert values["arena_open_alerts"] == 2
     assert values['arena_newest_timestamp_seconds{of="snapshot"}'] == at.timestamp()
     ran = values['arena_run_last_success_timestamp_seconds{kind="sync_markets"}']
     assert ran == pytest.approx(timezone.now().timestamp(), abs=60)
@@ -188,6 +196,58 @@ def test_metrics_of_an_empty_arena_omit_absent_values(client):
     values = metrics(client)
     assert values["arena_database_up"] == 1
     assert not any(name.startswith("arena_newest_timestamp_seconds") for name in values)
+
+
+SERIES = (
+    "arena_workers_alive", "arena_queue_depth", "arena_queue_oldest_age_seconds", "arena_schedules_paused",
+    "arena_notices_unsent", "arena_open_alerts",
+    *(f'arena_model_{name}{{model="openai/gpt-5.2"}}' for name in ("latency_seconds", "failures_total", "cost_usd")),
+    *(f'arena_venue_{name}{{venue="{venue}"}}' for name in ("latency_seconds", "failures_total")
+      for venue in ("polymarket", "kalshi")),
+)  # fmt: skip
+
+
+def test_each_series_of_operation_is_there_at_zero(client):
+    values = metrics(client)
+    assert {name: values.get(name) for name in SERIES} == dict.fromkeys(SERIES, 0)
+
+
+def test_metrics_of_operation_and_of_models(client):
+    now = timezone.now()
+    for seconds in (5, 59, 61):
+        Worker.objects.create(name=f"host:{seconds}", seen_at=now - timedelta(seconds=seconds))
+    with time_machine.travel(now - timedelta(seconds=90), tick=False):
+        jobs.enqueue("scores")
+    jobs.install()
+    Schedule.objects.filter(name="sync").update(repeats=jobs.PAUSED)
+    decision = DecisionFactory()
+    for result, latency in (("answered", 1500), ("failed", 500), ("lost", None)):
+        ModelCallFactory(decision=decision, result=result, latency_ms=latency, sent_at=now)
+    with time_machine.travel(now, tick=False):
+        values = metrics(client)
+    assert values["arena_workers_alive"] == 2
+    assert (values["arena_queue_depth"], values["arena_queue_oldest_age_seconds"]) == (1, 90)
+    assert values["arena_schedules_paused"] == 1
+    assert values['arena_model_latency_seconds{model="openai/gpt-5.2"}'] == 1
+    assert values['arena_model_failures_total{model="openai/gpt-5.2"}'] == 2
+    assert values['arena_model_cost_usd{model="openai/gpt-5.2"}'] == pytest.approx(0.0075)
+
+
+def test_metrics_count_the_requests_to_venues(client, venue):
+    venue.market("Will it rain?")
+    run("sync_markets", WEEK)
+    values = metrics(client)
+    asked = values['arena_venue_requests_total{venue="polymarket"}']
+    assert asked >= 1
+    assert values['arena_venue_failures_total{venue="polymarket"}'] == 0
+    assert 0 < values['arena_venue_latency_seconds{venue="polymarket"}'] < 10
+
+
+def test_metrics_count_the_failed_requests_to_a_venue(client, settings):
+    settings.GAMMA_BASE_URL = "http://127.0.0.1:9"
+    with stamina.set_testing(True, attempts=1):
+        assert run("sync_markets", WEEK).code == 1
+    assert metrics(client)['arena_venue_failures_total{venue="polymarket"}'] == 1
 
 
 def test_health_is_never_cached(client):

@@ -36,7 +36,7 @@ NO_WORKER = "No worker has been seen in the last minute: the job waits in the qu
 
 def worker_warning() -> str:
     """A warning where no worker is alive to run what is enqueued."""
-    alive = Worker.objects.filter(seen_at__gt=timezone.now() - Worker.LOST_AFTER).exists()
+    alive = Worker.objects.alive(timezone.now()).exists()
     return "" if alive else NO_WORKER
 
 
