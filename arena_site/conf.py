@@ -187,11 +187,10 @@ def database(url: str) -> dict[str, object]:
             "PRAGMA cache_size=-8000;",
         }
     else:
-        parsed["CONN_HEALTH_CHECKS"] = True
         # The next request reconnects at once: the pool's own retries back off for up to five minutes, so that it would
         # stay disconnected long after its server is back.
         # Eight threads, and the watch over the workers. A page waits for a connection no longer than a reader would.
-        pool = {"min_size": 0, "max_size": 10, "timeout": 1.5, "reconnect_timeout": 10}
+        pool = {"min_size": 0, "max_size": 10, "timeout": 1.5, "reconnect_timeout": 1.5}
         # Pages repeat a dozen statements: the server plans each once per connection.
         prepared = {"server_side_binding": True, "prepare_threshold": 5}
         parsed["ENGINE"] = "arena_site.postgres"

@@ -5,6 +5,7 @@ from datetime import UTC
 from typing import Any
 
 from django.db.backends.postgresql import base, features, operations
+from psycopg import Error
 from psycopg.types.datetime import TimestamptzLoader
 
 
@@ -21,6 +22,23 @@ class DatabaseOperations(operations.DatabaseOperations):
 class DatabaseWrapper(base.DatabaseWrapper):
     features_class = DatabaseFeatures
     ops_class = DatabaseOperations
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """A connection of the pool that works.
+
+        The pool's own check pauses for a second or more after each that the server has ended, which after a restart
+        of the server are all: the first pages would wait until their time was over.
+        """
+        while True:
+            connection = super().get_new_connection(conn_params)
+            if self.pool is None:
+                return connection
+            try:
+                self.pool.check_connection(connection)
+            except Error:
+                self.pool.putconn(connection)  # which drops it and opens another
+            else:
+                return connection
 
     def create_cursor(self, name: str | None = None) -> Any:
         cursor = super().create_cursor(name)
