@@ -203,8 +203,8 @@ UNCERTAINTY: Mapping[str, Term] = {
     ),
     "event": Term(
         "Event",
-        "What one or more questions are about. Questions of one event resolve together, so statistics count and"
-        " resample events and not single questions.",
+        "The real-world subject of one or more questions. Questions of one event resolve together, so statistics count"
+        " and resample events and not single questions.",
     ),
 }  # fmt: skip
 FORECASTING: Mapping[str, Term] = {
@@ -216,8 +216,8 @@ FORECASTING: Mapping[str, Term] = {
     "resolved": Term("Resolved", "The venue has declared the outcome, so that forecasts and bets can be scored."),
     "prompt-condition": Term(
         "Prompt condition",
-        "What a forecast prompt shows, for instance the market’s prices or no prices. Forecasts in different"
-        " conditions are never mixed in one ranking.",
+        "The information that a forecast prompt shows, for instance with or without the market’s prices. Forecasts in"
+        " different conditions are never mixed in one ranking.",
     ),
     "coverage": Term(
         "Coverage",
@@ -335,7 +335,7 @@ RECORDS: Mapping[str, Term] = {
     ),
     "model-cost": Term(
         "Model cost",
-        "What the API calls of a model cost, including malformed and failed ones. Costs that the gateway does not"
+        "The cost of a model’s API calls, including malformed and failed ones. Costs that the gateway does not"
         " report are tokens times price.",
     ),
 }

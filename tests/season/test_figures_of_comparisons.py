@@ -255,7 +255,7 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
         "Option": lambda d: d["option"],
         names[0]: lambda d: formats.share(d["first"]),
         names[1]: lambda d: formats.share(d["second"]),
-        "Market": lambda d: formats.share(d["price"]),
+        "Market price": lambda d: formats.price(d["price"]),
         "Outcome": lambda d: {None: "open", True: "yes", False: "no"}[d["happened"]],
     }
     page.table("disagreements", by(answer["disagreements"], "question"), columns, QUESTION, no_figure=["Question"])

@@ -1,11 +1,12 @@
 """No kind of page is left uncompared: whatever the links of the season's site lead to is spoken for."""
 
+import re
 from collections import Counter, deque
 
 from django.urls import Resolver404, resolve
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.markup import links
+from tests.markup import elements, links, visible_text
 from tests.season import test_figures_of_agents as agents
 from tests.season import test_figures_of_comparisons as comparisons
 from tests.season import test_figures_of_leaderboards as leaderboards
@@ -41,30 +42,73 @@ COMPARED = {
     "about": methodologies.test_about,
 }
 """By the name of a kind of page: what compares its figures with the API's."""
-NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "glossary"}
-"""Pages without a figure of the season: one that leads on to a universe's page, pictures, archives, definitions."""
+NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "glossary", "questions", "decisions"}
+"""Pages without a figure of their own: one that leads on to a universe's page, pictures, archives, definitions, and
+lists of records whose figures are compared on the pages of the records."""
+CHART_FILE = "-chart"
+"""The end of the names of charts' files, which have the figures of their pages; one of each kind is fetched."""
 OF_EACH = 4
 """Pages of a kind that are read for their links."""
 PAGES = ("/api/", "/admin/", "/static/", "/feeds/")
+TEXT_FROM_OUTSIDE = "code, pre, bdi, blockquote, script, [dir=auto]"
+"""Identifiers, and text by venues and models."""
+LABELS = ("aria-label", "title", "alt")
+WRONG_FORMS = {
+    "an identifier": re.compile(r"\b[A-Za-z]+_\w+|\b[a-z_]+:\d"),
+    "a negative zero": re.compile(r"[-−]\$?0(\.0+)?(?![\d.])"),
+    "a p-value of zero": re.compile(r"\bp [=<] 0\.0+\b"),
+    "no number": re.compile(r"\b(None|nan|NaN|inf)\b(?! of these)"),
+    "a multiple": re.compile(r"\d[×x](?!\w)"),
+    "a percentage without its space": re.compile(r"\d%"),
+}
 
 
 def test_every_kind_of_page_that_a_link_leads_to_is_compared(season: SeasonApi) -> None:
-    left, seen, read = deque(["/"]), {"/"}, Counter[str]()
+    left, seen, read, faults = deque(["/"]), {"/"}, Counter[str](), list[str]()
     while left:
         address = left.popleft()
         try:
             kind = str(resolve(address.partition("?")[0]).url_name)
         except Resolver404:
             raise AssertionError(f"a link leads nowhere: {address}") from None
-        if read[kind] == OF_EACH:
+        if read[kind] == (1 if kind.endswith(CHART_FILE) else OF_EACH):
             continue
         read[kind] += 1
         answer = season.client.get(address, follow_redirects=True)
         assert answer.status_code == 200, f"{address}: {answer.status_code}"
-        targets = (target.partition("#")[0] for target in links(LexborHTMLParser(answer.content), "[href]"))
+        if "html" not in answer.headers["Content-Type"]:
+            continue
+        page = LexborHTMLParser(answer.content)
+        faults += [f"{address}: {fault}" for fault in (*undefined_terms(page), *faults_of_wording(page))]
+        targets = (target.partition("#")[0] for target in links(page, "[href]"))
         for found in (target for target in targets if target.startswith(("/", "?"))):
             full = f"{address.partition('?')[0]}{found}" if found.startswith("?") else found
             if full not in seen and not full.startswith(PAGES):
                 seen.add(full)
                 left.append(full)
-    assert read.keys() - NO_FIGURE_ALONE == COMPARED.keys()
+    assert not faults, "\n".join(faults)
+    pages = {kind for kind in read if not kind.endswith(CHART_FILE)}
+    assert pages - NO_FIGURE_ALONE == COMPARED.keys()
+
+
+def undefined_terms(page: LexborHTMLParser) -> list[str]:
+    """The terms of a page whose definition it lacks, and definitions in titles."""
+    defined = {definition.attributes["id"] for definition in elements(page, "[popover]")}
+    targets = [button.attributes["popovertarget"] for button in elements(page, ".term")]
+    return [f"no definition of {target}" for target in targets if target not in defined] + [
+        f"a definition in a title: {node.html}" for node in elements(page, "abbr")
+    ]
+
+
+def faults_of_wording(page: LexborHTMLParser) -> list[str]:
+    """Identifiers outside code and numbers in a wrong form, in a page's own text and labels."""
+    for node in elements(page, TEXT_FROM_OUTSIDE):
+        node.decompose()
+    labels = [value for name in LABELS for node in elements(page, f"[{name}]") if (value := node.attributes[name])]
+    texts = [visible_text(page), *labels]
+    return [
+        f"{why}: {text[max(0, found.start() - 30) : found.end() + 30]}"
+        for why, pattern in WRONG_FORMS.items()
+        for text in texts
+        for found in pattern.finditer(text)
+    ]
