@@ -1,7 +1,8 @@
-"""Cached responses of the leaderboard and the performance curves, invalidated by version.
+"""Cached responses of pages, the leaderboard and the performance curves, invalidated by version.
 
 A response is cached under the versions of the data that it was made from, which are read from the database for each
-request: all web processes agree on them, and no response is older than the data that a reader could have read.
+request: all web processes agree on them, and no response is older than the data that a reader could have read. The
+version of a page is the last change of any data; while a run is changing data, no page is cached.
 """
 
 import hashlib
@@ -9,12 +10,14 @@ import logging
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
+from django.conf import settings
 from django.core.cache import cache
 from django.db import DatabaseError
 from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from arena_site.last_change import last_change
 from cohorts.models import Cohort
 from markets.services.cache_versions import Scope, current_versions
 from scoring.models import Snapshot
@@ -25,6 +28,8 @@ CACHED = {
     PERFORMANCE: ((Scope.COMPETITION, Scope.SNAPSHOTS), {"range", "cohort", "family"}),
 }
 """By path: the scopes of data that a response is made from, and the parameters with which it is made of these alone."""
+UNCACHED = ("/admin/", "/api/", "/data/", "/og/", "/static/", "/healthz", "/readyz", "/metrics")
+"""Beginnings of the addresses that are no pages."""
 LIFETIME_S = 3600
 """How long a cache keeps a response whose versions no longer hold; nobody reads it any more."""
 
@@ -38,9 +43,8 @@ class CachedResponses:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        scopes = _scopes(request)
         # Before the response is made: a change in between then belongs to versions that no longer hold.
-        versions = None if scopes is None else _versions(scopes)
+        versions = _versions(request)
         if versions is None:
             return self.get_response(request)
         key = _key(request, versions)
@@ -49,25 +53,34 @@ class CachedResponses:
             content, headers = cached
             return HttpResponse(content, headers=headers)
         response = self.get_response(request)
-        if response.status_code == HTTPStatus.OK and not response.cookies and _is_lasting(request):
+        if _is_shared(response) and _is_lasting(request):
             _write(key, (response.content, dict(response.items())))
         return response
 
 
-def _scopes(request: HttpRequest) -> Sequence[Scope] | None:
-    """The scopes that the response is made from; None where it is not to be cached."""
-    entry = CACHED.get(request.path_info)
-    if entry is None or request.method != "GET" or not request.GET.keys() <= entry[1]:
+def _versions(request: HttpRequest) -> tuple[str, ...] | None:
+    """The versions of the data that the response is made from; None where it is not to be cached."""
+    if request.method != "GET":
         return None
-    return entry[0]
-
-
-def _versions(scopes: Sequence[Scope]) -> tuple[str, ...] | None:
+    if not request.path_info.startswith(UNCACHED):
+        return _page_versions()
+    scopes, parameters = CACHED.get(request.path_info, ((), set()))
+    if not scopes or not request.GET.keys() <= parameters:
+        return None
     try:
         current = current_versions()
     except DatabaseError:  # the view reports it
         return None
     return tuple(current[scope] for scope in scopes) if current.keys() >= set(scopes) else None
+
+
+def _page_versions() -> tuple[str, ...] | None:
+    """The last change, and the time in steps of PAGE_CACHE_S: a page also tells how old its data is."""
+    if not settings.PAGE_CACHE_S:
+        return None
+    now = timezone.now()
+    changed = last_change(now)
+    return None if changed is None else (changed.isoformat(), str(now.timestamp() // settings.PAGE_CACHE_S))
 
 
 def _key(request: HttpRequest, versions: Sequence[str]) -> str:
@@ -90,6 +103,13 @@ def _write(key: str, response: tuple[bytes, dict[str, str]]) -> None:
         cache.set(key, response, LIFETIME_S)
     except Exception as error:
         log.warning("the cache could not be written: %s", error)
+
+
+def _is_shared(response: HttpResponse) -> bool:
+    """Whether every visitor gets this response: a whole one, that no cookie changes."""
+    varies = response.get("Vary", "").lower()
+    whole = response.status_code == HTTPStatus.OK and not response.streaming
+    return whole and not response.cookies and "cookie" not in varies
 
 
 def _is_lasting(request: HttpRequest) -> bool:

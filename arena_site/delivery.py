@@ -1,11 +1,8 @@
 """Response delivery: conditional GET, the time of the last change, compression of what holds no secret, and headers."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from http import HTTPStatus
 
-from django.contrib.admin.models import LogEntry
-from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
@@ -14,9 +11,7 @@ from django.utils import timezone
 from django.utils.cache import set_response_etag
 from django.utils.http import http_date
 
-from cohorts.weeks import week_start
-from markets.foundation.raw_sql import parse_timestamp, raw_rows
-from markets.models import Run
+from arena_site.last_change import last_change
 
 API = "/api/"
 ROWS = "/api/v1/"
@@ -24,11 +19,6 @@ READS = ("GET", "HEAD")
 ADMIN = "/admin/"
 SUBMISSIONS = "/api/v1/submissions/"
 
-STARTED = timezone.now()
-"""When the process started: another version of the code may show the same rows in another form."""
-NEWEST_RUNS = 200
-"""More than are started while the longest one runs."""
-SECOND = timedelta(seconds=1)
 UNUSED = (
     "accelerometer", "autoplay", "browsing-topics", "camera", "display-capture", "encrypted-media", "fullscreen",
     "geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment", "picture-in-picture",
@@ -100,28 +90,6 @@ class ApiReads:
         if changed is not None:
             response["Last-Modified"] = http_date(changed.timestamp())
         return response
-
-
-def last_change(now: datetime) -> datetime | None:
-    """The last instant at which the rows of the API may have changed; None while something is changing them.
-
-    Rows change by runs, by the admin, and with the week, whose number is shown. In whole seconds, rounded up, and
-    only once that second has begun: two changes within one second must not look like one.
-    """
-    newest = Run.objects.order_by("-pk").values_list("status", "heartbeat_at", "finished_at")[:NEWEST_RUNS]
-    try:
-        # Raw, and no aggregate: every response of the API asks.
-        runs = raw_rows(newest)
-        last_action = LogEntry.objects.order_by("-pk").values_list("action_time", flat=True).first()
-    except DatabaseError:
-        return None
-    beats = [parse_timestamp(beat) for status, beat, _ in runs if status == Run.Status.RUNNING]
-    if any(beat and beat > now - Run.LOST_AFTER for beat in beats):
-        return None
-    finished = max((finished for _, _, finished in runs if finished), default=None)
-    latest = max(filter(None, [parse_timestamp(finished), last_action, STARTED, week_start(now)]))
-    rounded = latest.replace(microsecond=0) + SECOND
-    return rounded if rounded <= now else None
 
 
 class PermissionsPolicy:

@@ -66,6 +66,8 @@ ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_
 DATABASES = {"default": conf.read(env, "DATABASE_URL", f"sqlite:///{BASE_DIR / 'db.sqlite3'}", conf.database)}
 # Answers that the database could not take lie here until the next run; private to the account that runs the arena.
 ARENA_SPOOL_DIR = Path(env.str("ARENA_SPOOL_DIR", default="") or conf.beside_database(DATABASES["default"], BASE_DIR))
+# The longest that a page is cached, in seconds; 0 caches none.
+PAGE_CACHE_S = 60
 CACHES = {"default": conf.read(env, "CACHE_URL", "", conf.cache)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True

@@ -29,5 +29,6 @@ if os.environ.get("ARENA_TESTS_ON") == "postgres":
 from arena_site.settings import *  # noqa: E402, F403
 
 ARENA_API_RATE = 0
+PAGE_CACHE_S = 0  # tests change rows without a run
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 WHITENOISE_AUTOREFRESH = True  # files are found when requested; each test client would list them all

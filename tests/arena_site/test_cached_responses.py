@@ -15,11 +15,13 @@ from django.core.cache import cache
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from agents.models import Agent, Family
 from agents.services import ledger
 from arena_site import conf
 from cohorts.models import Cohort
+from markets.models import Run
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import Leaderboard, Snapshot
@@ -196,3 +198,71 @@ def test_errors_are_not_cached(season: Agent, client: Client) -> None:
         assert client.get(f"{LEADERBOARD}?methodology=v99").status_code == 400
         assert client.get(f"{PERFORMANCE}?range=2W").json() == client.get(f"{PERFORMANCE}?range=2W").json()
     assert Snapshot.objects.count() == 12
+
+
+# ── pages ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def page_cache(season: Agent, settings: Any) -> Iterator[time_machine.Traveller]:
+    """Pages are cached; the clock stands in the middle of a minute, long after the last change."""
+    settings.PAGE_CACHE_S = 60
+    with time_machine.travel(timezone.now().replace(second=10) + timedelta(minutes=10), tick=False) as clock:
+        yield clock
+
+
+def record_run() -> Run:
+    with Run.objects.recorded("sync_markets", WEEK) as run:
+        return run
+
+
+@pytest.mark.parametrize("path", ["/", "/trading/", "/models/grok-4/", "/cohorts/1/grok-4/", "/markets/?q=rain"])
+def test_unchanged_page_costs_one_query(page_cache: Any, client: Client, path: str) -> None:
+    first = client.get(path)
+    assert first.status_code == 200
+    assert queries(client, path) == 1
+    assert client.get(path).content == first.content
+    assert client.get(path, headers={"if-none-match": first["ETag"]}).status_code == 304
+
+
+def test_page_is_made_anew_after_a_run(page_cache: Any, client: Client) -> None:
+    assert "Grok 9" not in client.get("/models/").text
+    Family.objects.filter(slug="grok-4").update(display_name="Grok 9")
+    renew_versions(Scope.COMPETITION)
+    assert "Grok 9" not in client.get("/models/").text
+    record_run()
+    page_cache.shift(1)
+    assert "Grok 9" in client.get("/models/").text
+
+
+def test_page_is_made_anew_each_minute(page_cache: Any, client: Client) -> None:
+    client.get("/")
+    page_cache.shift(49)
+    assert queries(client, "/") == 1
+    page_cache.shift(2)
+    assert queries(client, "/") > 1
+
+
+def test_no_page_is_cached_while_a_run_is_under_way(page_cache: Any, client: Client) -> None:
+    with Run.objects.recorded("check_resolutions", WEEK):
+        client.get("/")
+        assert queries(client, "/") > 1
+
+
+def test_run_that_was_lost_keeps_no_page_from_the_cache(page_cache: Any, client: Client) -> None:
+    Run.objects.create(kind="check_resolutions", at=WEEK)
+    page_cache.shift(120)
+    client.get("/")
+    assert queries(client, "/") == 1
+
+
+@pytest.mark.parametrize("path", ["/admin/login/", "/healthz", "/data/"])
+def test_what_is_no_page_is_not_cached(page_cache: Any, client: Client, path: str) -> None:
+    client.get(path)
+    assert not any("MAX(heartbeat_at)" in query["sql"] for query in captured(client, path))
+
+
+def captured(client: Client, path: str) -> list[dict[str, str]]:
+    with CaptureQueriesContext(connection) as context:
+        client.get(path)
+    return context.captured_queries
