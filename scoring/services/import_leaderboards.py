@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from django.core.cache import cache
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.ranking.forecasts import read_rows
 from forecast_rank.ranking.report import rank_panel
@@ -18,6 +19,7 @@ from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
 from scoring.stored_json import to_json
 
 Progress = Callable[[int, int, str], None]
+PAST_LIFETIME_S = 24 * 3600
 _CHUNK_SIZE = 50_000
 
 
@@ -29,14 +31,40 @@ def compute_import_leaderboard(
     return ImportLeaderboard.objects.update_or_create(collection=collection, defaults=values)[0]
 
 
+def past_import_leaderboard(*, collection: ImportCollection, at: datetime) -> ImportLeaderboard | None:
+    """The leaderboard of the imports that were there at an instant; None if there was none.
+
+    That of all imports is stored; one of fewer is computed, and cached by its newest import, since imports only add.
+    """
+    imports = collection.imports.filter(completed=True)
+    newest = imports.filter(imported_at__lte=at).order_by("-imported_at", "-pk").first()
+    if newest is None:
+        return None
+    if not imports.filter(imported_at__gt=at).exists():
+        return collection.leaderboard
+    key = f"import-leaderboard:{newest.pk}"
+    values = cache.get(key)
+    if values is None:
+        values = import_leaderboard(collection=collection, at=newest.imported_at, until=newest.imported_at)
+        cache.set(key, values, PAST_LIFETIME_S)
+    return ImportLeaderboard(collection=collection, **values)
+
+
 def import_leaderboard(
-    *, collection: ImportCollection, at: datetime, progress: Progress = lambda done, of, caption: None
+    *,
+    collection: ImportCollection,
+    at: datetime,
+    progress: Progress = lambda done, of, caption: None,
+    until: datetime | None = None,
 ) -> dict[str, Any]:
     """The columns of a collection's leaderboard over resolved questions of completed imports; no report without any.
 
-    Contradictions between files are treated like those between rows of one file, and counted in `rejected`.
+    `until` leaves later imports out. Contradictions between files are treated like those between rows of one file, and
+    counted in `rejected`.
     """
     forecasts = ImportedForecast.objects.filter(collection=collection, forecast_import__completed=True)
+    if until is not None:
+        forecasts = forecasts.filter(forecast_import__imported_at__lte=until)
     resolved = forecasts.filter(outcome__isnull=False)
     report = None
     if resolved.exists():

@@ -3,11 +3,15 @@
 from typing import Any
 
 from django.db.models import Prefetch
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from scoring.models import ImportCollection, RejectedRow
+from arena_site.pages.citations import citation
+from arena_site.pages.freshness import requested_instant
+from arena_site.pages.selection import PageSelection
+from scoring.models import ImportCollection, ImportLeaderboard, RejectedRow
 
 RANKED_BY = "brier"
 REJECTED_ROWS_SHOWN = 50
@@ -32,7 +36,17 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
     found = get_object_or_404(
         ImportCollection.objects.filter(leaderboard__isnull=False).select_related("leaderboard"), slug=slug
     )
-    report = found.leaderboard.report or {}
+    as_of = requested_instant(request, timezone.now())
+    imported = found.imports.filter(completed=True)
+    board: ImportLeaderboard | None = found.leaderboard
+    if as_of is not None:
+        from scoring.services.import_leaderboards import past_import_leaderboard
+
+        imported = imported.filter(imported_at__lte=as_of)
+        board = past_import_leaderboard(collection=found, at=as_of)
+    if board is None:
+        raise Http404("as_of: nothing had been imported by then")
+    report = board.report or {}
     first = RejectedRow.objects.order_by("row")[:REJECTED_ROWS_SHOWN]
     imports = [
         {
@@ -41,13 +55,15 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
             "rejections": done.first_rejections,
             "hidden": max(0, done.rejected - REJECTED_ROWS_SHOWN),
         }
-        for done in found.imports.filter(completed=True).prefetch_related(
-            Prefetch("rejections", first, "first_rejections")
-        )
+        for done in imported.prefetch_related(Prefetch("rejections", first, "first_rejections"))
     ]
     context: dict[str, Any] = {
         "collection": found,
-        "board": found.leaderboard,
+        "board": board,
+        "as_of": as_of,
+        "citation": citation(
+            request, PageSelection({}, {}).with_text("as_of", ""), f"forecasts of {found.name}", None, board.computed_at
+        ),
         "data": report.get("data", {}),
         "ranked": [
             {"rank": rank, "name": name, "figures": report["forecasters"][name]}

@@ -1,11 +1,13 @@
 """Imported collections on pages, in the API and in the admin."""
 
+import re
 from pathlib import Path
 
 import pytest
 from django.test import Client
 
 from scoring.models import ImportCollection
+from tests.markup import element, get_page, table_rows, visible_text
 from tests.scoring.imports.commands import imported, leaderboard, written
 from tests.scoring.reads import statements
 
@@ -34,6 +36,25 @@ def test_page_shows_leaderboard_references_provenance_and_refusals(client: Clien
     assert "<i>ann" not in page
     assert page.index("&lt;i&gt;ann") < page.index(">bob<"), "the best stands first"
     assert f"/api/v1/imports/{slug}/" in page
+
+
+def test_cited_address_keeps_the_ranks_that_later_imports_change(client: Client, slug: str, tmp_path: Path) -> None:
+    def ranks(address: str) -> list[list[str]]:
+        return [row[:2] for row in table_rows(element(get_page(client, address), "table.board"))[1:]]
+
+    before = ranks(f"/imports/{slug}/")
+    cite = visible_text(get_page(client, f"/imports/{slug}/"), ".cite")
+    (cited,) = re.findall(r"url = {http://testserver(/[^}]*as_of=2026-03-08[^}]*)}", cite)
+    assert "title = {Forecaster Arena: forecasts of <b>Mine</b>}" in cite
+    later = tmp_path / "later.csv"
+    later.write_text(HEADER + "cat,q1,YES,0.99,1,rain\n")
+    imported("long", later, collection="<b>Mine</b>", at="2026-03-09T12:00:00Z")
+    assert ranks(f"/imports/{slug}/")[0] == ["1 1–3", "cat"]
+    assert ranks(cited) == before
+    page = get_page(client, cited)
+    assert "Leaderboard as of 8 Mar 2026" in visible_text(page)
+    assert "later.csv" not in visible_text(page)
+    get_page(client, f"/imports/{slug}/?as_of=2026-03-07", status=404)
 
 
 def test_list_links_each_collection(client: Client, slug: str) -> None:
