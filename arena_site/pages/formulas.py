@@ -13,7 +13,7 @@ FROZEN = {
     r"{$maximum_bet_fraction \times \text{cash before the bet}}, 1\right)",
     "brier": r"B = \frac{1}{n} \sum\limits_i (c_i - w_i)^2",
     "return_percent": r"r_c = 100 \times \frac{\text{value} - $starting_balance}{$starting_balance}, \quad "
-    r"\bar{r} \pm t_{0.975} \frac{s}{\sqrt{n}}",
+    r"\bar{r} \pm t_{0.975} \frac{s}{\text{√}n}",
     "win_rate": r"\text{win rate} = \frac{1}{n} \sum\limits_i w_i",
     "bss_random": r"\text{BSS}_{\text{random}} = 1 - \frac{B}{0.25}",
     "bss_market": r"\text{BSS}_{\text{market}} = 1 - \frac{B}{\frac{1}{n} \sum\limits_i (q_i - w_i)^2}",
@@ -22,7 +22,10 @@ FROZEN = {
     "average_return": r"a_k \propto p_k^{\frac{1}{\gamma}} q_k^{1 - \frac{1}{\gamma}}, \quad R = \frac{a_j}{q_j}",
     "alpha": r"\alpha = B_{\text{market}} - B",
 }
-"""By the name under which a methodology's row describes the score; `$` marks a constant of the methodology."""
+"""By the name under which a methodology's row describes the score; `$` marks a constant of the methodology.
+
+A root is a plain sign: without a font for mathematics browsers can not stretch one over what it is of.
+"""
 
 
 @lru_cache(maxsize=100)
