@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from agents.models import Family
@@ -65,6 +66,7 @@ class ForecastComparison:
     test: Pair | None
     bins: Mapping[str, Sequence[Mapping[str, Any]]]
     """The bins of each family's reliability diagram, by slug."""
+    computed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +166,5 @@ def _in_arm(arm: str, leaderboard: StoredLeaderboard, first: Family, second: Fam
         leaderboard.entries.get(second.slug),
         test and {**test, "pairs": len(pairs)},
         {family.slug: found for family, found in zip((first, second), bins, strict=True) if found},
+        leaderboard.computed_at,
     )

@@ -179,7 +179,8 @@ def tick_label(value: float, unit: str, decimals: int) -> str:
         return fraction(value, max(0, decimals - 2))
     if unit == "price":
         return money(value, max(2, decimals))
-    return {"money": money, "percent": signed_percent}[unit](value, decimals)
+    write: Callable[..., str] = {"money": money, "percent": signed_percent}.get(unit, number)
+    return write(value, decimals)
 
 
 def position_label(value: float | datetime, axis: str) -> str:

@@ -29,7 +29,7 @@ from arena_site.pages.views import (
 from arena_site.pages.views.chart_files import with_charts
 
 urlpatterns = [
-    path("", leaderboard.leaderboard, name="leaderboard"),
+    *with_charts("", leaderboard.leaderboard, leaderboard.leaderboard_figures, name="leaderboard"),
     path("leaderboard.csv", leaderboard.leaderboard_csv, name="leaderboard-csv"),
     *with_charts("trading/", trading.trading, trading.trading_figures, name="trading"),
     path("search/", search.search, name="search"),

@@ -52,6 +52,7 @@ class SquareDiagram:
 class DiagramGrid:
     """Diagrams side by side on the same axes."""
 
+    kind: ClassVar[str] = "grid"
     left: ClassVar[int] = LEFT
     right: ClassVar[int] = LEFT + SIDE
     top: ClassVar[int] = TOP
@@ -71,8 +72,8 @@ class DiagramGrid:
         return TOP + SIDE + (62 if any(diagram.bins for diagram in self.diagrams) else 40)
 
     @property
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The data as rows of a CSV file, the first with the names of the columns."""
+    def csv_rows(self) -> Iterator[Sequence[Any]]:
+        """The names of the columns, and the rows of each diagram."""
         yield self.columns
         for diagram in self.diagrams:
             yield from ([diagram.name, *row] for row in diagram.rows)

@@ -6,10 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from arena_site.pages.charts.diagrams import DiagramGrid
+from arena_site.pages.charts.intervals import IntervalChart
 from arena_site.pages.charts.lines import LineChart
-
-VALUE_COLUMNS = {"money": "value_usd", "percent": "return_percent", "fraction": "probability", "price": "price_usd"}
-POSITION_COLUMNS = {"time": "time_utc", "weeks": "weeks_since_start", "questions": "questions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +20,7 @@ class Figure:
 
     name: str
     title: str
-    chart: LineChart | DiagramGrid
+    chart: LineChart | DiagramGrid | IntervalChart
     note: str = ""
     source: str = ""
     at: datetime | None = None
@@ -30,29 +28,9 @@ class Figure:
     dated: str = ""
 
     @property
-    def is_line_chart(self) -> bool:
-        return isinstance(self.chart, LineChart)
-
-    @property
     def rows(self) -> Iterator[Sequence[Any]]:
         """The data as rows of a CSV file, the first with the names of the columns."""
-        rows = _line_rows(self.chart) if isinstance(self.chart, LineChart) else self.chart.rows
-        return ([_rounded(cell) for cell in row] for row in rows)
-
-
-def _line_rows(chart: LineChart) -> Iterator[Sequence[Any]]:
-    """One row for each point of each curve, then one for each event."""
-    banded, numbered = (any(getattr(c, name) for c in chart.curves) for name in ("band", "numbers"))
-    columns = ["series", POSITION_COLUMNS[chart.axis], VALUE_COLUMNS[chart.unit]]
-    yield [*columns, *(["lower_quartile", "upper_quartile"] if banded else []), *(["cohorts"] if numbered else [])]
-    for curve in chart.curves:
-        for index, (position, value) in enumerate(zip(chart.positions, curve.values, strict=True)):
-            if value is None:
-                continue
-            row = [curve.name, position, value, *(curve.band[index] or () if banded else ())]
-            yield [*row, curve.numbers[index]] if numbered else row
-    for event, _ in chart.events:
-        yield [event.text, event.at, event.value]
+        return ([_rounded(cell) for cell in row] for row in self.chart.csv_rows)
 
 
 def _rounded(value: Any) -> Any:

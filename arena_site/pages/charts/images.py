@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.cache import cache
 from django.template.loader import render_to_string
 
+from arena_site.pages.charts.diagrams import DiagramGrid
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import LineChart
 from arena_site.pages.filters import day_text, single_line
 
 MARGIN, GAP = 28, 26
@@ -36,13 +36,13 @@ class HeadingLine(NamedTuple):
 def svg_image(figure: Figure, address: str) -> str:
     """The figure as an SVG file, with its title, notes, source and address."""
     chart = figure.chart
-    width = (chart.width if isinstance(chart, LineChart) else COLUMNS * (chart.width + GAP) - GAP) + 2 * MARGIN
+    across = COLUMNS if isinstance(chart, DiagramGrid) else 1
+    width = across * (chart.width + GAP) - GAP + 2 * MARGIN
     heading = _heading(figure, width)
     top = heading[-1].y + GAP
     panels = []
-    if isinstance(chart, LineChart):
-        height = top + chart.height
-    else:
+    height = top + chart.height
+    if isinstance(chart, DiagramGrid):
         for index, diagram in enumerate(chart.diagrams):
             row, column = divmod(index, COLUMNS)
             x, y = MARGIN + column * (chart.width + GAP), top + GAP + row * (chart.height + 2 * GAP)
@@ -80,14 +80,17 @@ def source_line(figure: Figure, address: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def png_image(svg: str) -> bytes:
-    """The picture of an SVG file of ours, cached by its content: to draw it takes a good part of a second."""
-    key = f"chart-png-{hashlib.sha256(svg.encode()).hexdigest()}"
+def png_image(svg: str, size: tuple[int, int] | None = None) -> bytes:
+    """The picture of an SVG file of ours, of this size in pixels or twice as large as the drawing.
+
+    It is cached by its content: to draw it takes a good part of a second.
+    """
+    key = f"chart-png-{size}-{hashlib.sha256(svg.encode()).hexdigest()}".replace(" ", "")
     with _drawing:  # one at a time: a waiting request gets the picture of the first
         picture: bytes | None = cache.get(key)
         if picture is None:
             from arena_site.pages.charts.rasterizer import rasterize  # loads Matplotlib
 
-            picture = rasterize(svg)
+            picture = rasterize(svg, size)
             cache.set(key, picture, PNG_LIFETIME_S)
     return picture

@@ -1,60 +1,128 @@
 """Dot-and-interval charts: a row for each model, a line for each baseline, positions in percent of the width."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
 from arena_site.pages.charts.axes import Tick, tick_decimals, value_range, value_ticks
+from arena_site.pages.charts.markers import marker_of, readable_color
+
+UNKNOWN_COLOR = "#586374"
 
 
 class IntervalRow(NamedTuple):
     """A model's score and interval; `bracket` is its place in the bracket of ties: first, tied, spanned or last."""
 
-    entry: Mapping[str, Any]
+    name: str
     family: Family | None
+    value: float
+    interval: Sequence[float] | None
     x: float
     low: float
     high: float
     bracket: str
 
+    @property
+    def color(self) -> str:
+        return readable_color(self.family.color if self.family else UNKNOWN_COLOR)
 
-class IntervalChart(NamedTuple):
-    """The rows, best first, the baselines as vertical lines, and the ticks below."""
+    @property
+    def marker(self) -> int:
+        return marker_of(self.family) if self.family else 0
 
+
+class Baseline(NamedTuple):
+    """A score that is drawn as a vertical line."""
+
+    name: str
+    value: float
+    x: float
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalChart:
+    """The rows, best first, the baselines, and the ticks below; `unit` is a kind that `filters.format_as` knows."""
+
+    kind: ClassVar[str] = "intervals"
+    width: ClassVar[int] = 1000
+    left: ClassVar[int] = 200
+    span: ClassVar[int] = 660
+    """Width of what is 100 % wide, in an image."""
+    row_height: ClassVar[int] = 38
+    top: ClassVar[int] = 24
     rows: Sequence[IntervalRow]
-    baselines: Sequence[tuple[Mapping[str, Any], float]]
+    baselines: Sequence[Baseline]
     ticks: Sequence[Tick]
     decimals: int
+    x_title: str
+    unit: str
+    column: str
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.row_height * len(self.rows)
+
+    @property
+    def height(self) -> int:
+        return self.bottom + 52
+
+    @property
+    def csv_rows(self) -> Iterator[Sequence[Any]]:
+        """The scores with their intervals, the baselines last."""
+        yield "forecaster", self.column, "low", "high"
+        for row in self.rows:
+            yield row.name, row.value, *(row.interval or (None, None))
+        for baseline in self.baselines:
+            yield baseline.name, baseline.value, None, None
 
 
-def brier_chart(
+def interval_chart(
     entries: Sequence[Mapping[str, Any]],
-    baselines: Sequence[Mapping[str, Any]],
+    column: str,
     families: Mapping[str, Family],
-    tied: Sequence[Mapping[str, Any]],
-) -> IntervalChart | None:
-    """The Brier scores of ranked models beside those of baselines; `tied` with the first model. None without scores."""
-    if not entries:
-        return None
-    intervals = [entry["brier_ci"] or [entry["brier"]] * 2 for entry in entries]
-    _, high = value_range([0.0, *(high for _, high in intervals), *(baseline["brier"] for baseline in baselines)])
+    *,
+    interval: str,
+    x_title: str,
+    unit: str,
+    baselines: Mapping[str, float],
+    tied: Sequence[Mapping[str, Any]] = (),
+) -> IntervalChart:
+    """The scores of ranked entries in a column, with their intervals; `tied` with the first one.
+
+    The axis includes zero.
+    """
+    bounds = [entry[interval] or [entry[column]] * 2 for entry in entries]
+    ends = [end for both in bounds for end in both]
+    low, high = value_range([0.0, *ends, *baselines.values()])
+    low = 0.0 if min([0.0, *ends]) >= 0 else low
 
     def x(value: float) -> float:
-        return round(100 * max(0.0, value) / high, 2)
+        return round(100 * (value - low) / (high - low), 2) + 0.0
 
-    ties = {entry["forecaster"] for entry in tied}
-    last = max((index for index, entry in enumerate(entries) if entry["forecaster"] in ties), default=0)
+    ties = {entry["display_name"] for entry in tied}
+    last = max((index for index, entry in enumerate(entries) if entry["display_name"] in ties), default=0)
 
     def bracket(index: int) -> str:
         if not last or index > last:
             return ""
         if index in (0, last):
             return "last" if index else "first"
-        return "tied" if entries[index]["forecaster"] in ties else "spanned"
+        return "tied" if entries[index]["display_name"] in ties else "spanned"
 
     rows = [
-        IntervalRow(entry, families.get(entry["family"]), x(entry["brier"]), x(bounds[0]), x(bounds[1]), bracket(index))
-        for index, (entry, bounds) in enumerate(zip(entries, intervals, strict=True))
+        IntervalRow(
+            entry["display_name"],
+            families.get(entry["family"]),
+            entry[column],
+            entry[interval],
+            x(entry[column]),
+            x(both[0]),
+            x(both[1]),
+            bracket(index),
+        )
+        for index, (entry, both) in enumerate(zip(entries, bounds, strict=True))
     ]
-    ticks = [Tick(x(value), value) for value in value_ticks(0.0, high)]
-    return IntervalChart(rows, [(each, x(each["brier"])) for each in baselines], ticks, tick_decimals(0.0, high))
+    lines = [Baseline(name, value, x(value)) for name, value in baselines.items()]
+    ticks = [Tick(x(value), value) for value in value_ticks(low, high)]
+    return IntervalChart(rows, lines, ticks, tick_decimals(low, high), x_title, unit, column)

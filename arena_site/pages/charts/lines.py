@@ -1,7 +1,7 @@
 """Line charts over time, over weeks since a start, or over whole numbers."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -25,6 +25,9 @@ X_TITLES = {
     "questions": "Resolved questions, in order of resolution",
 }
 """Titles of the horizontal axis by its kind."""
+POSITION_COLUMNS = {"time": "time_utc", "weeks": "weeks_since_start", "questions": "questions"}
+VALUE_COLUMNS = {"money": "value_usd", "percent": "return_percent", "fraction": "probability", "price": "price_usd"}
+"""Names of columns by the kind of the axis and by the unit."""
 
 Value = Decimal | float | None
 
@@ -84,6 +87,7 @@ class DrawnLine:
 class LineChart:
     """A drawn chart for a template; `events` have their paths, `data` is what charts.js redraws the chart from."""
 
+    kind: ClassVar[str] = "lines"
     width: ClassVar[int] = WIDTH
     left: ClassVar[int] = LEFT
     right: ClassVar[int] = RIGHT
@@ -118,6 +122,21 @@ class LineChart:
         step = max(1, -(-len(self.positions) // MAXIMUM_ROWS))
         shown = [*enumerate(self.positions)][::-1][::step]
         return [(at, [curve.values[index] for curve in self.curves]) for index, at in shown]
+
+    @property
+    def csv_rows(self) -> Iterator[Sequence[Any]]:
+        """The names of the columns, a row for each point of each curve, and one for each event."""
+        banded, numbered = (any(getattr(c, name) for c in self.curves) for name in ("band", "numbers"))
+        columns = ["series", POSITION_COLUMNS[self.axis], VALUE_COLUMNS[self.unit]]
+        yield [*columns, *(["lower_quartile", "upper_quartile"] if banded else []), *(["cohorts"] if numbered else [])]
+        for curve in self.curves:
+            for index, (position, value) in enumerate(zip(self.positions, curve.values, strict=True)):
+                if value is None:
+                    continue
+                row = [curve.name, position, value, *(curve.band[index] or () if banded else ())]
+                yield [*row, curve.numbers[index]] if numbered else row
+        for event, _ in self.events:
+            yield [event.text, event.at, event.value]
 
 
 def family_curve(family: Family, values: Sequence[Value], **options: Any) -> Curve:

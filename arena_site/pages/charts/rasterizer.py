@@ -13,7 +13,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
-UNITS_PER_INCH, DPI = 100, 200
+UNITS_PER_INCH, PIXELS_PER_UNIT = 100, 2
 POINTS_PER_UNIT = 72 / UNITS_PER_INCH
 COMMAND = re.compile(r"([MLZhvac])([^MLZhvac]*)")
 TRANSLATION = re.compile(r"translate\(([-\d.]+),\s*([-\d.]+)\)")
@@ -26,22 +26,26 @@ INHERITED = (
 Offset = tuple[float, float]
 
 
-def rasterize(svg: str) -> bytes:
-    """The picture at two pixels for each unit of the drawing."""
+def rasterize(svg: str, size: tuple[int, int] | None = None) -> bytes:
+    """The picture: of a size in pixels, in which the drawing is centred, or at two pixels for each of its units."""
     root = ElementTree.fromstring(svg)  # noqa: S314 - our own template made it
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
-    figure = Figure(figsize=(width / UNITS_PER_INCH, height / UNITS_PER_INCH), dpi=DPI)
+    scale = min(size[0] / width, size[1] / height) if size else PIXELS_PER_UNIT
+    across, down = size or (width * scale, height * scale)
+    # Points and dashes are in inches of the drawing: its units are the same whatever the scale.
+    dpi = UNITS_PER_INCH * scale
+    figure = Figure(figsize=(across / dpi, down / dpi), dpi=dpi, facecolor="#ffffff")
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(height, 0))
+    left, top = (across / scale - width) / 2, (down / scale - height) / 2
+    axes.set(xlim=(-left, width + left), ylim=(height + top, -top))
     axes.axis("off")
     for order, (tag, attributes, offset, text) in enumerate(_shapes(root, {}, (0.0, 0.0))):
         if tag == "text":
             _write(axes, attributes, offset, text, order)
         elif (path := _path(tag, attributes)) is not None:
-            axes.add_patch(
-                PathPatch(path.transformed(Affine2D().translate(*offset)), zorder=order, **_style(attributes))
-            )
+            moved = path.transformed(Affine2D().translate(*offset))
+            axes.add_patch(PathPatch(moved, zorder=order, **_style(attributes)))
     buffer = BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

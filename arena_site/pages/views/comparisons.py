@@ -94,7 +94,12 @@ def _returns_figure(one: Family, other: Family, competition: CompetitionIndex) -
 
 def _calibration_figure(comparison: Comparison) -> Figure | None:
     """Both families' reliability when they are shown the market's prices."""
-    bins = next((arm.bins for arm in comparison.forecasts if arm.arm == PRICED), {})
+    priced = next((arm for arm in comparison.forecasts if arm.arm == PRICED), None)
+    if priced is None:
+        return None
+    bins = priced.bins
     families = [family for family in (comparison.first, comparison.second) if family.slug in bins]
     diagrams = [reliability_diagram(family.display_name, bins[family.slug], family) for family in families]
-    return reliability_figure(diagrams, who=" or ".join(family.display_name for family in families), at=None)
+    return reliability_figure(
+        diagrams, who=" or ".join(family.display_name for family in families), at=priced.computed_at
+    )

@@ -1,24 +1,25 @@
 """The front page: which model forecasts best, the leaderboard behind the answer, and trading in a sentence."""
 
 import csv
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from arena_site.pages.charts.intervals import brier_chart
+from arena_site.pages.board_figures import brier_figure
+from arena_site.pages.charts.figures import Figure
 from arena_site.pages.citations import citation
+from arena_site.pages.filters import iso
 from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
-from arena_site.pages.headlines import MINIMUM_EVENTS, forecast_headline, trading_headline
+from arena_site.pages.headlines import MINIMUM_EVENTS, Headline, forecast_headline, trading_headline
 from arena_site.pages.selection import PageSelection
 from scoring.competition import competition_index
 from scoring.constants import REFERENCES, TRADING
-from scoring.forecast_boards import forecast_board
+from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import leaderboard_entries
 
-BASELINES = REFERENCES[:2]
-"""The market's prices and equal probabilities, which are lines of the chart."""
 SHOWN_REFERENCES = REFERENCES[:3]
 CSV_COLUMNS = (
     "rank", "rank_low", "rank_high", "forecaster", "display_name", "reference", "external", "brier", "brier_low",
@@ -34,13 +35,12 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
     competition = competition_index()
     families = competition.by_slug
-    entries, report, computed_at, _ = forecast_board(at=as_of, parts=("pairs", "data"))
+    board, headline = _board(as_of, now)
+    entries, report, computed_at, _ = board
     data = report.get("data", {})
     trading = leaderboard_entries(TRADING, at=as_of)
     scored = [entry for entry in entries if entry["brier"] is not None]
-    events = data.get("events", 0)
-    headline = forecast_headline(entries, report.get("pairs", []), events=events, at=computed_at or now)
-    models = [entry for entry in scored if not entry["reference"] and not entry["external"]]
+    cited = citation(request, selection, "forecast leaderboard", headline, computed_at)
     return render(
         request,
         "leaderboard.html",
@@ -48,15 +48,10 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "as_of": as_of,
             "computed_at": computed_at,
             "headline": headline,
-            "citation": citation(request, selection, "forecast leaderboard", headline, computed_at),
-            "events": events,
+            "citation": cited,
+            "events": data.get("events", 0),
             "minimum_events": MINIMUM_EVENTS,
-            "chart": brier_chart(
-                models,
-                [entry for entry in scored if entry["forecaster"] in BASELINES],
-                families,
-                headline.tied if headline else [],
-            ),
+            "figure": brier_figure(board, headline, families, query=selection.suffix),
             "data": data,
             "rows": [
                 {"entry": entry, "family": families.get(entry["family"])}
@@ -73,6 +68,24 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "paused_since": None if as_of else paused_since(competition, now),
         },
     )
+
+
+def leaderboard_figures(request: HttpRequest) -> list[Figure]:
+    """The chart of the page."""
+    now = timezone.now()
+    selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
+    board, headline = _board(requested_instant(request, now), now)
+    dated = selection.query(as_of=iso(board.computed_at)) if board.computed_at else ""
+    figure = brier_figure(board, headline, competition_index().by_slug, query=selection.suffix, dated=dated)
+    return [figure] if board.entries else []
+
+
+def _board(as_of: datetime | None, now: datetime) -> tuple[ForecastBoard, Headline | None]:
+    """The forecast leaderboard and who leads it."""
+    board = forecast_board(at=as_of, parts=("pairs", "data"))
+    events = board.report.get("data", {}).get("events", 0)
+    pairs = board.report.get("pairs", [])
+    return board, forecast_headline(board.entries, pairs, events=events, at=board.computed_at or now)
 
 
 @require_safe

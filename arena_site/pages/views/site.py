@@ -55,7 +55,7 @@ def robots(request: HttpRequest) -> HttpResponse:
 @require_safe
 def share_image(request: HttpRequest, name: str, extension: str) -> HttpResponse:
     """A leaderboard as a picture of 1200 by 630 pixels: a PNG for social networks, an SVG for printing."""
-    image = share_images.share_image(name, extension, timezone.now())
+    image = share_images.share_image(name, extension, request.build_absolute_uri("/"))
     if image is None:
         raise Http404(f"there is no image {name}.{extension}")
     version, content = image

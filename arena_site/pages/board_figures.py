@@ -1,0 +1,77 @@
+"""The leaderboards as dot-and-interval charts, for the front page and for share images."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from agents.models import Family
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.intervals import interval_chart
+from arena_site.pages.filters import count, score
+from arena_site.pages.headlines import Headline
+from scoring.constants import REFERENCES
+from scoring.forecast_boards import ForecastBoard
+
+BASELINES = REFERENCES[:2]
+"""The market's prices and equal probabilities, which are lines of the chart."""
+
+Entries = Sequence[Mapping[str, Any]]
+
+
+def brier_figure(
+    board: ForecastBoard, headline: Headline | None, families: Mapping[str, Family], **options: str
+) -> Figure:
+    """The Brier score of each model with its interval, and the baselines; families by slug."""
+    scored = [entry for entry in board.entries if entry["brier"] is not None]
+    models = [entry for entry in scored if not entry["reference"] and not entry["external"]]
+    baselines = {entry["display_name"]: entry["brier"] for entry in scored if entry["forecaster"] in BASELINES}
+    chart = interval_chart(
+        models,
+        "brier",
+        families,
+        interval="brier_ci",
+        x_title="Brier score (0 is best)",
+        unit="score",
+        baselines=baselines,
+        tied=headline.tied if headline else [],
+    )
+    title = "Brier scores of the models so far." if models else "No question with a forecast has resolved yet."
+    note = "Brier score and 95 % interval, lower is better."
+    if baselines:
+        lines = ", ".join(f"{name.lower()} {score(value)}" for name, value in baselines.items())
+        note += f" Vertical lines: {lines}."
+    if headline:
+        title = _title(headline, "has the lowest Brier score")
+        note += " The bracket holds who is statistically tied with the leader." if headline.tied else ""
+    data = board.report.get("data", {})
+    source = (
+        f"{count(data.get('forecasts'))} forecasts of {count(data['questions'])} resolved questions"
+        if data.get("questions")
+        else ""
+    )
+    return Figure("scores", title, chart, note, source=source, at=board.computed_at, **options)
+
+
+def return_figure(
+    entries: Entries, headline: Headline | None, families: Mapping[str, Family], at: datetime | None
+) -> Figure:
+    """The mean return of each ranked model with its interval; families by slug."""
+    chart = interval_chart(
+        [entry for entry in entries if not entry["external"] and entry["return_percent"] is not None],
+        "return_percent",
+        families,
+        interval="return_ci",
+        x_title="Mean return (%)",
+        unit="percent",
+        baselines={"Break-even": 0.0},
+        tied=headline.tied if headline else [],
+    )
+    title = _title(headline, "has the highest mean return") if headline else "No portfolio has been valued yet."
+    note = "Mean return on paper money over cohorts, with its 95 % interval."
+    return Figure("mean-returns", title, chart, note, at=at)
+
+
+def _title(headline: Headline, leads: str) -> str:
+    tied = len(headline.tied)
+    ties = f", statistically tied with {count(tied)} other{'' if tied == 1 else 's'}" if tied else ""
+    return f"{headline.leader['display_name']} {leads}{ties}."
