@@ -11,7 +11,7 @@ import pytest
 from tests.captured import CAPTURED
 from tests.databases import ON_POSTGRES
 
-PROGRAMS = {"browser": "chromium", "redis": "redis-server"}
+PROGRAMS = {"browser": "chromium", "redis": "redis-server", "pgbouncer": "pgbouncer"}
 """The program that the tests of a marker need; Debian's package has the same name."""
 SLOW = (
     "season/test_demo.py",
@@ -52,6 +52,7 @@ SLOW = (
     "season/test_year.py",
     "arena_site/test_migrations.py",
     "arena_site/test_postgres_pool.py",
+    "arena_site/test_pgbouncer.py",
     "arena_site/test_sandbox.py",
     "benchmarks/test_generator.py",
     "scoring/exports/test_export_dataset.py",

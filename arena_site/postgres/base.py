@@ -8,6 +8,9 @@ from django.db.backends.postgresql import base, features, operations
 from psycopg import Error
 from psycopg.types.datetime import TimestamptzLoader
 
+_poolers: dict[tuple[str, int], bool] = {}
+"""By host and port: whether a pooler answers there."""
+
 
 class DatabaseFeatures(features.DatabaseFeatures):
     max_query_params = 2**16 - 1  # the protocol counts them in two bytes
@@ -31,14 +34,39 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         while True:
             connection = super().get_new_connection(conn_params)
-            if self.pool is None:
-                return connection
             try:
-                self.pool.check_connection(connection)
+                if self.is_behind_pooler(connection):
+                    connection.prepare_threshold = None
+                if self.pool is not None:
+                    self.pool.check_connection(connection)
             except Error:
+                if self.pool is None:
+                    raise
                 self.pool.putconn(connection)  # which drops it and opens another
             else:
                 return connection
+
+    def is_behind_pooler(self, connection: Any = None) -> bool:
+        """True where a PgBouncer in transaction mode, say, stands before the server: it owns the session.
+
+        Then a statement that one transaction prepares is unknown to the next, as is a cursor or a setting.
+        """
+        connection = connection or self.connection
+        address = connection.info.host, connection.info.port
+        if address not in _poolers:
+            # A pooler gives each client the number of no session.
+            autocommit, connection.autocommit = connection.autocommit, True
+            with connection.cursor() as cursor:
+                (session,) = cursor.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+            connection.autocommit = autocommit
+            _poolers[address] = session != connection.info.backend_pid
+        return _poolers[address]
+
+    def chunked_cursor(self) -> Any:
+        """A cursor of the server, where a transaction or a session of our own keeps it."""
+        if not self.in_atomic_block and self.connection is not None and self.is_behind_pooler():
+            return self.cursor()
+        return super().chunked_cursor()
 
     def create_cursor(self, name: str | None = None) -> Any:
         cursor = super().create_cursor(name)

@@ -34,8 +34,9 @@ def lock_timeout(connection: Any) -> Iterator[None]:
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
-        connection = connections[options["database"]]
-        if connection.vendor != "postgresql":
+        connection: Any = connections[options["database"]]
+        connection.ensure_connection()
+        if connection.vendor != "postgresql" or connection.is_behind_pooler():  # whose other clients would get it too
             super().handle(*args, **options)
             return
         try:

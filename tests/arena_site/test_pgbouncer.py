@@ -1,0 +1,133 @@
+"""PostgreSQL behind a PgBouncer in transaction mode: nothing that belongs to a session is relied on."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import psycopg
+import pytest
+from django.db.utils import ConnectionHandler
+from psycopg.conninfo import conninfo_to_dict
+
+from arena_site import conf
+from tests.databases import PROJECT, DatabaseCopies, postgres_url
+from tests.faults.clusters import eventually
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres, pytest.mark.pgbouncer]
+SESSIONS = 2
+"""Of the server, shared by all clients."""
+CLIENTS = 6
+CONFIGURATION = """
+[databases]
+* = {server}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = {sessions}
+pidfile = {folder}/pid
+"""
+
+
+@pytest.fixture(scope="module")
+def bouncer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseCopies]:
+    """New databases on the suite's server, reached through a PgBouncer."""
+    folder = tmp_path_factory.mktemp("pgbouncer")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    known = conninfo_to_dict(postgres_url())
+    server = " ".join(f"{name}={known[name]}" for name in ("host", "port", "user", "password") if known.get(name))
+    configuration = folder / "pgbouncer.ini"
+    configuration.write_text(CONFIGURATION.format(server=server, port=port, sessions=SESSIONS, folder=folder))
+    for path in (folder, *folder.parents[:3]):  # it gives up root's rights
+        path.chmod(path.stat().st_mode | 0o755)
+    shutil.chown(folder, "nobody") if os.geteuid() == 0 else None
+    user = ["--user", "nobody"] if os.geteuid() == 0 else []
+    with subprocess.Popen(["pgbouncer", *user, "--quiet", str(configuration)]) as process:
+        try:
+            eventually(lambda: _listens(port), patience_s=20)
+            with DatabaseCopies(postgres_url(), folder) as direct:
+                yield _Bounced(direct, f"postgres://{known.get('user', 'postgres')}@127.0.0.1:{port}")
+        finally:
+            process.terminate()
+
+
+class _Bounced:
+    """Databases made on the server itself, with addresses at the PgBouncer."""
+
+    def __init__(self, direct: DatabaseCopies, address: str) -> None:
+        self.direct, self.server = direct, address
+
+    def fresh(self) -> str:
+        return f"{self.server}/{self.direct.fresh()}"
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_clients_share_sessions_without_prepared_statements(bouncer: Any) -> None:
+    url = bouncer.fresh()
+    together = Barrier(CLIENTS, timeout=20)
+
+    def client(number: int) -> list[int]:
+        connection: Any = ConnectionHandler({"default": conf.database(url)})["default"]
+        read = []
+        for turn in range(20):  # psycopg prepares a statement that it has seen five times
+            together.wait()
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT %s::int + %s::int", [number, turn])
+                read.append(cursor.fetchone()[0] - turn)
+            if turn % 5 == 0:
+                connection.close()
+        connection.close()
+        return read
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        results = list(clients.map(client, range(CLIENTS)))
+    assert results == [[number] * 20 for number in range(CLIENTS)]
+
+
+def test_cursor_outside_a_transaction_is_no_cursor_of_the_server(bouncer: Any) -> None:
+    connection: Any = ConnectionHandler({"default": conf.database(bouncer.fresh())})["default"]
+    connection.ensure_connection()
+    assert connection.is_behind_pooler()
+    with connection.chunked_cursor() as cursor:
+        cursor.execute("SELECT generate_series(1, 3)")
+        assert [row[0] for row in cursor.fetchall()] == [1, 2, 3]
+    connection.close_pool()
+
+
+def test_direct_connection_is_not_taken_for_a_pooler() -> None:
+    connection: Any = ConnectionHandler({"default": conf.database(postgres_url())})["default"]
+    connection.ensure_connection()
+    assert not connection.is_behind_pooler()
+    connection.close()
+    connection.close_pool()
+
+
+def test_commands_run_behind_a_pgbouncer(bouncer: Any, tmp_path: Path) -> None:
+    settings = {
+        "DATABASE_URL": bouncer.fresh(),
+        "DJANGO_SETTINGS_MODULE": "arena_site.settings",
+        "ARENA_LINEUP": "unchecked",
+    }
+    for command in (["migrate", "-v0"], ["install_schedules"], ["start_cohort"], ["take_snapshots"], ["verify_ledger"]):
+        done = subprocess.run(
+            [sys.executable, "manage.py", *command],
+            cwd=PROJECT, env=os.environ | settings, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stderr)
+    with psycopg.connect(settings["DATABASE_URL"], prepare_threshold=None) as connection:
+        assert connection.execute("SELECT current_setting('lock_timeout')").fetchone() == ("0",)
