@@ -39,10 +39,13 @@ def back_up(out: Path) -> dict[str, Any]:
         raise CommandError(f"{out.parent} is no folder", returncode=BAD_USAGE)
     if out.is_dir() or _is_live(out):
         raise CommandError(f"{out} is {'a folder' if out.is_dir() else 'the database itself'}", returncode=BAD_USAGE)
-    with _temporary_file(out) as unfinished:
-        _dump_sqlite(unfinished) if connection.vendor == "sqlite" else _dump_postgres(unfinished)
-        os.replace(unfinished, out)
-    return _describe(out)
+    try:
+        with _temporary_file(out) as unfinished:
+            _dump_sqlite(unfinished) if connection.vendor == "sqlite" else _dump_postgres(unfinished)
+            os.replace(unfinished, out)
+        return _describe(out)
+    except OSError as error:
+        raise BackupFailed(f"{error.filename or out} can not be written: {error.strerror}") from error
 
 
 def restore(file: Path, *, force: bool = False) -> dict[str, Any]:

@@ -16,6 +16,7 @@ def consistent_reads() -> Iterator[None]:
         yield
         return
     reading = connections[DEFAULT_DB_ALIAS]
+    reading.ensure_connection()  # which sets the transaction mode
     mode = getattr(reading, "transaction_mode", None)
     if reading.vendor == "sqlite":
         reading.transaction_mode = "DEFERRED"  # type: ignore[attr-defined] # a read lock, which in WAL mode stops nobody

@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import django
-from django.db import connection, transaction
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import croissant, data_package
 
 from agents.models import Chain
 from agents.records import GENESIS, PROTOCOLS, instant_text
+from markets.foundation.consistent_reads import consistent_reads
 from scoring.exports.dictionary import CSV, dictionary_json
 from scoring.exports.manifest import FORMAT_VERSION, MANIFEST, manifest_text
 from scoring.exports.readme import DATASET, license_text, readme_text
@@ -59,7 +59,7 @@ def build_archive(
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).exists())):
         raise NotAnArchive(f"{folder}: holds something else than an archive")
     with atomic_folder(folder) as draft:
-        with consistent_read():
+        with consistent_reads():
             rows = _write_tables(draft, selection, formats, progress)
             _write_documents(draft, selection, formats, at)
             manifest = _manifest(draft, selection, formats, at, rows)
@@ -67,29 +67,6 @@ def build_archive(
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     return BuiltArchive(sum(rows.values()), len(files), size, file_sha256(folder / MANIFEST))
-
-
-@contextmanager
-def consistent_read() -> Iterator[None]:
-    """A read-only transaction that sees the database at one instant and blocks no writer."""
-    if connection.in_atomic_block:
-        yield  # the caller's transaction decides what is seen
-        return
-    if connection.vendor == "sqlite":
-        connection.ensure_connection()  # which sets the transaction mode
-        default: Any = connection.transaction_mode  # type: ignore[attr-defined]
-        connection.transaction_mode = None  # type: ignore[attr-defined]
-        try:
-            with transaction.atomic():
-                connection.transaction_mode = default  # type: ignore[attr-defined]
-                yield
-        finally:
-            connection.transaction_mode = default  # type: ignore[attr-defined]
-        return
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield
 
 
 def _write_tables(

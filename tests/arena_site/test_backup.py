@@ -107,6 +107,14 @@ def test_backup_file_is_complete_or_absent(arena: CommandRunner, season: str, em
     assert list(tmp_path.iterdir()) == [out], "nothing half done is left lying about"
 
 
+def test_backup_that_can_not_be_written_is_one_line(arena: CommandRunner, season: str) -> None:
+    for out in ("/proc/arena.copy", "/dev/full/arena.copy", "/sys/arena.copy"):
+        output = arena.call(season, "backup", out=Path(out))
+        assert output.code in (1, 2), out
+        assert len(output.stderr.strip().splitlines()) == 1, output.stderr
+        assert "Traceback" not in output.stderr
+
+
 def program(folder: Path, name: str, version: str) -> Path:
     folder.mkdir(exist_ok=True)
     path = folder / name

@@ -151,6 +151,12 @@ def test_failure_16_arena_runs_jobs_in_processes_apart_from_the_web_and_stops_al
     commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in family]
     assert sum("gunicorn" in command for command in commands) >= 2
     assert sum("qcluster" in command for command in commands) >= 4
+    (cluster,) = [each for each in psutil.Process(arena.pid).children() if "qcluster" in each.cmdline()]
+    cluster.kill()
+    eventually(lambda: "the worker ended with -9: it is started again" in (tmp_path / "arena.log").read_text())
+    assert answers(f"http://127.0.0.1:{ports[0]}/") == 200, "the pages go on"
+    eventually(lambda: sum("qcluster" in each.cmdline() for each in psutil.Process(arena.pid).children()) == 1)
+    family |= children(arena.pid)
     for process in (arena, other):
         process.send_signal(signal.SIGTERM)
     assert [process.wait(PATIENCE_S) for process in (arena, other)] == [0, 0]

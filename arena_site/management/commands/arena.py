@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,12 +25,14 @@ from arena_site.processes import StopRequested, manage_command, start, stop, sto
 from cohorts.models import Cohort
 from markets.foundation.commands import BAD_USAGE
 
+RESTART_PAUSE_S = 2
+"""Between the end of a worker and the start of the next, which may end as quickly."""
 PREPARATION_LOCK = 0x4152454E41
 """The number of the advisory lock on PostgreSQL ("ARENA")."""
 
 
 class Command(BaseCommand):
-    help = "Migrates, installs the schedules, and runs the web server and the worker until Ctrl-C."
+    help = "Migrates, installs the schedules, and runs the web server and the worker, which it restarts, until Ctrl-C."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--host", default="127.0.0.1")
@@ -63,7 +66,12 @@ class Command(BaseCommand):
                 tree["web"] = start(web_server(options["port"], host=options["host"], workers=options["web_workers"]))
                 self.stdout.write(f"serving {address} (Ctrl-C stops)")
                 self.stdout.flush()
-                name = watch(tree)
+                while (name := watch(tree)) == "worker":
+                    self.stdout.write(f"the worker ended with {tree[name].returncode}: it is started again")
+                    self.stdout.flush()
+                    stop(tree[name])  # what is left of its session
+                    time.sleep(RESTART_PAUSE_S)
+                    tree[name] = start(manage_command("qcluster"))
                 raise CommandError(f"the {name} process ended with {tree[name].returncode}: stopping")
             except StopRequested:
                 self.stdout.write("stopping")
