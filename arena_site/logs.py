@@ -26,7 +26,11 @@ class JsonFormatter(logging.Formatter):
 
 
 def configuration(form: str) -> dict[str, object]:
-    """Django's LOGGING for a format: `line` logs warnings, `json` also the steps of our own apps."""
+    """Django's LOGGING for a format: `line` prints warnings, `json` also the steps of our own apps.
+
+    Either way the steps go to the run under way.
+    """
+    level = "INFO" if form == "json" else "WARNING"
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -34,13 +38,16 @@ def configuration(form: str) -> dict[str, object]:
             "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
             "json": {"()": JsonFormatter},
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form}},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": form, "level": level},
+            "run": {"class": "markets.foundation.run_log.RunLogHandler"},
+        },
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
             # Retries are routine; callers report what still failed.
             "stamina": {"level": "ERROR"},
             # A request that waits for a thread is no fault.
             "waitress.queue": {"level": "ERROR"},
-            **({app: {"level": "INFO"} for app in APPS} if form == "json" else {}),
+            **{app: {"level": "INFO", "handlers": ["run"]} for app in APPS},
         },
     }

@@ -20,6 +20,7 @@ from markets.foundation.rest.serializers import (
     limit_related_fields,
 )
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from markets.foundation.run_log import line_texts
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry, Run, Universe, UniverseEntry
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome
 from markets.services.runs import mark_lost_runs
@@ -102,8 +103,17 @@ class RunSerializer(ReadSerializer):
         fields: tuple[str, ...] = ("id", "kind", "at", "started_at", "finished_at", "status", "summary", "error")
 
 
+class RunLogField(serializers.ListField):
+    """The lines of a run's log as text."""
+
+    child = serializers.CharField()
+
+    def to_representation(self, log: Any) -> list[str]:
+        return line_texts(log)
+
+
 class RunDetailSerializer(RunSerializer):
-    log = serializers.ListField(child=serializers.CharField(), read_only=True)
+    log = RunLogField(read_only=True)
 
     class Meta(RunSerializer.Meta):
         fields = (*RunSerializer.Meta.fields, "log")

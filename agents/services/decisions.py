@@ -51,7 +51,8 @@ def run_decisions(
 
     `cohort` and `family` narrow the run. An agent whose decision is final or claimed by another worker is skipped.
     """
-    report = DecisionReport(log=list(take_spooled_answers()))
+    report = DecisionReport()
+    report.log += take_spooled_answers()
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
         cohorts = cohorts.filter(pk=cohort.pk)
@@ -64,7 +65,7 @@ def run_decisions(
         progress(done, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
         if agent.pk in ahead:
             report.skipped += 1
-            report.log.append(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}")
+            report.log.add(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}", agent=agent.pk)
             continue
         _ask_agent(agent, universes[agent.cohort.methodology_id], settings=settings, at=at, report=report)
     progress(len(agents), len(agents), "")
@@ -137,7 +138,7 @@ def _ask_agent(
     report.fallback_holds += decision.fallback
     report.trades += decision.trades.count()
     if decision.fallback:
-        report.log.append(f"{agent}: held by fallback: {decision.error}")
+        report.log.add(f"{agent}: held by fallback: {decision.error}", decision=decision.pk)
 
 
 class DecisionConversation(Conversation[Decision]):

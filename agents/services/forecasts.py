@@ -60,7 +60,8 @@ def run_forecasts(
 
     `questions` may lower the number of questions to choose, if they are frozen by this run.
     """
-    report = ForecastReport(log=list(take_spooled_answers()))
+    report = ForecastReport()
+    report.log += take_spooled_answers()
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
         report.failures.append("no published methodology has a forecast protocol")
@@ -174,7 +175,7 @@ def _elicit(
         log.info("recorded", extra=task.log_context | {"declined": task.declined})
         if task.declined:
             report.declined += 1
-            report.log.append(f"{label}: no forecast: {task.error}")
+            report.log.add(f"{label}: no forecast: {task.error}", elicitation=task.pk)
     return task
 
 

@@ -11,6 +11,7 @@ from agents.gateway.client import Gateway
 from agents.gateway.completions import GatewayFailure
 from agents.models import CreditReading, Decision, Elicitation, ModelCall, Task
 from agents.services.costs import COST_UNIT, add_call_cost
+from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Run
 
 ASKED_FOR = timedelta(days=30)
@@ -29,8 +30,8 @@ class Reconciliation:
 
     checked: int = 0
     corrected: int = 0
-    log: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    log: ReportLines = field(default_factory=ReportLines)
+    failures: FailureLines = field(default_factory=FailureLines)
 
 
 def reconcile_costs(gateway: Gateway, *, now: datetime) -> Reconciliation:

@@ -13,6 +13,7 @@ from agents.services.claims import ClaimLost, claim_task
 from agents.services.conversation import Conversation, converse
 from agents.services.model_calls import CallSettings
 from markets.foundation.failpoints import failpoint
+from markets.foundation.run_log import FailureLines, ReportLines
 from markets.services.prices import PricingResult
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,8 @@ class RunReport:
     missed: int = 0
     skipped: int = 0
     cost_usd: Decimal = Decimal(0)
-    log: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    log: ReportLines = field(default_factory=ReportLines)
+    failures: FailureLines = field(default_factory=FailureLines)
     started: datetime = field(default_factory=timezone.now)
     """On the real clock."""
 
@@ -63,14 +64,14 @@ def run_task(
     if claim is None:
         report.skipped += 1
         return None
-    kind = claim.task._meta.model_name
+    kind = str(claim.task._meta.model_name)
     log.info("claimed", extra=claim.task.log_context)
     failpoint(f"{kind}.claimed")
     try:
         task = converse(claim, conversation, at=at, settings=settings)
     except ClaimLost as lost:
         report.skipped += 1
-        report.log.append(f"{label}: {lost}")
+        report.log.add(f"{label}: {lost}", **{kind: claim.task.pk})
         log.info("lost", extra=claim.task.log_context | {"reason": str(lost)})
         return None
     finally:
@@ -79,7 +80,7 @@ def run_task(
     failpoint(f"{kind}.finished")
     if task.status == Task.Status.FAILED:
         report.failed += 1
-        report.failures.append(f"{label}: {task.error}")
+        report.failures.add(f"{label}: {task.error}", **{kind: task.pk})
         log.info("failed", extra=claim.task.log_context | {"reason": task.error})
         return None
     report.completed += 1

@@ -15,6 +15,7 @@ from agents.services.resolutions import Resolution, read_resolution
 from cohorts.models import Cohort
 from markets.foundation.failpoints import failpoint
 from markets.foundation.http import UpstreamError
+from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import AlertItem, Market
 from markets.services.alerts import clear_alert, listing, raise_alert
 from markets.services.cache_versions import Scope, renew_versions
@@ -39,8 +40,8 @@ class SettlementReport:
     cohorts_completed: int = 0
     waiting: int = 0
     missed: int = 0
-    log: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    log: ReportLines = field(default_factory=ReportLines)
+    failures: FailureLines = field(default_factory=FailureLines)
 
 
 def check_resolutions(
@@ -106,7 +107,7 @@ def _settle_if_final(
         resolution = Unresolved(str(error))
     if isinstance(resolution, Unresolved):
         report.waiting += 1
-        report.log.append(f"market {market.external_id} waits: {resolution.reason}")
+        report.log.add(f"market {market.external_id} waits: {resolution.reason}", market=market.pk)
         waiting = Market.objects.awaiting_resolution().filter(pk=market.pk)
         waiting.exclude(unresolved_reason=resolution.reason).update(unresolved_reason=resolution.reason)
         return
@@ -116,10 +117,10 @@ def _settle_if_final(
     report.positions_settled += settled
     if resolution.winner:
         report.resolved += 1
-        report.log.append(f"market {market.external_id} resolved: {resolution.winner.side}")
+        report.log.add(f"market {market.external_id} resolved: {resolution.winner.side}", market=market.pk)
     else:
         report.cancelled += 1
-        report.log.append(f"market {market.external_id} cancelled: refunded")
+        report.log.add(f"market {market.external_id} cancelled: refunded", market=market.pk)
 
 
 def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> int | None:

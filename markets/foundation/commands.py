@@ -15,6 +15,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, OperationalError, ProgrammingError
 from django.utils import timezone
 
+from markets.foundation import run_log
 from markets.foundation.heartbeats import beat
 from markets.foundation.http import take_traffic
 from markets.models import Run
@@ -104,7 +105,10 @@ class ArenaCommand(BaseCommand):
                 self._alert(run, [str(error) or type(error).__name__], at)
                 raise
             store_venue_traffic(take_traffic())
-            run.summary, run.log = result.summary, [*result.failures, *result.log]
+            run.summary = result.summary
+            # Lines of a report were written when they came; those of plain lists are written now.
+            run_log.FailureLines().extend(result.failures)
+            run_log.ReportLines().extend(result.log)
             run.error = "\n".join(result.failures[:FAILURES_SHOWN])
             if result.failed or result.failures:
                 run.status = Run.Status.FAILED
@@ -152,6 +156,7 @@ class ArenaCommand(BaseCommand):
             def update(done: int, of: int, caption: str = "") -> None:
                 beat()
                 bar.update(task, completed=done, total=of, description=f"{title} {caption}".strip())
+                run_log.record_progress(done, of, caption)
 
             yield update
 

@@ -12,6 +12,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.utils import timezone
 
+from markets.foundation import run_log
 from markets.foundation.heartbeats import heartbeat
 
 
@@ -22,13 +23,13 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     @contextmanager
     def recorded(self, kind: str, at: datetime, *, raises_alert: bool = False) -> Iterator[Run]:
-        """Records a run of `kind` for the instant `at`, with a heartbeat; the caller fills in `summary` and `log`.
+        """Records a run of `kind` for the instant `at`, with a heartbeat; the caller fills in `summary`.
 
         An exception marks the run as failed and propagates.
         """
         run = self.create(kind=kind, at=at, raises_alert=raises_alert)
         try:
-            with heartbeat(partial(self.record_heartbeat, run.pk)):
+            with heartbeat(partial(self.record_heartbeat, run.pk)), run_log.attached(run):
                 yield run
         except BaseException as error:
             run.finish(failed=True, error=str(error) or type(error).__name__)
@@ -50,7 +51,6 @@ class Run(models.Model):
         FAILED = "failed"
         LOST = "lost"
 
-    LOG_LINES = 500
     LONGEST = timedelta(hours=6)
     """The time limit of every job."""
     LOST_AFTER = timedelta(seconds=60)
@@ -64,7 +64,10 @@ class Run(models.Model):
     raises_alert = models.BooleanField(default=False, help_text="Whether its failure raises an alert.")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.RUNNING)
     summary: Any = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)
-    log: Any = models.JSONField(default=list, blank=True)
+    log: Any = models.JSONField(
+        default=list, blank=True, help_text="Lines with `at`, `level`, `text` and the `rows` that they concern."
+    )
+    progress: Any = models.JSONField(default=dict, blank=True, help_text="How far it is: `done`, `of` and a `caption`.")
     error = models.TextField(blank=True)
 
     objects = RunQuerySet.as_manager()
@@ -83,7 +86,9 @@ class Run(models.Model):
         self.status = self.Status.FAILED if failed else self.Status.SUCCEEDED
         self.error = error
         self.finished_at = self.heartbeat_at = timezone.now()
-        if len(self.log) > self.LOG_LINES:
-            left_out = len(self.log) - self.LOG_LINES
-            self.log = [*self.log[: self.LOG_LINES], f"… and {left_out} more lines"]
         self.save()
+
+    @property
+    def log_texts(self) -> list[str]:
+        """The lines of the log without their times."""
+        return run_log.line_texts(self.log)

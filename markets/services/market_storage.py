@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 
 from markets.categories import canonical_category
 from markets.foundation.bulk import field_values, update_changed
+from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Market, Outcome
 from markets.models.market import NO, YES
 from markets.services.prices import as_price
@@ -40,8 +41,8 @@ class SyncReport:
     closed: int = 0
     skipped: int = 0
     replay: bool = False
-    log: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    log: ReportLines = field(default_factory=ReportLines)
+    failures: FailureLines = field(default_factory=FailureLines)
     _skips: Counter[str] = field(default_factory=Counter)
     """Skipped markets by reason."""
 

@@ -135,7 +135,7 @@ def _changes(catalogue: Catalogue, markets: MarketQuerySet, report: SyncReport) 
             f"{error}: its changes can not be listed, so its whole catalogue is read by each sync. "
             f"Sync less often, or take {catalogue.source} out of ARENA_SOURCES, until its client is adapted."
         )
-        log.warning(warning)
+        log.warning(warning, extra={"reason": str(error)})
         report.log.append(warning)
         return None
 
@@ -227,7 +227,7 @@ def _look_up(
         if row is None or isinstance(row, SkippedMarket):
             Market.objects.filter(pk=market.pk).update(refreshed_at=at)
         if row is None:
-            report.log.append(f"market {market.external_id} no longer exists at its venue")
+            report.log.add(f"market {market.external_id} no longer exists at its venue", market=market.pk)
             if market.traded or market.has_questions:
                 gone.append(market)
         elif isinstance(row, SkippedMarket):
@@ -273,4 +273,5 @@ def _accept_quotes(fetched: FetchedMarkets, *, clob: Clob, rule: PriceRule, at: 
     update_prices(others, rule=rule, at=at, clob=None)
     if jumped:
         report.failures += update_prices(jumped, rule=rule, at=at, clob=clob).failures
-        report.log += [f"market {m.external_id}: price jump, checked against the CLOB" for m in jumped]
+        for market in jumped:
+            report.log.add(f"market {market.external_id}: price jump, checked against the CLOB", market=market.pk)

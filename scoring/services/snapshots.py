@@ -16,6 +16,7 @@ from agents.models.ledger import marked_value
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
 from markets.foundation.failpoints import failpoint
+from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
@@ -33,8 +34,8 @@ class SnapshotReport:
     priced: int = 0
     fallback_prices: int = 0
     replay: bool = False
-    log: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    log: ReportLines = field(default_factory=ReportLines)
+    failures: FailureLines = field(default_factory=FailureLines)
 
 
 def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:

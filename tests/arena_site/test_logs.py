@@ -53,5 +53,5 @@ def test_each_step_of_a_decision_names_its_cohort_agent_and_decision(
 
 
 def test_only_the_json_format_logs_each_step() -> None:
-    assert "agents" not in logs.configuration("line")["loggers"]
-    assert logs.configuration("json")["loggers"]["agents"] == {"level": "INFO"}
+    assert logs.configuration("line")["handlers"]["stderr"]["level"] == "WARNING"
+    assert logs.configuration("json")["handlers"]["stderr"]["level"] == "INFO"

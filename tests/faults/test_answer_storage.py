@@ -70,12 +70,14 @@ class Arena:
         return processes
 
     def decide(self) -> tuple[dict[str, int], list[str]]:
-        """What a further run of GPT's decision did, and its log."""
+        """What a further run of GPT's decision did, and its log but for the steps of decisions."""
         end = self.run("run_decisions", DECISION, "--family", "gpt-5.1")
         assert end["code"] == 0
         with closing(sqlite3.connect(self.database.removeprefix("sqlite:///"))) as rows:
             (log,) = rows.execute("SELECT log FROM markets_run ORDER BY id DESC LIMIT 1").fetchone()
-        return {key: end[key] for key in ("completed", "skipped") if end[key]}, json.loads(log)
+        return {key: end[key] for key in ("completed", "skipped") if end[key]}, [
+            line["text"] for line in json.loads(log) if "rows" not in line
+        ]
 
     def spooled(self, number: int = 1) -> list[Path]:
         """The spool files, once there are so many."""

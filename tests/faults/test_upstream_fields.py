@@ -100,7 +100,7 @@ def test_field_of_a_gamma_row(venue: Venue, settings: Any, name: str) -> None:
         ran = run("sync_markets", LATER)
     assert (ran.code, ran["seen"], ran["skipped"]) == (0, len(page), 2 * len(lost))
     assert ran["created"] == len(WRONG) - len(lost) - (name == "closed")  # one that is new and closed is left alone
-    log = " ".join(Run.objects.latest("pk").log)
+    log = " ".join(Run.objects.latest("pk").log_texts)
     assert {value for value, row in rows.items() if f"skipped {row['id']}: " in log} == lost
     assert {value for value, market in known.items() if on_record(market) != before[value]} == changed
 

@@ -82,7 +82,7 @@ def test_token_that_comes_twice_in_a_row_costs_the_row(venue: Venue) -> None:
     venue.market(CUP)
     ran = run("sync_markets", SUNDAY)
     assert (ran.code, ran["created"], ran["skipped"]) == (0, 1, 1)
-    assert "skipped 901: clobTokenIds: two outcomes share a token" in Run.objects.get().log
+    assert "skipped 901: clobTokenIds: two outcomes share a token" in Run.objects.get().log_texts
 
 
 def test_token_that_two_markets_claim_is_believed_of_the_one_whose_catalogue_price_it_fits(venue: Venue) -> None:
@@ -244,7 +244,7 @@ def test_closed_row_without_prices_closes_its_market_at_the_last_price(venue: Ve
     assert run("take_snapshots", LATER).code == 0
     waiting = run("check_resolutions", LATER)
     assert (waiting.code, waiting["waiting"], waiting["resolved"], waiting["cancelled"]) == (0, 1, 0, 0)
-    assert "market 901 waits: a final price is missing" in Run.objects.latest("pk").log
+    assert "market 901 waits: a final price is missing" in Run.objects.latest("pk").log_texts
     run("check_resolutions", LATER + timedelta(hours=73))
     assert Alert.objects.get().kind == "closed-unresolved"
     row["outcomePrices"] = '["1", "0"]'

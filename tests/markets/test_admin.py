@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from markets.models import Alert
-from tests.factories import WEEK, MarketFactory, RunFactory, UniverseFactory
+from tests.factories import WEEK, MarketFactory, UniverseFactory
 
 pytestmark = pytest.mark.django_db
 HOSTILE = "<script>alert(1)</script>"
@@ -32,13 +32,6 @@ def test_a_market_shows_its_question_escaped_and_its_sides(admin_client: Client)
     page = admin_client.get(reverse("admin:markets_market_change", args=[market.pk])).content.decode()
     assert HOSTILE not in page
     assert "0.25" in page
-
-
-def test_the_log_of_a_run_is_shown_line_by_line(admin_client: Client) -> None:
-    run = RunFactory(log=["first <line>", "second"], error="it failed")
-    page = admin_client.get(reverse("admin:markets_run_change", args=[run.pk])).content.decode()
-    assert "first &lt;line&gt;\nsecond" in page
-    assert "it failed" in page
 
 
 def test_a_universe_links_to_its_entries(admin_client: Client) -> None:

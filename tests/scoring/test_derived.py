@@ -105,7 +105,7 @@ def test_tampered_rows_are_named_and_rebuilt(season: None, tamperings: dict[str,
             tamper()
     verified = run("verify_ledger", END)
     assert verified.code == 1
-    violations = "\n".join(Run.objects.filter(kind="verify_ledger").latest("pk").log)
+    violations = "\n".join(Run.objects.filter(kind="verify_ledger").latest("pk").log_texts)
     violations = re.sub(r"\b(family|trade|forecast) \d+", r"\1 N", violations)
     assert [words for words in tamperings if words not in violations] == []
     rebuilt = run("rebuild_derived", END)

@@ -44,7 +44,7 @@ def test_version_that_is_unknown_is_counted_and_enters_no_universe(venue: Venue,
     venue.market(RAIN, **fields)
     ran = run("sync_markets", SUNDAY)
     assert (ran["created"], ran["skipped"]) == (1, 1)
-    assert "skipped 902: version: 'v3' is unknown" in Run.objects.get().log
+    assert "skipped 902: version: 'v3' is unknown" in Run.objects.get().log_texts
     run("start_cohort", SUNDAY)
     run("run_decisions", DECISION)
     assert [entry.market.question for entry in UniverseEntry.objects.all()] == [SNOW]

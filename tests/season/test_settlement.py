@@ -207,7 +207,7 @@ def test_failure_09_anything_but_the_documented_end_waits(
     ran = run("check_resolutions", SUNDAY + DAY)
     assert (ran.code, ran["resolved"], ran["cancelled"], ran["waiting"]) == (0, 0, 0, 1)
     assert (market().status, position("YES").status) == ("closed", "open")
-    assert any("waits" in line for line in Run.objects.latest("pk").log)
+    assert any("waits" in line for line in Run.objects.latest("pk").log_texts)
 
 
 def test_failure_09_price_close_to_one_on_an_open_market_is_no_end(holding: Venue) -> None:

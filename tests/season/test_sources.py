@@ -160,7 +160,7 @@ def test_venue_that_refuses_such_requests_is_walked_each_time_with_one_warning(
         "kalshi: GET /events answered 400: bad_request: its changes can not be listed, so its whole catalogue is read "
         "by each sync. Sync less often, or take kalshi out of ARENA_SOURCES, until its client is adapted."
     )
-    assert Run.objects.latest("pk").log.count(warning) == 1
+    assert Run.objects.latest("pk").log_texts.count(warning) == 1
 
 
 def test_market_that_closed_is_seen_within_a_day_however_many_left_the_list(
@@ -288,7 +288,7 @@ def test_market_without_a_price_is_left_out_and_costs_no_price_on_record(venue: 
     ran = run("sync_markets", SUNDAY + HOUR)
     assert (ran.code, ran["skipped"], Market.objects.count()) == (0, 2, 1)
     assert yes("Ann").price == Decimal("0.40")
-    assert any("KX2-0: no price" in line for line in Run.objects.latest("pk").log)
+    assert any("KX2-0: no price" in line for line in Run.objects.latest("pk").log_texts)
 
 
 def test_thousand_rows_left_out_for_one_reason_are_not_a_thousand_lines(venue: Venue, kalshi: Kalshi) -> None:
@@ -296,7 +296,7 @@ def test_thousand_rows_left_out_for_one_reason_are_not_a_thousand_lines(venue: V
     for row in kalshi.event(PREMIER, *(f"Candidate {number}" for number in range(1000))):
         kalshi.quote(row, "0.0000", "0.0000")
     assert run("sync_markets", SUNDAY)["skipped"] == 1000
-    log = Run.objects.get().log
+    log = Run.objects.get().log_texts
     assert len(log) == 201
     assert log[-1].startswith("skipped 800 more: no price")
 
@@ -464,6 +464,6 @@ def test_garbage_from_kalshi_is_named_row_by_row_and_costs_no_other_row(venue: V
     kalshi.markets["KX1-2"]["ticker"] = "KXMVESPORTS-1"
     ran = run("sync_markets", SUNDAY)
     assert (ran.code, ran["created"], ran["skipped"]) == (0, 2, 2)
-    log = "\n".join(Run.objects.get().log)
+    log = "\n".join(Run.objects.get().log_texts)
     assert "KX1-1: status:" in log
     assert "KXMVESPORTS-1: multivariate" in log

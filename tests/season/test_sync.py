@@ -79,7 +79,7 @@ def test_failure_06_one_unusable_row_of_each_kind_among_500_costs_no_other_row(v
     ran = run("sync_markets", SUNDAY)
     assert (ran.code, ran["seen"], ran["created"], ran["skipped"]) == (0, 501, 495, 6)
     assert Market.objects.count() == 495
-    log = Run.objects.get().log
+    log = Run.objects.get().log_texts
     assert sum(line.startswith("skipped") for line in log) == 6
     assert any("904: outcomes" in line for line in log)
 
@@ -186,7 +186,7 @@ def test_failure_09_market_closed_upstream_closes_and_one_reopened_upstream_stay
     row.update(closed=False, acceptingOrders=True)
     run("sync_markets", LATER + timedelta(hours=1))
     assert (market().status, market().closed_at) == ("closed", LATER)
-    assert any("is open again" in line for line in Run.objects.latest("pk").log)
+    assert any("is open again" in line for line in Run.objects.latest("pk").log_texts)
 
 
 def test_failure_09_settled_market_is_changed_by_nothing_upstream(venue: Venue) -> None:

@@ -1,4 +1,4 @@
-"""Admin of markets, prices, universes, questions, runs and alerts."""
+"""Admin of markets, prices, universes, questions and alerts."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,9 +14,7 @@ from markets.foundation.admin.readonly import (
     ReadOnlyAdmin,
     ReadOnlyTabularInline,
     changelist_link,
-    verbatim,
     verbatim_column,
-    verbatim_json,
 )
 from markets.models import (
     Alert,
@@ -29,7 +27,6 @@ from markets.models import (
     QuestionEntry,
     QuestionOption,
     QuestionSet,
-    Run,
     Universe,
     UniverseEntry,
 )
@@ -68,7 +65,11 @@ class MarketAdmin(ReadOnlyAdmin):
 @admin.register(Outcome)
 class OutcomeAdmin(ReadOnlyAdmin):
     list_display = ("market", "side", "price", "price_at", "price_source", "price_stale")
-    list_filter = ("price_stale", "price_source")
+    list_filter = (
+        preset_filter(FilterPreset("held", "held by an agent, at a stale price", lambda rows, now: rows.filter(
+            price_stale=True, positions__status="open").distinct())),
+        "price_stale", "price_source",
+    )  # fmt: skip
     list_select_related = ("market",)
     search_fields = ("market__question", "side", "=token_id")
     ordering = ("-pk",)
@@ -175,29 +176,6 @@ class QuestionEntryAdmin(ReadOnlyAdmin):
     list_defer = ("question__rules", "duplicate__rules")
     search_fields = ("question__text",)
     ordering = ("-question_set_id", "position")
-
-
-@admin.register(Run)
-class RunAdmin(ReadOnlyAdmin):
-    list_display = ("kind", "at", "status", "started_at", "finished_at", "error")
-    list_filter = (
-        preset_filter(
-            FilterPreset("failed", "failed in the last 24 hours", lambda rows, now: rows.filter(
-                status=Run.Status.FAILED, started_at__gt=now - timedelta(hours=24))),
-            FilterPreset("long", "running for over an hour", lambda rows, now: rows.filter(
-                status=Run.Status.RUNNING, started_at__lt=now - timedelta(hours=1))),
-        ),
-        "status", "kind", recent_days_filter("started_at"),
-    )  # fmt: skip
-    list_defer = ("log",)
-    search_fields = ("kind", "error")
-    date_hierarchy = "at"
-    ordering = ("-started_at", "-pk")
-    fields = ("kind", "at", "status", "started_at", "finished_at", "error", "summary", "log_lines")
-
-    @admin.display(description="log")
-    def log_lines(self, run: Run) -> SafeString:
-        return verbatim("\n".join(map(str, run.log))) if isinstance(run.log, list) else verbatim_json(run.log)
 
 
 @admin.register(Alert)
