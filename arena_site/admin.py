@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django_q.models import Failure, OrmQ, Schedule, Success
@@ -17,6 +18,8 @@ from agents.models import Family, Registration, Release
 from arena_site import jobs
 from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
 from arena_site.models import AuditEntry, Notice, RateLimitCounter, Worker
+from arena_site.queue_messages import STARTED
+from markets.foundation.admin.filters import FilterPreset, preset_filter
 from markets.foundation.admin.readonly import ReadOnlyAdmin, verbatim, verbatim_json
 
 for model in (User, Group, Family, Release, Registration, Schedule, Success, Failure, OrmQ):
@@ -137,6 +140,12 @@ class QueueAdmin(ReadOnlyAdmin):
     """Jobs that are queued or running; a message is deleted once its job has ended."""
 
     list_display = ("id", "func", "args", "group", "lock")
+    list_filter = (
+        preset_filter(
+            FilterPreset("waiting", "waiting", lambda rows, now: rows.exclude(key=STARTED)),
+            FilterPreset("started", "at work", lambda rows, now: rows.filter(key=STARTED, lock__gt=timezone.now())),
+        ),
+    )
     list_defer = ()
     search_fields = ("=id",)
     search_help_text = "The message's number."

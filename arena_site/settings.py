@@ -73,6 +73,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
+FORMAT_MODULE_PATH = ["arena_site.formats"]
 USE_I18N = False
 
 INSTALLED_APPS = [

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -39,6 +39,7 @@ from markets.foundation.admin.readonly import (
     ReadOnlyAdmin,
     ReadOnlyStackedInline,
     ReadOnlyTabularInline,
+    cost_column,
     verbatim,
     verbatim_column,
     verbatim_json,
@@ -56,6 +57,7 @@ def _calls_of_week(rows: Any, now: datetime) -> Any:
 
 
 TASK_PRESETS = (
+    FilterPreset("week", "of this week", _tasks_of_week),
     FilterPreset("failed", "failed this week", lambda rows, now: _tasks_of_week(rows, now).filter(
         status=Status.FAILED)),
     FilterPreset("missed", "missed this week", lambda rows, now: _tasks_of_week(rows, now).filter(
@@ -108,6 +110,15 @@ class TaskAdmin(ReadOnlyAdmin):
     """Base for both kinds of task: costs, prompt and place in the chain."""
 
     ordering = ("-pk",)
+    actions: Any = ("retry",)
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("arena_site.run_jobs")  # type: ignore[union-attr]
+
+    @admin.action(description="Retry the chosen ones", permissions=["retry"])
+    def retry(self, request: HttpRequest, tasks: QuerySet[Any]) -> HttpResponseRedirect:
+        chosen = {str(self.opts.model_name): [task.pk for task in tasks]}
+        return HttpResponseRedirect(reverse("admin:action", args=["retry"], query=chosen))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).with_costs()  # type: ignore[attr-defined]
@@ -118,8 +129,7 @@ class TaskAdmin(ReadOnlyAdmin):
     def tokens_output(self, task: Any) -> int:
         return task.tokens_output
 
-    def cost(self, task: Any) -> str:
-        return f"{task.cost_usd:.6f}"
+    cost = cost_column("cost_usd")
 
     def system_prompt(self, task: Any) -> SafeString:
         call = task.calls.last()
@@ -186,7 +196,7 @@ class ElicitationAdmin(TaskAdmin):
         preset_filter(
             *TASK_PRESETS, FilterPreset("declined", "declined", lambda rows, now: rows.filter(declined=True))
         ),
-        "status", "declined", "family", "batch__arm",
+        "status", "declined", "family", "batch__arm", ("batch__question_set", NewestRelatedFilter),
     )  # fmt: skip
     list_select_related = ("release", "batch__question_set")
     list_defer = ("batch__block",)
@@ -216,11 +226,15 @@ class ElicitationAdmin(TaskAdmin):
 
 @admin.register(ModelCall)
 class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
-    list_display = ("id", "task", "sequence", "model", "result", "http_status", "cost_usd", "latency_ms", "sent_at")
+    list_display = ("id", "task", "sequence", "model", "result", "http_status", "cost", "latency_ms", "sent_at")
     list_filter = (
         preset_filter(
             FilterPreset("failed", "failed this week", lambda rows, now: _calls_of_week(rows, now).filter(
                 result__in=("failed", "malformed", "cut", "declined", "refused", "lost"))),
+            FilterPreset("trading", "counted as this week's trading", lambda rows, now: rows.filter(
+                decision__in=_tasks_of_week(Decision.objects.all(), now))),
+            FilterPreset("forecast", "counted as this week's forecasts", lambda rows, now: rows.filter(
+                elicitation__in=_tasks_of_week(Elicitation.objects.all(), now))),
             FilterPreset("late", "answered after the claim was lost", lambda rows, now: rows.filter(late=True)),
             FilterPreset("expensive", "cost above this week's median", lambda rows, now: rows_above_median(
                 _calls_of_week(rows, now), "cost_usd")),
@@ -244,6 +258,8 @@ class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
         ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at"),
         ("sent_at", "latency_ms"), "prompt_sha256", "error", "answer", "raw_response_text", "retry_note_text", "prompt",
     )  # fmt: skip
+
+    cost = cost_column("cost_usd", ordering="cost_usd")
 
     def task(self, call: ModelCall) -> str:
         return str(call.task)
@@ -316,13 +332,15 @@ class ChainLinkAdmin(ReadOnlyAdmin):
 
 @admin.register(CreditReading)
 class CreditReadingAdmin(ReadOnlyAdmin):
-    list_display = ("read_at", "key_label", "used_usd")
+    list_display = ("read_at", "key_label", "used")
     search_fields = ("=key_label",)
+    used = cost_column("used_usd", ordering="used_usd")
 
 
 @admin.register(UniverseCost)
 class UniverseCostAdmin(ReadOnlyAdmin):
-    list_display = ("universe", "family", "cost_usd")
+    list_display = ("universe", "family", "cost")
+    cost = cost_column("cost_usd", ordering="cost_usd")
     list_filter = ("family",)
     list_select_related = ("universe", "family")
     list_defer = ("universe__market_block",)

@@ -42,6 +42,24 @@ class RowIdField(forms.ModelChoiceField):
         super().__init__(rows, label=f"{label.capitalize()} (id)", required=required, error_messages=unknown)
 
 
+class RowIdsField(forms.ModelMultipleChoiceField):
+    """Some rows, chosen from a list or named by a link."""
+
+    LONGEST_ID = 18
+    """The digits of the largest id that both databases can compare."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    @classmethod
+    def is_id(cls, text: str) -> bool:
+        return text.isdecimal() and len(text) <= cls.LONGEST_ID
+
+    def clean(self, value: Any) -> Any:
+        if not all(self.is_id(str(key)) for key in value or ()):
+            raise forms.ValidationError("There is no row with this id.")
+        return super().clean(value)
+
+
 class Action:
     """An operation of the dashboard, performed through the same services as the jobs."""
 

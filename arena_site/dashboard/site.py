@@ -15,6 +15,7 @@ class OperatorSite(AdminSite):
     site_header = "Forecaster Arena"
     site_title = "Forecaster Arena"
     index_title = "Operator dashboard"
+    enable_nav_sidebar = False  # lists need the width
 
     def get_urls(self) -> list[Any]:
         return [path("actions/<slug:name>/", self.admin_view(self.action), name="action"), *super().get_urls()]
@@ -23,10 +24,12 @@ class OperatorSite(AdminSite):
         """The overview for accounts that may view runs; the list of models for all others."""
         from arena_site.dashboard.actions import ACTIONS
         from arena_site.dashboard.overview import Overview
+        from markets.services.runs import mark_lost_runs
 
         context = dict(extra_context or {})
         has_perm = request.user.has_perm  # type: ignore[union-attr]
         if has_perm("markets.view_run"):
+            mark_lost_runs(now=timezone.now())
             context["overview"] = Overview(clock.now(), timezone.now())
         context["actions"] = [action for action in ACTIONS.values() if has_perm(action.permission)]
         return super().index(request, context)

@@ -58,6 +58,7 @@ def seconds(milliseconds: Any) -> str:
     return "–" if milliseconds is None else f"{milliseconds / 1000:.1f} s"
 
 
+@register.filter
 def duration(length: float) -> str:
     """Seconds as text, in the unit that suits them."""
     if length < 1:

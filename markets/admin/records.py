@@ -18,6 +18,7 @@ from markets.foundation.admin.readonly import (
 )
 from markets.models import (
     Alert,
+    AlertItem,
     CacheVersion,
     Market,
     Outcome,
@@ -29,6 +30,7 @@ from markets.models import (
     QuestionSet,
     Universe,
     UniverseEntry,
+    VenueTraffic,
 )
 
 
@@ -178,11 +180,28 @@ class QuestionEntryAdmin(ReadOnlyAdmin):
     ordering = ("-question_set_id", "position")
 
 
+class AlertItemInline(ReadOnlyTabularInline):
+    model = AlertItem
+    fields = ("name", "subject", "cleared_at")
+
+
+@admin.register(AlertItem)
+class AlertItemAdmin(ReadOnlyAdmin):
+    """The things that alerts are about."""
+
+    list_display = ("name", "kind", "subject", "alert", "cleared_at")
+    list_filter = (("cleared_at", admin.EmptyFieldListFilter), "kind")
+    list_select_related = ("alert",)
+    search_fields = ("name", "=subject")
+    ordering = ("-pk",)
+
+
 @admin.register(Alert)
 class AlertAdmin(ReadOnlyAdmin):
     """Alerts, with an action that acknowledges some of them and is recorded."""
 
     list_display = ("message", "kind", "subject", "raised_at", "cleared_at")
+    inlines = (AlertItemInline,)
     list_filter = (("cleared_at", admin.EmptyFieldListFilter), "kind")
     search_fields = ("message", "=subject", "kind")
     date_hierarchy = "raised_at"
@@ -196,6 +215,12 @@ class AlertAdmin(ReadOnlyAdmin):
     def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> HttpResponseRedirect:
         chosen = [alert.pk for alert in alerts]
         return HttpResponseRedirect(reverse("admin:action", args=["acknowledge"], query={"alert": chosen}))
+
+
+@admin.register(VenueTraffic)
+class VenueTrafficAdmin(ReadOnlyAdmin):
+    list_display = ("venue", "requests", "failures", "latency_s")
+    search_fields = ("venue",)
 
 
 @admin.register(CacheVersion)

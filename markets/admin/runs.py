@@ -15,6 +15,7 @@ from django.utils import timezone
 from markets.foundation.admin.filters import FilterPreset, preset_filter, recent_days_filter
 from markets.foundation.admin.readonly import ReadOnlyAdmin
 from markets.models import Run
+from markets.services.runs import mark_lost_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,8 @@ class RunAdmin(ReadOnlyAdmin):
     list_display = ("kind", "at", "status", "started_at", "finished_at", "error")
     list_filter = (
         preset_filter(
-            FilterPreset("failed", "failed in the last 24 hours", lambda rows, now: rows.filter(
-                status=Run.Status.FAILED, started_at__gt=now - timedelta(hours=24))),
+            FilterPreset("failed", "failed or lost in the last 24 hours", lambda rows, now: rows.filter(
+                status__in=(Run.Status.FAILED, Run.Status.LOST), started_at__gt=now - timedelta(hours=24))),
             FilterPreset("long", "running for over an hour", lambda rows, now: rows.filter(
                 status=Run.Status.RUNNING, started_at__lt=now - timedelta(hours=1))),
         ),
@@ -68,10 +69,19 @@ class RunAdmin(ReadOnlyAdmin):
         live = path("<int:run_id>/live/", self.admin_site.admin_view(self.live_view), name="markets_run_live")
         return [live, *super().get_urls()]
 
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        mark_lost_runs(now=timezone.now())
+        return super().changelist_view(request, extra_context)
+
+    def change_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
+        mark_lost_runs(now=timezone.now())
+        return super().change_view(request, *args, **options)
+
     def live_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """The part of a run's page that changes while it goes on."""
         if not self.has_view_permission(request):
             raise PermissionDenied
+        mark_lost_runs(now=timezone.now())
         run = Run.objects.filter(pk=run_id).first()
         if run is None:
             raise Http404

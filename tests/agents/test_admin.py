@@ -47,7 +47,7 @@ def test_a_decision_shows_its_prompt_calls_instructions_and_trades(admin_client:
     assert "no JSON object" in page
     assert "bets[0].amount: 20 is below the minimum" in page
     assert "1250.000000" in page
-    assert "0.005000" in page
+    assert "$0.0050" in page
 
 
 def test_failure_18_text_of_models_and_venues_is_escaped(admin_client: Client) -> None:

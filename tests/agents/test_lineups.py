@@ -465,11 +465,11 @@ def test_dashboard_starts_no_cohort_with_a_release_that_has_ended(checked: Venue
     gemini_vanished_and_grok_expiring(checked, row(GROK_NEXT, pricing=FREE))
     administrator = sign_in("administrator")
     with time_machine.travel(MONDAY, tick=False):
-        perform(administrator, "start-cohort")
+        perform(administrator, "start_cohort")
         assert not Cohort.objects.exists()
         proposal = run("check_lineup", MONDAY)["proposal"]
         perform(administrator, "approve-line-up", line_up=proposal)
-        perform(administrator, "start-cohort")
+        perform(administrator, "start_cohort")
     assert list(Agent.objects.order_by("pk").values_list("model_id", flat=True))[1:3] == [GEMINI_NEXT, GROK_NEXT]
 
 

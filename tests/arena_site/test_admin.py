@@ -20,7 +20,8 @@ from agents.services.lineups import propose_lineup
 from cohorts.models import Methodology, MissedWeek
 from markets.foundation.admin import readonly
 from markets.foundation.admin.readonly import ReadOnlyAdmin
-from markets.models import Alert, CacheVersion, Market
+from markets.models import CacheVersion, Market, VenueTraffic
+from markets.services.alerts import raise_alert
 from scoring.models import Leaderboard, LeaderboardHistory, Snapshot
 from tests.factories import (
     WEEK,
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.django_db
 OURS = [model for app in ("markets", "cohorts", "agents", "scoring") for model in apps.get_app_config(app).get_models()]
 CONFIGURED = {Family, Release, Methodology, Registration}
 WRITABLE = CONFIGURED | {User, Group}
-FIXED = {Chain, Methodology, CacheVersion, Leaderboard}
+FIXED = {Chain, Methodology, CacheVersion, Leaderboard, VenueTraffic}
 """Tables that do not grow with the season."""
 BIG = ("snapshot", "priceobservation", "modelcall", "journalentry", "trade")
 
@@ -55,7 +56,8 @@ def url(model: type[Model], page: str, *args: Any) -> str:
 def grow() -> None:
     week = play_week().week_start
     MissedWeek.objects.create(week_start=week + timedelta(weeks=20), recorded_at=week, reason="down")
-    Alert.objects.create(kind="closed-unresolved", subject=str(week), message="Closed for long.", raised_at=WEEK)
+    raise_alert(kind="closed-unresolved", items={str(week): "Closed?"}, message="Closed for long.", at=WEEK)
+    VenueTraffic.objects.get_or_create(venue="polymarket")
     LeaderboardHistory.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
     CreditReading.objects.create(read_at=week, key_label="sk-or", used_usd=week.day)
     newcomer = FamilyFactory().releases.get()

@@ -50,7 +50,7 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
     loser = resolved.outcomes.exclude(pk=resolved.winning_outcome_id).get()
     forms = {
         "export": {"formats": ["parquet"]},
-        "retry-decision": {"decision": failed.pk},
+        "retry": {"decision": [failed.pk]},
         "release-claim": {"decision": expired.pk},
         "settle": {
             "market": unresolved.pk,

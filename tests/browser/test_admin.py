@@ -7,21 +7,32 @@ from tests.browser.visitor import Visitor
 from tests.season.full_season import ADMIN
 from tests.season.running_site import Site
 
+CUT_COLUMNS = """() => {
+  const results = document.querySelector("#changelist .results");
+  const edge = results ? results.getBoundingClientRect().right + 1 : 0;
+  const headings = results ? [...results.querySelectorAll("thead th")] : [];
+  return headings.filter(each => each.getBoundingClientRect().right > edge).map(each => each.innerText.trim());
+}"""
+"""The headings of the columns that reach beyond their list."""
 
-def test_every_list_and_one_detail_of_each_obey_the_policy(site: Site, sign_in: Callable[..., Visitor]) -> None:
+
+def test_lists_cut_no_column_and_obey_the_policy_as_details_do(site: Site, sign_in: Callable[..., Visitor]) -> None:
     operator = sign_in(site, ADMIN)
     page = operator.page
     index = urljoin(site.url, "/admin/")
     links = page.eval_on_selector_all("#content th a[href], #content caption a[href]", "all => all.map(a => a.href)")
     lists = sorted({link for link in links if link.startswith(index) and link.count("/") >= 6})
     assert len(lists) > 20, lists
-    opened, faults = 0, {}
+    opened, faults, cut = 0, {}, {}
+    operator.resize(1280, "light")
     for address in lists:
         path = address.removeprefix(site.url)
         operator.go(path)
         if operator.faults:
             faults[path] = list(operator.faults)
             operator.faults.clear()
+        if columns := page.evaluate(CUT_COLUMNS):
+            cut[path] = columns
         first = page.locator("#result_list tbody th a, #result_list tbody td a[href*='/change/']")
         if first.count():
             detail = urljoin(address, str(first.first.get_attribute("href")))
@@ -32,4 +43,5 @@ def test_every_list_and_one_detail_of_each_obey_the_policy(site: Site, sign_in: 
                 faults[detail.removeprefix(site.url)] = list(operator.faults)
                 operator.faults.clear()
     assert faults == {}
+    assert cut == {}
     assert opened > 15

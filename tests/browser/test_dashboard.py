@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -29,7 +30,7 @@ from tests.browser.visitor import HEIGHT, WIDTHS, Visitor
 from tests.databases import PROJECT
 from tests.season.running_site import Site, serving
 
-INSTANTS = {"start-cohort": WEEK_LATER, "forecasts": WEEK_LATER}
+INSTANTS = {"start_cohort": WEEK_LATER, "run_forecasts": WEEK_LATER}
 """Actions for which there is nothing to do on the Sunday night on which models failed."""
 LINK_PARAMETERS = {"settle": ("market",), "reverse": ("market",)}
 """Fields that links to an action fill in."""
@@ -241,8 +242,8 @@ def test_operator_sets_a_bad_sunday_right(dashboards: Callable[..., Dashboard]) 
     assert site.rows("SELECT count(*) FROM markets_alert WHERE cleared_at IS NULL") == [(0,)]
 
     assert [entry for entry in dashboard.audit_log() if entry[0] != "acknowledge"] == [
-        ("retry-decision", "operator", "done"),
-        ("retry-decision", "operator", "unchanged"),
+        ("retry", "operator", "done"),
+        ("retry", "operator", "unchanged"),
         ("settle", "operator", "done"),
         ("reverse", "operator", "done"),
     ]
@@ -250,6 +251,30 @@ def test_operator_sets_a_bad_sunday_right(dashboards: Callable[..., Dashboard]) 
     page.locator("#result_list th a").last.click()
     page.get_by_text("confirmed by a test").first.wait_for()
     assert operator.faults == []
+
+
+def test_page_of_a_run_follows_it_until_its_end(dashboards: Callable[..., Dashboard]) -> None:
+    dashboard = dashboards()
+    visitor, (run, *_) = dashboard.visitors["operator"], dashboard.site.rows("SELECT max(id) FROM markets_run")[0]
+    page = visitor.page
+
+    def store(**values: Any) -> None:
+        columns = ", ".join(f"{name} = ?" for name in values)
+        with closing(sqlite3.connect(dashboard.site.database)) as connection, connection:
+            connection.execute(f"UPDATE markets_run SET {columns} WHERE id = ?", [*values.values(), run])
+
+    store(status="running", finished_at=None, heartbeat_at=datetime.now(UTC).replace(tzinfo=None).isoformat(" "))
+    visitor.go(f"/admin/markets/run/{run}/change/")
+    store(progress=json.dumps({"done": 3, "of": 7, "caption": "GPT-5.2"}))
+    page.get_by_text("3 of 7: GPT-5.2").wait_for()
+    line = {"at": "2026-03-08T00:05:01+00:00", "level": "error", "text": "<b>HTTP 503</b>"}
+    store(status="failed", finished_at="2026-03-08 00:06:00", log=json.dumps([line]))
+    page.get_by_role("row", name="00:05:01 error <b>HTTP 503</b>").wait_for()
+    assert page.locator("progress").count() == 0
+    for width in (320, 1440):
+        visitor.resize(width, "light")
+        assert visitor.too_wide() == [], width
+    assert visitor.faults == []
 
 
 def test_every_actions_page_fits_and_obeys_the_content_policy(dashboards: Callable[..., Dashboard]) -> None:

@@ -9,7 +9,7 @@ ACTIONS: dict[str, Action] = {
         runs.StartCohort(),
         *runs.ENQUEUE_ACTIONS,
         runs.BuildExport(),
-        tasks.RetryDecision(),
+        tasks.RetryTasks(),
         tasks.ReleaseClaim(),
         markets.SettleMarket(),
         markets.ReverseSettlement(),

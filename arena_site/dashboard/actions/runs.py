@@ -42,7 +42,7 @@ def worker_warning() -> str:
 
 @dataclass(frozen=True)
 class EnqueueJob(Action):
-    """Enqueues a job, unless the same is queued already or a run of it is under way."""
+    """Enqueues a job, unless the same is queued already or a run of it is under way. Named after its command."""
 
     name: str
     function: str
@@ -57,14 +57,14 @@ class EnqueueJob(Action):
 
     @property
     def kind(self) -> str:
-        """The job's command, and the kind of its runs."""
+        """The job's command, and the kind of its runs; empty if it leaves none."""
         return next(job.command for job in jobs.JOBS if job.function == self.function)
 
     def target(self, data: FormData) -> str:
-        return self.kind
+        return self.kind or self.name
 
     def target_path(self, data: FormData) -> str:
-        return list_path(Run, kind=self.kind)
+        return list_path(Run, kind=self.kind) if self.kind else ""
 
     def state(self, data: FormData) -> dict[str, Any]:
         last = Run.objects.filter(kind=self.kind).order_by("-started_at").first()
@@ -78,12 +78,13 @@ class EnqueueJob(Action):
         return Preview(self.summary, warning=worker_warning())
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        return enqueue(self.function, message="Queued. The run will appear here.")
+        message = "Queued. The run will appear here." if self.kind else "Queued."
+        return enqueued(jobs.enqueue(self.function), message)
 
 
-def enqueue(function: str, *args: Any, message: str) -> ActionResult:
-    """The result of enqueueing a job."""
-    if not jobs.enqueue(function, *args):
+def enqueued(queued: int, message: str) -> ActionResult:
+    """The result of enqueueing so many jobs."""
+    if not queued:
         return ActionResult("Nothing was queued: the same job waits in the queue already.", changed=False)
     return ActionResult(f"{message} {worker_warning()}".strip())
 
@@ -129,48 +130,73 @@ def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
 
 ENQUEUE_ACTIONS = (
     EnqueueJob(
-        "sync", "sync", "Sync markets now", "Yes, sync now",
+        "sync_markets", "sync", "Sync markets now", "Yes, sync now",
         "Reads the catalogues now rather than at the next five minutes.",
         "A worker reads the catalogue of every source and refreshes each market with a position or a question.",
     ),
     RunDecisions(
-        "decisions", "decisions", "Run or resume the week's decisions", "Yes, run them",
+        "run_decisions", "decisions", "Run or resume the week's decisions", "Yes, run them",
         "Asks each agent that has no final decision this week.",
     ),
     RunForecasts(
-        "forecasts", "forecasts", "Run or resume the day's forecasts", "Yes, run them",
+        "run_forecasts", "forecasts", "Run or resume the day's forecasts", "Yes, run them",
         "Asks each family for the question batches of the day that it has not answered.",
     ),
     EnqueueJob(
-        "resolutions", "resolutions", "Check resolutions now", "Yes, check now",
+        "check_resolutions", "resolutions", "Check resolutions now", "Yes, check now",
         "Settles markets that have resolved, and scores them.",
         "A worker looks up every unresolved market at its venue, settles final ones and scores their bets.",
     ),
     EnqueueJob(
-        "snapshot", "snapshots", "Take a snapshot now", "Yes, take it",
+        "take_snapshots", "snapshots", "Take snapshots now", "Yes, take them",
         "Values every portfolio at the last instant of the ten-minute grid.",
         "A worker values every portfolio that has no snapshot for the last instant of the ten-minute grid.",
     ),
     EnqueueJob(
-        "scores", "scores", "Recompute scores", "Yes, recompute",
+        "compute_scores", "scores", "Recompute scores", "Yes, recompute",
         "Brier scores, forecast scores and every leaderboard.",
         "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh.",
     ),
     EnqueueJob(
-        "ledger", "ledger", "Verify the ledger", "Yes, verify it",
+        "verify_ledger", "ledger", "Verify the ledger", "Yes, verify it",
         "Recomputes every balance, payout, forecast and hash.",
         "A worker recomputes the whole ledger from its source rows, read-only.",
     ),
     EnqueueJob(
-        "check-line-up", "check_lineup", "Check the line-up now", "Yes, check it",
+        "check_lineup", "check_lineup", "Check the line-up now", "Yes, check it",
         "Compares the line-up with the gateway's catalogue now rather than on Wednesday or Saturday.",
         "A worker reads the gateway's catalogue and proposes a line-up where a release has changed.",
+    ),
+    EnqueueJob(
+        "reconcile_costs", "costs", "Reconcile costs", "Yes, reconcile them",
+        "Asks the gateway what the calls cost whose bill never came.",
+        "A worker asks the gateway about each call whose cost is booked at its worst case.",
+    ),
+    EnqueueJob(
+        "missed_decisions", "missed_decisions", "Record missed decisions", "Yes, record them",
+        "Decisions that are past their window become missed; no model is asked.",
+        "A worker records the unanswered decisions of closed windows as missed.",
+    ),
+    EnqueueJob(
+        "publish_archive", "archive", "Publish the day's archive", "Yes, publish it",
+        "The public archive under /data/, which is otherwise built daily at 05:40.",
+        "A worker builds the day's public archive of every table and publishes it.",
+    ),
+    EnqueueJob(
+        "send_alerts", "alerts", "Send alerts now", "Yes, send them",
+        "Sends open alerts by mail and webhook now rather than at the next five minutes.",
+        "A worker sends each open alert that no channel has delivered yet.",
+    ),
+    EnqueueJob(
+        "prune", "prune", "Prune old detail", "Yes, prune it",
+        "Thins old snapshots and prices and deletes old runs, as it does daily at 03:40.",
+        "A worker rolls up old snapshots and prices. Data behind results is retained.",
     ),
 )  # fmt: skip
 
 
 class StartCohort(Action):
-    name, title, confirm_label = "start-cohort", "Start this week's cohort", "Yes, start it"
+    name, title, confirm_label = "start_cohort", "Start this week's cohort", "Yes, start it"
     description = "Creates one agent for each family of the line-up."
     permission = "arena_site.run_jobs"
     default_reason = MANUAL

@@ -1,15 +1,29 @@
-"""Actions on a single task: a retry, and the release of an expired claim."""
+"""Actions on tasks: the retry of failed ones, and the release of an expired claim."""
 
 from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.db.models import Q
+from django.http import QueryDict
 from django.utils import timezone
 
 from agents.models import Decision, Elicitation, Task
 from agents.services.claims import release_expired_claim
-from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField, row_path
-from arena_site.dashboard.actions.runs import MANUAL, enqueue, worker_warning
+from arena_site import jobs
+from arena_site.dashboard.action import (
+    Action,
+    ActionResult,
+    FormData,
+    Preview,
+    RowIdField,
+    RowIdsField,
+    list_path,
+    row_path,
+)
+from arena_site.dashboard.actions.runs import MANUAL, enqueued, worker_warning
+from cohorts.weeks import week_start
+from markets.foundation import clock
 
 
 def task_state(task: Task) -> dict[str, Any]:
@@ -17,51 +31,117 @@ def task_state(task: Task) -> dict[str, Any]:
     return {"status": task.status, "error": task.error, "calls": task.calls.count(), "lease until": task.lease_until}
 
 
-class DecisionForm(forms.Form):
-    decision = RowIdField(
-        Decision.objects.select_related("agent__cohort__methodology", "agent__family", "universe"), "decision"
-    )
+class RetryForm(forms.Form):
+    """Failed tasks of either kind: those of this week to choose from, or those that a link names."""
+
+    decision = RowIdsField(
+        Decision.objects.select_related("agent__cohort__methodology", "agent__family", "universe"),
+        label="Decisions", required=False,
+    )  # fmt: skip
+    elicitation = RowIdsField(
+        Elicitation.objects.select_related("release", "family", "methodology", "batch__question_set"),
+        label="Question batches", required=False,
+    )  # fmt: skip
+
+    all = forms.ChoiceField(
+        choices=[("decision", "decisions"), ("elicitation", "question batches")],
+        required=False, widget=forms.HiddenInput, help_text="Every failed one of this week.",
+    )  # fmt: skip
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        failed = Q(status=Task.Status.FAILED)
+        for name, field in self.fields.items():
+            if not isinstance(field, RowIdsField):
+                continue
+            tasks: Any = field.queryset
+            named = Q(pk__in=[key for key in self._named(name) if RowIdsField.is_id(key)])
+            field.queryset = tasks.filter(named | failed & tasks.model.in_week(week_start(clock.now())))
+
+    def _named(self, name: str) -> list[str]:
+        """The ids that were posted, or that a link names."""
+        return self.data.getlist(name) if isinstance(self.data, QueryDict) else []
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors and (kind := data["all"]):
+            field = self.fields[kind]
+            assert isinstance(field, RowIdsField)
+            assert field.queryset is not None
+            data[kind] = field.queryset.filter(status=Task.Status.FAILED)
+        if not self.errors and not (data["decision"] or data["elicitation"]):
+            raise forms.ValidationError("Choose at least one.")
+        return data
 
 
-class RetryDecision(Action):
-    name, title, confirm_label = "retry-decision", "Retry a decision", "Yes, retry"
-    description = "Asks an agent that failed again, with the prices that the others saw."
+class RetryTasks(Action):
+    """Enqueues each chosen decision by itself, and for question batches the day's forecasts."""
+
+    name, title, confirm_label = "retry", "Retry failed decisions and forecasts", "Yes, retry"
+    description = "Asks again the agents that failed, with the prices that the others saw."
     permission = "arena_site.run_jobs"
     default_reason = MANUAL
-    form, row_field = DecisionForm, "decision"
+    form = RetryForm
+
+    def tasks(self, data: FormData) -> list[Task]:
+        return [*data["decision"], *data["elicitation"]]
+
+    def target(self, data: FormData) -> str:
+        return "; ".join(str(task) for task in self.tasks(data))
+
+    def target_path(self, data: FormData) -> str:
+        tasks = self.tasks(data)
+        return row_path(tasks[0]) if len(tasks) == 1 else list_path(type(tasks[0]), preset="failed")
 
     def state(self, data: FormData) -> dict[str, Any]:
-        return task_state(data["decision"])
+        return {str(task): task_state(task) for task in self.tasks(data)}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        decision: Decision = data["decision"]
-        if decision.agent.family.external:
-            return "It is an external agent's: such agents submit by themselves."
-        claimable = Decision.objects.claimable(timezone.now()).filter(pk=decision.pk)
-        if not claimable.exists():
-            live = decision.status == Decision.Status.CLAIMED and decision.lease_until is not None
-            until = f", and its lease runs until {decision.lease_until:%H:%M:%S} UTC" if live else ""
-            return f"It is {decision.status}{until}: there is nothing to retry."
-        if decision.refusals > decision.methodology.refused_retries:
-            return "Its answers were refused as often as the methodology allows."
-        if decision.universe is None:
-            return "No universe was frozen for it."
-        ends = decision.universe.frozen_at + decision.methodology.retry_window
-        return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC." if at >= ends else ""
+        obstacles = [_obstacle(task, at) for task in self.tasks(data)]
+        return "" if "" in obstacles else " ".join(dict.fromkeys(obstacles))
 
     def effect(self, data: FormData, at: datetime) -> Preview:
-        decision: Decision = data["decision"]
-        return Preview(
-            f"{decision.agent.model_id} is asked again, for cohort {decision.agent.cohort.number}, week "
-            f"{decision.week}, at the prices of the frozen universe.",
-            [f"It failed with: {decision.error}"] if decision.error else [],
-            worker_warning(),
+        lines, asked = [], 0
+        for task in self.tasks(data):
+            obstacle = _obstacle(task, at)
+            asked += not obstacle
+            lines.append(f"{task}: {obstacle}" if obstacle else f"{task} is asked again. It failed with: {task.error}")
+        batches = (
+            " The question batches are asked with all of the day that have no answer." if data["elicitation"] else ""
         )
+        summary = f"{asked} of {len(lines)} are asked again, at the prices of the frozen universe.{batches}"
+        return Preview(summary, lines, worker_warning())
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        agent = data["decision"].agent
-        message = f"Queued: a worker asks {agent.model_id} again."
-        return enqueue("decision", agent.cohort.number, agent.family.slug, message=message)
+        queued = 0
+        for decision in data["decision"]:
+            if not _obstacle(decision, at):
+                queued += jobs.enqueue("decision", decision.agent.cohort.number, decision.agent.family.slug)
+        if any(not _obstacle(elicitation, at) for elicitation in data["elicitation"]):
+            queued += jobs.enqueue("forecasts")
+        return enqueued(queued, "Queued. The answers will appear here.")
+
+
+def _obstacle(task: Task, at: datetime) -> str:
+    """Why a task can not be retried, empty if it can."""
+    if not type(task).objects.claimable(timezone.now()).filter(pk=task.pk).exists():
+        live = task.status == Task.Status.CLAIMED and task.lease_until is not None
+        until = f", and its lease runs until {task.lease_until:%H:%M:%S} UTC" if live else ""
+        return f"It is {task.status}{until}: there is nothing to retry."
+    if isinstance(task, Elicitation):
+        ends = task.window_ends_at
+        is_external = task.family.external
+    else:
+        assert isinstance(task, Decision)
+        if task.refusals > task.methodology.refused_retries:
+            return "Its answers were refused as often as the methodology allows."
+        if task.universe is None:
+            return "No universe was frozen for it."
+        ends = task.universe.frozen_at + task.methodology.retry_window
+        is_external = task.agent.family.external
+    if is_external:
+        return "It is an external agent's: such agents submit by themselves."
+    return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC." if at >= ends else ""
 
 
 class ClaimForm(forms.Form):

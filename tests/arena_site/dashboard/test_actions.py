@@ -42,6 +42,7 @@ from tests.factories import (
     ModelCallFactory,
     QuestionFactory,
     UniverseFactory,
+    ask,
     bet,
     resolve,
 )
@@ -115,13 +116,17 @@ def values(model: Any, *fields: str) -> Callable[[], Any]:
     return lambda: sorted(model.objects.values_list(*fields), key=str)
 
 
+JOBS = (
+    "sync_markets", "check_resolutions", "take_snapshots", "compute_scores", "verify_ledger", "run_forecasts",
+    "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts", "prune",
+)  # fmt: skip
+"""Actions that enqueue a job and need nothing to do."""
 CASES = [
-    *(Case(name, dict, queue) for name in ("sync", "resolutions", "snapshot", "scores", "ledger", "forecasts")),
-    Case("check-line-up", dict, queue),
-    Case("decisions", lambda: {"decision": failed_decision().pk}, queue),
-    Case("start-cohort", dict, values(Agent, "cohort__number", "family")),
+    *(Case(name, dict, queue) for name in JOBS),
+    Case("run_decisions", lambda: {"decision": failed_decision().pk}, queue),
+    Case("start_cohort", dict, values(Agent, "cohort__number", "family")),
     Case("export", lambda: {"formats": ["csv"]}, lambda: (Export.objects.count(), queue())),
-    Case("retry-decision", lambda: {"decision": failed_decision().pk}, queue),
+    Case("retry", lambda: {"decision": [failed_decision().pk]}, queue),
     Case("release-claim", lambda: {"decision": expired_claim().pk}, values(Decision, "status")),
     Case(
         "settle",
@@ -221,11 +226,11 @@ def test_administrator_performs_every_action(case: Case) -> None:
 
 def test_action_needs_a_csrf_token() -> None:
     operator = sign_in("operator", enforce_csrf_checks=True)
-    assert perform(operator, "sync").status_code == 403
+    assert perform(operator, "sync_markets").status_code == 403
     assert queue() == []
-    operator.get(action_path("sync"))
+    operator.get(action_path("sync_markets"))
     token = operator.cookies["csrftoken"].value
-    assert perform(operator, "sync", csrfmiddlewaretoken=token).status_code == 302
+    assert perform(operator, "sync_markets", csrfmiddlewaretoken=token).status_code == 302
     assert queue() == [("arena_site.jobs.sync", ())]
 
 
@@ -237,30 +242,30 @@ def test_unknown_action_is_not_found(name: str) -> None:
 @pytest.mark.parametrize("row_id", ["x", "0", "9" * 30, "-1"])
 def test_unknown_row_is_an_error_of_the_form(row_id: str) -> None:
     operator = sign_in("operator")
-    assert operator.get(action_path("retry-decision"), {"decision": row_id}).context["form"].errors
-    assert perform(operator, "retry-decision", decision=row_id).status_code == 400
+    assert operator.get(action_path("retry"), {"decision": row_id}).context["form"].errors
+    assert perform(operator, "retry", decision=row_id).status_code == 400
     assert perform(operator, "settle", market=row_id, result="cancelled", source="x").status_code == 400
 
 
 def test_live_worker_needs_no_warning() -> None:
     operator = sign_in("operator")
-    assert "No worker" in operator.get(action_path("sync")).context["preview"].warning
+    assert "No worker" in operator.get(action_path("sync_markets")).context["preview"].warning
     Worker.objects.create(name="one", seen_at=NOW - timedelta(seconds=20))
-    assert operator.get(action_path("sync")).context["preview"].warning == ""
+    assert operator.get(action_path("sync_markets")).context["preview"].warning == ""
 
 
 def test_active_run_is_not_enqueued_again() -> None:
     Run.objects.create(kind="sync_markets", at=NOW, started_at=NOW - timedelta(minutes=1))
     operator = sign_in("operator")
-    assert not operator.get(action_path("sync")).context["preview"].possible
-    perform(operator, "sync")
+    assert not operator.get(action_path("sync_markets")).context["preview"].possible
+    perform(operator, "sync_markets")
     assert queue() == []
     assert AuditEntry.objects.get().result == "unchanged"
 
 
 def test_preview_names_agents_and_the_expected_cost() -> None:
     decision = failed_decision()
-    preview = sign_in("operator").get(action_path("decisions")).context["preview"]
+    preview = sign_in("operator").get(action_path("run_decisions")).context["preview"]
     (asked,) = preview.details
     assert asked.startswith(f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1: a prompt of ")
     assert asked.endswith(" tokens, an answer of 2,000 (assumed)")
@@ -271,13 +276,12 @@ def test_no_decision_is_asked_for_on_a_monday() -> None:
     failed_decision()
     with time_machine.travel(WEEK + timedelta(days=1, minutes=6), tick=False):
         operator = sign_in("operator")
-        assert "Monday" in operator.get(action_path("decisions")).context["preview"].summary
+        assert "Monday" in operator.get(action_path("run_decisions")).context["preview"].summary
         decision = Decision.objects.get()
         assert (
-            "window ended"
-            in operator.get(action_path("retry-decision"), {"decision": decision.pk}).context["preview"].summary
+            "window ended" in operator.get(action_path("retry"), {"decision": decision.pk}).context["preview"].summary
         )
-        perform(operator, "retry-decision", decision=decision.pk)
+        perform(operator, "retry", decision=decision.pk)
     assert queue() == []
 
 
@@ -290,12 +294,42 @@ def test_retried_decision_asks_that_agent_alone(venue: Venue) -> None:
     universe = UniverseFactory(markets=list(Market.objects.all()))
     for agent in (first, second):
         DecisionFactory(agent=agent, failed=True, universe=universe)
-    perform(sign_in("operator"), "retry-decision", decision=second.decisions.get().pk)
+    perform(sign_in("operator"), "retry", decision=second.decisions.get().pk)
     (message,) = OrmQ.objects.all()
     getattr(jobs, message.task["func"].rpartition(".")[2])(*message.task["args"])
     assert [prompt.model for prompt in venue.asked] == [second.model_id]
     assert second.decisions.get().status == "completed"
     assert first.decisions.get().status == "failed"
+
+
+def test_chosen_decisions_of_a_list_are_retried_together() -> None:
+    universe = UniverseFactory(markets=[MarketFactory()])
+    cohort = AgentFactory().cohort
+    failed = [DecisionFactory(agent=AgentFactory(cohort=cohort), failed=True, universe=universe) for _ in range(2)]
+    done = DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe)
+    operator = sign_in("operator")
+    chosen = {"action": "retry", "_selected_action": [decision.pk for decision in (*failed, done)]}
+    page = operator.post(reverse("admin:agents_decision_changelist"), chosen, follow=True)
+    preview = page.context["preview"]
+    assert preview.summary.startswith("2 of 3 are asked again")
+    assert f"{done}: It is completed: there is nothing to retry." in preview.details
+    perform(operator, "retry", decision=[decision.pk for decision in (*failed, done)])
+    asked = [("arena_site.jobs.decision", (cohort.number, decision.agent.family.slug)) for decision in failed]
+    assert queue() == sorted(asked)
+
+
+def test_all_failed_question_batches_of_the_week_are_retried() -> None:
+    batch = ask(QuestionFactory(), {"gpt-5.1": [0.6, 0.4]}).question_set.batches.get(arm="priced")
+    done = batch.elicitations.get()
+    release = Release.objects.exclude(family=done.family).earliest("pk")
+    Elicitation.objects.create(
+        batch=batch, methodology=done.methodology, release=release, family=release.family, status="failed", error="down"
+    )
+    operator = sign_in("operator")
+    assert operator.get(action_path("retry"), {"all": "elicitation"}).context["preview"].possible
+    perform(operator, "retry", all="elicitation")
+    assert queue() == [("arena_site.jobs.forecasts", ())]
+    assert perform(operator, "retry", all="decision").status_code == 400
 
 
 def test_live_claim_is_not_released() -> None:
@@ -395,7 +429,7 @@ def test_text_of_a_venue_is_escaped_on_an_actions_page() -> None:
 
 
 def test_audit_log_is_read_only(admin_client: Client) -> None:
-    perform(sign_in("operator"), "sync", reason="=HYPERLINK(1)")
+    perform(sign_in("operator"), "sync_markets", reason="=HYPERLINK(1)")
     entry = AuditEntry.objects.get()
     address = reverse("admin:arena_site_auditentry_change", args=[entry.pk])
     assert REASON not in admin_client.get(address).content.decode()
@@ -410,7 +444,7 @@ def test_audit_log_is_read_only(admin_client: Client) -> None:
 
 def test_audit_entries_are_dated_by_the_real_clock(settings: Any) -> None:
     settings.ARENA_CLOCK = datetime(2026, 4, 12, 0, 6, tzinfo=UTC)
-    perform(sign_in("operator"), "start-cohort")
+    perform(sign_in("operator"), "start_cohort")
     assert Cohort.objects.get().week_start == datetime(2026, 4, 12, tzinfo=UTC)
     assert AuditEntry.objects.get().at == NOW
 
@@ -422,6 +456,6 @@ def test_action_renews_last_modified_of_the_api(client: Client) -> None:
     with time_machine.travel(NOW + timedelta(days=400), tick=False):
         before = changed()
     with time_machine.travel(NOW + timedelta(days=400, minutes=1), tick=False):
-        perform(sign_in("operator"), "start-cohort")
+        perform(sign_in("operator"), "start_cohort")
     with time_machine.travel(NOW + timedelta(days=400, minutes=2), tick=False):
         assert changed() != before

@@ -1,0 +1,60 @@
+"""The dashboard's open alerts, each with the action that removes its cause."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from agents.services.lineups import PROPOSED_ALERT
+from agents.services.release_check import UNUSABLE_ALERT
+from agents.services.settlement import OVERDUE_ALERT
+from agents.services.task_alerts import FAILED
+from arena_site.dashboard.action import list_path
+from arena_site.dashboard.actions import ACTIONS
+from markets.models import Alert, AlertItem, Market
+from markets.services.runs import JOB_FAILED
+
+ALERTS_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAlert:
+    """An alert with the button against its cause: its text and address, empty where there is none."""
+
+    alert: Alert
+    button: str
+    path: str
+
+    @property
+    def items_path(self) -> str:
+        """The list of what it is about."""
+        return list_path(AlertItem, alert__id__exact=self.alert.pk, cleared_at__isempty=1)
+
+
+class AlertPanel:
+    """How many alerts are open, and the newest of them."""
+
+    def __init__(self) -> None:
+        self.count = Alert.objects.open().count()
+        self.path = list_path(Alert, cleared_at__isempty=1)
+        alerts = list(Alert.objects.open().prefetch_related("items")[:ALERTS_SHOWN])
+        overdue = [item.subject for alert in alerts if alert.kind == OVERDUE_ALERT for item in alert.concerned]
+        markets = dict(Market.objects.filter(external_id__in=overdue).values_list("external_id", "pk"))
+        self.alerts = [OpenAlert(alert, *_remedy(alert, markets)) for alert in alerts]
+
+
+def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
+    subjects = [item.subject for item in alert.concerned]
+    if alert.kind == OVERDUE_ALERT:
+        market = next((markets[subject] for subject in subjects if subject in markets), None)
+        return ("Settle", ACTIONS["settle"].path(market=market)) if market else ("", "")
+    if alert.kind == FAILED:
+        tasks: defaultdict[str, list[str]] = defaultdict(list)
+        for kind, _, key in (subject.partition(" ") for subject in subjects):
+            tasks[kind].append(key)
+        return "Retry", ACTIONS["retry"].path(**tasks)
+    if alert.kind == JOB_FAILED and alert.subject in ACTIONS:
+        return "Run again", ACTIONS[alert.subject].path()
+    if alert.kind == PROPOSED_ALERT:
+        return "Approve", ACTIONS["approve-line-up"].path(line_up=alert.subject)
+    if alert.kind == UNUSABLE_ALERT:
+        return "Propose a line-up", ACTIONS["propose-line-up"].path()
+    return "", ""

@@ -1,0 +1,117 @@
+"""The problems that need an operator, each with the rows that it counts and the action against it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django_q.models import Schedule
+
+from agents.services.settlement import OVERDUE_AFTER
+from arena_site.dashboard.action import list_path, row_path
+from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.infrastructure import Infrastructure
+from markets.models import Market
+
+if TYPE_CHECKING:
+    from arena_site.dashboard.overview import Overview
+
+NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """A problem with the page that shows it, which lists `count` rows if one is given, and the action against it."""
+
+    message: str
+    path: str
+    severe: bool = True
+    action: str = ""
+    action_path: str = ""
+    count: int | None = None
+
+
+def concerns(overview: "Overview") -> list[Concern]:
+    """The severe ones first."""
+    found = [
+        *_infrastructure(overview), *_failures(overview), *_markets(overview), *_spending(overview),
+        *_notices(overview.infrastructure),
+    ]  # fmt: skip
+    return sorted(found, key=lambda concern: not concern.severe)
+
+
+def _infrastructure(overview: "Overview") -> Iterator[Concern]:
+    infrastructure, panel = overview.infrastructure, overview.jobs
+    if not settings.ARENA_DEMO:
+        if not any(schedule.next_at or schedule.paused for schedule in panel.schedules):
+            yield Concern("No schedules are installed: no job runs by itself", list_path(Schedule))
+        elif not infrastructure.has_live_worker:
+            workers = infrastructure.workers
+            seen = f"since {workers[0].seen_at:%d %B, %H:%M} UTC" if workers else "yet"
+            yield Concern(f"No worker has been seen {seen}: no job runs by itself", "#infrastructure")
+        if panel.overdue:
+            yield Concern(f"Overdue: {', '.join(panel.overdue)}", "#due")
+    if panel.paused:
+        path, message = ACTIONS["resume"].path(schedule=panel.paused), f"Paused: {', '.join(panel.paused)}"
+        yield Concern(message, "#due", severe=False, action="Resume", action_path=path)
+    if number := infrastructure.jobs_failed:
+        message = f"{_count(number, 'job')} failed or {'was' if number == 1 else 'were'} stopped in the last day"
+        yield Concern(message, infrastructure.failed_path, severe=False, count=number)
+    if infrastructure.disk.is_short:
+        message = f"The disk is full in {_count(infrastructure.disk.days_left or 0, 'day')} at this week's growth"
+        yield Concern(message, "#infrastructure")
+
+
+def _failures(overview: "Overview") -> Iterator[Concern]:
+    for job in overview.jobs.jobs:
+        if job.run and job.failed:
+            yield Concern(
+                f"{job.name}: {job.result}", row_path(job.run), action="Run again", action_path=job.action_path
+            )
+    for tasks in overview.tasks:
+        if failed := tasks.number("failed"):
+            names = [task.name for task in tasks.failed if task.status == "failed"][:NAMES_SHOWN]
+            more = f" and {failed.number - len(names)} more" if failed.number > len(names) else ""
+            message = f"{_count(failed.number, tasks.name)} of this week failed: {', '.join(names)}{more}"
+            yield Concern(message, failed.path, action="Retry", action_path=tasks.retry_path, count=failed.number)
+        if number := tasks.expired:
+            message = _count(number, "expired claim")
+            yield Concern(message, tasks.expired_path, severe=False, count=number)
+    run = overview.last_verification
+    if run and isinstance(run.summary, dict) and (violations := run.summary.get("violations")):
+        yield Concern(f"The last ledger verification found {_count(violations, 'violation')}", row_path(run))
+    if number := overview.alerts.count:
+        message = f"{_count(number, 'alert')} not acknowledged"
+        yield Concern(message, overview.alerts.path, severe=False, count=number)
+
+
+def _markets(overview: "Overview") -> Iterator[Concern]:
+    if number := overview.overdue_count:
+        path = list_path(
+            Market, traded__exact=1, status__exact=Market.Status.CLOSED,
+            closed_at__lte=(overview.at - OVERDUE_AFTER).isoformat(),
+        )  # fmt: skip
+        settle = ACTIONS["settle"].path(market=overview.unresolved_markets[0].pk)
+        message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
+        yield Concern(message, path, action="Settle", action_path=settle, count=number)
+    if number := overview.stale_count:
+        message = f"{_count(number, 'held price')} stale"
+        yield Concern(message, overview.stale_path, severe=False, count=number)
+
+
+def _spending(overview: "Overview") -> Iterator[Concern]:
+    for spending in overview.spending:
+        if spending.css_class != "good":
+            message = f"{spending.protocol}: ${spending.spent:.2f} of this week's ${spending.cap:.2f} are spent"
+            yield Concern(message, spending.path, severe=spending.css_class == "bad")
+
+
+def _notices(infrastructure: Infrastructure) -> Iterator[Concern]:
+    if number := infrastructure.unsent_notices:
+        message = f"{_count(number, 'alert')} could not be sent yet"
+        yield Concern(message, infrastructure.unsent_path, severe=False, count=number)
+
+
+def _count(number: int, noun: str) -> str:
+    plural = noun if number == 1 else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number:,} {plural}"

@@ -1,0 +1,197 @@
+"""The dashboard's models: their states in the last runs, and the calls, failures, latency and cost of a week."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Q
+from django.utils.safestring import SafeString
+
+from agents.models import Family, ModelCall, Release
+from arena_site.dashboard.action import list_path
+from arena_site.dashboard.graphics import Bar, bar_chart
+from arena_site.dashboard.state_grid import Cell, decision_grid, forecast_grid
+
+DAYS_SHOWN = 7
+COLOURS = 10
+"""Models beyond these share their colours."""
+CAP_IN_SCALE = Decimal(8)
+"""The chart reaches up to the spend cap unless that is so many times its highest day."""
+COLUMN = 0.7
+"""The part of a day's slot that its column fills."""
+UNUSABLE = (
+    ModelCall.Result.FAILED, ModelCall.Result.LOST, ModelCall.Result.MALFORMED, ModelCall.Result.CUT,
+    ModelCall.Result.DECLINED, ModelCall.Result.REFUSED,
+)  # fmt: skip
+"""Results of calls that brought no usable answer."""
+
+
+@dataclass(slots=True)
+class CallFigures:
+    """The calls of some models within the days shown."""
+
+    calls: int = 0
+    unusable: int = 0
+    cost: Decimal = Decimal(0)
+    latencies: list[int] = field(default_factory=list)
+    daily: dict[int, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
+    """Cost by day, 0 being the first."""
+
+    def percentile(self, fraction: float) -> int | None:
+        """The nearest-rank percentile of the latencies, in milliseconds."""
+        ordered = sorted(self.latencies)
+        return ordered[max(0, -int(-fraction * len(ordered) // 1) - 1)] if ordered else None
+
+    @property
+    def median(self) -> int | None:
+        return self.percentile(0.5)
+
+    @property
+    def p95(self) -> int | None:
+        return self.percentile(0.95)
+
+    @property
+    def unusable_fraction(self) -> float:
+        return self.unusable / self.calls if self.calls else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A family, or a model that no family names, with the states of its last runs and its calls."""
+
+    name: str
+    models: Sequence[str]
+    decisions: Sequence[Cell | None]
+    forecasts: Sequence[Cell | None]
+    figures: CallFigures
+    colour: str
+    since: datetime
+
+    def _path(self, **lookup: Any) -> str:
+        return list_path(ModelCall, model__in=",".join(self.models), sent_at__gte=self.since.isoformat(), **lookup)
+
+    @property
+    def calls_path(self) -> str:
+        return self._path()
+
+    @property
+    def unusable_path(self) -> str:
+        return self._path(result__in=",".join(UNUSABLE))
+
+    @property
+    def latency_path(self) -> str:
+        return self._path(latency_ms__isnull=0)
+
+    def day_path(self, day: datetime) -> str:
+        window = {"sent_at__gte": day.isoformat(), "sent_at__lt": (day + timedelta(days=1)).isoformat()}
+        return list_path(ModelCall, model__in=",".join(self.models), **window)
+
+
+@dataclass(frozen=True, slots=True)
+class CostDay:
+    """A day's cost over all models, with its calls."""
+
+    day: datetime
+    cost: Decimal
+    path: str
+
+
+class ModelPanel:
+    """The grid of states, the figures of each model, and the cost by model and day."""
+
+    def __init__(self, now: datetime, cap: Decimal) -> None:
+        today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        self.since, self.cap = today - timedelta(days=DAYS_SHOWN - 1), cap
+        decisions, forecasts = decision_grid(), forecast_grid()
+        self.weeks, self.days = decisions.runs, forecasts.runs
+        by_model = _call_figures(self.since)
+        self.rows: list[ModelRow] = []
+        for family, models in _families(decisions.families | forecasts.families):
+            figures = [by_model.pop(model) for model in models if model in by_model]
+            cells = decisions.cells(family.pk), forecasts.cells(family.pk)
+            self._add(family.display_name, models, *cells, _sum(figures))
+        for model, rest in sorted(by_model.items()):
+            self._add(model, [model], decisions.cells(None), forecasts.cells(None), rest)
+        self.cost_days = [self._cost_day(number) for number in range(DAYS_SHOWN)]
+        self.cost = sum((row.figures.cost for row in self.rows), Decimal(0))
+        self.cost_path = list_path(ModelCall, sent_at__gte=self.since.isoformat())
+        highest = max(day.cost for day in self.cost_days)
+        self.cap_in_scale = highest * CAP_IN_SCALE >= cap > 0
+        self.scale = max(highest, cap) if self.cap_in_scale else highest
+        self.chart = self._chart() if highest else ""
+
+    def _add(self, name: str, models: Sequence[str], decisions: Any, forecasts: Any, figures: CallFigures) -> None:
+        colour = f"series-{len(self.rows) % COLOURS}"
+        self.rows.append(ModelRow(name, models, decisions, forecasts, figures, colour, self.since))
+
+    def _cost_day(self, number: int) -> CostDay:
+        day = self.since + timedelta(days=number)
+        cost = sum((row.figures.daily[number] for row in self.rows), Decimal(0))
+        window = {"sent_at__gte": day.isoformat(), "sent_at__lt": (day + timedelta(days=1)).isoformat()}
+        return CostDay(day, cost, list_path(ModelCall, **window))
+
+    def _chart(self) -> SafeString:
+        bars = []
+        for number, day in enumerate(self.cost_days):
+            base = 0.0
+            for row in self.rows:
+                if cost := row.figures.daily[number]:
+                    bars.append(
+                        Bar(
+                            x=(number + (1 - COLUMN) / 2) / DAYS_SHOWN,
+                            width=COLUMN / DAYS_SHOWN,
+                            height=float(cost / self.scale),
+                            base=base,
+                            css_class=row.colour,
+                            title=f"{row.name}, {day.day:%a %d %b}: ${cost:.4f}",
+                            path=row.day_path(day.day),
+                        )
+                    )
+                    base += float(cost / self.scale)
+        line = float(self.cap / self.scale) if self.cap_in_scale else None
+        label = f"Cost by model and day, ${self.cost:.4f} in {DAYS_SHOWN} days"
+        return bar_chart(bars, label=label, css_class="columns", line=line)
+
+
+def _call_figures(since: datetime) -> dict[str, CallFigures]:
+    """The figures of each model that was asked."""
+    figures: defaultdict[str, CallFigures] = defaultdict(CallFigures)
+    calls = ModelCall.objects.filter(sent_at__gte=since).order_by()
+    for model, sent_at, result, latency, cost in calls.values_list(
+        "model", "sent_at", "result", "latency_ms", "cost_usd"
+    ).iterator():
+        of = figures[model]
+        of.calls += 1
+        of.unusable += result in UNUSABLE
+        of.cost += cost
+        of.daily[min((sent_at - since).days, DAYS_SHOWN - 1)] += cost
+        if latency is not None:
+            of.latencies.append(latency)
+    return figures
+
+
+def _families(played: Set[int]) -> list[tuple[Family, list[str]]]:
+    """The families that played in the runs shown or may play, each with the ids of its models."""
+    models: defaultdict[int, list[str]] = defaultdict(list)
+    taken: set[str] = set()
+    for family, model in Release.objects.order_by("-effective_from").values_list("family", "model_id"):
+        if model not in taken:
+            models[family].append(model)
+            taken.add(model)
+    rows = Family.objects.filter(Q(pk__in=played) | Q(active=True, external=False)).order_by("external", "pk")
+    return [(family, models[family.pk]) for family in rows]
+
+
+def _sum(figures: Iterable[CallFigures]) -> CallFigures:
+    total = CallFigures()
+    for part in figures:
+        total.calls += part.calls
+        total.unusable += part.unusable
+        total.cost += part.cost
+        total.latencies += part.latencies
+        for day, cost in part.daily.items():
+            total.daily[day] += cost
+    return total

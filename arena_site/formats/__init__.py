@@ -1,0 +1,1 @@
+"""Formats of dates and times in the admin, by language."""

@@ -1,0 +1,148 @@
+"""The dashboard's panels: what is due, the runs of a day, models, costs, and the disk."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django_q.models import Schedule
+from selectolax.lexbor import LexborHTMLParser
+
+from agents.models import Elicitation
+from arena_site import jobs
+from arena_site.dashboard.infrastructure import Disk
+from markets.models import Run
+from tests.arena_site.dashboard.accounts import sign_in
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    ModelCallFactory,
+    QuestionFactory,
+    RunFactory,
+    UniverseFactory,
+    ask,
+)
+from tests.markup import element, elements, get_page, links, section, table_row, table_rows, visible_text
+
+pytestmark = pytest.mark.django_db
+NOW = WEEK + timedelta(minutes=40)
+
+
+@pytest.fixture
+def viewer() -> Client:
+    return sign_in("viewer")
+
+
+def dashboard(client: Client) -> LexborHTMLParser:
+    return get_page(client, reverse("admin:index"))
+
+
+def test_jobs_due_next_count_down(viewer: Client) -> None:
+    jobs.install()
+    Schedule.objects.update(next_run=NOW + timedelta(days=2, hours=3))
+    for name, seconds in (("scores", 90), ("sync", 5), ("prune", 3900), ("ledger", -900)):
+        Schedule.objects.filter(name=name).update(next_run=NOW + timedelta(seconds=seconds))
+    page = section(dashboard(viewer), "h-due")
+    assert table_rows(page)[:4] == [
+        ["ledger", "overdue Sun 00:25", "due now"],
+        ["sync", "Sun 00:40", "in 0:05"],
+        ["scores", "Sun 00:41", "in 1:30"],
+        ["prune", "Sun 01:45", "in 1 h 5 min"],
+    ]
+    assert table_rows(page)[4][2] == "in 2 d 3 h"
+    times = [time.attributes["datetime"] for time in elements(page, "time[data-countdown]")]
+    assert times[1] == "2026-03-08T00:40:05+00:00"
+
+
+def test_runs_of_a_day_are_bars_with_the_time_taken_and_the_end(viewer: Client) -> None:
+    ends = (("succeeded", 10, 1), ("failed", 40, 6), ("lost", 20, 12), ("succeeded", 10, 25))
+    runs = [
+        RunFactory(
+            status=status, error="HTTP 503", at=NOW - timedelta(hours=hours),
+            finished_at=NOW - timedelta(hours=hours) + timedelta(seconds=length),
+        )
+        for status, length, hours in ends
+    ]  # fmt: skip
+    page = element(dashboard(viewer), "#jobs svg.bars")
+    bars = [(bar.attributes["class"], bar.attributes["height"]) for bar in elements(page, "rect")]
+    assert bars == [("bad", "50.0"), ("bad", "100.0"), ("good", "25.0")]
+    assert [visible_text(title) for title in elements(page, "title")][1] == "18:40, 40 s, failed"
+    assert links(page) == [reverse("admin:markets_run_change", args=[run.pk]) for run in reversed(runs[:3])]
+    assert page.attributes["aria-label"] == "3 runs of sync_markets in 24 hours, 2 of them failed or lost"
+
+
+def test_run_without_a_heartbeat_is_shown_as_lost_and_blocks_no_action() -> None:
+    silent = RunFactory(status="running", finished_at=None, at=NOW - timedelta(minutes=9))
+    Run.objects.update(heartbeat_at=NOW - timedelta(minutes=2))
+    operator = sign_in("operator")
+    assert "Lost" in table_row(section(dashboard(operator), "h-jobs"), "sync")
+    path = reverse("admin:action", args=["sync_markets"])
+    assert operator.get(path).context["preview"].possible
+    page = get_page(operator, reverse("admin:markets_run_change", args=[silent.pk]))
+    assert element(page, "#run section").attributes["data-status"] == "lost"
+
+
+def test_grid_shows_the_worst_of_each_run(viewer: Client) -> None:
+    cohort, universe = CohortFactory(), UniverseFactory(markets=[])
+    done, failed, held = (AgentFactory(cohort=cohort) for _ in range(3))
+    DecisionFactory(agent=done, universe=universe)
+    DecisionFactory(agent=failed, failed=True, universe=universe)
+    DecisionFactory(agent=held, fallback=True, universe=universe)
+    batch = ask(QuestionFactory(), {failed.family.slug: [0.6, 0.4]}).question_set.batches.get(arm="priced")
+    first = batch.elicitations.get()
+    Elicitation.objects.create(
+        batch=batch, methodology=first.methodology, release=done.release, family=done.family, status="failed", error="x"
+    )
+    rows = {row[0]: row[1:3] for row in table_rows(section(dashboard(viewer), "h-models"))}
+    assert [rows[agent.family.display_name] for agent in (done, failed, held)] == [
+        ["✓ 08 March 2026: 1 completed", "✗ 08 March 2026: 1 failed"],
+        ["✗ 08 March 2026: 1 failed", "✓ 08 March 2026: 1 completed"],
+        ["! 08 March 2026: 1 fallback", ""],
+    ]
+
+
+def test_models_show_calls_failures_latency_and_cost(viewer: Client) -> None:
+    decision = DecisionFactory()
+    for number in range(1, 21):
+        result = "malformed" if number == 1 else "answered"
+        ModelCallFactory(decision=decision, result=result, latency_ms=1000 * number, cost_usd="0.00125", sent_at=NOW)
+    row = table_row(section(dashboard(viewer), "h-models"), "5.0 %")
+    assert row.endswith("20 1 , 5.0 % 10.0 s 19.0 s $0.0250")
+
+
+@pytest.mark.parametrize(("cap", "lines"), [("1", ["50.0"]), ("20", [])])
+def test_costs_are_stacked_by_model_and_day_against_the_cap(
+    viewer: Client, settings: Any, cap: str, lines: list[str]
+) -> None:
+    settings.ARENA_SPEND_LIMIT_USD = Decimal(cap)
+    first = DecisionFactory()
+    second = DecisionFactory(agent=AgentFactory(cohort=first.cohort))
+    for decision, cost, days in ((first, "1.5", 0), (second, "0.5", 0), (first, "1", 6)):
+        ModelCallFactory(decision=decision, cost_usd=cost, sent_at=NOW - timedelta(days=days))
+    page = section(dashboard(viewer), "h-costs")
+    bars = sorted(
+        (float(bar.attributes["x"] or 0), float(bar.attributes["height"] or 0)) for bar in elements(page, "rect")
+    )
+    assert [height for _, height in bars] == [50.0, 25.0, 75.0]
+    assert bars[0][0] < bars[1][0] == bars[2][0]
+    assert [line.attributes["y1"] for line in elements(page, "line.cap")] == lines
+    assert ("far below the cap" in visible_text(page)) == (not lines)
+    assert visible_text(page).startswith("Cost of seven days: $3.0000")
+
+
+def test_disk_forecast_counts_the_days_at_a_weeks_growth() -> None:
+    disk = Disk(database_bytes=10**9, total=10**11, free=6 * 10**9, bytes_per_day=2.5 * 10**8)
+    assert (disk.days_left, disk.is_short) == (24, True)
+    assert Disk(10**9, 10**11, 6 * 10**9, 0.0).days_left is None
+
+
+def test_viewer_sees_no_buttons(viewer: Client) -> None:
+    DecisionFactory(failed=True, universe=UniverseFactory(markets=[]))
+    page = dashboard(viewer)
+    assert elements(page, "a.action-link") == []
+    assert "Your role is read-only." in visible_text(page, "#actions")
+    assert elements(dashboard(sign_in("operator")), "a.action-link")
