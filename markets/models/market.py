@@ -121,6 +121,8 @@ class Market(models.Model):
         indexes = [
             models.Index(fields=["status", "-volume"], name="market_by_status_and_volume"),
             models.Index(fields=["-volume", "id"], name="market_by_volume"),
+            models.Index(fields=["closes_at", "id"], name="market_by_close"),
+            models.Index(fields=["resolved_at", "id"], name="market_by_resolution"),
         ]
         ordering = ["-volume", "pk"]
 

@@ -72,6 +72,11 @@ class Question(models.Model):
                 name="question_times_match_its_status",
             ),
         ]
+        indexes = [
+            models.Index(fields=["first_asked_at", "id"], name="question_by_first_day"),
+            models.Index(fields=["closes_at", "id"], name="question_by_close"),
+            models.Index(fields=["resolved_at", "id"], name="question_by_resolution"),
+        ]
         ordering = ["-pk"]
 
     def __str__(self) -> str:

@@ -41,5 +41,5 @@ def search(request: HttpRequest) -> HttpResponse:
 
 
 def _matches(rows: QuerySet[Any]) -> Matches:
-    first = list(rows[: SHOWN + 1])
-    return Matches(first[:SHOWN], rows.count() if len(first) > SHOWN else len(first))
+    total = rows.count()
+    return Matches(list(rows[:SHOWN]) if total else [], total)

@@ -200,10 +200,10 @@ def test_site_search_counts_each_kind_and_leads_to_the_lists(client: Client) -> 
 @pytest.mark.parametrize(
     ("address", "most"),
     [
-        ("/markets/?q=o&category=Weather&model=gpt-5.1&sort=closes", 6),
-        ("/questions/?q=o&category=Weather&model=gpt-5.1&sort=closes", 6),
-        ("/decisions/?q=e&model=gpt-5.1&cohort=1&week=1&sort=week", 4),
-        ("/search/?q=o", 3),
+        ("/markets/?q=o&category=Weather&model=gpt-5.1&sort=closes", 7),
+        ("/questions/?q=o&category=Weather&model=gpt-5.1&sort=closes", 7),
+        ("/decisions/?q=e&model=gpt-5.1&cohort=1&week=1&sort=week", 5),
+        ("/search/?q=o", 6),
     ],
 )
 @pytest.mark.usefixtures("rows")
