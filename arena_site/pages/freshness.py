@@ -1,12 +1,14 @@
 """The instants of the leaderboards: past ones by address, the next decisions, and since when updates are missing."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from django.db.models import Max
 from django.http import Http404, HttpRequest
 
 from cohorts.models import Cohort
-from cohorts.weeks import WEEK, week_start
+from cohorts.weeks import GRID, WEEK, week_start
 from markets.foundation.rest.filters import InstantField, InvalidValue
 from markets.models import Run
 from scoring.competition import CompetitionIndex
@@ -37,17 +39,37 @@ def next_decision_run(at: datetime) -> datetime:
     return this_week if at < this_week else this_week + WEEK
 
 
-def paused_since(competition: CompetitionIndex, now: datetime) -> datetime | None:
-    """The instant since which active cohorts lack snapshots, or a decision run; None where neither is overdue."""
-    started = [c.started_at for c in competition.cohorts.values() if c.status == Cohort.Status.ACTIVE]
+class Pause(NamedTuple):
+    """Updates that are overdue: when the last one came, and since when the next one has been due."""
+
+    last_updated: datetime
+    since: datetime
+
+
+def current_pause(cohorts: Iterable[Cohort], now: datetime) -> Pause | None:
+    """The pause of active cohorts that lack snapshots or a decision run; None where neither is overdue."""
+    started = [cohort.started_at for cohort in cohorts if cohort.status == Cohort.Status.ACTIVE]
     if not started:
         return None
     newest: datetime | None = Snapshot.objects.aggregate(newest=Max("taken_at"))["newest"]
     if newest is not None and now - newest > STALE_AFTER:
-        return newest
+        return Pause(newest, newest + GRID)
     due = next_decision_run(now) - WEEK
     runs = Run.objects.filter(kind="run_decisions", at__gte=due - DECISIONS_AFTER)
-    return due if min(started) < due < now - STALE_AFTER and not runs.exists() else None
+    overdue = min(started) < due < now - STALE_AFTER and not runs.exists()
+    return Pause(newest or max(started), due) if overdue else None
+
+
+def weeks_over(cohort: Cohort, now: datetime) -> int:
+    """The number of the cohort's decision weeks whose window, retries included, is over: no decision can follow."""
+    first = cohort.week_start + DECISIONS_AFTER + cohort.methodology.retry_window
+    return min(max(0, (now - first) // WEEK + 1), cohort.methodology.decision_weeks)
+
+
+def instants(competition: CompetitionIndex, now: datetime, pause: Pause | None) -> dict[str, str]:
+    """The instants of a leaderboard that a page links to, with labels: now, or the last update, and past Sundays."""
+    current = "now" if pause is None else f"last updated {pause.last_updated:%-d %b %Y, %H:%M} UTC"
+    return {"": current, **past_sundays(competition, now)}
 
 
 def past_sundays(competition: CompetitionIndex, now: datetime) -> dict[str, str]:

@@ -23,6 +23,7 @@ AGENT = re.compile(r"/cohorts/(\d+)/([^/]+)/(?:trades/)?")
 COHORT = re.compile(r"/cohorts/(\d+)/")
 DECISION = re.compile(r"/decisions/(\d+)/")
 MARKET = re.compile(r"/markets/(\d+)/")
+QUESTION = re.compile(r"/questions/(\d+)/")
 DATA = "Data: "
 """Begins the label of the table with a chart's data."""
 

@@ -67,8 +67,10 @@ def test_a_cohort(season: SeasonApi, number: int) -> None:
     for row in page.tables.pop("decisions"):
         (_, model), *weeks = row.cells.items()
         for week, (_, cell) in enumerate(weeks, start=1):
-            decision = badges.get((season.names[model.text.removesuffix(" external")], week))
-            expected = "–" if decision is None else decision["action"] or decision["status"]
+            family = season.names[model.text.removesuffix(" external")]
+            decision = badges.get((family, week))
+            without = "–" if agents[str(number), family]["status"] == "bankrupt" else "missed"
+            expected = without if decision is None else decision["action"] or decision["status"]
             page.compared += 1
             if not cell.text.startswith(expected):
                 page.faults.append(f"{page.address} {model.text} week {week}: {cell.text}, the API {expected}")
@@ -150,6 +152,8 @@ DECISIONS = {
 def test_every_agent(season: SeasonApi) -> None:
     agents = season.rows("agents/")
     assert len(agents) == 32
+    weeks = {row["version"]: row["decision_weeks"] for row in season.rows("methodologies/")}
+    weeks_of = {row["number"]: weeks[row["methodology"]] for row in season.rows("cohorts/")}
     for agent in agents:
         page = season.page(f"/cohorts/{agent['cohort']}/{agent['family']}/")
         decisions = by(season.rows(f"decisions/?agent={agent['id']}"), "id")
@@ -172,6 +176,11 @@ def test_every_agent(season: SeasonApi) -> None:
         check_curves(page, season, "value", {"series": [curve]})
         check_positions(page, season, positions, "agent")
         answers = {key: {**row, **season.one(f"decisions/{key[0]}/")} for key, row in decisions.items()}
+        missed = [row for row in page.tables["decisions"] if not row.cells["Week"].links]
+        page.tables["decisions"] = [row for row in page.tables["decisions"] if row.cells["Week"].links]
+        asked = weeks_of[agent["cohort"]] if agent["status"] != "bankrupt" else len(decisions)
+        assert len(missed) == asked - len(decisions)
+        assert {row.cells["Action"].text for row in missed} <= {"missed"}
         page.table("decisions", answers, DECISIONS, DECISION, no_figure=["Action", "Reasoning"])
         page.assert_compared(at_least=10)
         check_trades(season, agent)

@@ -28,6 +28,8 @@ COMPARED = {
     "family": agents.test_a_family,
     "markets": records.test_the_markets,
     "market": records.test_every_market,
+    "decisions": records.test_the_decisions,
+    "questions": records.test_the_questions,
     "decision": records.test_every_decision,
     "question": records.test_every_question,
     "forecast": comparisons.test_every_batch_of_forecasts,

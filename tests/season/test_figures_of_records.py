@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from tests.markup import chart_data, elements, links, visible_text
@@ -13,6 +14,7 @@ from tests.season.season_api import (
     DATA,
     DECISION,
     MARKET,
+    QUESTION,
     SeasonApi,
     check_calls,
     check_chain_link,
@@ -30,18 +32,79 @@ def test_the_markets(season: SeasonApi) -> None:
     page = season.page("/markets/")
     holders = {key: len(season.rows(f"positions/?market={key[0]}&status=open")) for key in markets}
     columns = {
-        "Status": lambda m: (m["status"], m["winning_side"] or ""),
+        "Status": lambda m: (m["status"], f"Outcome: {m['winning_side']}" if m["winning_side"] else ""),
         "Price": lambda m: (
-            " ".join(f"{o['side']} {formats.price(o['price'])}" for o in m["outcomes"][:2])
+            (
+                " ".join(f"{o['side']} {formats.price(shown_price(m, o))}" for o in m["outcomes"][:2]),
+                "final" if m["status"] == "resolved" else "",
+            )
             if m["outcomes"][0]["price"]
             else NO_FIGURE
         ),
         "Volume": lambda m: formats.dollars(m["volume"]),
         "Closes": lambda m: formats.day(m["closes_at"]),
+        "Resolved": lambda m: formats.day(m["resolved_at"]),
         "Holders": lambda m: formats.count(holders[(str(m["id"]),)] or None),
     }
     page.table("Markets", markets, columns, MARKET, no_figure=["Question"])
     page.assert_compared(at_least=50)
+
+
+def shown_price(market: dict[str, Any], outcome: dict[str, Any]) -> str:
+    """The price of a side: the final one once its market has resolved."""
+    if market["status"] == "resolved":
+        return "1" if outcome["side"] == market["winning_side"] else "0"
+    return outcome["price"]
+
+
+def test_the_questions(season: SeasonApi) -> None:
+    questions = by(season.rows("questions/"), "id")
+    forecasts = Counter(str(row["question"]) for row in season.rows("forecasts/"))
+    page = season.page("/questions/")
+    columns = {
+        "Asked": lambda q: formats.day(q["first_asked_at"]),
+        "Closes": lambda q: formats.day(q["closes_at"]),
+        "Resolved": lambda q: formats.day(q["resolved_at"]),
+        "Forecasts": lambda q: formats.count(forecasts[str(q["id"])]),
+        "Market price": question_price,
+        "Status": lambda q: (q["status"], question_outcome(q)),
+    }
+    page.table("Forecast questions", questions, columns, QUESTION, no_figure=["Question"])
+    page.assert_compared(at_least=50)
+
+
+def question_outcome(question: dict[str, Any]) -> str:
+    outcome = question["outcome"]
+    if outcome is None:
+        return ""
+    return f"Outcome: {', '.join(outcome) or 'none' if isinstance(outcome, list) else outcome}"
+
+
+def question_price(question: dict[str, Any]) -> tuple[str, str]:
+    """The first of two options, or the one with the highest price, at its price."""
+    final = {True: "1", False: "0"}
+    prices = [
+        (option["name"], final[bool(option["happened"])] if question["status"] == "resolved" else option["price"])
+        for option in question["options"]
+    ]
+    name, price = prices[0] if len(prices) == 2 else max(prices, key=lambda pair: Decimal(pair[1] or 0))
+    return f"{name} {formats.price(price)}", f"and {len(prices) - 1} more" if len(prices) > 2 else ""
+
+
+def test_the_decisions(season: SeasonApi) -> None:
+    decisions = by(season.rows("decisions/"), "id")
+    trades = Counter(str(row["decision"]) for row in season.rows("trades/"))
+    columns = {
+        "Action": lambda d: " ".join([d["action"] or d["status"], *(["fallback"] if d["fallback"] else [])]),
+        "Cohort": lambda d: str(d["cohort"]),
+        "Week": lambda d: str(d["week"]),
+        "Trades": lambda d: formats.count(trades[str(d["id"])]),
+        "Decided": lambda d: formats.minute(d["decided_at"]),
+    }
+    for number in range(1, 2 + (len(decisions) - 1) // 50):
+        page = season.page(f"/decisions/?page={number}")
+        page.table("Decisions", decisions, columns, DECISION, no_figure=["Model"], complete=False)
+        page.assert_compared(at_least=5)
 
 
 OBSERVED = {
@@ -65,6 +128,9 @@ def test_every_market(season: SeasonApi) -> None:
             "As of": lambda o: formats.minute(o["price_at"]),
             "Bets": lambda o, bought=bought: formats.count(bought[o["side"]]),
         }
+        if market["status"] == "resolved":
+            columns["Last price before"] = columns["Price"]
+            columns["Final price"] = lambda o, market=market: formats.price(shown_price(market, o))
         sides = by(market["outcomes"], "side")
         page.table("prices", sides, columns, "Side", no_figure=["Side", "Source", "Venue’s quote"])
         prices = {
@@ -99,7 +165,7 @@ def test_every_market(season: SeasonApi) -> None:
         brought = page.facts.pop("Realized P/L", None)
         if brought is not None:
             assert brought.text.startswith(f"{formats.signed_money(paid)} of all agents")
-        page.skip("Venue", "First seen", "Last updated", "Outcome", "Source")
+        page.skip("Venue", "First seen", "Last updated", "Outcome", "Outcome, 2", "Source")
         check_price_history(page, season, market)
         page.assert_compared(at_least=6)
 
@@ -249,6 +315,11 @@ def test_every_question(season: SeasonApi) -> None:
             "Price": lambda o: formats.price(o["price"]),
             "Price of “no”": lambda o: formats.price(o["no_price"]),
         }
+        if question["status"] == "resolved":
+            columns = {
+                "Final price": lambda o: formats.price("1" if o["happened"] else "0"),
+                "Price of “no”": lambda o: formats.price("0" if o["happened"] else "1"),
+            }
         page.table("options", by(question["options"], "name"), columns, "Option", no_figure=["Option", "Market"])
         forecasts = by(season.rows(f"forecasts/?question={question['id']}"), "id")
         (newest, *_) = sorted(question["days_asked"], key=lambda asked: asked["day"], reverse=True)
@@ -278,7 +349,7 @@ def test_every_question(season: SeasonApi) -> None:
         without = ["Model", "Cohort", "Side", "Decision"]
         page.table("trades", trades, trade_columns(season), trade_key("Side"), no_figure=without, complete=False)
         check_days(page, season, question, list(forecasts.values()))
-        page.skip("Venue", "Options")
+        page.skip("Venue", "Options", "Outcome")
         page.assert_compared(at_least=20)
 
 

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Instruction, ModelCall, Trade
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import money, signed_percent
+from arena_site.pages.freshness import weeks_over
 from arena_site.pages.lists import Column, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
@@ -93,7 +95,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "largest": _largest(positions, worth.pnl),
             "realized": sum((position.realized_pnl for position in positions), ZERO),
             "unrealized": sum((position.unrealized_pnl or ZERO for position in held), ZERO),
-            "decisions": decisions,
+            "decisions": _weeks(agent, decisions),
             "cost_usd": sum((decision.cost_usd for decision in decisions), ZERO),
             "tokens_input": sum(decision.tokens_input for decision in decisions),
             "tokens_output": sum(decision.tokens_output for decision in decisions),
@@ -160,6 +162,13 @@ def _agent(competition: CompetitionIndex, number: int, slug: str) -> AgentSummar
         if agent.cohort.number == number and agent.family.slug == slug:
             return agent
     raise Http404(f"cohort {number} has no agent of {slug}")
+
+
+def _weeks(agent: Agent, decisions: Sequence[DecisionRow]) -> list[tuple[int, DecisionRow | None]]:
+    """The weeks that are over or decided, each with its decision: none if it was missed, and none if bankrupt."""
+    by_week = {decision.week: decision for decision in decisions}
+    over = weeks_over(agent.cohort, timezone.now()) if agent.status != Agent.Status.BANKRUPT else 0
+    return [(week, by_week.get(week)) for week in sorted(by_week.keys() | set(range(1, over + 1)))]
 
 
 def _decisions(agent: Agent) -> list[DecisionRow]:

@@ -18,6 +18,7 @@ from arena_site.pages.agent_ranking import rank_agents
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import decision_badge, money, page_url
+from arena_site.pages.freshness import current_pause, weeks_over
 from arena_site.pages.selection import PageSelection
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
@@ -28,6 +29,8 @@ from scoring.valuations import valuations
 
 RANGE_LABELS = dict(zip(RANGES, ("10 min", "1 hour", "1 day", "1 week", "1 month", "3 months", "All"), strict=True))
 AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
+MISSED = decision_badge(Decision(status=Decision.Status.MISSED))
+"""The badge of a week that nobody ran: it has no decision."""
 
 
 class CohortRow(NamedTuple):
@@ -71,7 +74,12 @@ def cohorts(request: HttpRequest) -> HttpResponse:
                 awaiting=sum([worth[agent.pk].awaiting for agent in members]),
             )
         )
-    context = {"rows": rows, "missed": MissedWeek.objects.all(), "next_start": week_start(now) + WEEK}
+    context = {
+        "rows": rows,
+        "missed": MissedWeek.objects.all(),
+        "next_start": week_start(now) + WEEK,
+        "pause": current_pause(competition.cohorts.values(), now),
+    }
     return render(request, "cohorts.html", context)
 
 
@@ -85,6 +93,13 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
     decisions = _decisions(cohort)
     for decision in decisions:
         by_agent[decision.agent][decision.week] = (page_url("decision", decision.pk), decision_badge(decision))
+    now = timezone.now()
+    over = weeks_over(cohort, now)
+    bankrupt = {agent.pk for agent in agents if agent.status == Agent.Status.BANKRUPT}  # and no longer asked
+    for agent in agents:
+        if agent.pk not in bankrupt:
+            for week in range(1, over + 1):
+                by_agent[agent.pk].setdefault(week, ("", MISSED))
     weeks = range(1, cohort.methodology.decision_weeks + 1)
     costs = _costs(cohort)
     universes = _universes(cohort)
@@ -95,7 +110,8 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
             "cohort": cohort,
             "rows": [(row, costs.get(row.agent.pk, 0)) for row in ranked],
             "weeks": [(week, universes.get(week)) for week in weeks],
-            "current_week": cohort.decision_week(timezone.now()),
+            "current_week": cohort.decision_week(now),
+            "pause": current_pause([cohort], now),
             "grid": [(row.agent.family, [by_agent[row.agent.pk].get(week) for week in weeks]) for row in ranked],
             "decision_count": len(decisions),
             "cost": sum(costs.values(), Decimal(0)),

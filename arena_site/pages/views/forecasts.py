@@ -18,7 +18,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import Curve, LineChart, family_curve, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.citations import citation
-from arena_site.pages.freshness import past_sundays, requested_instant
+from arena_site.pages.freshness import current_pause, instants, requested_instant
 from arena_site.pages.headlines import forecast_headline
 from arena_site.pages.metrics import GROUPS, METRICS, disagreements
 from arena_site.pages.selection import ARMS, PageSelection, all_or_one
@@ -50,6 +50,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
     leaderboard = _leaderboard(selection, as_of)
     competition = competition_index()
+    pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, report, computed_at, _ = leaderboard
     headline = forecast_headline(
@@ -73,10 +74,11 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                     ("Prompt condition", "arm", ARMS),
                     ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", arm_categories)),
-                    ("As of", "as_of", {"": "now", **past_sundays(competition, computed_at or now)}),
+                    ("As of", "as_of", instants(competition, computed_at or now, pause)),
                 ]
             ),
             "as_of": as_of,
+            "pause": pause,
             "headline": headline,
             "citation": citation(request, selection, title, headline, computed_at),
             "returns": returns,

@@ -12,7 +12,7 @@ from arena_site.pages.board_figures import brier_figure
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.citations import citation
 from arena_site.pages.filters import iso
-from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
+from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS, Headline, forecast_headline, trading_headline
 from arena_site.pages.selection import PageSelection
 from scoring.competition import competition_index
@@ -34,6 +34,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     as_of = requested_instant(request, now)
     selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
     competition = competition_index()
+    pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     board, headline = _board(as_of, now)
     entries, report, computed_at, _ = board
@@ -60,12 +61,10 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             ],
             "trading": trading_headline(trading, at=computed_at or now),
             "has_external": any(entry["external"] for entry in scored),
-            "filters": selection.filter_links(
-                [("As of", "as_of", {"": "now", **past_sundays(competition, computed_at or now)})]
-            ),
+            "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
             "methodology": competition.methodology,
             "next_run": next_decision_run(now),
-            "paused_since": None if as_of else paused_since(competition, now),
+            "pause": pause,
         },
     )
 

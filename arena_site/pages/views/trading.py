@@ -15,7 +15,7 @@ from arena_site.pages.charts.portfolios import returns_figure
 from arena_site.pages.charts.sparklines import Sparkline, sparkline
 from arena_site.pages.citations import citation
 from arena_site.pages.filters import iso
-from arena_site.pages.freshness import next_decision_run, past_sundays, paused_since, requested_instant
+from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
 from scoring.cohort_returns import CohortReturns, cohort_returns
@@ -44,6 +44,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     choices = _choices(request)
     now, as_of, computed_at, selection, versions, categories = choices
     competition = competition_index()
+    pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries = leaderboard_entries(
         TRADING, methodology=selection["methodology"], category=selection["category"], at=as_of
@@ -71,7 +72,7 @@ def trading(request: HttpRequest) -> HttpResponse:
                 [
                     ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", categories)),
-                    ("As of", "as_of", {"": "now", **past_sundays(competition, computed_at or now)}),
+                    ("As of", "as_of", instants(competition, computed_at or now, pause)),
                 ]
             ),
             "figure": _figure(returns, agents, families, choices),
@@ -80,7 +81,7 @@ def trading(request: HttpRequest) -> HttpResponse:
             "decisions": _latest_decisions(as_of, competition),
             "next_run": next_decision_run(now),
             "newest_snapshot": returns.newest,
-            "paused_since": None if as_of else paused_since(competition, now),
+            "pause": pause,
         },
     )
 

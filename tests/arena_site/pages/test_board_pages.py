@@ -177,11 +177,13 @@ def test_missing_snapshots_and_missed_decision_runs_are_told(client: Client, sea
             return visible_text(get_page(client, address))
 
     assert "paused" not in text(newest + timedelta(minutes=20))
-    assert "Updates are paused. Last updated 24 Mar 2026, 00:00 UTC" in text(newest + timedelta(hours=3))
+    assert "Last updated 24 Mar 2026, 00:00 UTC , paused since 24 Mar 2026, 00:10 UTC" in text(
+        newest + timedelta(hours=3)
+    )
     # Snapshots go on, but nobody ran the decisions of Sunday.
     SnapshotFactory(agent=Agent.objects.first(), taken_at=WEEK + 21 * DAY + timedelta(minutes=40))
     sunday = WEEK + 21 * DAY + timedelta(minutes=41)
-    assert "Updates are paused. Last updated 29 Mar 2026, 00:05 UTC" in text(sunday)
+    assert "Last updated 29 Mar 2026, 00:40 UTC , paused since 29 Mar 2026, 00:05 UTC" in text(sunday)
     Run.objects.create(kind="run_decisions", at=WEEK + 21 * DAY)
     assert "paused" not in text(sunday)
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
+import time_machine
 
 from agents.models import Agent
 from arena_site.pages.freshness import next_decision_run
@@ -26,7 +27,7 @@ from tests.factories import (
     sale,
 )
 from tests.guards import guards_removed
-from tests.markup import count_queries, element, elements, get_page, links, table_row, visible_text
+from tests.markup import count_queries, element, elements, get_page, links, section, table_row, visible_text
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -274,6 +275,24 @@ def test_a_cohort_links_each_decision_in_its_week(client):
     assert weeks == [[f"/decisions/{first.pk}/"], [], [f"/decisions/{third.pk}/"], [], []]
 
 
+def test_weeks_that_nobody_ran_are_missed_and_later_ones_open(client):
+    cohort = CohortFactory()
+    agent = AgentFactory(slug="gpt-5.1", cohort=cohort)
+    broke = AgentFactory(slug="grok-4", cohort=cohort, status=Agent.Status.BANKRUPT)
+    for each in (agent, broke):
+        DecisionFactory(agent=each)
+    in_week_3 = cohort.week_start + timedelta(weeks=2, hours=1)
+    with time_machine.travel(in_week_3, tick=False):
+        page = get_page(client, "/cohorts/1/")
+        weeks = visible_text(section(get_page(client, "/cohorts/1/gpt-5.1/"), "decisions"))
+        text = visible_text(page)
+    assert table_row(section(page, "decisions"), "GPT-5.2") == "GPT-5.2 HOLD missed – – –"
+    assert table_row(section(page, "decisions"), "Grok 4.1") == "Grok 4.1 HOLD – – – –"
+    assert "Week 2 missed" in weeks
+    assert "Week 3" not in weeks
+    assert "paused since 22 Mar 2026, 00:05 UTC" in text
+
+
 def test_each_position_shows_its_result(client):
     agent = AgentFactory(slug="gpt-5.1")
     names = ("won", "lost", "cancelled", "awaiting", "open", "sold")
@@ -399,10 +418,10 @@ def test_no_page_needs_more_queries_as_rows_grow(client, season):
 @pytest.mark.parametrize(
     ("address", "most"),
     [
-        ("/cohorts/", 4),
-        ("/cohorts/1/", 10),
+        ("/cohorts/", 5),
+        ("/cohorts/1/", 11),
         ("/cohorts/1/gpt-5.1/", 7),
-        ("/cohorts/1/gpt-5.1/trades/", 4),
+        ("/cohorts/1/gpt-5.1/trades/", 5),
         ("/models/", 4),
         ("/models/gpt-5.1/", 11),
     ],

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("markets", "0005_venue_traffic"),
+        ("markets", "0006_run_progress"),
     ]
 
     operations = [
