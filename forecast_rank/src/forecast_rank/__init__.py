@@ -81,6 +81,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.metrics.resampled_ranks import probability_best as probability_best, rank_range as rank_range
     from forecast_rank.metrics.sample_mean import cluster_interval as cluster_interval, t_interval as t_interval
+    from forecast_rank.metrics.running_intervals import running_intervals as running_intervals
     from forecast_rank.metrics.sequential_leaderboard import sequential_leaderboard as sequential_leaderboard
     from forecast_rank.metrics.simultaneous_ranks import simultaneous_rank_ranges as simultaneous_rank_ranges
     from forecast_rank.metrics.studentised import (
@@ -127,6 +128,7 @@ _MODULES = {
     "metrics.numeric_scores": ("crps_quantiles", "crps_samples", "interval_score", "quantile_score"),
     "metrics.ranked_probability": ("ranked_probability",),
     "metrics.ratings": ("elo", "rating_history"),
+    "metrics.running_intervals": ("running_intervals",),
     "metrics.sequential_leaderboard": ("sequential_leaderboard",),
     "metrics.agreement": ("agreement", "kendall", "spearman"),
     "metrics.bradley_terry": ("exponential_form", "pairwise_ability", "pool_weights"),

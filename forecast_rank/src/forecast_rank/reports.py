@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]
 
-_FIGURES = {
+FIGURES = {
     "calibration": "ece",
     "bradley_terry": "bt_ability",
     "thurstone_mosteller": "tm_ability",
@@ -117,7 +117,7 @@ class Report:
         key, _, under = ranking.partition(":")
         entries = self._content["forecasters"]
         order = self._content["rankings"][ranking]
-        figures = [entries[name][_FIGURES.get(key, key)] for name in order]
+        figures = [entries[name][FIGURES.get(key, key)] for name in order]
         values = [figure[under] if under else figure for figure in figures]
         return {
             name: (None if value is None else 1 + values.index(value), value)
@@ -239,6 +239,39 @@ class Report:
         """
         key = f"{gamma:g}" if isinstance(gamma, int | float) else gamma
         return self._axes("average_return", f"_{key}")[0]
+
+    def plot_scores(self, ranking: str = "brier") -> Axes:
+        """A forest plot of a ranking: figures with intervals, the best on top, references as lines.
+
+        Parameters
+        ----------
+        ranking : str
+            "brier", "average_return:0.5".
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ValueError
+            Without such a ranking or its intervals, which need resamples.
+        """
+        return self._axes("scores", f"_{ranking.replace(':', '_')}")[0]
+
+    def plot_pairs(self) -> Axes:
+        """Differences in the Brier score of every two forecasters on common questions, significant ones marked.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ValueError
+            Without pairs.
+        """
+        return self._axes("pairs")[0]
 
     def plot_ranks(self) -> NDArray[Any]:
         """Rank and rank range of each forecaster, side by side for every ranking.

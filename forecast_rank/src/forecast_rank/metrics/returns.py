@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forecast_rank.metrics.closing_columns import closing_columns
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 from forecast_rank.metrics.staking import (
     StakingAccounts,
@@ -326,15 +327,9 @@ def return_stream(panel: Panel, values: Floats, step: int = 1) -> ReturnStream:
     if step < 1:
         raise ValueError(f"step: at least 1, not {step}")
     counted = ~np.isnan(values)
-    answered = np.zeros(len(panel.questions), dtype=bool)
-    answered[panel.question[counted]] = True
-    order = np.argsort(panel.questions.closed_at, kind="stable")
-    order = order[answered[order]]
-    last = np.append(np.arange(step, len(order), step), len(order))[: len(order)] - 1
-    place = np.zeros(len(panel.questions), dtype=np.int64)
-    place[order] = np.arange(len(order)) // step
-    n_forecasters, columns = len(panel.forecasters), len(last)
-    cell = panel.forecaster[counted] * columns + place[panel.question[counted]]
+    closing = closing_columns(panel, counted, step)
+    n_forecasters, columns = len(panel.forecasters), len(closing.questions)
+    cell = panel.forecaster[counted] * columns + closing.place[panel.question[counted]] // step
     weight = panel.weight[counted]
 
     def running(summand: Floats) -> Floats:
@@ -342,7 +337,7 @@ def return_stream(panel: Panel, values: Floats, step: int = 1) -> ReturnStream:
 
     total, mass = running(weight * values[counted]), running(weight)
     means = np.divide(total, mass, out=np.full(mass.shape, np.nan), where=mass > 0)
-    return ReturnStream(last + 1, panel.questions.closed_at[order[last]], means)
+    return ReturnStream(closing.questions, closing.closed_at, means)
 
 
 def sharpe(panel: Panel, values: Floats) -> Floats:

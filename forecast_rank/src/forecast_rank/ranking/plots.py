@@ -1,4 +1,4 @@
-"""Pictures of a report: reliability, return curves, rank ranges, agreement, ability against difficulty.
+"""Pictures of a report: reliability, return curves, scores, pairs, rank ranges, agreement, ability against difficulty.
 
 Matplotlib is imported with this module, which is imported only to draw.
 """
@@ -15,13 +15,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from forecast_rank.atomic_files import atomic_write
+from forecast_rank.reports import FIGURES
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F5A2E")
 """Okabe and Ito's palette, which readers with colour-blindness can tell apart, its yellow made dark enough to see."""
 DASHES = {"market": (0, (5, 1.5)), "uniform": (0, (1, 1.5)), "ensemble": (0, (4, 1.5, 1, 1.5))}
 GREY, DARK = "#b5b5b5", "#404040"
 LINES_SHOWN = len(COLOURS)
-RELIABILITY_SHOWN = 12
+RELIABILITY_SHOWN, PAIRS_SHOWN, BANDS_SHOWN = 12, 30, 3
+SIGNIFICANCE = 0.05
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -32,6 +34,19 @@ STYLE = {
     "svg.hashsalt": "forecaster-arena",
     "svg.fonttype": "none",
 }
+
+LABELS = {
+    "brier": "Brier score",
+    "log": "log score",
+    "spherical": "spherical score",
+    "calibration": "calibration error",
+    "adjusted_brier": "adjusted Brier",
+    "weighted_brier": "weighted Brier",
+    "thurstone_mosteller": "Thurstone–Mosteller",
+    "bradley_terry": "Bradley–Terry (wins)",
+    "irt": "IRT ability",
+}
+"""Rankings in words, where their name is another."""
 
 Report = dict[str, Any]
 Progress = Callable[[int, int, str], None]
@@ -127,6 +142,9 @@ def returns(report: Report) -> Iterator[tuple[str, Figure]]:
             axis.plot(
                 questions_closed, _line(curve["forecasters"][name]), color=COLOURS[place], linewidth=1.4, label=label
             )
+            if place < BANDS_SHOWN and name in curve.get("bands", {}):
+                low, high = map(_line, curve["bands"][name])
+                axis.fill_between(questions_closed, low, high, color=COLOURS[place], alpha=0.08, linewidth=0)
         for name, values in curve["references"].items():
             final = report["references"][name]["average_return"][gamma]
             if final is not None:
@@ -143,7 +161,9 @@ def returns(report: Report) -> Iterator[tuple[str, Figure]]:
             frameon=False,
         )
         more = f"; the best {LINES_SHOWN} of {len(order)} in colour" if len(order) > LINES_SHOWN else ""
-        axis.set_title(f"Averaged return per dollar, gross, at risk aversion {gamma}{more}")
+        level, banded = report["settings"]["level"], min(BANDS_SHOWN, best)
+        bands = f"\n{level:.0%} intervals of the best {banded}, each for its own time" if "bands" in curve else ""
+        axis.set_title(f"Averaged return per dollar, gross, at risk aversion {gamma}{more}{bands}")
         axis.set(xlabel=_closing(curve), ylabel="mean payoff so far", xlim=(0, questions_closed[-1]))
         yield f"_{gamma}", figure
 
@@ -279,7 +299,9 @@ def ability(report: Report) -> Iterator[tuple[str, Figure]]:
 
 
 def _titled(ranking: str) -> str:
-    return ranking.replace("_", " ").replace(":", ", γ = ")
+    name, _, gamma = ranking.partition(":")
+    label = LABELS.get(name, name.replace("_", " "))
+    return f"{label}, γ = {gamma}" if gamma else label
 
 
 def _line(values: list[float | None]) -> np.ndarray:
@@ -292,9 +314,77 @@ def _short(name: str, width: int = 24) -> str:
     return (line if len(line) <= width else line[: width - 1] + "…").replace("$", r"\$")
 
 
+def scores(report: Report) -> Iterator[tuple[str, Figure]]:
+    """A forest plot for each ranking with intervals: figures, their intervals, and the references as lines."""
+    for ranking in report["rankings"]:
+        key, _, under = ranking.partition(":")
+        key = FIGURES.get(key, key)
+
+        def figure_of(entry: Report, name: str, key: str = key, under: str = under) -> Any:
+            value = entry.get(name)
+            return value.get(under) if under and isinstance(value, dict) else value
+
+        people = report["forecasters"]
+        order = [name for name in report["rankings"][ranking] if figure_of(people[name], key) is not None]
+        if not any(figure_of(people[name], f"{key}_ci") for name in order):
+            continue
+        figure, axis = plt.subplots(figsize=(6.5, 0.19 * len(order) + 1.3))
+        for row, name in enumerate(reversed(order)):
+            ends = figure_of(people[name], f"{key}_ci")
+            if ends and None not in ends:
+                axis.plot(ends, [row, row], color=COLOURS[5], linewidth=3, solid_capstyle="butt")
+            axis.plot(figure_of(people[name], key), row, "o", color=COLOURS[0], markersize=3.5)
+        for name, entry in report["references"].items():
+            value = figure_of(entry, key)
+            if value is not None:
+                axis.axvline(value, color=DARK, linewidth=1, linestyle=DASHES[name], label=f"({name})", zorder=0)
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        axis.set_yticks(range(len(order)), [_short(name, 20) for name in reversed(order)], fontsize=7)
+        axis.set_ylim(-0.7, len(order) - 0.3)
+        axis.set(xlabel=_titled(ranking))
+        axis.set_title(f"{_titled(ranking)}, {report['settings']['level']:.0%} intervals, the best on top")
+        yield f"_{ranking.replace(':', '_')}", figure
+
+
+def pairs(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Differences in the Brier score of every two forecasters on common questions, row less column."""
+    order = report["rankings"].get("brier", [])[:PAIRS_SHOWN]
+    place = {name: k for k, name in enumerate(order)}
+    known = [
+        pair for pair in report["pairs"]
+        if pair["difference"] is not None and pair["first"] in place and pair["second"] in place
+    ]  # fmt: skip
+    if not known:
+        return
+    grid = np.full((len(order), len(order)), np.nan)
+    for pair in known:
+        i, j = place[pair["first"]], place[pair["second"]]
+        grid[i, j], grid[j, i] = pair["difference"], -pair["difference"]
+    size = 0.34 * len(order) + 1.8
+    figure, axis = plt.subplots(figsize=(size + 0.9, size))
+    reach = np.nanmax(np.abs(grid)) or 1.0
+    image = axis.imshow(grid, cmap="PuOr_r", vmin=-reach, vmax=reach)
+    for pair in known:
+        if pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE:
+            i, j = place[pair["first"]], place[pair["second"]]
+            for row, column in ((i, j), (j, i)):
+                axis.text(column, row, "●", ha="center", va="center", fontsize=6, color="black")
+    labels = [_short(name, 20) for name in order]
+    axis.set_xticks(range(len(order)), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)
+    axis.set_yticks(range(len(order)), labels, fontsize=7)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    axis.set_title("Brier score of the row less that of the column,\ncommon questions; ● significant after Holm")
+    figure.colorbar(image, ax=axis, shrink=0.6)
+    yield "", figure
+
+
 PICTURES: dict[str, Callable[[Report], Iterator[tuple[str, Figure]]]] = {
     "reliability": reliability,
     "average_return": returns,
+    "scores": scores,
+    "pairs": pairs,
     "ranks": ranks,
     "agreement": agreement,
     "ability": ability,

@@ -33,6 +33,7 @@ from forecast_rank.metrics.proper_scores import (
 from forecast_rank.metrics.ranked_probability import ranked_probability
 from forecast_rank.metrics.recalibration import recalibration_line
 from forecast_rank.metrics.returns import average_return, certainty_equivalent, log_wealth, return_stream, sharpe
+from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
 from forecast_rank.ranking import model_fits
 from forecast_rank.ranking.scoreboard import FigureTable, Scoreboard, to_json_list, to_json_value
@@ -190,6 +191,7 @@ def _accuracy(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> N
 def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     combined, names = scoreboard.panel, scoreboard.panel.forecasters
     scoreboard.set_figure("overround", combined.forecaster_means(overround(combined)))
+    people, step = scoreboard.forecaster_count, scoreboard.settings.stream
     curves: dict[str, Any] = {}
     for text in scoreboard.settings.gammas:
         gamma = float(text)
@@ -203,13 +205,16 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
         scoreboard.add_score(f"log_wealth:{text}", wealth, lower=False, key="log_wealth", under=text)
         scoreboard.set_figure("ruins", np.bincount(combined.forecaster[wealth == -np.inf], minlength=len(names)), text)
         scoreboard.set_figure("certainty_equivalent", certainty_equivalent(combined, gamma), text)
-        stream = return_stream(combined, paid, scoreboard.settings.stream)
+        stream = return_stream(combined, paid, step)
         lines = [(name, to_json_list(means)) for name, means in zip(names, stream.means, strict=True)]
+        ends = running_intervals(combined, paid, step, scoreboard.settings.level)[:people]
+        bands = {name: [to_json_list(part) for part in rows.T] for name, rows in zip(names, ends, strict=False)}
         curves[text] = {
             "questions": stream.questions.tolist(),
             "closed_at": to_json_list(stream.closed_at),
-            "forecasters": dict(lines[: scoreboard.forecaster_count]),
-            "references": dict(lines[scoreboard.forecaster_count :]),
+            "forecasters": dict(lines[:people]),
+            "references": dict(lines[people:]),
+            "bands": bands,
         }
     report["curves"]["average_return"] = curves
     scoreboard.set_figure("expected_growth", combined.forecaster_means(expected_growth(combined)))
