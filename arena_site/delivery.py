@@ -108,5 +108,5 @@ class PermissionsPolicy:
 
 
 def _is_embeddable(request: HttpRequest) -> bool:
-    """Whether other sites may embed it: the API's data, archives, share images and feeds."""
-    return request.path_info.startswith(("/api/", "/data/", "/og/", "/feeds/"))
+    """Whether other sites may embed it: the API's data, archives, share images, files of charts and feeds."""
+    return request.path_info.startswith(("/api/", "/data/", "/og/", "/feeds/")) or "/charts/" in request.path_info

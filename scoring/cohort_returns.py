@@ -16,12 +16,12 @@ from agents.models import Agent
 from cohorts.weeks import WEEK
 from scoring.competition import AgentSummary
 from scoring.histories import SnapshotRange, Values, agent_values, snapshot_ranges
-from scoring.performance import BUCKETS, MAX_BUCKETS
+from scoring.performance import BUCKETS
 
 STEPS = tuple(width for width in BUCKETS if width <= WEEK)
 """Distances of points. Cohorts start with a week, so that one grid has the same ages for all of them."""
-MAXIMUM_VALUES = 5_000
-"""Values of agents that a chart is made from: each is looked up."""
+MAXIMUM_AGES, MAXIMUM_VALUES = 100, 3_000
+"""Points of a line, and values of agents behind all lines: each is looked up."""
 
 
 class MeanReturn(NamedTuple):
@@ -74,10 +74,10 @@ def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> C
 
 
 def _step(agents: Sequence[Agent | AgentSummary], seen: Mapping[int, SnapshotRange], newest: datetime) -> timedelta:
-    """The smallest step with at most MAX_BUCKETS ages and MAXIMUM_VALUES values of running cohorts."""
+    """The smallest step with at most MAXIMUM_AGES ages and MAXIMUM_VALUES values of running cohorts."""
     oldest = max(newest - agent.cohort.week_start for agent in agents)
     looked_up = sum((seen[agent.pk][1] - agent.cohort.week_start for agent in agents), timedelta())
-    fits = (step for step in STEPS if oldest <= MAX_BUCKETS * step and looked_up <= MAXIMUM_VALUES * step)
+    fits = (step for step in STEPS if oldest <= MAXIMUM_AGES * step and looked_up <= MAXIMUM_VALUES * step)
     return next(fits, STEPS[-1])
 
 

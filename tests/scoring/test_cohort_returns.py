@@ -8,7 +8,6 @@ import pytest
 from agents.models import Agent
 from cohorts.models import Cohort
 from scoring.cohort_returns import CohortReturns, cohort_returns
-from scoring.performance import MAX_BUCKETS
 from tests.factories import WEEK, AgentFactory, SnapshotFactory
 
 pytestmark = pytest.mark.django_db
@@ -77,5 +76,5 @@ def test_a_long_history_has_few_points() -> None:
     agent = AgentFactory(slug=SLUG)
     values(agent, {0: 10_000, 400: 11_000})
     returns = returns_of(agent, days=500)
-    assert 50 < len(returns.weeks) <= MAX_BUCKETS
+    assert 50 < len(returns.weeks) <= 100
     assert returns.families[SLUG][0].mean == 0

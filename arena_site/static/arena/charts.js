@@ -327,7 +327,7 @@ class LineChart {
 
   updateScales(width) {
     this.narrow = width < NARROW;
-    this.left = this.narrow ? 54 : 76;
+    this.left = this.narrow ? 62 : 76;
     this.figure.classList.toggle("narrow", this.narrow);
     this.gap = this.narrow ? 12 : 24; // between the ends of lines and their names
     this.right = width - (this.narrow ? Math.min(this.widestName() + this.gap, width * 0.38) : 160);

@@ -83,6 +83,7 @@ def test_picture_shows_the_drawing_and_a_known_one_is_not_sent_again(client: Cli
     picture = Image.open(BytesIO(answer.content)).convert("RGB")
     assert picture.size == (2 * int(drawing.attrib["width"]), 2 * int(drawing.attrib["height"]))
     assert len(picture.getcolors(100_000) or []) > 50
+    assert answer["Cross-Origin-Resource-Policy"] == "cross-origin"
     again = client.get("/cohorts/1/charts/values.png", headers={"If-None-Match": answer["ETag"]})
     assert again.status_code == 304
 
