@@ -109,6 +109,7 @@ MACHINES = (
     "readyz",
     "metrics",
     ".<str:extension>",
+    ".<slug:extension>",
     ".csv",
     ".json",
     ".atom",
