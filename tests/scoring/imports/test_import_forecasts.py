@@ -143,8 +143,8 @@ def test_bad_rows_are_named_by_line_and_the_rest_is_taken(other: Callable[..., P
     summary = imported("long", mixed)
     assert (summary["rows"], summary["rejected"], summary["added"]) == (6, 5, 1)
     assert rejections() == [
-        (2, "the probabilities of exclusive options sum to 1.1, not 1"),
-        (3, "the probabilities of exclusive options sum to 1.1, not 1"),
+        (2, "probability 0.7 belongs to exclusive options that sum to 1.1, not 1"),
+        (3, "probability 0.4 belongs to exclusive options that sum to 1.1, not 1"),
         (4, "probability 1.5 is outside [0, 1]"),
         (5, "probability 'maybe' is not a number"),
         (7, "forecaster is longer than 200 characters"),
