@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 from forecast_rank.metrics.panel import from_arrays
-from forecast_rank.ranking.report import rank_panel
-from forecast_rank.ranking.settings import Settings
 
+from forecast_rank import Settings, rank_panel
 from scoring.constants import MARKET
 from scoring.models import BrierScore
 

@@ -11,11 +11,9 @@ from django.db import transaction
 from django.db.models import Count, Max, Q, Sum
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.panel import Panel
-from forecast_rank.ranking.report import rank_panel
-from forecast_rank.ranking.scoreboard import to_json_value
-from forecast_rank.ranking.settings import Settings
 
 from agents.models import Elicitation, Forecast, ModelCall, Trade
+from forecast_rank import Settings, rank_panel, to_json_value
 from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_history import LeaderboardKey

@@ -12,9 +12,9 @@ from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.panel import Floats, from_arrays
 from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.sample_mean import cluster_interval
-from forecast_rank.ranking.scoreboard import to_json_value
 
 from agents.models import Forecast, Trade
+from forecast_rank import to_json_value
 from markets.models import Market, QuestionEntry, QuestionOption
 from markets.models.question import day_of
 

@@ -10,11 +10,9 @@ import numpy as np
 import polars as pl
 from django.core.cache import cache
 from forecast_rank.files.input_table import InputTable
-from forecast_rank.ranking.forecasts import read_rows
-from forecast_rank.ranking.report import rank_panel
-from forecast_rank.ranking.settings import Settings
 from forecast_rank.readers.records import SCHEMA, input_table
 
+from forecast_rank import Settings, rank_panel, read_rows
 from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
 from scoring.stored_json import to_json
 

@@ -16,10 +16,10 @@ from forecast_rank.files.checksums import file_sha256
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.metrics.panel import Codes
-from forecast_rank.ranking.forecasts import usable_rows
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 
+from forecast_rank import usable_rows
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportedQuestion, RejectedRow
 
 Progress = Callable[[int, int], None]

@@ -109,6 +109,15 @@ def test_many_forecasters_are_not_compared_in_pairs() -> None:
         assert any("more than 50 forecasters" in note for note in part.report(bootstrap=0).to_dict()["notes"])
 
 
+def test_too_many_pairs_and_events_are_left_out_and_said(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forecast_rank.partial.PAIR_ROWS", 50)
+    third = pl.col("question").rank("dense") % 3
+    total = reduce(add, [fr.Partial(rows.filter(third == k), metrics="brier") for k in range(3)])
+    report = total.report(bootstrap=0).to_dict()
+    assert report["pairs"] == []
+    assert any("pairs times events are more than" in note for note in report["notes"])
+
+
 def test_parts_that_contradict_each_other_are_refused(rows: pl.DataFrame) -> None:
     flipped = rows[1:2].with_columns(outcome=1 - pl.col("outcome"), forecaster=pl.lit("zoe"))
     with pytest.raises(fr.UnreadableFile, match=f"contradict each other .* of '{rows['question'][1]}'"):

@@ -96,9 +96,10 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.ranking.forecasts import (
         InvalidRow as InvalidRow, LoadedForecasts as LoadedForecasts, RejectedLine as RejectedLine,
-        TooFewForecasts as TooFewForecasts
+        TooFewForecasts as TooFewForecasts, read_rows as read_rows, usable_rows as usable_rows
     )
     from forecast_rank.ranking.report import rank_panel as rank_panel
+    from forecast_rank.ranking.scoreboard import to_json_value as to_json_value
     from forecast_rank.simulated_worlds import (
         WORLDS as WORLDS, Simulation as Simulation, World as World, simulate as simulate
     )
@@ -116,8 +117,11 @@ _MODULES = {
     "score_ranking": ("rank_scores",),
     "reports": ("Report",),
     "array_scores": ("mean_brier", "mean_log_score", "mean_spherical"),
-    "ranking.forecasts": ("InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts"),
+    "ranking.forecasts": (
+        "InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts", "read_rows", "usable_rows",
+    ),
     "ranking.report": ("rank_panel",),
+    "ranking.scoreboard": ("to_json_value",),
     "simulated_worlds": ("WORLDS", "Simulation", "World", "simulate"),
     "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
     "files.faults": ("UnreadableFile",),

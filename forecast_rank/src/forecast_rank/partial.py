@@ -40,12 +40,15 @@ MEAN_METRICS = ("brier", "log", "spherical", "average_return", "alpha")
 COUNTS = ("rows", "rejected", "superseded", "repeated", "normalised", "forecasts", "options", "priced")
 PAIRED = 50
 """More forecasters are not compared in pairs: their sums would grow with the square of the number."""
+PAIR_ROWS = 5_000_000
+"""More pairs x events are not kept either: some 500 MiB."""
 BATCH = 2_000_000
 """Rows of a Parquet file that are read at a time."""
 NOTE = "from parts: without curves and metrics that need all forecasts at once"
 NOT_PAIRED = {
     "cut": "no pairs, for parts cut questions; cut between questions to have them",
     "many": f"no pairs, for there are more than {PAIRED} forecasters",
+    "long": f"no pairs, for pairs times events are more than {PAIR_ROWS:,}",
 }
 
 
@@ -168,7 +171,11 @@ class Partial:
         if not total._not_paired and total._sums["forecaster"].n_unique() > PAIRED:
             total._not_paired = "many"
         if self._pairs is not None and other._pairs is not None and not total._not_paired:
-            total._pairs = pl.concat([self._pairs, other._pairs]).group_by(PAIR_KEY).sum()
+            pairs = pl.concat([self._pairs, other._pairs]).group_by(PAIR_KEY).sum()
+            if len(pairs) > PAIR_ROWS:
+                total._not_paired = "long"
+            else:
+                total._pairs = pairs
         return total
 
     def __repr__(self) -> str:

@@ -24,6 +24,8 @@ from forecast_rank.metrics.uncertainty import (
 )
 from forecast_rank.simulated_worlds import WORLDS, simulate
 from scipy import stats
+from scipy.stats import ttest_rel
+from statsmodels.stats.multitest import multipletests
 
 nan = np.nan
 
@@ -99,6 +101,22 @@ class TestSimultaneousRanks:
         assert not clear.all()
         ranges = simultaneous_rank_ranges(event_sums(made, scores))
         assert ranges.tolist() == np.stack([1 + better, 7 - worse], axis=1).tolist()
+
+    def test_ranges_equal_those_of_the_method_by_other_libraries(self) -> None:
+        """Pairwise t tests by SciPy, Holm by statsmodels, then counting who is surely better and surely worse."""
+        generator = np.random.default_rng(21)
+        for spread in (0.0, 0.1, 0.4):
+            values = generator.normal(np.linspace(0, spread, 6)[:, None], 0.3, (6, 60))
+            pairs = [(i, j) for i in range(6) for j in range(i + 1, 6)]
+            p = [ttest_rel(values[i], values[j]).pvalue for i, j in pairs]
+            clear = multipletests(p, 0.1, "holm")[0]
+            expected = [[1, 6] for _ in range(6)]
+            for (i, j), sure in zip(pairs, clear, strict=True):
+                if sure:
+                    winner, loser = (i, j) if values[i].mean() < values[j].mean() else (j, i)
+                    expected[loser][0] += 1
+                    expected[winner][1] -= 1
+            assert simultaneous_rank_ranges(table_sums(values), level=0.9).tolist() == expected
 
     def test_higher_is_better_turns_the_ranks_round(self) -> None:
         values = np.array([[0.1, 0.2, 0.1, 0.2], [0.9, 0.8, 0.9, 0.8]])
