@@ -22,9 +22,10 @@ from agents.services.missed import record_missed_decisions
 from agents.services.task_alerts import refresh_task_alerts
 from arena_site.notices import has_unsent_notices
 from arena_site.queue_messages import messages
-from cohorts.models import Cohort
+from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
+from markets.services.alerts import raise_alert
 from markets.services.cache_versions import Scope, lock_scope
 
 log = logging.getLogger(__name__)
@@ -146,9 +147,24 @@ def cohort() -> str:
     """Starts the week's cohort within a day of its start; a week too late for that is recorded as missed."""
     at = current_tick()
     missed = record_missed_weeks(at=at)  # before the start, which would hide the missed weeks
+    if missed:
+        _alert_missed_weeks(missed, at)
     if at < week_start(at) + MAX_START_DELAY:
         return _run_command("start_cohort")
     return f"{missed} weeks newly recorded as missed"
+
+
+def _alert_missed_weeks(number: int, at: datetime) -> None:
+    weeks = list(MissedWeek.objects.order_by("-week_start")[:number])
+    raise_alert(
+        kind="week-missed",
+        items={f"{week.week_start:%Y-%m-%d}": f"{week.week_start:%Y-%m-%d}" for week in reversed(weeks)},
+        message=f"{number} week{'s' if number > 1 else ''} without a cohort: none started within a day of the start.",
+        at=at,
+        path="/cohorts/",
+        remedy="No schedule starts a cohort that late; a person may, by manage.py start_cohort. Acknowledge it.",
+        urgent=False,
+    )
 
 
 def decisions() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from agents.models import Decision, Elicitation, Task
-from cohorts.weeks import week_start
+from cohorts.weeks import WEEK, week_start
 from markets.models import Alert, AlertItem
 from markets.models.question import day_of
 from markets.services.alerts import clear_others, raise_alert
@@ -17,6 +17,8 @@ from markets.services.alerts import clear_others, raise_alert
 FAILED, MISSED = "tasks-failed", "tasks-missed"
 MISSED_WITHIN = timedelta(days=14)
 """Older tasks that were missed raise no alert any more."""
+MOST_WEEKS = 10
+"""More decision weeks than a cohort has."""
 NOUNS = ((Decision, "decision", "decisions"), (Elicitation, "forecast batch", "forecast batches"))
 
 
@@ -57,11 +59,12 @@ def _raise_missed(at: datetime) -> None:
     """Raises an alert for each day with tasks that were newly missed."""
     since = at - MISSED_WITHIN
     known = set(AlertItem.objects.filter(kind=MISSED).values_list("subject", flat=True))
-    missed = [
-        *_decisions(status=Task.Status.MISSED, universe__week_start__range=(since, at)),
+    oldest = since - MOST_WEEKS * WEEK
+    missed: list[Decision | Elicitation] = [
+        *_decisions(status=Task.Status.MISSED, cohort__week_start__range=(oldest, at)),
         *_elicitations(status=Task.Status.MISSED, batch__question_set__day__range=(since, at)),
     ]
-    new = [task for task in missed if _key(task) not in known]
+    new = [task for task in missed if since <= _day(task) <= at and _key(task) not in known]
     for day in sorted({_day(task) for task in new}):
         tasks = [task for task in new if _day(task) == day]
         raise_alert(
@@ -78,7 +81,7 @@ def _raise_missed(at: datetime) -> None:
 
 def _decisions(**fields: object) -> Iterable[Decision]:
     tasks = Decision.objects.filter(agent__family__external=False, **fields).order_by("pk")
-    return tasks.select_related("agent__cohort", "universe").defer("universe__market_block")
+    return tasks.select_related("agent__cohort", "cohort")
 
 
 def _elicitations(**fields: object) -> Iterable[Elicitation]:
@@ -86,8 +89,10 @@ def _elicitations(**fields: object) -> Iterable[Elicitation]:
     return tasks.select_related("release", "batch__question_set").defer("batch__block")
 
 
-def _day(task: Task) -> datetime:
-    return task.batch.question_set.day if isinstance(task, Elicitation) else task.week_start
+def _day(task: Decision | Elicitation) -> datetime:
+    if isinstance(task, Decision):  # one that was never asked has no universe
+        return task.cohort.week_start + (task.week - 1) * WEEK
+    return task.batch.question_set.day
 
 
 def _key(task: Task) -> str:

@@ -259,6 +259,27 @@ def test_missed_decisions_raise_one_alert_in_place_of_the_failed_ones(failed_sun
     assert not Alert.objects.open().exists(), "once acknowledged, it is not raised again"
 
 
+def test_decisions_that_were_never_asked_raise_one_alert(venue: Venue, hook: Hook) -> None:
+    run("start_cohort", WEEK)
+    for hour in (1, 2):  # nothing ran that Sunday
+        with time_machine.travel(WEEK + timedelta(days=8, hours=hour), tick=False):
+            jobs.missed_decisions()
+    enqueue(timedelta(days=8, hours=3))
+    (payload,) = hook.payloads
+    assert (payload["kind"], payload["subject"], payload["count"]) == ("tasks-missed", "2026-03-08", 7)
+    assert payload["text"] == "7 decisions of 8 March 2026 were missed: never asked within the window"
+
+
+def test_weeks_without_a_cohort_raise_one_alert(hook: Hook) -> None:
+    run("start_cohort", WEEK)
+    with time_machine.travel(WEEK + timedelta(weeks=2, days=2), tick=False):
+        jobs.cohort()
+        jobs.cohort()
+    enqueue(timedelta(weeks=3))
+    (payload,) = hook.payloads
+    assert (payload["kind"], payload["names"]) == ("week-missed", ["2026-03-15", "2026-03-22"])
+
+
 # ── commands ──────────────────────────────────────────────────────────────────────────────────────
 
 
