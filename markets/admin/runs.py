@@ -62,9 +62,6 @@ class RunAdmin(ReadOnlyAdmin):
     fields = ("kind", "at", "status", "started_at", "finished_at", "error", "summary")
     change_form_template = "admin/markets/run/change_form.html"
 
-    class Media:
-        js = ("arena/run.js",)
-
     def get_urls(self) -> list[Any]:
         live = path("<int:run_id>/live/", self.admin_site.admin_view(self.live_view), name="markets_run_live")
         return [live, *super().get_urls()]
