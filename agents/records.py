@@ -1,19 +1,27 @@
-"""Canonical records of completed tasks, and the hash chain over them. Needs no database.
+"""Canonical records of completed tasks and of archives, and the hash chains over them. Needs no database.
 
-The database and an export give the same record, and so the same hash: a record identifies rows by cohort, family, week
-or the venue's id of a market, never by a primary key.
+The database and an archive give the same record of a task, and so the same hash: it identifies rows by cohort, family,
+week, sequence or the venue's id of a market, never by a primary key. `docs/data.md` lists all fields.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
-TRADING, FORECAST = "trading", "forecast"
-PROTOCOLS = (TRADING, FORECAST)
+from markets.foundation.json_lines import json_number
+
+TRADING, FORECAST, ARCHIVE = "trading", "forecast", "archive"
+PROTOCOLS = (TRADING, FORECAST, ARCHIVE)
+TRADE_AMOUNTS = ("shares", "price", "amount", "cost_basis", "realized_pnl")
 GENESIS = "0" * 64
 """The previous hash of a chain's first link."""
+
+
+UNANSWERED = ("sent", "lost")
+"""Results of calls that no record holds: their answer may still be stored, as a late one."""
 
 
 def trading_record(
@@ -28,14 +36,16 @@ def trading_record(
     answer: str | None,
     action: str,
     fallback: bool,
+    refusals: int,
+    reasoning: str,
+    error: str,
+    calls: Sequence[Mapping[str, Any]],
+    instructions: Sequence[Mapping[str, Any]],
     trades: Sequence[Mapping[str, Any]],
     decided_at: str,
 ) -> dict[str, Any]:
-    """The record of a decision.
-
-    `universe`, `prompt` and `answer` are SHA-256; a trade has sequence, market, side, kind, shares, price and amount.
-    """
-    return {"protocol": TRADING, **locals(), "trades": [dict(trade) for trade in trades]}
+    """The record of a decision; `universe`, `prompt` and `answer` (of the last call) and `reasoning` are SHA-256."""
+    return {"protocol": TRADING, **locals()}
 
 
 def forecast_record(
@@ -51,15 +61,76 @@ def forecast_record(
     prompt: str | None,
     answer: str | None,
     declined: bool,
+    refusals: int,
+    error: str,
+    calls: Sequence[Mapping[str, Any]],
     forecasts: Sequence[Mapping[str, Any]],
+    refused: Sequence[Mapping[str, Any]],
     made_at: str,
 ) -> dict[str, Any]:
-    """The record of an elicitation.
+    """The record of an elicitation; `questions` (of the day's set), `prompt` and `answer` are SHA-256."""
+    return {"protocol": FORECAST, **locals()}
 
-    `questions` (of the day's set), `prompt` and `answer` are SHA-256; a forecast has the question's hash and the
-    probabilities.
-    """
-    return {"protocol": FORECAST, **locals(), "forecasts": [dict(forecast) for forecast in forecasts]}
+
+def call_record(
+    *,
+    sequence: int,
+    attempt: int,
+    model: str,
+    returned_model: str,
+    provider: str,
+    quantization: str,
+    result: str,
+    finish_reason: str,
+    error: str,
+    prompt_sha256: str,
+    raw_response: str,
+) -> dict[str, Any]:
+    """The part of a task's record about one of its calls that has an answer, or failed, in time."""
+    return {**locals(), "raw_response": sha256(raw_response)}
+
+
+def instruction_record(
+    *, call: int, sequence: int, kind: str, payload: Mapping[str, Any], executed: bool, reason: str
+) -> dict[str, Any]:
+    """The part of a decision's record about an instruction; `call` is the sequence of its call."""
+    return dict(locals())
+
+
+def trade_record(
+    *,
+    sequence: int,
+    market: str,
+    side: str,
+    kind: str,
+    implied_confidence: float | None,
+    **amounts: Decimal,
+) -> dict[str, Any]:
+    """The part of a decision's record about a trade: `market` as `venue:id`, amounts (TRADE_AMOUNTS) as plain text."""
+    named = {"sequence": sequence, "market": market, "side": side, "kind": kind}
+    return (
+        named
+        | {"implied_confidence": implied_confidence}
+        | {name: json_number(amounts[name]) for name in TRADE_AMOUNTS}
+    )
+
+
+def forecast_entry_record(
+    *,
+    call: int,
+    question: str,
+    probabilities: Mapping[str, float],
+    stated: Mapping[str, str],
+    normalised: bool,
+    rationale: str,
+) -> dict[str, Any]:
+    """The part of an elicitation's record about a forecast; `question` is the hash of its options."""
+    return {**locals(), "rationale": sha256(rationale)}
+
+
+def refusal_record(*, call: int, question: str, stated: Mapping[str, str], reason: str) -> dict[str, Any]:
+    """The part of an elicitation's record about a refused forecast."""
+    return dict(locals())
 
 
 def canonical(value: Any) -> str:

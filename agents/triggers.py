@@ -6,6 +6,7 @@ from agents.models import (
     Agent,
     Chain,
     ChainLink,
+    DailyAnchor,
     Decision,
     Elicitation,
     Forecast,
@@ -37,7 +38,7 @@ RECONCILED = ("tokens_input", "tokens_output", "cost_usd", "cost_source", "recon
 
 def triggers() -> Iterator[Trigger]:
     yield from append_only(JournalEntry, Trade, Settlement, Reversal, Instruction)
-    yield from append_only(Forecast, RefusedForecast, ChainLink, Submission)
+    yield from append_only(Forecast, RefusedForecast, ChainLink, DailyAnchor, Submission)
     for task in (Decision, Elicitation):
         yield fixed(task, when=f"OLD.status IN ('{Status.COMPLETED}', '{Status.MISSED}')")
         yield from protected(task)

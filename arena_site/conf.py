@@ -114,6 +114,16 @@ def sources(text: str) -> tuple[str, ...]:
     return names
 
 
+def signing_key(text: str) -> bytes:
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise ValueError("must be 64 hexadecimal digits")
+    return key
+
+
 def mail_address(text: str) -> str:
     name, _, host = text.partition("@")
     if not name or not host or "@" in host or any(map(str.isspace, text)):

@@ -35,6 +35,7 @@ from agents.models import (
 )
 from agents.models.task import PromptParts
 from agents.services import ledger
+from agents.services.anchors import anchor, chain_heads, record_daily_anchor
 from agents.services.chain import append_to_chain
 from agents.services.costs import add_call_cost
 from agents.services.lineups import approve_lineup, propose_lineup
@@ -245,8 +246,8 @@ class UniverseFactory(DjangoModelFactory[Universe]):
     ) -> Universe:
         chosen = list(Market.objects.order_by("pk")) if markets is None else markets
         entries = [_entry(market, position, listed_open) for position, market in enumerate(chosen, start=1)]
-        fields.setdefault("sha256", fingerprint(entries))
-        fields.setdefault("market_block", _market_block(entries))
+        block = fields.setdefault("market_block", _market_block(entries))
+        fields.setdefault("sha256", fingerprint(entries, block))
         universe = super()._create(model_class, *args, **fields)
         if not universe.entries.exists():
             for entry in entries:
@@ -632,6 +633,8 @@ def play_week() -> Cohort:
     _forecast_week(cohort)
     compute_scores(at=WEEK + timedelta(days=31), forecast_leaderboards=False)
     chain_all()
+    monday = cohort.week_start + timedelta(days=1)
+    record_daily_anchor(anchor(heads=chain_heads(), at=monday), at=monday)
     request_export(selection=ExportSelection(cohort.number), formats=("csv",), by="operator", at=WEEK)
     return cohort
 

@@ -15,6 +15,7 @@ from agents.models import (
     Chain,
     ChainLink,
     CreditReading,
+    DailyAnchor,
     Decision,
     Elicitation,
     Forecast,
@@ -328,6 +329,12 @@ class ChainLinkAdmin(ReadOnlyAdmin):
     search_fields = ("=sha256", "=record_sha256")
     search_help_text = "A link's hash, or that of its record."
     ordering = ("-pk",)
+
+
+@admin.register(DailyAnchor)
+class DailyAnchorAdmin(ReadOnlyAdmin):
+    list_display = ("day", "made_at")
+    search_fields = ("day",)
 
 
 @admin.register(CreditReading)

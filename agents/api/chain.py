@@ -12,10 +12,11 @@ class ChainSerializer(ReadSerializer):
 
 
 class ChainViewSet(ReadOnlyViewSet):
-    """The hash chains over completed decisions and over completed elicitations: length and head.
+    """The hash chains over completed decisions, over completed elicitations and over archives: length and head.
 
-    A link's hash covers the previous hash and the canonical record of its task: model, prompt, answer, and trades or
-    forecasts. Archives hold all links and the rows of the records; `verify_export` verifies them.
+    A link's hash covers the previous hash and a canonical record: of a task its calls, answer, and trades or forecasts;
+    of an archive the hash of every table. Archives hold all links and the rows of the records; `verify_export` verifies
+    them.
     """
 
     queryset = Chain.objects.all()
@@ -30,11 +31,21 @@ class ChainViewSet(ReadOnlyViewSet):
 class ChainLinkSerializer(ReadSerializer):
     class Meta:
         model = ChainLink
-        fields = ("id", "protocol", "sequence", "decision", "elicitation", "previous", "record_sha256", "sha256")
+        fields = (
+            "id",
+            "protocol",
+            "sequence",
+            "decision",
+            "elicitation",
+            "record",
+            "previous",
+            "record_sha256",
+            "sha256",
+        )
 
 
 class ChainLinkViewSet(ReadOnlyViewSet):
-    """The links of both chains, oldest first: one completed decision or elicitation each."""
+    """The links of the chains, oldest first: one completed decision, elicitation or archive each."""
 
     queryset = ChainLink.objects.all()
     serializer_class = ChainLinkSerializer

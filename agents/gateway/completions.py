@@ -232,6 +232,17 @@ def parse_credits(body: Any) -> tuple[str, Decimal] | None:
     return None if used is None or total > MAX_CREDITS else (_short_text(data.get("label")) or "", total)
 
 
+def stored_content(raw_response: str, http_status: int | None) -> str:
+    """The text of a stored answer; a submitted one, which came without HTTP, is the text itself."""
+    if http_status is None:
+        return raw_response
+    try:
+        content = json.loads(raw_response)["choices"][0]["message"].get("content")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return ""
+    return _join_content(content) or ""
+
+
 def _join_content(content: Any) -> str | None:
     """The text of a message's content, given whole or in parts; None if it is no text."""
     if content is None:

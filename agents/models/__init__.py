@@ -1,6 +1,6 @@
 from agents.models.agent import Agent
 from agents.models.call import Instruction, ModelCall
-from agents.models.chain import Chain, ChainLink
+from agents.models.chain import Chain, ChainLink, DailyAnchor
 from agents.models.credit_reading import CreditReading
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation

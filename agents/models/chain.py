@@ -1,6 +1,8 @@
-"""Hash chains over completed tasks. A known head proves that no earlier record was changed."""
+"""Hash chains over completed tasks and over archives. A known head proves that no earlier record was changed."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -9,16 +11,17 @@ from agents.models.call import ModelCall
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
 from agents.models.task import TaskReference
-from agents.records import GENESIS
+from agents.records import GENESIS, canonical
 
 
 class Protocol(models.TextChoices):
     TRADING = "trading"
     FORECAST = "forecast"
+    ARCHIVE = "archive"
 
 
 class Chain(models.Model):
-    """The length and head of one protocol's chain. Adding a link updates this row, which locks the chain."""
+    """The length and head of one chain. Adding a link updates this row, which locks the chain."""
 
     protocol = models.CharField(max_length=20, choices=Protocol.choices, unique=True)
     length = models.PositiveIntegerField(default=0)
@@ -31,8 +34,30 @@ class Chain(models.Model):
         return f"{self.protocol}: {self.length} links, {self.head}"
 
 
+class DailyAnchor(models.Model):
+    """The chain heads of a day, signed: `document` holds the instant, the heads, the public key and the signature."""
+
+    day = models.DateField(unique=True)
+    made_at = models.DateTimeField()
+    document: Any = models.JSONField()
+
+    class Meta:
+        ordering = ["-day"]
+
+    def __str__(self) -> str:
+        return f"Chain heads of {self.day}"
+
+    @property
+    def contents(self) -> bytes:
+        """The file of the day, byte for byte: its SHA-256 can be time-stamped."""
+        return f"{canonical(self.document)}\n".encode()
+
+
 class ChainLink(TaskReference, models.Model):
-    """A completed task in its protocol's chain; `sha256` covers the previous hash and the record's hash."""
+    """A completed task, or an archive, in its chain; `sha256` covers the previous hash and the record's hash.
+
+    The record of a task is made from its rows, that of an archive is stored.
+    """
 
     protocol = models.CharField(max_length=20, choices=Protocol.choices)
     sequence = models.PositiveIntegerField()
@@ -44,7 +69,8 @@ class ChainLink(TaskReference, models.Model):
         ModelCall, null=True, blank=True, on_delete=models.PROTECT, related_name="links",
         help_text="The call whose prompt and answer the record covers.",
     )  # fmt: skip
-    record_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the canonical record of its task.")
+    record: Any = models.JSONField(null=True, blank=True, help_text="The record of an archive; null for a task.")
+    record_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the canonical record.")
     previous = models.CharField(max_length=64, help_text="The hash of the previous link; zeros for the first.")
     sha256 = models.CharField(max_length=64, help_text="SHA-256 of the previous hash, a line feed, the record's hash.")
 
@@ -53,9 +79,16 @@ class ChainLink(TaskReference, models.Model):
             models.UniqueConstraint(fields=["protocol", "sequence"], name="one_link_per_protocol_and_sequence"),
             models.UniqueConstraint(fields=["protocol", "previous"], name="one_link_after_each_hash"),
             models.CheckConstraint(
-                condition=Q(protocol="trading", decision__isnull=False, elicitation__isnull=True)
-                | Q(protocol="forecast", decision__isnull=True, elicitation__isnull=False),
-                name="link_holds_one_task_of_its_protocol",
+                condition=Q(protocol="trading", decision__isnull=False, elicitation__isnull=True, record__isnull=True)
+                | Q(protocol="forecast", decision__isnull=True, elicitation__isnull=False, record__isnull=True)
+                | Q(
+                    protocol="archive",
+                    decision__isnull=True,
+                    elicitation__isnull=True,
+                    call__isnull=True,
+                    record__isnull=False,
+                ),
+                name="link_holds_one_task_or_a_record",
             ),
         ]
         ordering = ["protocol", "sequence"]

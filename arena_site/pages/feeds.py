@@ -1,5 +1,6 @@
-"""Atom feeds of the latest decisions and of the latest resolutions."""
+"""Atom feeds of the latest decisions, of the latest resolutions, and of the chain heads of each day."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,7 +12,7 @@ from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
-from agents.models import Decision, Position, Trade
+from agents.models import DailyAnchor, Decision, Position, Trade
 from arena_site.pages.filters import money, number, page_url, price, signed_money, single_line
 from markets.models import Market
 from scoring.competition import competition_index
@@ -125,3 +126,32 @@ def _grouped(rows: Iterable[Sequence[Any]]) -> dict[Any, list[Sequence[Any]]]:
     for key, *row in rows:
         groups[key].append(row)
     return groups
+
+
+class ChainFeed(AtomFeed):
+    """The signed heads of the hash chains, one entry a day."""
+
+    title = "Forecaster Arena: chain heads"
+    subtitle = (
+        "The heads of the hash chains of each day, signed. Keep them: they prove that nothing before was changed."
+    )
+
+    def link(self) -> str:
+        return f"{reverse('methodologies')}#chains"
+
+    def items(self) -> list[FeedItem]:
+        return [
+            FeedItem(
+                path=reverse("daily-chain-heads", args=[anchor.day.isoformat()]),
+                title=str(anchor),
+                lines=[
+                    *(f"{name}: {head['length']} links, head {head['head']}"
+                      for name, head in anchor.document["chains"].items()),
+                    f"SHA-256 of the file: {hashlib.sha256(anchor.contents).hexdigest()}",
+                    f"Signature: {anchor.document['signature']}",
+                ],
+                at=anchor.made_at,
+                categories=(),
+            )
+            for anchor in DailyAnchor.objects.all()[:MAXIMUM_ITEMS]
+        ]  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.models import ModelCall, Task
-from agents.services.chain import task_record
+from agents.services.task_records import task_record
 
 TOTALS = ("tokens_input", "tokens_output", "cost_usd", "latency_ms")
 

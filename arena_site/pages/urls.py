@@ -8,6 +8,7 @@ from arena_site.pages import feeds
 from arena_site.pages.sitemaps import SITEMAPS
 from arena_site.pages.views import (
     agents,
+    anchors,
     calibration,
     cohorts,
     comparisons,
@@ -68,9 +69,12 @@ urlpatterns = [
     path("about/", site.about, name="about"),
     path("findings/", findings.findings, name="findings"),
     path("glossary/", site.glossary, name="glossary"),
+    path(".well-known/arena-chain.json", anchors.heads, name="chain-heads"),
+    path(".well-known/arena-chain/<str:day>.json", anchors.daily_heads, name="daily-chain-heads"),
     path("robots.txt", site.robots, name="robots"),
     path("feeds/decisions.atom", conditional_page(require_safe(feeds.DecisionFeed())), name="feed-decisions"),
     path("feeds/resolutions.atom", conditional_page(require_safe(feeds.ResolutionFeed())), name="feed-resolutions"),
+    path("feeds/chain.atom", conditional_page(require_safe(feeds.ChainFeed())), name="feed-chain"),
     path(
         "sitemap.xml",
         require_safe(sitemaps.index),

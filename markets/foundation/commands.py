@@ -58,6 +58,8 @@ class CommandResult:
     failures: list[str] = field(default_factory=list)
     failed: bool = False
     alerted: int = 0
+    code: int = 0
+    """The exit code where nothing failed."""
 
 
 class ArenaCommand(BaseCommand):
@@ -137,6 +139,8 @@ class ArenaCommand(BaseCommand):
             self.stdout.write(table_text(summary_table(result.summary)))
         if result.failed or result.failures:
             raise SystemExit(FAILED)
+        if result.code:
+            raise SystemExit(result.code)
 
     def refuse(self, message: str) -> NoReturn:
         """Ends the command with exit code 2 (bad usage), before it has done anything."""

@@ -285,9 +285,11 @@ def _create_options(new: Sequence[tuple[Question, QuestionCandidate]]) -> None:
 
 
 def fingerprint(entries: Sequence[QuestionEntry]) -> str:
-    """SHA-256 of the entries in order: position, the question's hash, reason and prices."""
+    """SHA-256 of the entries in order: position, batch, the question's hash, text and rules, reason and prices."""
+    questions = ((entry, entry.question) for entry in entries)
     lines = (
-        json.dumps([e.position, e.question.options_sha256, str(e.reason), e.prices], sort_keys=True) for e in entries
+        json.dumps([e.position, e.batch, q.options_sha256, q.text, q.rules, str(e.reason), e.prices], sort_keys=True)
+        for e, q in questions
     )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -102,18 +102,24 @@ def draft_universe(
     ]
     for position, entry in enumerate(entries, start=1):
         entry.position = position
-    return UniverseDraft(tuple(entries), market_block(entries), fingerprint(entries), pricing)
+    block = market_block(entries)
+    return UniverseDraft(tuple(entries), block, fingerprint(entries, block), pricing)
 
 
-def fingerprint(entries: Sequence[UniverseEntry]) -> str:
-    """SHA-256 of the entries in order: position, venue and its id, `bettable`, `open`, and the price of each side."""
-    lines = (
+def fingerprint(entries: Sequence[UniverseEntry], block: str) -> str:
+    """SHA-256 of the entries in order, and of the texts shown.
+
+    A line for each entry (position, venue and its id, `bettable`, `open`, price of each side, source of each price),
+    then the SHA-256 of the MARKETS block.
+    """
+    lines = [
         json.dumps(
-            [e.position, e.market.source, e.market.external_id, e.bettable, e.open, sorted(e.prices.items())],
-            ensure_ascii=True,
+            [e.position, e.market.source, e.market.external_id, e.bettable, e.open, e.prices, e.sources],
+            sort_keys=True,
         )
         for e in entries
-    )
+    ]
+    lines.append(hashlib.sha256(block.encode()).hexdigest())
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

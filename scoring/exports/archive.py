@@ -1,9 +1,9 @@
 """Building an archive: each table in each format, README, licence, data dictionary and manifest."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -15,17 +15,23 @@ from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import croissant, data_package
 
-from agents.models import Chain
-from agents.records import GENESIS, PROTOCOLS, instant_text
+from agents.records import ARCHIVE, FORECAST, TRADING, instant_text
+from agents.services.anchors import anchor, chain_heads
+from agents.services.chain import append_archive
 from markets.foundation.consistent_reads import consistent_reads
+from scoring.exports.archive_record import WeeklyRows, archive_record
 from scoring.exports.dictionary import CSV, dictionary_json
-from scoring.exports.manifest import FORMAT_VERSION, MANIFEST, manifest_text
+from scoring.exports.manifest import ANCHOR, FORMAT_VERSION, MANIFEST, manifest_text
 from scoring.exports.readme import DATASET, license_text, readme_text
 from scoring.exports.selection import ExportSelection
-from scoring.exports.table_files import WRITERS
+from scoring.exports.table_files import TableWriter
 from scoring.exports.table_rows import methodology_rows, row_batches
 from scoring.exports.tables import TABLES
+from scoring.exports.tables.results import CHAIN
 
+STANDALONE_VERIFIER = Path(__file__).parent / "verify_arena.py"
+"""Part of every archive: verifies one with the standard library alone."""
+TASK_PROTOCOLS = (TRADING, FORECAST)
 Progress = Callable[[int, int, str], None]
 
 
@@ -59,62 +65,98 @@ def build_archive(
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).exists())):
         raise NotAnArchive(f"{folder}: holds something else than an archive")
     with atomic_folder(folder) as draft:
-        with consistent_reads():
-            rows = _write_tables(draft, selection, formats, progress)
-            _write_documents(draft, selection, formats, at)
-            manifest = _manifest(draft, selection, formats, at, rows)
-        (draft / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+        rows = _write_archive(draft, selection, formats, at, progress)
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     return BuiltArchive(sum(rows.values()), len(files), size, file_sha256(folder / MANIFEST))
 
 
-def _write_tables(
-    draft: Path, selection: ExportSelection, formats: Sequence[str], progress: Progress
+def _write_archive(
+    draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime, progress: Progress
 ) -> dict[str, int]:
-    """The number of rows of each table, after writing each in every format."""
+    """Writes all files and links the archive to its chain; the number of rows of each table."""
     for format in formats:
         (draft / format).mkdir()
-    rows = {table.name: 0 for table in TABLES}
-    for done, table in enumerate(TABLES):
-        progress(done, len(TABLES), table.name)
-        with ExitStack() as open_files:
-            writers = [
-                open_files.enter_context(WRITERS[format](draft / format / f"{table.name}.{format}", table))
-                for format in formats
-            ]
-            for batch in row_batches(table, selection):
-                rows[table.name] += len(batch)
-                for write in writers:
-                    write(batch)
-    progress(len(TABLES), len(TABLES), "")
+    with TableWriter(CHAIN, draft, formats) as chain:
+        with consistent_reads():
+            tables, weeks = _write_tables(draft, selection, formats, progress)
+            heads = chain_heads()
+            for batch in row_batches(CHAIN, selection, protocol__in=TASK_PROTOCOLS):
+                chain.write_rows(batch)
+            _write_documents(draft, selection, at)
+        del heads[ARCHIVE]
+        link = append_archive(
+            archive_record(
+                folder=draft,
+                made_at=instant_text(at),
+                selection=selection.as_json(),
+                chains=heads,
+                tables=tables,
+                weeks=weeks.as_json(),
+            )
+        )
+        for batch in row_batches(CHAIN, selection, protocol=ARCHIVE, sequence__lte=link.sequence):
+            chain.write_rows(batch)
+    rows = {name: table["rows"] for name, table in tables.items()} | {CHAIN.name: chain.rows}
+    heads[ARCHIVE] = {"length": link.sequence, "head": link.sha256}
+    _write_json(draft / ANCHOR, anchor(heads=heads, at=at))
+    _write_descriptions(draft, selection, formats, at)
+    manifest = _manifest(draft, selection, formats, at, rows, heads)
+    (draft / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     return rows
 
 
-def _write_documents(draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime) -> None:
-    files, format, made_at = list_files(draft, MANIFEST, {}), CSV if CSV in formats else formats[0], instant_text(at)
-    for name, contents in {
-        "dictionary.json": dictionary_json(TABLES),
-        "methodologies.json": methodology_rows(),
-        "datapackage.json": data_package(DATASET, TABLES, files, format, at=made_at, whole=selection.is_whole),
-        "croissant.json": croissant(DATASET, TABLES, files, format, at=made_at),
-    }.items():
-        (draft / name).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (draft / "README.md").write_text(readme_text(selection.as_json(), made_at), encoding="utf-8")
+def _write_tables(
+    draft: Path, selection: ExportSelection, formats: Sequence[str], progress: Progress
+) -> tuple[dict[str, dict[str, Any]], WeeklyRows]:
+    """The digest of each table but the chain, after writing each in every format, and the rows by week."""
+    tables = [table for table in TABLES if table is not CHAIN]
+    digests, weeks = {}, WeeklyRows()
+    for done, table in enumerate(tables):
+        progress(done, len(tables), table.name)
+        with TableWriter(table, draft, formats) as written:
+            for batch in row_batches(table, selection):
+                written.write_rows(batch)
+                weeks.add(table, batch)
+        digests[table.name] = written.digest()
+    progress(len(tables), len(tables), "")
+    return digests, weeks
+
+
+def _write_documents(draft: Path, selection: ExportSelection, at: datetime) -> None:
+    for name, contents in (("dictionary.json", dictionary_json(TABLES)), ("methodologies.json", methodology_rows())):
+        _write_json(draft / name, contents)
+    readme = readme_text(selection.as_json(), instant_text(at))
+    (draft / "README.md").write_text(readme, encoding="utf-8")
     (draft / "LICENSE.txt").write_text(license_text(), encoding="utf-8")
+    shutil.copyfile(STANDALONE_VERIFIER, draft / STANDALONE_VERIFIER.name)
+
+
+def _write_descriptions(draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime) -> None:
+    files, format, made_at = list_files(draft, MANIFEST, {}), CSV if CSV in formats else formats[0], instant_text(at)
+    package = data_package(DATASET, TABLES, files, format, at=made_at, whole=selection.is_whole)
+    _write_json(draft / "datapackage.json", package)
+    _write_json(draft / "croissant.json", croissant(DATASET, TABLES, files, format, at=made_at))
+
+
+def _write_json(path: Path, contents: Any) -> None:
+    path.write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _manifest(
-    draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime, rows: dict[str, int]
+    draft: Path,
+    selection: ExportSelection,
+    formats: Sequence[str],
+    at: datetime,
+    rows: dict[str, int],
+    heads: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    chains = {protocol: {"length": 0, "head": GENESIS} for protocol in PROTOCOLS}
-    chains |= {chain.protocol: {"length": chain.length, "head": chain.head} for chain in Chain.objects.all()}
     return {
         "format": FORMAT_VERSION,
         "made_at": instant_text(at),
         "selection": selection.as_json(),
         "formats": list(formats),
-        "chains": chains,
+        "chains": heads,
         "versions": {
             "python": ".".join(map(str, sys.version_info[:3])),
             "django": django.get_version(),

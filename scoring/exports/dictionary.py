@@ -7,9 +7,11 @@ from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
 
 CSV, PARQUET = "csv", "parquet"
-MOST_PLACES = 12
-"""Of a decimal: a cost's."""
+CENTS, COST = 2, 6
+"""Places of decimals that `table_rows` computes."""
 FORMATS = (CSV, PARQUET)
+RECOMPUTED, HASHED = "recomputed", "hashed"
+"""Proofs of a column. Every column has one, since the record of an archive holds the hash of every table."""
 KINDS = {
     "integer": "whole number",
     "number": "floating point number",
@@ -28,7 +30,7 @@ CATEGORIES = ("status", "kind", "side", "action", "arm", "source", "category")
 """Text columns with few different values; dictionary-encoded in Parquet."""
 REFERENCES = {
     "agent": "agents.id", "batch": "question_batches.id", "call": "calls.id", "cohort": "cohorts.number",
-    "decision": "decisions.id", "duplicate": "question_entries.id", "elicitation": "elicitations.id",
+    "decision": "decisions.id", "duplicate": "questions.id", "elicitation": "elicitations.id",
     "entry": "question_entries.id", "family": "families.slug", "forecast": "forecasts.id", "market": "markets.id",
     "outcome": "outcomes.id", "position": "positions.id", "question": "questions.id",
     "question_set": "question_sets.id", "release": "releases.id", "settlement": "settlements.id",
@@ -62,6 +64,8 @@ class ArchiveColumn:
 class ArchiveTable:
     """A table and the model of its rows (app.Model); no model where `table_rows` computes them.
 
+    recomputed : names of columns that follow from other rows, by the verification of an archive
+    chained : names of columns in the hashed record of a decision or elicitation, or under a hash that it holds
     batch_size : rows that are held in memory at a time; few where rows are large
     """
 
@@ -71,10 +75,22 @@ class ArchiveTable:
     model: str = ""
     order: tuple[str, ...] = ("pk",)
     batch_size: int = 2_000
+    recomputed: str = ""
+    chained: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    def proof(self, name: str) -> str:
+        """The proof of a column: recomputed from other rows, or hashed in a record of a chain."""
+        return RECOMPUTED if name in self.recomputed.split() else HASHED
+
+    def record(self, name: str) -> str | None:
+        """The record that holds a hashed column: that of the task, or only that of the archive."""
+        if self.proof(name) == RECOMPUTED:
+            return None
+        return "task" if name in self.chained.split() else "archive"
 
 
 def columns(text: str) -> tuple[ArchiveColumn, ...]:
@@ -99,16 +115,17 @@ def _parse_column(line: str) -> ArchiveColumn:
 
 
 def decimal_places(table: ArchiveTable, column: ArchiveColumn) -> int:
-    """The places of a decimal column: of its database field, or the most that any field has."""
+    """The places of a decimal column: of its database field, or of the figure that `table_rows` computes."""
+    computed = COST if column.name == "cost_usd" else CENTS
     if not table.model:
-        return MOST_PLACES
+        return computed
     model: Any = apps.get_model(table.model)
     try:
         for name in column.path.split("__"):
             field = model._meta.get_field(name)
             model = field.related_model
-    except FieldDoesNotExist:  # computed by `table_rows`
-        return MOST_PLACES
+    except FieldDoesNotExist:
+        return computed
     return int(field.decimal_places)
 
 
@@ -125,6 +142,9 @@ def dictionary_json(tables: tuple[ArchiveTable, ...]) -> list[dict[str, Any]]:
                     "unit": column.unit or None,
                     "meaning": column.meaning,
                     "references": column.references,
+                    "proof": table.proof(column.name),
+                    "record": table.record(column.name),
+                    "why": None,
                 }
                 for column in table.columns
             ],

@@ -1,6 +1,7 @@
 """Values in archive files: from the database to Parquet and CSV, and back. Exact in both directions."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -9,6 +10,8 @@ from typing import Any
 from forecast_rank.files.csv_cells import escape_formula, unescape_formula
 
 from agents.records import instant_text
+
+PLAIN_DECIMAL = re.compile(r"-?\d{1,26}(?:\.\d{1,12})?", re.ASCII).fullmatch
 
 
 def encode(value: Any, kind: str) -> Any:
@@ -47,6 +50,13 @@ def decode(value: Any, kind: str) -> Any:
     return instant_text(value) if kind == "time" else json.loads(value)
 
 
+def parse_decimal(text: str) -> Decimal:
+    """A decimal in full. Raises ValueError for any other: a huge exponent would fill the memory when printed."""
+    if not PLAIN_DECIMAL(text):
+        raise ValueError(f"{text[:40]!r} is not a plain decimal")
+    return Decimal(text)
+
+
 def _parse_json(text: str) -> Any:
     plain = unescape_formula(text)
     return json.loads(plain) if plain else None
@@ -59,7 +69,7 @@ CSV_PARSERS: dict[str, Callable[[str], Any]] = {
     "time": lambda text: text or None,
     "integer": lambda text: int(text) if text else None,
     "number": lambda text: float(text) if text else None,
-    "decimal": lambda text: Decimal(text) if text else None,
+    "decimal": lambda text: parse_decimal(text) if text else None,
 }
 """From a CSV cell to what `decode` gives, by kind. One function per kind: an archive has tens of millions of cells.
 

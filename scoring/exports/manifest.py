@@ -7,8 +7,8 @@ from typing import Any
 
 from agents.records import canonical, sha256
 
-MANIFEST = "manifest.json"
-FORMAT_VERSION = 1
+MANIFEST, ANCHOR = "manifest.json", "anchor.json"
+FORMAT_VERSION = 2
 
 
 class InvalidManifest(ValueError):

@@ -1,10 +1,11 @@
 """Table files in CSV and Parquet, written and read in batches."""
 
 import csv
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Self
 
 import polars as pl
 from forecast_rank.files.archives import MAX_CSV_CELL
@@ -23,24 +24,59 @@ MAX_DIGITS = 38
 csv.field_size_limit(MAX_CSV_CELL)
 
 
-@contextmanager
-def _csv_writer(path: Path, table: ArchiveTable) -> Iterator[WriteRows]:
-    """CSV by RFC 4180: UTF-8, a header, lines that end with CR LF."""
-    kinds = [column.kind for column in table.columns]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file)
-        lines.writerow(table.names)
-        yield lambda rows: lines.writerows(
-            [csv_text(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows
+class TableWriter:
+    """A new table in every format of an archive, and the digest of its rows: the SHA-256 of its CSV file.
+
+    CSV is by RFC 4180: UTF-8, a header, lines that end with CR LF. The digest is the same without a CSV file.
+    """
+
+    def __init__(self, table: ArchiveTable, folder: Path, formats: Sequence[str]) -> None:
+        self.table, self.rows = table, 0
+        self._hash = hashlib.sha256()
+        self._open_files = ExitStack()
+        self._csv: IO[str] | None = None
+        self._parquet: WriteRows | None = None
+        if CSV in formats:
+            path = folder / CSV / f"{table.name}.csv"
+            self._csv = self._open_files.enter_context(path.open("w", newline="", encoding="utf-8"))
+        if PARQUET in formats:
+            path = folder / PARQUET / f"{table.name}.parquet"
+            self._parquet = self._open_files.enter_context(parquet_writer(path, _schema(table), _row_group_size(table)))
+        self._lines = csv.writer(self)
+        self._kinds = [column.kind for column in table.columns]
+        self._lines.writerow(table.names)
+
+    def write_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Writes rows of encoded values."""
+        self.rows += len(rows)
+        self._lines.writerows(
+            [csv_text(value, kind) for value, kind in zip(row, self._kinds, strict=True)] for row in rows
         )
+        if self._parquet is not None:
+            self._parquet(rows)
+
+    def write(self, text: str) -> None:
+        """A line of CSV; the csv module calls it."""
+        self._hash.update(text.encode())
+        if self._csv is not None:
+            self._csv.write(text)
+
+    def digest(self) -> dict[str, Any]:
+        return {"rows": self.rows, "sha256": self._hash.hexdigest()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._open_files.__exit__(*error)
 
 
-def _parquet_writer(path: Path, table: ArchiveTable) -> AbstractContextManager[WriteRows]:
-    return parquet_writer(path, _schema(table), _row_group_size(table))
-
-
-WRITERS = {CSV: _csv_writer, PARQUET: _parquet_writer}
-"""By format, the context of a new table file: a function that writes rows of encoded values."""
+def parquet_digest(path: Path, table: ArchiveTable) -> str:
+    """The SHA-256 of the CSV file that a table's Parquet file would have beside it."""
+    with TableWriter(table, path.parent, ()) as written:
+        for batch in _parquet_batches(path, table):
+            written.write_rows(batch)
+    return str(written.digest()["sha256"])
 
 
 def read_table(path: Path, table: ArchiveTable) -> Iterator[dict[str, Any]]:
@@ -65,12 +101,17 @@ def _csv_rows(path: Path, table: ArchiveTable) -> Iterable[Sequence[Any]]:
 def _parquet_rows(path: Path, table: ArchiveTable) -> Iterable[Sequence[Any]]:
     if dict(pl.read_parquet_schema(path)) != _schema(table):
         raise ValueError(f"{path.name}: its columns are not {', '.join(table.names)}")
-    step, start = _row_group_size(table), 0
-    frame = pl.scan_parquet(path)
     kinds = [column.kind for column in table.columns]
-    while rows := frame.slice(start, step).collect().rows():
+    for rows in _parquet_batches(path, table):
         for row in rows:
             yield [decode(value, kind) for value, kind in zip(row, kinds, strict=True)]
+
+
+def _parquet_batches(path: Path, table: ArchiveTable) -> Iterator[list[tuple[Any, ...]]]:
+    step, start = _row_group_size(table), 0
+    frame = pl.scan_parquet(path)
+    while rows := frame.slice(start, step).collect().rows():
+        yield rows
         start += step
 
 

@@ -27,13 +27,13 @@ FITTED_FIGURES = ("irt_ability", "irt_se", "weighted_brier", "bt_ability", "bt_s
 """The figures that take seconds to fit, taken from the stored leaderboard."""
 
 
-def row_batches(table: ArchiveTable, selection: ExportSelection) -> Iterator[Rows]:
-    """The selected rows of a table as encoded values, in batches."""
+def row_batches(table: ArchiveTable, selection: ExportSelection, **narrowed: Any) -> Iterator[Rows]:
+    """The selected rows of a table as encoded values, in batches; `narrowed` are further filters."""
     rows: Iterable[Sequence[Any]]
     if compute := COMPUTED_TABLES.get(table.name):
         rows = ([row[name] for name in table.names] for row in compute(selection))
     else:
-        columns = selection.rows(table).values_list(*(column.path for column in table.columns))
+        columns = selection.rows(table).filter(**narrowed).values_list(*(column.path for column in table.columns))
         rows = columns.iterator(chunk_size=table.batch_size)
     kinds = [column.kind for column in table.columns]
     for batch in _batches(rows, table.batch_size):

@@ -1,5 +1,6 @@
 """Public archives: everything, once a day, with each table alone beside the zip file."""
 
+import json
 import shutil
 from datetime import UTC, datetime
 from itertools import groupby
@@ -10,8 +11,10 @@ from django.conf import settings
 from django.utils._os import safe_join
 
 from agents.records import sha256
+from agents.services.anchors import record_daily_anchor
 from markets.foundation.raw_sql import database_name
 from scoring.exports.dictionary import FORMATS
+from scoring.exports.manifest import ANCHOR
 from scoring.exports.selection import ExportSelection
 
 DAILY = 7
@@ -26,6 +29,7 @@ def publish_archive(*, at: datetime, progress: Any = lambda done, of, caption: N
 
     folder = _root() / f"{at.astimezone(UTC):%Y-%m-%d}"
     built = build_archive(folder=folder, selection=ExportSelection(), formats=FORMATS, at=at, progress=progress)
+    record_daily_anchor(json.loads((folder / ANCHOR).read_text()), at=at)
     file = zip_archive(folder)
     days = published_days()
     first_of_month = {min(month) for _, month in groupby(days, lambda day: day[:7])}

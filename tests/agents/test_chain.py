@@ -9,8 +9,9 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 
 from agents.models import Chain, ChainLink, Decision, Elicitation, Forecast, ModelCall, Trade
-from agents.records import GENESIS, canonical, link_sha256, record_sha256, trading_record
-from agents.services.chain import append_to_chain, verify_chain
+from agents.records import GENESIS, canonical, link_sha256, record_sha256
+from agents.services.chain import append_to_chain
+from agents.services.chain_audit import verify_chain
 from tests.commands import run
 from tests.guards import guards_removed
 from tests.shared_rows import scripted_venue, shared_rows
@@ -56,14 +57,22 @@ def test_a_link_is_the_hash_of_its_record_and_the_hash_before_it(played: Venue) 
     trade = Trade.objects.get()
     decision, call = trade.decision, trade.decision.calls.get()
     assert decision.universe is not None
-    record = trading_record(
-        cohort=1, week=1, family="gpt-5.1", model=GPT, methodology=decision.cohort.methodology.version,
-        universe=decision.universe.sha256, prompt=call.prompt_sha256,
-        answer=hashlib.sha256(call.raw_response.encode()).hexdigest(), action="BET", fallback=False,
-        trades=[{"sequence": 1, "market": f"polymarket:{trade.market.external_id}", "side": "YES", "kind": "BUY",
-                 "shares": f"{trade.shares.normalize():f}", "price": f"{trade.price.normalize():f}", "amount": "500"}],
-        decided_at="2026-03-08T00:05:00.000000Z",
-    )  # fmt: skip
+    prompt, answer = call.prompt_sha256, hashlib.sha256(call.raw_response.encode()).hexdigest()
+    record = {
+        "protocol": "trading", "cohort": 1, "week": 1, "family": "gpt-5.1", "model": GPT,
+        "methodology": decision.cohort.methodology.version, "universe": decision.universe.sha256, "prompt": prompt,
+        "answer": answer, "action": "BET", "fallback": False, "refusals": 0, "error": "",
+        "reasoning": hashlib.sha256(decision.reasoning.encode()).hexdigest(),
+        "calls": [{"sequence": 1, "attempt": 1, "model": GPT, "returned_model": call.returned_model,
+                   "provider": call.provider, "quantization": call.quantization, "result": "answered",
+                   "finish_reason": call.finish_reason, "error": "", "prompt_sha256": prompt, "raw_response": answer}],
+        "instructions": [{"call": 1, "sequence": 1, "kind": "BET", "executed": True, "reason": "",
+                          "payload": {"market_id": str(trade.market_id), "side": "YES", "amount": "500"}}],
+        "trades": [{"sequence": 1, "market": f"polymarket:{trade.market.external_id}", "side": "YES", "kind": "BUY",
+                    "shares": f"{trade.shares.normalize():f}", "price": f"{trade.price.normalize():f}",
+                    "amount": "500", "cost_basis": "500", "realized_pnl": "0", "implied_confidence": 0.2}],
+        "decided_at": "2026-03-08T00:05:00.000000Z",
+    }  # fmt: skip
     assert decision.link.record_sha256 == record_sha256(record)
 
 

@@ -34,6 +34,7 @@ PROTECTED = {
     apps.get_model(label): field
     for label, field in (
         ("agents.Agent", "model_id"), ("agents.Chain", "head"), ("agents.ChainLink", "sha256"),
+        ("agents.DailyAnchor", "document"),
         ("agents.Decision", "reasoning"), ("agents.Elicitation", "error"), ("agents.Forecast", "rationale"),
         ("agents.Instruction", "reason"), ("agents.JournalEntry", "amount"), ("agents.LineUp", "findings"),
         ("agents.LineUpEntry", "position"), ("agents.ModelCall", "raw_response"), ("agents.Position", "opened_at"),

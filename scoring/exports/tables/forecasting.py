@@ -18,14 +18,19 @@ FORECAST_TABLES = (
         first_asked_at time - First time in a question set.
         closed_at time - First time seen closed.
         resolved_at time - Time of resolution.
-    """), "markets.Question", batch_size=500),
+    """), "markets.Question", batch_size=500,
+        chained="options_sha256 text rules exclusive",
+    ),
     ArchiveTable("question_options", "Possible answers to questions.", columns("""
         question integer row question_id - The question.
         index integer - Its place among the question's options.
         name text - Its name.
         outcome integer row outcome_id - The outcome that pays if it happens.
         happened boolean - Did it?
-    """), "markets.QuestionOption", ("question_id", "index")),
+    """), "markets.QuestionOption", ("question_id", "index"),
+        recomputed="happened",
+        chained="index name",
+    ),
     ArchiveTable("question_sets", "The questions of a day, frozen together.", columns("""
         id integer row - The set.
         day time - 00:00 UTC of the day.
@@ -34,7 +39,10 @@ FORECAST_TABLES = (
         universe integer row universe_id - The universe whose prices it uses, on the day of decisions.
         frozen_at time - Time of the freeze.
         sha256 text sha - Hash of its entries.
-    """), "markets.QuestionSet"),
+    """), "markets.QuestionSet",
+        recomputed="sha256",
+        chained="day part",
+    ),
     ArchiveTable("question_entries", "Questions of question sets, with the frozen prices of their options.", columns("""
         id integer row - The entry.
         question_set integer row question_set_id - The set.
@@ -44,13 +52,17 @@ FORECAST_TABLES = (
         reason text - selected (by the rule) or traded (its market was traded).
         prices json - By option: price (mid), ask, no_ask (US dollars a share) and stale.
         duplicate integer row duplicate_id - The same question at another venue.
-    """), "markets.QuestionEntry", ("question_set_id", "position")),
+    """), "markets.QuestionEntry", ("question_set_id", "position"),
+        chained="question_set question position batch reason prices",
+    ),
     ArchiveTable("question_batches", "Questions that are put in one request, in one arm.", columns("""
         id integer row - The batch.
         question_set integer row question_set_id - The set.
         arm text - priced or blind.
         number integer - Its number in the set and arm.
-    """), "markets.QuestionBatch"),
+    """), "markets.QuestionBatch",
+        chained="question_set arm number",
+    ),
     ArchiveTable("elicitations", "Requests of forecasts: a question batch put to a release.", columns("""
         id integer row - The elicitation.
         batch integer row batch_id - The batch.
@@ -63,7 +75,9 @@ FORECAST_TABLES = (
         refusals integer - Answers without a valid forecast.
         error text - The last error.
         made_at time - The time of the run.
-    """), "agents.Elicitation"),
+    """), "agents.Elicitation",
+        chained="batch methodology family model_id status declined refusals error made_at",
+    ),
     ArchiveTable("forecasts", "Accepted forecasts: one probability per option.", columns("""
         id integer row - The forecast.
         elicitation integer row elicitation_id - The elicitation.
@@ -79,13 +93,20 @@ FORECAST_TABLES = (
         normalised boolean - Was it divided by its sum, which was not exactly 1?
         rationale text - The model's rationale.
         made_at time - The time of the run.
-    """), "agents.Forecast", batch_size=500),
+    """), "agents.Forecast", batch_size=500,
+        recomputed=(
+            "elicitation entry question family release methodology arm probabilities stated "
+            "normalised rationale made_at"
+        ),
+    ),
     ArchiveTable("refused_forecasts", "Forecasts in answers that broke the rules.", columns("""
         call integer row call_id - The call.
         entry integer row entry_id - The entry.
         stated json - The forecast as the model wrote it.
         reason text - The broken rule.
-    """), "agents.RefusedForecast"),
+    """), "agents.RefusedForecast",
+        recomputed="call entry stated reason",
+    ),
     ArchiveTable("forecast_scores", "Scores of forecasts on resolved questions.", columns("""
         forecast integer row forecast_id - The forecast.
         brier number - Brier score: mean over options, lower is better.
@@ -95,5 +116,7 @@ FORECAST_TABLES = (
         market_brier number - The Brier score of the market's prices on the same question.
         resolved_at time - Time of the question's resolution.
         scored_at time - Time of scoring.
-    """), "scoring.ForecastScore"),
+    """), "scoring.ForecastScore",
+        recomputed="forecast brier log spherical accuracy market_brier resolved_at",
+    ),
 )  # fmt: skip

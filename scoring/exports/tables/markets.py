@@ -28,7 +28,9 @@ COMPETITION_TABLES = (
         status text - active or completed.
         started_at time - Time of its agents' deposits.
         completed_at time - Time of its last settlement.
-    """), "cohorts.Cohort", ("number",)),
+    """), "cohorts.Cohort", ("number",),
+        recomputed="started_at",
+    ),
     ArchiveTable("agents", "One family's release in one cohort, valued when the archive was made.", columns("""
         id integer row - The agent.
         cohort integer cohort__number - The cohort's number.
@@ -45,7 +47,12 @@ COMPETITION_TABLES = (
         brier number - Mean bet-implied Brier score; no proper score, since confidence is a share of cash.
         resolved_bets integer - Purchases on markets that resolved with a winner.
         win_rate number - The share of them whose side won.
-    """), "agents.Agent", ("cohort__number", "pk")),
+    """), "agents.Agent", ("cohort__number", "pk"),
+        recomputed=(
+            "family model_id starting_balance cash positions_value total_value pnl return_percent "
+            "brier resolved_bets win_rate"
+        ),
+    ),
 )  # fmt: skip
 
 MARKET_TABLES = (
@@ -75,9 +82,13 @@ MARKET_TABLES = (
         price_at time - Time of that price.
         price_source text - Its source.
         price_stale boolean - Is it an earlier price, because no new one could be accepted?
-    """), "markets.Outcome"),
+    """), "markets.Outcome",
+        recomputed="price price_source price_stale",
+    ),
     ArchiveTable("prices", "Price observations: the accepted price, its candidates, and the reason.", columns("""
         outcome integer row outcome_id - The outcome.
+        market integer row outcome__market_id - Its market.
+        side text outcome__side - Its side.
         observed_at time - Time of observation.
         price decimal price - The accepted price.
         source text - Its source.
@@ -87,14 +98,18 @@ MARKET_TABLES = (
         gamma decimal price - Price of the venue's catalogue.
         bid decimal price - Best bid.
         ask decimal price - Best ask.
-    """), "markets.PriceObservation"),
+    """), "markets.PriceObservation",
+        recomputed="market side",
+    ),
     ArchiveTable("universes", "Frozen lists of markets and prices, the same for all agents of a run.", columns("""
         id integer row - The universe.
         week_start time - Sunday 00:00 UTC of its week.
         methodology text - The methodology's version.
         frozen_at time - Time of the freeze.
         sha256 text sha - Hash of its entries.
-    """), "markets.Universe"),
+    """), "markets.Universe",
+        recomputed="sha256",
+    ),
     ArchiveTable("universe_entries", "Markets of universes, with their frozen prices.", columns("""
         universe integer row universe_id - The universe.
         position integer - Its place in the universe.
@@ -103,5 +118,7 @@ MARKET_TABLES = (
         open boolean - Was it open at the freeze?
         prices json - Price by side, US dollars a share.
         sources json - Source of the price by side.
-    """), "markets.UniverseEntry", ("universe_id", "position")),
+    """), "markets.UniverseEntry", ("universe_id", "position"),
+        chained="universe position market bettable open prices sources",
+    ),
 )  # fmt: skip

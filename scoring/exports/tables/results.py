@@ -2,27 +2,30 @@
 
 from scoring.exports.dictionary import ArchiveTable, columns
 
-CHAIN = ArchiveTable("chain", "Links of the hash chains over all completed decisions and elicitations.", columns("""
-        protocol text - trading or forecast.
+CHAIN = ArchiveTable("chain", "Links of the hash chains over all completed decisions and elicitations, and over "
+        "archives up to this one.", columns("""
+        protocol text - trading, forecast or archive.
         sequence integer - Its place in its chain, from 1.
         decision integer row decision_id - The decision.
         elicitation integer row elicitation_id - Or the elicitation.
         call integer row call_id - The call whose prompt and answer are in the record.
+        record json - The record of an archive; those of decisions and elicitations follow from their rows.
         record_sha256 text sha - Hash of the canonical record.
         previous text sha - Hash of the link before it; 64 zeros for the first.
         sha256 text sha - Hash of `previous`, a line feed and `record_sha256`.
-    """), "agents.ChainLink", ("protocol", "sequence"))  # fmt: skip
+    """), "agents.ChainLink", ("protocol", "sequence"),
+        chained="protocol sequence decision elicitation call record record_sha256 previous sha256")  # fmt: skip
 PROMPTS = ArchiveTable("prompts", "Templates and blocks of prompts, each text once.", columns("""
         sha256 text sha - Hash of the text.
         kind text - system, user, markets or questions.
         first_use text - The first methodology (with its protocol), universe or batch that uses it.
         text text - The text.
-    """), batch_size=2)  # fmt: skip
+    """), batch_size=2, recomputed="sha256 text")  # fmt: skip
 PROMPT_BLOCKS = ArchiveTable("blocks", "The text of `prompts` for each universe and question batch.", columns("""
         kind text - markets (of a universe) or questions (of a batch).
         id integer row - The universe or the batch.
         sha256 text sha - Hash of the text.
-    """), batch_size=10)  # fmt: skip
+    """), batch_size=10, recomputed="kind id sha256")  # fmt: skip
 TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboard by methodology.", columns("""
         methodology text - The version; empty over all.
         family text - The family's slug.
@@ -42,7 +45,8 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         win_rate number - Share of resolved purchases that won.
         resolved_bets integer - Purchases on markets with a winner.
         cost_usd decimal usd - Cost of all calls.
-    """))  # fmt: skip
+    """), recomputed="methodology family rank rank_low rank_high cohorts total_value pnl return_percent return_se "
+        "return_ci brier brier_ci bss_random bss_market win_rate resolved_bets cost_usd")  # fmt: skip
 FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
         arm text - priced or blind.
         methodology text - The version; empty over all.
@@ -65,4 +69,5 @@ FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of
         alpha number - The market's Brier score less the forecaster's.
         average_return json - Gross return per dollar, by risk aversion.
         figures json - The whole entry as published.
-    """))  # fmt: skip
+    """), recomputed="arm methodology category forecaster reference external rank rank_low rank_high n forecasts "
+        "coverage brier brier_se brier_ci log spherical accuracy alpha average_return")  # fmt: skip

@@ -16,7 +16,10 @@ TRADING_TABLES = (
         reasoning text - The model's reasoning.
         error text - The last error.
         decided_at time - The time of the run.
-    """), "agents.Decision", batch_size=200),
+    """), "agents.Decision", batch_size=200,
+        recomputed="cohort",
+        chained="agent week universe status action fallback refusals reasoning error decided_at",
+    ),
     ArchiveTable("calls", "Requests to models, of both protocols. The user message is its template filled with these "
         "blocks and the market or question block of `prompts`, then the retry note.", columns("""
         id integer row - The call.
@@ -50,7 +53,13 @@ TRADING_TABLES = (
         reconciled_at time - When the gateway told the cost of a call that had stayed booked.
         latency_ms integer - Latency in milliseconds.
         sent_at time - Time of sending, by the real clock.
-    """), "agents.ModelCall", batch_size=20),
+    """), "agents.ModelCall", batch_size=20,
+        recomputed="portfolio_block positions_block awaiting retry_note questions_block prompt_sha256",
+        chained=(
+            "sequence attempt model returned_model provider quantization result raw_response "
+            "finish_reason error"
+        ),
+    ),
     ArchiveTable("instructions", "Bets and sales that answers asked for, and whether they were executed.", columns("""
         call integer row call_id - The call.
         sequence integer - Its place in the answer.
@@ -58,7 +67,9 @@ TRADING_TABLES = (
         payload json - The instruction as parsed.
         executed boolean - Was it executed?
         reason text - The reason for its rejection.
-    """), "agents.Instruction"),
+    """), "agents.Instruction",
+        chained="call sequence kind payload executed reason",
+    ),
     ArchiveTable("trades", "Purchases and sales.", columns("""
         id integer row - The trade.
         decision integer row decision_id - The decision.
@@ -76,7 +87,10 @@ TRADING_TABLES = (
         realized_pnl decimal usd - Proceeds less cost basis.
         implied_confidence number - The amount as a share of the largest legal bet, at most 1.
         executed_at time - The time of the run.
-    """), "agents.Trade"),
+    """), "agents.Trade",
+        recomputed="agent market outcome side position price executed_at implied_confidence",
+        chained="decision sequence kind shares amount cost_basis realized_pnl",
+    ),
     ArchiveTable("positions", "Shares of one side of a market.", columns("""
         id integer row - The position.
         agent integer row agent_id - The agent.
@@ -88,7 +102,9 @@ TRADING_TABLES = (
         realized_pnl decimal usd - Realized profit so far.
         opened_at time - Time of the first purchase.
         closed_at time - Time of the sale of the last share, or of settlement.
-    """), "agents.Position"),
+    """), "agents.Position",
+        recomputed="id agent market outcome status shares cost_basis realized_pnl opened_at closed_at",
+    ),
     ArchiveTable("settlements", "Payouts of positions in resolved or cancelled markets.", columns("""
         id integer row - The settlement.
         position integer row position_id - The position.
@@ -100,7 +116,9 @@ TRADING_TABLES = (
         payout decimal usd - Amount paid out.
         realized_pnl decimal usd - Payout less cost basis.
         settled_at time - Time of settlement.
-    """), "agents.Settlement"),
+    """), "agents.Settlement",
+        recomputed="id position agent market kind shares cost_basis payout realized_pnl settled_at",
+    ),
     ArchiveTable("reversals", "Corrections of wrong settlements.", columns("""
         id integer row - The reversal.
         position integer row position_id - The position.
@@ -113,7 +131,12 @@ TRADING_TABLES = (
         journal_sequence integer entry__sequence - Place of its entry in the agent's journal.
         reason text - The reason.
         reversed_at time - Time of the correction.
-    """), "agents.Reversal"),
+    """), "agents.Reversal",
+        recomputed=(
+            "position sequence agent market kind previous_payout payout journal_sequence "
+            "reversed_at"
+        ),
+    ),
     ArchiveTable("journal", "Changes of cash, one entry for each.", columns("""
         agent integer row agent_id - The agent.
         sequence integer - Its place in the agent's journal.
@@ -123,7 +146,9 @@ TRADING_TABLES = (
         trade integer row trade_id - Its trade.
         settlement integer row settlement_id - Or its settlement.
         occurred_at time - Time of the change.
-    """), "agents.JournalEntry", ("agent_id", "sequence")),
+    """), "agents.JournalEntry", ("agent_id", "sequence"),
+        recomputed="agent sequence kind amount balance trade settlement occurred_at",
+    ),
     ArchiveTable("snapshots", "Portfolio values on the ten-minute grid, thinned out with age.", columns("""
         agent integer row agent_id - The agent.
         taken_at time - Time on the grid.
@@ -136,7 +161,12 @@ TRADING_TABLES = (
         resolved_bets integer - Resolved purchases so far.
         open_positions integer - Number of open positions.
         stale_positions integer - Open positions valued at a stale price.
-    """), "scoring.Snapshot"),
+    """), "scoring.Snapshot",
+        recomputed=(
+            "cash positions_value total_value pnl pnl_percent brier resolved_bets open_positions "
+            "stale_positions"
+        ),
+    ),
     ArchiveTable("brier_scores", "The bet-implied Brier score of each purchase on a market with a winner.", columns("""
         trade integer row trade_id - The purchase.
         agent integer row agent_id - The agent.
@@ -148,5 +178,10 @@ TRADING_TABLES = (
         market_score number - Squared error of that price.
         resolved_at time - Time of the market's resolution.
         scored_at time - Time of scoring.
-    """), "scoring.BrierScore"),
+    """), "scoring.BrierScore",
+        recomputed=(
+            "trade agent market probability outcome score market_probability market_score "
+            "resolved_at"
+        ),
+    ),
 )  # fmt: skip

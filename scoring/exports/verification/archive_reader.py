@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from agents.records import sha256
 from scoring.exports.table_files import read_table
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.stored_json import is_same
@@ -68,10 +69,11 @@ class Archive:
 
     @cached_property
     def decisions(self) -> dict[int, Row]:
-        rows = self.by_id("decisions")
-        for row in rows.values():
-            del row["reasoning"]
-        return rows
+        """The rows of decisions, each with the hash of its reasoning in place of the text."""
+        return {
+            row["id"]: {**row, "reasoning": None, "reasoning_sha256": sha256(row["reasoning"])}
+            for row in self.rows("decisions")
+        }
 
     @cached_property
     def externals(self) -> set[str]:

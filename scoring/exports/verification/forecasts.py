@@ -93,8 +93,9 @@ def check_forecast_scores(archive: Archive) -> Iterator[str]:
     while batch := list(islice(remaining, BATCH)):
         forecasts = [records.forecasts[pk] for pk, _ in batch]
         figures = forecast_figures([(records.entry(row["entry"]), records.vector(row)) for row in forecasts])
-        for (pk, score), computed in zip(batch, figures, strict=True):
-            yield from mismatches(f"forecast_scores: of forecast {pk}", score, computed)
+        for (pk, score), forecast, computed in zip(batch, forecasts, figures, strict=True):
+            resolved_at = records.questions[forecast["question"]]["resolved_at"]
+            yield from mismatches(f"forecast_scores: of forecast {pk}", score, computed | {"resolved_at": resolved_at})
 
 
 def _check_origin(records: ForecastRecords, forecast: Row) -> Iterator[str]:
@@ -107,6 +108,8 @@ def _check_origin(records: ForecastRecords, forecast: Row) -> Iterator[str]:
         yield f"forecasts: forecast {forecast['id']} differs from its elicitation {elicitation['id']}"
     if records.entries[forecast["entry"]]["question"] != forecast["question"]:
         yield f"forecasts: forecast {forecast['id']} is on another question than its entry"
+    if records.archive.question_batches[elicitation["batch"]]["arm"] != forecast["arm"]:
+        yield f"forecasts: forecast {forecast['id']} is of another arm than its elicitation"
 
 
 def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:

@@ -22,8 +22,10 @@ def check_trades(archive: Archive) -> Iterator[str]:
         frozen = prices.get((universe, trade["market"]), {}).get(trade["side"])
         if frozen is None or Decimal(frozen) != trade["price"]:
             yield f"{row} is at {trade['price']:f}, its universe's price is {frozen}"
-        if trade["side"] != archive.outcomes[trade["outcome"]]["side"]:
-            yield f"{row} names side {trade['side']}, its outcome is {archive.outcomes[trade['outcome']]['side']}"
+        outcome, decision = archive.outcomes[trade["outcome"]], archive.decisions[trade["decision"]]
+        follows = {"side": outcome["side"], "market": outcome["market"]}
+        follows |= {"agent": decision["agent"], "executed_at": decision["decided_at"]}
+        yield from mismatches(row, trade, follows)
         yield from mismatches(row, trade, _computed(archive, trade, cash_before.get(pk)))
 
 
@@ -44,7 +46,7 @@ def _computed(archive: Archive, trade: Row, cash: Decimal | None) -> Row:
 
 
 def check_journals(archive: Archive) -> Iterator[str]:
-    """Amounts follow from trades, settlements and reversals, balances from amounts, cash from the last balance."""
+    """Entries follow from trades, settlements and reversals, balances from amounts, cash from the last balance."""
     if archive.is_window:
         return
     settlements = archive.by_id("settlements")
@@ -60,26 +62,33 @@ def check_journals(archive: Archive) -> Iterator[str]:
             yield f"{row} should be no. {length[agent]}"
         if entry["trade"] is not None:
             trade = archive.trades[entry["trade"]]
-            cause = trade["amount"] * (-1 if trade["kind"] == "BUY" else 1)
-            owner = trade["agent"]
+            bought = trade["kind"] == "BUY"
+            cause, owner = trade["amount"] * (-1 if bought else 1), trade["agent"]
+            kind, occurred = "buy" if bought else "sell", trade["executed_at"]
             booked.add(("trade", entry["trade"]))
         elif entry["settlement"] is not None:
-            cause, owner = settlements[entry["settlement"]]["payout"], settlements[entry["settlement"]]["agent"]
+            settlement = settlements[entry["settlement"]]
+            cause, owner = settlement["payout"], settlement["agent"]
+            kind = "refund" if settlement["kind"] == "refunded" else "payout"
+            occurred = settlement["settled_at"]
             booked.add(("settlement", entry["settlement"]))
         elif entry["kind"] == "reversal":
             reversal = reversals.pop((agent, entry["sequence"]), None)
-            cause, owner = (reversal["payout"] - reversal["previous_payout"] if reversal else None), agent
+            owner, kind, cause, occurred = agent, "reversal", ZERO, entry["occurred_at"]
             if reversal is None:
                 yield f"{row} has no cause"
-                cause = ZERO
+            else:
+                cause, occurred = reversal["payout"] - reversal["previous_payout"], reversal["reversed_at"]
         else:
             cause, owner = Decimal(archive.rules_of(agent)["starting_balance"]), agent
+            kind, occurred = "deposit", archive.cohorts[archive.agents[agent]["cohort"]]["started_at"]
             if entry["sequence"] != 1:
                 yield f"{row} has no cause"
         if owner != agent:
             yield f"{row} has a cause that belongs to agent {owner}"
         balances[agent] += cause
-        yield from mismatches(row, entry, {"amount": cause, "balance": balances[agent]})
+        follows = {"kind": kind, "amount": cause, "balance": balances[agent], "occurred_at": occurred}
+        yield from mismatches(row, entry, follows)
     for kind, rows in (("trade", archive.trades), ("settlement", settlements)):
         for pk in rows:
             if (kind, pk) not in booked:
@@ -103,24 +112,30 @@ def check_positions(archive: Archive) -> Iterator[str]:
     for position in archive.rows("positions"):
         row = f"positions: position {position['id']}"
         shares = cost = realized = ZERO
-        for trade in trades[position["id"]]:
+        own = trades.pop(position["id"], [])
+        status, opened, closed = "open", own[0]["executed_at"] if own else None, None
+        for trade in own:
             sign = 1 if trade["kind"] == "BUY" else -1
             shares, cost = shares + sign * trade["shares"], cost + sign * trade["cost_basis"]
             realized += trade["realized_pnl"]
+            status, closed = ("open", None) if shares else ("closed", trade["executed_at"])
             if trade["outcome"] != position["outcome"] or trade["agent"] != position["agent"]:
                 yield f"{row} is of another outcome or agent than its trade {trade['id']}"
         settlement = settlements.pop(position["id"], None)
         if settlement is not None:
-            corrections = sorted(reversals.get(position["id"], []), key=lambda reversal: reversal["sequence"])
+            corrections = sorted(reversals.pop(position["id"], []), key=lambda reversal: reversal["sequence"])
             yield from _settlement(archive, settlement, position, shares, cost, corrections)
             realized += settlement["realized_pnl"]
             realized += sum((reversal["payout"] - reversal["previous_payout"] for reversal in corrections), ZERO)
             shares = cost = ZERO
-        if (position["status"] in ("settled", "cancelled")) != (settlement is not None):
-            yield f"{row} is {position['status']}, with {'no' if settlement is None else 'a'} settlement"
-        yield from mismatches(row, position, {"shares": shares, "cost_basis": cost, "realized_pnl": realized})
-    for pk in settlements:
-        yield f"settlements: one of position {pk}, which is not in the archive"
+            status = "cancelled" if (corrections or [settlement])[-1]["kind"] == "refunded" else "settled"
+            closed = settlement["settled_at"]
+        follows = {"shares": shares, "cost_basis": cost, "realized_pnl": realized, "status": status}
+        follows |= {"market": archive.outcomes[position["outcome"]]["market"], "opened_at": opened, "closed_at": closed}
+        yield from mismatches(row, position, follows)
+    for name, rest in (("settlements", settlements), ("trades", trades), ("reversals", reversals)):
+        for pk in rest:
+            yield f"{name}: of position {pk}, which is not in the archive"
 
 
 def _settlement(
@@ -135,11 +150,13 @@ def _settlement(
     for place, reversal in enumerate(reversals, start=1):
         kind = result if reversal is reversals[-1] else reversal["kind"]
         computed = {"sequence": place, "kind": kind, "previous_payout": paid, "payout": payouts.get(kind)}
+        computed |= {name: position[name] for name in ("agent", "market")}
         yield from mismatches(f"reversals: reversal {reversal['id']}", reversal, computed)
         paid = reversal["payout"]
     kind = settlement["kind"] if reversals else result
     payout = payouts.get(kind, ZERO)
     computed = {"kind": kind, "shares": shares, "cost_basis": cost, "payout": payout, "realized_pnl": payout - cost}
+    computed |= {name: position[name] for name in ("agent", "market")}
     row = f"settlements: settlement {settlement['id']}"
     if market["status"] not in ("resolved", "cancelled"):
         yield f"{row}: its market is {market['status']}"

@@ -1,7 +1,7 @@
-"""Portfolio values of agents now and in snapshots, Brier scores of their purchases, and the trading leaderboard."""
+"""Portfolio values of agents now, Brier scores of their purchases, and the trading leaderboard."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from statistics import fmean
 
@@ -25,11 +25,14 @@ def check_agents(archive: Archive) -> Iterator[str]:
         if position["status"] == "open":
             price = archive.outcomes[position["outcome"]]["price"]
             positions_value[position["agent"]] += marked_value(position["shares"], position["cost_basis"], price)
-    scores = archive.grouped("brier_scores", "agent")
+    scores, releases = archive.grouped("brier_scores", "agent"), archive.by_id("releases")
     for pk, agent in archive.agents.items():
         worth = Valuation(agent["cash"], positions_value[pk], Decimal(archive.rules_of(pk)["starting_balance"]))
         bets = scores.get(pk, [])
+        release = releases.get(agent["release"], {})
         computed = {
+            "family": release.get("family"),
+            "model_id": release.get("model_id"),
             "starting_balance": worth.starting_balance,
             "positions_value": worth.positions_value,
             "total_value": worth.total,
@@ -40,15 +43,6 @@ def check_agents(archive: Archive) -> Iterator[str]:
             "win_rate": sum(bet["outcome"] for bet in bets) / len(bets) if bets else None,
         }
         yield from mismatches(f"agents: agent {pk}", agent, computed)
-
-
-def check_snapshots(archive: Archive) -> Iterator[str]:
-    """The figures of each snapshot add up. The prices behind its value are not checked: old ones are thinned out."""
-    opening: Mapping[int, Decimal] = {pk: Decimal(archive.rules_of(pk)["starting_balance"]) for pk in archive.agents}
-    for snapshot in archive.rows("snapshots"):
-        worth = Valuation(snapshot["cash"], snapshot["positions_value"], opening[snapshot["agent"]])
-        computed = {"total_value": worth.total, "pnl": worth.pnl, "pnl_percent": worth.pnl_percent}
-        yield from mismatches(f"snapshots: agent {snapshot['agent']} at {snapshot['taken_at']}", snapshot, computed)
 
 
 def check_bet_scores(archive: Archive) -> Iterator[str]:
@@ -76,6 +70,7 @@ def check_bet_scores(archive: Archive) -> Iterator[str]:
             "score": float(brier_score(confidence, won)),
             "market_probability": price,
             "market_score": float(brier_score(price, won)),
+            "resolved_at": market["resolved_at"],
         }
         yield from mismatches(row, score, computed)
     if archive.is_window:

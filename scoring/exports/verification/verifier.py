@@ -2,34 +2,50 @@
 
 import csv
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from forecast_rank.files.archives import unpacked
 from forecast_rank.files.checksums import check_zip_checksum
 
-from scoring.exports.dictionary import FORMATS
+from scoring.exports.dictionary import FORMATS, HASHED, RECOMPUTED
 from scoring.exports.manifest import InvalidManifest, read_manifest
+from scoring.exports.tables import TABLES
+from scoring.exports.verification.answers import check_answers
 from scoring.exports.verification.archive_files import check_files, check_tables
 from scoring.exports.verification.archive_reader import Archive
+from scoring.exports.verification.chains import check_anchor, check_archive_record, check_chains
 from scoring.exports.verification.forecasts import check_forecast_leaderboards, check_forecast_scores
-from scoring.exports.verification.hashes import check_chains, check_prompts, check_universes
+from scoring.exports.verification.hashes import check_prompts, check_universes
 from scoring.exports.verification.ledger import check_journals, check_positions, check_trades
+from scoring.exports.verification.partial import Unproven, unproven
+from scoring.exports.verification.questions import check_outcomes, check_prices, check_shown_texts
+from scoring.exports.verification.rows import check_rows, check_selection
+from scoring.exports.verification.snapshots import check_snapshots
 from scoring.exports.verification.trading_results import (
     check_agents,
     check_bet_scores,
-    check_snapshots,
     check_trading_leaderboard,
 )
 
 CHECKS: dict[str, Callable[[Archive], Iterator[str]]] = {
     "tables": check_tables,
+    "selection": check_selection,
+    "rows": check_rows,
     "chains": check_chains,
+    "record": check_archive_record,
+    "anchor": check_anchor,
     "prompts": check_prompts,
     "universes": check_universes,
+    "shown texts": check_shown_texts,
+    "answers": check_answers,
+    "prices": check_prices,
+    "outcomes": check_outcomes,
     "trades": check_trades,
     "journals": check_journals,
     "positions": check_positions,
@@ -42,6 +58,7 @@ CHECKS: dict[str, Callable[[Archive], Iterator[str]]] = {
 }
 MALFORMED_DATA_ERRORS = (
     *(ValueError, LookupError, TypeError, ArithmeticError, AttributeError, OSError, AssertionError),
+    *(RecursionError, MemoryError),
     *(csv.Error, pl.exceptions.PolarsError),
 )
 """Errors that a check may meet in forged rows."""
@@ -58,7 +75,28 @@ class VerificationReport:
     chain_links: int = 0
     leaderboards: bool = False
     """Whether the archive holds leaderboards to verify."""
+    recomputed_columns: int = 0
+    hashed_columns: int = 0
+    unproven: list[Unproven] = field(default_factory=list)
+    """Columns that a partial archive states without the rows that they follow from."""
+    partial: bool = False
     violations: list[str] = field(default_factory=list)
+
+    def summary(self) -> dict[str, Any]:
+        """The counts, with the share of proven columns in per cent."""
+        unprovable = sum(len(each.columns) for each in self.unproven)
+        proven = self.recomputed_columns + self.hashed_columns - unprovable
+        share = 100 * proven / (proven + unprovable) if proven else 0.0
+        return {
+            **{name: getattr(self, name) for name in ("files", "rows", "checks", "chain_links", "leaderboards")},
+            "partial": self.partial,
+            "proven_columns": proven,
+            "unprovable_columns": unprovable,
+            "recomputed_columns": self.recomputed_columns - unprovable,
+            "hashed_columns": self.hashed_columns,
+            "proven_percent": f"{share:.1f}",
+            "violations": len(self.violations),
+        }
 
 
 def verify_archive(
@@ -71,12 +109,16 @@ def verify_archive(
     try:
         with unpacked(path) as folder:
             _verify_folder(folder, report, progress)
-    except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, OSError, EOFError, ValueError) as error:
         report.violations.append(f"{path.name}: {error}")
     return report
 
 
 def _verify_folder(folder: Path, report: VerificationReport, progress: Callable[[int, int, str], None]) -> None:
+    special = [path.name for path in folder.rglob("*") if not path.is_file() and not path.is_dir()]
+    if special:  # a pipe would never end
+        report.violations.append(f"{', '.join(sorted(special))}: neither file nor folder")
+        return
     try:
         manifest = read_manifest(folder)
         report.violations += check_files(folder, manifest["files"])
@@ -84,6 +126,9 @@ def _verify_folder(folder: Path, report: VerificationReport, progress: Callable[
         report.leaderboards = archive.is_whole
         report.files = len(manifest["files"])
         report.rows = sum(file["rows"] or 0 for file in manifest["files"].values()) // len(archive.formats)
+        report.partial = not archive.is_whole
+        proofs = [table.proof(name) for table in TABLES for name in table.names]
+        report.recomputed_columns, report.hashed_columns = proofs.count(RECOMPUTED), proofs.count(HASHED)
         report.chain_links = sum(head["length"] for head in manifest["chains"].values())
     except (InvalidManifest, *MALFORMED_DATA_ERRORS) as error:
         report.violations.append(_error_text(error))
@@ -95,6 +140,10 @@ def _verify_folder(folder: Path, report: VerificationReport, progress: Callable[
         except MALFORMED_DATA_ERRORS as error:
             report.violations.append(f"{name}: can not be checked: {_error_text(error)}")
         report.checks += 1
+    try:
+        report.unproven += unproven(archive)
+    except MALFORMED_DATA_ERRORS as error:
+        report.violations.append(f"what can not be proven: {_error_text(error)}")
     progress(len(CHECKS), len(CHECKS), "")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import connection
 
 from agents.services.audit import verify_ledger
-from agents.services.chain import verify_chain
+from agents.services.chain_audit import verify_chain
 from agents.services.forecast_audit import verify_forecasts
 from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.foundation.consistent_reads import consistent_reads

@@ -168,12 +168,13 @@ def universes_store(plan: Plan, methodology: Methodology, listings: Sequence[Lis
             )
             for position, one in enumerate(chosen, start=1)
         ]
+        block = market_block(entries)
         universe = Universe.objects.create(
             week_start=plan.begin + week * timedelta(weeks=1),
             methodology=methodology.version,
             frozen_at=at,
-            sha256=fingerprint(entries),
-            market_block=market_block(entries),
+            sha256=fingerprint(entries, block),
+            market_block=block,
         )
         for entry in entries:
             entry.universe = universe

@@ -12,7 +12,22 @@ from django.db import transaction
 from markets.models import Market
 from tests.commands import run
 from tests.shared_rows import scripted_venue
-from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, ModelAnswer, Venue, bet, sell
+from tests.venue import (
+    CLAUDE,
+    DECISION,
+    GEMINI,
+    GPT,
+    GROK,
+    KIMI,
+    QWEN,
+    SUNDAY,
+    Failure,
+    ModelAnswer,
+    Venue,
+    bet,
+    forecast,
+    sell,
+)
 
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 RAIN, CUP, SNOW = "Will it rain?", "=SUM(A1)+Lakers", "Will it snow?"
@@ -43,6 +58,7 @@ def play_season(venue: Venue) -> None:
     run_step("sync_markets", SUNDAY)
     run_step("start_cohort", SUNDAY)
     run_step("run_decisions", DECISION)
+    venue.says(KIMI, forecast({SNOW: {"YES": 1.5, "NO": 0.2}}))
     run_step("run_forecasts", SUNDAY + timedelta(hours=2))
     run_step("take_snapshots", SUNDAY + timedelta(hours=3))
     run_step("run_forecasts", SUNDAY + DAY + timedelta(hours=2))

@@ -1,35 +1,64 @@
 """`verify_export`: sound archives pass; damaged and forged ones do not, even with all manifest hashes recomputed."""
 
-import csv
 import json
 import random
 import shutil
 import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from forecast_rank.files.checksums import check_zip_checksum, file_sha256, list_files
+from django.core.management import call_command
+from forecast_rank.files.checksums import check_zip_checksum, file_sha256
 
 from agents.records import GENESIS, link_sha256
-from scoring.exports.manifest import MANIFEST, InvalidManifest, manifest_text, read_manifest
+from scoring.exports.manifest import MANIFEST, InvalidManifest, read_manifest
+from scoring.exports.tables import TABLES
 from scoring.exports.verification.verifier import verify_archive
 from tests.commands import run
+from tests.scoring.exports.archives import table_rows
+from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, update_manifest
 
 pytestmark = pytest.mark.django_db
 Copy = Callable[[str], Path]
 FLIPS_PER_FILE = 3
 
 
-@pytest.mark.parametrize("name", ["whole", "whole.zip", "cohort", "day"])
+COLUMNS = sum(len(table.columns) for table in TABLES)
+
+
+@pytest.mark.parametrize("name", ["whole", "whole.zip"])
 def test_sound_archive_verifies_without_a_database(exported: Path, django_db_blocker: Any, name: str) -> None:
     with django_db_blocker.block():
         ran = run("verify_export", None, exported / name)
     assert ran.code == 0, ran.stderr
-    assert (ran["violations"], ran["checks"], ran["leaderboards"]) == (0, 13, name.startswith("whole"))
-    assert ran["chain_links"] == 48
+    assert (ran["violations"], ran["checks"], ran["leaderboards"]) == (0, 21, True)
+    assert (ran["proven_columns"], ran["unprovable_columns"], ran["proven_percent"]) == (COLUMNS, 0, "100.0")
+    assert ran["recomputed_columns"] + ran["hashed_columns"] == COLUMNS
+    assert ran["chain_links"] == 49
+
+
+@pytest.mark.parametrize("name", ["cohort", "day"])
+def test_partial_archive_says_what_it_can_not_prove(
+    exported: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        call_command("verify_export", str(exported / name), "--json")
+    assert end.value.code == 3
+    *lines, last = capsys.readouterr().out.splitlines()
+    summary = json.loads(last)
+    assert (summary["violations"], summary["leaderboards"], summary["partial"]) == (0, False, True)
+    assert summary["proven_columns"] + summary["unprovable_columns"] == COLUMNS
+    rows = len(table_rows(exported / name, "outcomes"))
+    assert any(
+        line.startswith(f"not proven: outcomes, {rows} rows: price, price_source, price_stale (") for line in lines
+    )
+    assert any(line.startswith("not proven: leaderboard_trading, 0 rows: methodology, family, rank") for line in lines)
+    cash_is_proven = not any(line.startswith("not proven: agents,") and ", cash," in line for line in lines)
+    assert cash_is_proven == (name == "cohort")
 
 
 def test_missing_archive_is_bad_usage(tmp_path: Path) -> None:
@@ -123,26 +152,6 @@ def test_archive_beyond_a_limit_is_refused_before_it_is_read(copy: Copy, tmp_pat
 # forgeries with recomputed manifest hashes
 
 
-def rewrite(folder: Path, table: str, change: Callable[[list[dict[str, str]]], object]) -> None:
-    """Changes the rows of a CSV table and updates the manifest."""
-    path = folder / "csv" / f"{table}.csv"
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    change(rows)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, list(rows[0]))
-        out.writeheader()
-        out.writerows(rows)
-    update_manifest(folder)
-
-
-def update_manifest(folder: Path) -> None:
-    contents = json.loads((folder / MANIFEST).read_text())
-    rows = {name: file["rows"] for name, file in contents["files"].items()}
-    contents["files"] = list_files(folder, MANIFEST, rows)
-    (folder / MANIFEST).write_text(manifest_text(contents))
-
-
 def test_updated_manifest_alone_is_no_violation(copy: Copy) -> None:
     folder = copy("cohort")
     rewrite(folder, "trades", lambda rows: None)
@@ -188,19 +197,13 @@ def test_forged_cell_is_found_although_manifest_hashes_match(
     exported: Path, copy: Copy, table: str, column: str, value: str, named: str
 ) -> None:
     folder = copy("whole")
-    contents = json.loads((folder / MANIFEST).read_text())
-    # CSV only, so that the forgery is not found by comparison with Parquet.
-    contents["formats"] = ["csv"]
-    contents["files"] = {k: v for k, v in contents["files"].items() if not k.startswith("parquet/")}
-    (folder / MANIFEST).write_text(manifest_text(contents))
-    for path in (folder / "parquet").iterdir():
-        path.unlink()
+    keep_csv_alone(folder)
 
     def forge(rows: list[dict[str, str]]) -> None:
         assert rows[0][column] != value
         rows[0][column] = value
 
-    rewrite(folder, table, forge)
+    rewrite(folder, table, forge, record=True)
     violations = verify_archive(folder).violations
     assert any(named in line for line in violations), violations
 
@@ -218,7 +221,7 @@ def test_rebuilt_chain_does_not_end_at_the_published_head(copy: Copy) -> None:
     published = json.loads((folder / MANIFEST).read_text())["chains"]["trading"]["head"]
 
     def forge(rows: list[dict[str, str]]) -> None:
-        heads = dict.fromkeys(("trading", "forecast"), GENESIS)
+        heads = dict.fromkeys(("trading", "forecast", "archive"), GENESIS)
         for row in rows:
             if row["decision"]:
                 row["record_sha256"] = link_sha256(row["record_sha256"], "forged")
@@ -234,5 +237,102 @@ def test_deleted_row_is_found(copy: Copy) -> None:
     folder = copy("cohort")
     rewrite(folder, "brier_scores", lambda rows: rows.pop())
     violations = verify_archive(folder).violations
-    assert any("the manifest says" in line for line in violations)
+    assert "brier_scores: its rows are not those in the record of this archive" in violations
     assert any("has none, although its market is resolved" in line for line in violations)
+
+
+# clever forgeries, of which the record of the archive was rewritten as well
+
+
+def forge_every(column: str, value: Callable[[dict[str, str]], str]) -> Callable[[Cells], None]:
+    def forge(rows: Cells) -> None:
+        for row in rows:
+            row[column] = value(row)
+
+    return forge
+
+
+def lift_one_curve(rows: Cells) -> None:
+    agent = rows[0]["agent"]
+    for row in rows:
+        if row["agent"] == agent:
+            value, pnl = Decimal(row["positions_value"]) + 1000, Decimal(row["pnl"]) + 1000
+            row |= {"positions_value": str(value), "total_value": str(Decimal(row["cash"]) + value), "pnl": str(pnl)}
+            row["pnl_percent"] = f"{pnl / 100:.4f}"
+
+
+def swap_ids(rows: Cells) -> None:
+    rows[0]["id"], rows[-1]["id"] = rows[-1]["id"], rows[0]["id"]
+
+
+@pytest.mark.parametrize(
+    ("table", "forge", "named"),
+    [
+        ("agents", forge_every("cash", lambda row: "99999.00"), "its journal ends at"),
+        ("leaderboard_trading", forge_every("return_percent", lambda row: "999.0"), "states return_percent 999.0"),
+        ("snapshots", lift_one_curve, "states positions_value"),
+        ("decisions", forge_every("reasoning", lambda row: row["reasoning"] and "I knew."), "states reasoning"),
+        ("prices", forge_every("price", lambda row: row["price"] and "0.5000000000"), "the price 0.5"),
+        ("questions", forge_every("text", lambda row: f"{row['text']}!"), "is not what its questions make"),
+        (
+            "instructions",
+            forge_every("executed", lambda row: str(row["executed"] != "true").lower()),
+            "instructions: no.",
+        ),
+        ("refused_forecasts", lambda rows: rows.clear(), "refused_forecasts: those of call"),
+        ("trades", lambda rows: rows.pop(), "trades"),
+        ("journal", lambda rows: rows.append(rows[-1]), "journal: there are two rows with agent, sequence"),
+        ("trades", swap_ids, "journal: no."),
+        ("decisions", swap_ids, "decisions: decision"),
+        ("forecasts", lambda rows: rows.pop(), "forecasts: those of elicitation"),
+        ("markets", forge_every("status", lambda row: "open"), "has the unknown status 'open'"),
+        ("trades", forge_every("market", lambda row: "99999"), "which does not exist"),
+    ],
+)
+def test_clever_forgery_is_found(copy: Copy, table: str, forge: Callable[[Cells], object], named: str) -> None:
+    folder = copy("whole")
+    keep_csv_alone(folder)
+    rewrite(folder, table, forge, record=True)
+    violations = verify_archive(folder).violations
+    assert any(named in line for line in violations), violations
+    assert not any("record of this archive" in line for line in violations), violations
+
+
+def test_selection_in_the_manifest_turns_no_check_off(copy: Copy) -> None:
+    folder = copy("whole")
+    keep_csv_alone(folder)
+    selection = {"cohort": None, "from": "2026-01-01T00:00:00.000000Z", "to": None}
+    rewrite(folder, "agents", forge_every("cash", lambda row: "99999.00"))
+    update_manifest(folder, selection=selection)
+    violations = verify_archive(folder).violations
+    assert "leaderboard_trading: it has rows, and only an archive of everything has leaderboards" in violations
+    assert any("the record of this archive has selection" in line for line in violations)
+    assert "agents: its rows are not those in the record of this archive" in violations
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "column", "value", "named"),
+    [
+        ("day", "trades", "executed_at", "2026-04-01T00:00:00.000000Z", "is outside the window"),
+        ("day", "decisions", "decided_at", "2026-03-08T00:05:00.000000Z", "is outside the window"),
+        ("cohort", "decisions", "cohort", "2", "is not of cohort 1"),
+        ("cohort", "agents", "cohort", "2", "is not of cohort 1"),
+    ],
+)
+def test_row_outside_the_selection_is_a_violation(
+    copy: Copy, name: str, table: str, column: str, value: str, named: str
+) -> None:
+    folder = copy(name)
+    rewrite(folder, table, lambda rows: rows[0].__setitem__(column, value), record=True)
+    ran = run("verify_export", None, folder)
+    assert ran.code == 1
+    assert any(named in line for line in verify_archive(folder).violations)
+
+
+def test_missing_file_is_a_violation(copy: Copy) -> None:
+    folder = copy("cohort")
+    (folder / "csv" / "snapshots.csv").unlink()
+    contents = json.loads((folder / MANIFEST).read_text())
+    del contents["files"]["csv/snapshots.csv"]
+    update_manifest(folder, files=contents["files"])
+    assert run("verify_export", None, folder).code == 1

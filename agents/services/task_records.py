@@ -1,0 +1,116 @@
+"""Canonical records of completed tasks, from their rows."""
+
+from typing import Any
+
+from agents.models import Decision, Elicitation, Instruction, ModelCall, RefusedForecast, Task
+from agents.records import (
+    TRADE_AMOUNTS,
+    UNANSWERED,
+    call_record,
+    forecast_entry_record,
+    forecast_record,
+    instant_text,
+    instruction_record,
+    refusal_record,
+    sha256,
+    trade_record,
+    trading_record,
+)
+
+CALL_COLUMNS = (
+    "sequence", "attempt", "model", "returned_model", "provider", "quantization", "result", "finish_reason", "error",
+    "prompt_sha256", "raw_response",
+)  # fmt: skip
+
+
+def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
+    """The canonical record of a completed task that ended with a call."""
+    calls = task.calls.filter(late=False).exclude(result__in=UNANSWERED).order_by("sequence")
+    common = {
+        "prompt": call.prompt_sha256 if call else None,
+        "answer": sha256(call.raw_response) if call else None,
+        "refusals": task.refusals,
+        "error": task.error,
+        "calls": [call_record(**row) for row in calls.values(*CALL_COLUMNS)],
+    }
+    if isinstance(task, Decision):
+        return _decision_record(task, common)
+    assert isinstance(task, Elicitation)
+    return _elicitation_record(task, common)
+
+
+def _decision_record(decision: Decision, common: dict[str, Any]) -> dict[str, Any]:
+    assert decision.decided_at is not None
+    cohort, agent = decision.cohort, decision.agent
+    trades = decision.trades.order_by("sequence").values_list(
+        "market__source", "market__external_id", "outcome__side", "sequence", "kind", "implied_confidence",
+        *TRADE_AMOUNTS,
+    )  # fmt: skip
+    instructions = Instruction.objects.filter(call__decision=decision).order_by("call__sequence", "sequence")
+    columns = ("sequence", "kind", "payload", "executed", "reason")
+    return trading_record(
+        cohort=cohort.number,
+        week=decision.week,
+        family=agent.family.slug,
+        model=agent.model_id,
+        methodology=cohort.methodology.version,
+        universe=decision.universe.sha256 if decision.universe else None,
+        action=str(decision.action),
+        fallback=decision.fallback,
+        reasoning=sha256(decision.reasoning),
+        instructions=[
+            instruction_record(call=call, **dict(zip(columns, values, strict=True)))
+            for call, *values in instructions.values_list("call__sequence", *columns)
+        ],
+        trades=[
+            trade_record(
+                market=f"{source}:{external_id}",
+                side=side,
+                sequence=sequence,
+                kind=kind,
+                implied_confidence=confidence,
+                **dict(zip(TRADE_AMOUNTS, amounts, strict=True)),
+            )
+            for source, external_id, side, sequence, kind, confidence, *amounts in trades
+        ],
+        decided_at=instant_text(decision.decided_at),
+        **common,
+    )
+
+
+def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, Any]:
+    assert task.made_at is not None
+    batch, questions = task.batch, task.batch.question_set
+    forecasts = task.forecasts.order_by("entry__position").values_list(
+        "call__sequence", "question__options_sha256", "probabilities", "stated", "normalised", "rationale"
+    )
+    refused = RefusedForecast.objects.filter(call__elicitation=task).order_by("call__sequence", "entry__position")
+    refusals = refused.values_list("call__sequence", "entry__question__options_sha256", "stated", "reason")
+    return forecast_record(
+        day=instant_text(questions.day),
+        part=questions.part,
+        batch=batch.number,
+        arm=batch.arm,
+        family=task.family.slug,
+        model=task.model_id,
+        methodology=task.methodology.version,
+        questions=questions.sha256,
+        declined=task.declined,
+        forecasts=[
+            forecast_entry_record(
+                call=call,
+                question=question,
+                probabilities=probabilities,
+                stated=stated,
+                normalised=normalised,
+                rationale=rationale,
+            )
+            for call, question, probabilities, stated, normalised, rationale in forecasts
+        ],
+        refused=[
+            refusal_record(call=call, question=question, stated=stated, reason=reason)
+            for call, question, stated, reason in refusals
+        ],
+        made_at=instant_text(task.made_at),
+        **common,
+    )

@@ -1,0 +1,173 @@
+"""Answers: decisions, instructions and forecasts are read again from the stored raw answers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agents.answers import Malformed, parse_answer
+from agents.forecast_answers import (
+    CheckedForecast,
+    PromptQuestion,
+    check_forecasts,
+    parse_cut_forecasts,
+    parse_forecasts,
+)
+from agents.gateway.completions import stored_content
+from scoring.exports.verification.archive_reader import Archive, Row, mismatches
+
+READ = ("answered", "cut")
+"""Results of calls whose answers were read."""
+
+
+def check_answers(archive: Archive) -> Iterator[str]:
+    """Actions, reasoning, instructions and forecasts are those of the answers, and nothing else is recorded of any."""
+    decisions, elicitations = _Decisions(archive), _Elicitations(archive)
+    for call in archive.rows("calls"):
+        reader = decisions if call["decision"] is not None else elicitations
+        yield from reader.read(call)
+    yield from decisions.check_rest()
+    yield from elicitations.check_rest()
+
+
+class _Decisions:
+    """Reads the answers to decisions."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.decisions = archive.by_id("decisions")
+        self.cohorts = {pk: agent["cohort"] for pk, agent in archive.agents.items()}
+        self.instructions = archive.grouped("instructions", "call")
+        self.trades = archive.grouped("trades", "decision")
+        self.answered: set[int] = set()
+
+    def read(self, call: Row) -> Iterator[str]:
+        instructions = sorted(self.instructions.pop(call["id"], []), key=lambda row: row["sequence"])
+        decision = self.decisions.get(call["decision"])
+        if decision is None:
+            return
+        refused = call["result"] == "refused"
+        if call["late"] or not (refused or (call["result"] == "answered" and decision["status"] == "completed")):
+            if instructions:
+                yield f"instructions: call {call['id']} is {call['result']}, and has some"
+            return
+        try:
+            answer = parse_answer(stored_content(call["raw_response"], call["http_status"]))
+        except Malformed as fault:
+            yield f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}"
+            return
+        asked = [("BET", bet.as_json()) for bet in answer.bets] + [("SELL", sale.as_json()) for sale in answer.sells]
+        recorded = [(row["kind"], row["payload"]) for row in instructions]
+        if asked != recorded or [row["sequence"] for row in instructions] != [*range(1, len(asked) + 1)]:
+            yield f"instructions: those of call {call['id']} are not the ones of its answer"
+        for row in instructions:
+            if row["executed"] == bool(row["reason"]):
+                yield f"instructions: no. {row['sequence']} of call {call['id']}: reason {row['reason']!r}"
+        if refused:
+            if any(row["executed"] for row in instructions):
+                yield f"instructions: call {call['id']} was refused, and one of its instructions executed"
+            return
+        self.answered.add(decision["id"])
+        stated = {"status": "completed", "action": answer.action, "reasoning": answer.reasoning, "fallback": False}
+        yield from mismatches(f"decisions: decision {decision['id']}", decision, stated)
+        executed = [row["kind"] for row in instructions if row["executed"]]
+        trades = sorted(self.trades[decision["id"]], key=lambda trade: trade["sequence"])
+        if [{"BUY": "BET"}.get(trade["kind"], trade["kind"]) for trade in trades] != executed:
+            yield f"trades: those of decision {decision['id']} are not its executed instructions"
+
+    def check_rest(self) -> Iterator[str]:
+        """Decisions without a usable answer are holds by fallback, or have nothing recorded."""
+        for call in self.instructions:
+            yield f"instructions: of call {call}, which is not in the archive"
+        for pk, decision in self.decisions.items():
+            yield from mismatches(f"decisions: decision {pk}", decision, {"cohort": self.cohorts[decision["agent"]]})
+            if pk in self.answered:
+                continue
+            completed = decision["status"] == "completed"
+            stated = {"action": "HOLD" if completed else "", "fallback": completed, "reasoning": ""}
+            yield from mismatches(f"decisions: decision {pk}, without a usable answer,", decision, stated)
+            if (decision["decided_at"] is not None) != completed:
+                yield f"decisions: decision {pk} is {decision['status']}, decided at {decision['decided_at']}"
+
+
+class _Elicitations:
+    """Reads the answers to question batches."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.elicitations = archive.elicitations
+        self.batches = archive.question_batches
+        options: dict[int, list[Row]] = archive.grouped("question_options", "question")
+        self.questions = {
+            row["id"]: PromptQuestion(
+                str(row["id"]),
+                tuple(option["name"] for option in sorted(options[row["id"]], key=lambda option: option["index"])),
+                row["exclusive"],
+            )
+            for row in archive.rows("questions")
+        }
+        self.entries: dict[tuple[int, int], list[Row]] = {}
+        for entry in archive.rows("question_entries"):
+            self.entries.setdefault((entry["question_set"], entry["batch"]), []).append(entry)
+        self.read_so_far: dict[int, dict[int, tuple[int, CheckedForecast]]] = {}
+        self.refused_calls: dict[int, dict[int, CheckedForecast]] = {}
+        self.forecasts = archive.grouped("forecasts", "elicitation")
+        self.refused = archive.grouped("refused_forecasts", "call")
+
+    def read(self, call: Row) -> Iterator[str]:
+        task = self.elicitations.get(call["elicitation"])
+        if task is None or call["late"] or call["result"] not in (*READ, "refused"):
+            return
+        content = stored_content(call["raw_response"], call["http_status"])
+        try:
+            stated = parse_cut_forecasts(content) if call["result"] == "cut" else parse_forecasts(content)
+        except Malformed as fault:
+            yield f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}"
+            return
+        batch = self.batches[task["batch"]]
+        entries = sorted(self.entries[batch["question_set"], batch["number"]], key=lambda entry: entry["position"])
+        if not stated:
+            return
+        checked = check_forecasts(stated, [self.questions[entry["question"]] for entry in entries])
+        by_entry = {entry["id"]: each for entry, each in zip(entries, checked, strict=True)}
+        if call["result"] == "refused":
+            self.refused_calls[call["id"]] = by_entry
+            return
+        so_far = self.read_so_far.setdefault(task["id"], {})
+        for entry, each in by_entry.items():
+            if entry not in so_far or so_far[entry][1].probabilities is None:
+                so_far[entry] = call["id"], each
+
+    def check_rest(self) -> Iterator[str]:
+        """The forecasts and refusals of each elicitation are those of its answers together."""
+        due: dict[int, dict[int, CheckedForecast]] = dict(self.refused_calls)
+        for pk, task in self.elicitations.items():
+            completed = task["status"] == "completed"
+            if (task["made_at"] is not None) != completed:
+                yield f"elicitations: elicitation {pk} is {task['status']}, made at {task['made_at']}"
+            recorded = {row["entry"]: row for row in self.forecasts[pk]}
+            read = self.read_so_far.get(pk, {}) if completed else {}
+            valid = {entry: each for entry, (_, each) in read.items() if each.probabilities is not None}
+            if completed and task["declined"] != (not valid):
+                yield f"elicitations: elicitation {pk} has declined {task['declined']}, against its calls"
+            if len(recorded) != len(self.forecasts[pk]) or recorded.keys() != valid.keys():
+                yield f"forecasts: those of elicitation {pk} are not the ones of its answers"
+                continue
+            for entry, each in valid.items():
+                yield from mismatches(f"forecasts: forecast {recorded[entry]['id']}", recorded[entry], _figures(each))
+            if valid:
+                for entry, (call, each) in read.items():
+                    if each.probabilities is None:
+                        due.setdefault(call, {})[entry] = each
+        for call, rows in self.refused.items():
+            if rows and (call not in due or len(rows) != len({row["entry"] for row in rows})):
+                yield f"refused_forecasts: those of call {call} are not the ones of its answer"
+        for call, refusals in due.items():
+            stated = {row["entry"]: row for row in self.refused.get(call, [])}
+            if stated.keys() != refusals.keys():
+                yield f"refused_forecasts: those of call {call} are not the ones of its answer"
+                continue
+            for entry, each in refusals.items():
+                row, computed = stated[entry], {"stated": each.stated, "reason": each.reason}
+                yield from mismatches(f"refused_forecasts: entry {entry} of call {call}", row, computed)
+
+
+def _figures(forecast: CheckedForecast) -> dict[str, Any]:
+    names = ("probabilities", "stated", "normalised", "rationale")
+    return {name: getattr(forecast, name) for name in names}

@@ -1,0 +1,80 @@
+"""Forged archives: changed tables, with the hashes put right as a forger would."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from forecast_rank.files.checksums import file_sha256
+
+from agents.records import canonical, link_sha256, record_sha256
+from scoring.exports.archive_record import WEEKLY_TABLES, WeeklyRows
+from scoring.exports.manifest import MANIFEST, manifest_text
+
+Cells = list[dict[str, str]]
+
+
+def keep_csv_alone(folder: Path) -> None:
+    """Removes the Parquet files, so that no forgery is found by comparison with them."""
+    for path in (folder / "parquet").iterdir():
+        path.unlink()
+    update_manifest(folder, formats=["csv"])
+
+
+def read_cells(folder: Path, table: str) -> Cells:
+    with (folder / "csv" / f"{table}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write_cells(folder: Path, table: str, rows: Cells) -> None:
+    path = folder / "csv" / f"{table}.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        names = next(csv.reader(file))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, names)
+        out.writeheader()
+        out.writerows(rows)
+
+
+def rewrite(folder: Path, table: str, change: Callable[[Cells], object], *, record: bool = False) -> None:
+    """Changes the rows of a CSV table and updates the manifest; with `record`, the record of the archive too."""
+    rows = read_cells(folder, table)
+    change(rows)
+    write_cells(folder, table, rows)
+    update_manifest(folder)
+    if record:
+        update_record(folder, table)
+
+
+def update_manifest(folder: Path, **fields: Any) -> None:
+    """Puts right the hashes and the numbers of rows."""
+    contents = json.loads((folder / MANIFEST).read_text()) | fields
+    present = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    files = {name: file for name, file in contents["files"].items() if name in present}
+    for name, path in present.items():
+        sha256 = file_sha256(path)
+        if name != MANIFEST and sha256 != files.get(name, {}).get("sha256"):
+            rows = len(read_cells(folder, path.stem)) if path.parent.name == "csv" else None
+            files[name] = {"sha256": sha256, "bytes": path.stat().st_size, "rows": rows}
+    contents["files"] = files
+    (folder / MANIFEST).write_text(manifest_text(contents))
+
+
+def update_record(folder: Path, table: str) -> None:
+    """Makes the last record of the chain of archives one of a changed table, and the manifest's head its own."""
+    links = read_cells(folder, "chain")
+    last = next(row for row in reversed(links) if row["protocol"] == "archive")
+    record = json.loads(last["record"])
+    if table in record["tables"]:
+        rows = read_cells(folder, table)
+        record["tables"][table] = {"rows": len(rows), "sha256": file_sha256(folder / "csv" / f"{table}.csv")}
+        if column := WEEKLY_TABLES.get(table):
+            weeks = WeeklyRows()
+            weeks.add_days(table, [row[column][:10] for row in rows if row[column]])
+            record["weeks"] |= weeks.as_json()
+    last["record"], last["record_sha256"] = canonical(record), record_sha256(record)
+    last["sha256"] = link_sha256(last["previous"], last["record_sha256"])
+    write_cells(folder, "chain", links)
+    chains = json.loads((folder / MANIFEST).read_text())["chains"]
+    update_manifest(folder, chains=chains | {"archive": {"length": int(last["sequence"]), "head": last["sha256"]}})

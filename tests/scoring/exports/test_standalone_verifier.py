@@ -1,0 +1,223 @@
+"""`verify_arena.py`, which is in every archive: sound archives pass, forged ones do not, hostile ones are refused."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scoring.exports import verify_arena
+from scoring.exports.manifest import MANIFEST, manifest_text
+from scoring.exports.verification.verifier import verify_archive
+from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, update_manifest
+
+pytestmark = pytest.mark.django_db
+Copy = Callable[[str], Path]
+
+
+def run_alone(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """The archive's own copy, in a process that sees neither this project nor any installed package."""
+    command = [sys.executable, "-I", "-S", str(folder / "verify_arena.py"), str(folder), *options]
+    return subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
+
+
+def violations(folder: Path) -> list[str]:
+    found, _, _ = verify_arena.verify(folder)
+    return [line for lines in found.values() for line in lines]
+
+
+@pytest.mark.parametrize(("name", "code"), [("whole", 0), ("cohort", 3), ("day", 3)])
+def test_sound_archive_verifies_with_the_standard_library_alone(exported: Path, name: str, code: int) -> None:
+    ran = run_alone(exported / name)
+    assert (ran.returncode, ran.stderr) == (code, ""), ran.stdout
+    lines = ran.stdout.splitlines()
+    assert json.loads(lines[-1])["violations"] == 0
+    assert any(line.startswith("left to verify_export: leaderboard_trading: rank_low") for line in lines)
+    assert ("not proven: trading leaderboard" in ran.stdout) == (name != "whole")
+    assert ("not proven: journals" in ran.stdout) == (name == "day")
+
+
+def test_program_is_short_and_imports_the_standard_library_alone() -> None:
+    source = Path(verify_arena.__file__).read_text()
+    assert len(source.splitlines()) < 1_000
+    imported = {
+        line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))
+    }
+    assert imported <= sys.stdlib_module_names
+
+
+def test_signature_is_checked_against_a_published_key(exported: Path, copy: Copy) -> None:
+    key = json.loads((exported / "day" / "anchor.json").read_text())["public_key"]
+    assert run_alone(exported / "day", "--key", key).returncode == 3
+    other = run_alone(exported / "day", "--key", "00" * 32)
+    assert other.returncode == 1
+    assert f"anchor.json: it is signed by {key}" in other.stdout
+    folder = copy("day")
+    document = json.loads((folder / "anchor.json").read_text())
+    document["at"] = "2026-03-09T00:00:00.000000Z"
+    (folder / "anchor.json").write_text(json.dumps(document))
+    update_manifest(folder)
+    assert "anchor.json: its signature is not that of its key" in violations(folder)
+    assert "anchor.json: its signature is not that of its key" in verify_archive(folder).violations
+
+
+def cell(column: str, value: str) -> Callable[[Cells], None]:
+    def forge(rows: Cells) -> None:
+        place = next(place for place, row in enumerate(rows) if row[column] not in ("", value))
+        rows[place][column] = value
+
+    return forge
+
+
+def every(column: str, value: str) -> Callable[[Cells], None]:
+    def forge(rows: Cells) -> None:
+        for row in rows:
+            row[column] = value if row[column] else ""
+
+    return forge
+
+
+FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
+    ("agents", every("cash", "99999.00")),
+    ("agents", cell("win_rate", "0.123")),
+    ("leaderboard_trading", every("return_percent", "999.0")),
+    ("leaderboard_trading", cell("rank", "7")),
+    ("leaderboard_trading", cell("return_se", "0.5")),
+    ("leaderboard_trading", cell("brier", "0.01")),
+    ("leaderboard_forecast", cell("brier", "0.01")),
+    ("leaderboard_forecast", cell("log", "-0.01")),
+    ("leaderboard_forecast", cell("rank", "9")),
+    ("leaderboard_forecast", cell("alpha", "0.9")),
+    ("snapshots", cell("positions_value", "1000.00")),
+    ("snapshots", cell("cash", "1000.00")),
+    ("journal", cell("balance", "10000.01")),
+    ("journal", lambda rows: rows.pop()),
+    ("trades", cell("shares", "1.000000")),
+    ("trades", lambda rows: rows.append(rows[-1])),
+    ("positions", cell("realized_pnl", "5000.00")),
+    ("settlements", cell("payout", "1.00")),
+    ("brier_scores", cell("score", "0.01")),
+    ("brier_scores", lambda rows: rows.pop()),
+    ("forecast_scores", cell("spherical", "0.99")),
+    ("forecasts", cell("probabilities", '{"NO":0.02,"YES":0.98}')),
+    ("forecasts", cell("rationale", "I knew it.")),
+    ("refused_forecasts", lambda rows: rows.clear()),
+    ("decisions", every("reasoning", "I knew it.")),
+    ("instructions", every("reason", "forged")),
+    ("calls", cell("raw_response", '{"choices": []}')),
+    ("calls", cell("portfolio_block", "{}")),
+    ("prompts", cell("text", "Bet everything.")),
+    ("universe_entries", cell("prices", '{"NO":"0.1","YES":"0.9"}')),
+    ("questions", every("text", "Will it snow in July?")),
+    ("question_entries", cell("reason", "traded")),
+]
+
+
+@pytest.mark.parametrize(("table", "forge"), FORGERIES)
+def test_both_verifiers_find_a_forgery_whose_hashes_were_put_right(
+    copy: Copy, table: str, forge: Callable[[Cells], object]
+) -> None:
+    """The record of the archive too, so that each finds it by recomputing, or in the record of a task."""
+    folder = copy("whole")
+    keep_csv_alone(folder)
+    assert violations(folder) == verify_archive(folder).violations == []
+    rewrite(folder, table, forge, record=True)
+    of_the_signature = "anchor.json: "
+    for found in (violations(folder), verify_archive(folder).violations):
+        assert [line for line in found if not line.startswith(of_the_signature)], found
+
+
+@pytest.mark.parametrize("table", ["prices", "markets", "families", "calls", "leaderboard_forecast"])
+def test_both_verifiers_find_a_change_that_only_the_record_of_the_archive_shows(copy: Copy, table: str) -> None:
+    columns = {"prices": "reason", "markets": "slug", "families": "display_name", "calls": "latency_ms",
+               "leaderboard_forecast": "figures"}  # fmt: skip
+    folder = copy("whole")
+    keep_csv_alone(folder)
+    rewrite(folder, table, cell(columns[table], '{"1":1}' if table == "leaderboard_forecast" else "1"))
+    due = f"{table}: its rows are not those in the record of this archive"
+    assert due in violations(folder)
+    assert due in verify_archive(folder).violations
+
+
+def test_whole_archive_is_no_window_by_its_manifest_alone(copy: Copy) -> None:
+    folder = copy("whole")
+    keep_csv_alone(folder)
+    selection = {"cohort": None, "from": "2026-01-01T00:00:00.000000Z", "to": None}
+    update_manifest(folder, selection=selection)
+    due = "leaderboard_trading: it has rows, and only an archive of everything has leaderboards"
+    assert due in violations(folder)
+    assert run_alone(folder).returncode == 1
+
+
+def test_row_outside_the_window_is_a_violation(copy: Copy) -> None:
+    folder = copy("day")
+    rewrite(folder, "trades", every("executed_at", "2026-04-01T00:00:00.000000Z"), record=True)
+    assert any("outside the window" in line for line in violations(folder))
+
+
+# hostile archives
+
+
+def huge_number(folder: Path) -> None:
+    rewrite(folder, "trades", every("amount", "1E999999999"))
+
+
+def nested_record(folder: Path) -> None:
+    rewrite(folder, "chain", cell("record", "[" * 100_000))
+
+
+def costly_template(folder: Path) -> None:
+    path = folder / "methodologies.json"
+    rows = json.loads(path.read_text())
+    for row in rows:
+        row["user_prompt"] = "{markets:>99999999999}"
+    path.write_text(json.dumps(rows))
+    update_manifest(folder)
+
+
+def pipe_instead_of_a_table(folder: Path) -> None:
+    (folder / "csv" / "trades.csv").unlink()
+    os.mkfifo(folder / "csv" / "trades.csv")
+
+
+def dictionary_of_nonsense(folder: Path) -> None:
+    (folder / "dictionary.json").write_text('[{"table": "trades", "columns": 7}]')
+    update_manifest(folder)
+
+
+def outside_file(folder: Path) -> None:
+    contents: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+    contents["files"]["../../../etc/passwd"] = contents["files"]["README.md"]
+    (folder / MANIFEST).write_text(manifest_text(contents))
+
+
+@pytest.mark.parametrize(
+    ("harm", "code"),
+    [(huge_number, 1), (nested_record, 1), (costly_template, 1), (pipe_instead_of_a_table, 1),
+     (dictionary_of_nonsense, 2), (outside_file, 1)],
+)  # fmt: skip
+def test_hostile_archive_ends_with_a_clear_line(copy: Copy, harm: Callable[[Path], None], code: int) -> None:
+    folder = copy("cohort")
+    harm(folder)
+    ran = run_alone(folder)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout or ran.stderr
+    assert verify_archive(folder).violations
+
+
+def test_folder_without_an_archive_and_one_beyond_a_limit_are_refused(tmp_path: Path) -> None:
+    program = Path(verify_arena.__file__)
+    for folder, said in ((tmp_path / "none", "there is no such folder"), (tmp_path, "manifest.json: is missing")):
+        command = [sys.executable, "-I", str(program), str(folder)]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        assert (ran.returncode, said in ran.stderr) == (2, True), ran.stderr
+    with (tmp_path / "big.csv").open("wb") as file:
+        file.truncate(2**32 + 1)
+    ran = subprocess.run([sys.executable, "-I", str(program), str(tmp_path)], capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert ran.stderr.strip() == "4,294,967,297 bytes, above the limit of 4,294,967,296 bytes"
