@@ -173,7 +173,7 @@ def test_bins_are_read_out_by_touch_and_keyboard(visitors: Callable[..., Visitor
     touching = visitors(has_touch=True)
     touching.resize(390, "light")
     touching.go(places["calibration"])
-    plot = touching.page.locator("#forecasts-chart .plot, #forecasts .plot").first
+    plot = touching.page.locator("#stated-probabilities .plot").first
     plot.scroll_into_view_if_needed()
     readout = plot.locator(".readout")
     plot.focus()

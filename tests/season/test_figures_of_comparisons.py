@@ -65,17 +65,21 @@ def test_calibration(season: SeasonApi, query: str) -> None:
     for rows, of_parts in zip(sides, parts, strict=True):
         page.table(of_parts, by(rows, "display_name"), CALIBRATION, "Forecaster", no_figure=["Forecaster"])
     page.table("stakes", by(answer["stakes"], "family"), STAKES, FAMILY, no_figure=["Model"])
-    drawn = {key: answer[side]["forecasters"] for key, side in (("forecasts", "forecasts"), ("bets", "trades"))}
+    drawn = {
+        key: answer[side]["forecasters"] for key, side in (("stated-probabilities", "forecasts"), ("bets", "trades"))
+    }
     for key in filter(drawn.get, drawn):
         assert calibration_squares(page, key) == [expected_square(row) for row in drawn[key]]
     names = {slug: name for name, slug in season.names.items()}
-    panels = [visible_text(panel, ".panel-title") for panel in elements(page.html, "#stakes .diagram")]
+    panels = [visible_text(panel, ".panel-title") for panel in elements(page.html, "#stakes-by-forecast .diagram")]
     assert panels == [names[s["family"]] for s in answer["stakes"]]
-    for panel, each in zip(chart_data(page.html, "stakes")["panels"] if panels else [], answer["stakes"], strict=True):
+    for panel, each in zip(
+        chart_data(page.html, "stakes-by-forecast")["panels"] if panels else [], answer["stakes"], strict=True
+    ):
         assert [point[:2] for point in panel["points"]] == [
             [round(x, 6) for x in point[:2]] for point in each["points"]
         ]
-    page.skip(f"{DATA}stakes")
+    page.skip(f"{DATA}stakes-by-forecast")
     page.assert_compared(at_least=20)
 
 

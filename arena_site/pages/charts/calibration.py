@@ -44,4 +44,4 @@ def stakes_figure(diagrams: Sequence[SquareDiagram], *, at: datetime | None, que
     if not diagrams:
         return None
     title = "How much each model staked, by the probability that it gave the side that it bought."
-    return Figure("stakes", title, stakes_grid(diagrams), STAKES_NOTE, at=at, query=query)
+    return Figure("stakes-by-forecast", title, stakes_grid(diagrams), STAKES_NOTE, at=at, query=query)

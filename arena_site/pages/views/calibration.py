@@ -66,7 +66,9 @@ def _figures(result: Calibration, selection: PageSelection) -> tuple[Figure | No
     forecast_at, trade_at = (each.leaderboard.computed_at if each.leaderboard else None for each in (forecasts, trades))
     stakes = [scatter_diagram(each.family, each.points) for each in result.stakes]
     return (
-        reliability_figure(_reliability(forecasts.forecasters), at=forecast_at, query=query, name="forecasts"),
+        reliability_figure(
+            _reliability(forecasts.forecasters), at=forecast_at, query=query, name="stated-probabilities"
+        ),
         confidence_figure(_reliability(trades.forecasters), at=trade_at, query=query),
         stakes_figure(stakes, at=forecast_at, query=query),
     )

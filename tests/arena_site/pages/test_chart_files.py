@@ -43,14 +43,17 @@ def texts(svg: bytes) -> list[str]:
 
 @pytest.mark.parametrize("address", PAGES)
 def test_chart_is_a_figure_with_its_files(client: Client, season: None, address: str) -> None:
-    figures = elements(get_page(client, address), "figure")
+    page = get_page(client, address)
+    ids = [node.attributes["id"] for node in page.css("[id]")]
+    assert len(ids) == len(set(ids))
+    figures = elements(page, "figure")
     assert len(figures) == PAGES[address]
     for figure in figures:
         title = visible_text(figure, "figcaption .figure-title, figcaption h2")
         assert title.endswith(".")
         assert len(title.split()) > 4
         titles = {visible_text(text) for text in elements(figure, ".axis-title")}
-        assert titles
+        assert len(titles) == 2
         assert "Source: Forecaster Arena, " in visible_text(figure, ".source")
         files = {link.rpartition("?")[0] or link: link for link in links(figure, ".source a") if "." in link}
         by_type = {kind: next(link for path, link in files.items() if path.endswith(f".{kind}")) for kind in TYPES}
