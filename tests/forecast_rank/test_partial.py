@@ -110,6 +110,8 @@ def test_many_forecasters_are_not_compared_in_pairs() -> None:
 
 
 def test_too_many_pairs_and_events_are_left_out_and_said(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = fr.Partial(rows, metrics="brier", pairs=False).report(bootstrap=0).to_dict()
+    assert (alone["pairs"], alone["notes"][1]) == ([], "no pairs, as asked")
     monkeypatch.setattr("forecast_rank.partial.PAIR_ROWS", 50)
     third = pl.col("question").rank("dense") % 3
     total = reduce(add, [fr.Partial(rows.filter(third == k), metrics="brier") for k in range(3)])

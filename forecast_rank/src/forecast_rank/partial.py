@@ -46,6 +46,7 @@ BATCH = 2_000_000
 """Rows of a Parquet file that are read at a time."""
 NOTE = "from parts: without curves and metrics that need all forecasts at once"
 NOT_PAIRED = {
+    "off": "no pairs, as asked",
     "cut": "no pairs, for parts cut questions; cut between questions to have them",
     "many": f"no pairs, for there are more than {PAIRED} forecasters",
     "long": f"no pairs, for pairs times events are more than {PAIR_ROWS:,}",
@@ -67,6 +68,8 @@ class Partial:
         Risk aversions of the averaged return, in [0, 1].
     log_clip : float
         Lowest probability that the log score charges, in [0, 1).
+    pairs : bool
+        Whether to keep the sums of pairs of forecasters, pairs times events in number.
     **reading
         Keywords of `read`.
 
@@ -96,6 +99,7 @@ class Partial:
         metrics: Iterable[str] | str = MEAN_METRICS,
         gamma: Iterable[float | str] | float | str = Settings().gammas,
         log_clip: float = Settings().log_clip,
+        pairs: bool = True,
         **reading: Any,
     ) -> None:
         settings = Settings(metrics=comma_separated(metrics), gammas=comma_separated(gamma), log_clip=log_clip)
@@ -119,8 +123,8 @@ class Partial:
             "priced": int(panel.priced.sum()),
         }
         self._sums, self._options = event_table(panel, settings), option_table(panel)
-        self._pairs = pair_table(panel) if len(panel.forecasters) <= PAIRED else None
-        self._not_paired = "many" if self._pairs is None else ""
+        self._not_paired = "off" if not pairs else "many" if len(panel.forecasters) > PAIRED else ""
+        self._pairs = None if self._not_paired else pair_table(panel)
 
     @classmethod
     def of_parquet(cls, path: Path | str, *, rows_at_once: int = BATCH, **keywords: Any) -> Partial:
@@ -148,6 +152,8 @@ class Partial:
         """
         total: Partial | None = None
         for batch in parquet_batches(Path(path), rows_at_once):
+            if total is not None and total._not_paired:
+                keywords["pairs"] = False
             part = cls(batch, **keywords)
             total = part if total is None else total + part
         if total is None:
