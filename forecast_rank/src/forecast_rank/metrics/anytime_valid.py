@@ -15,8 +15,8 @@ from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
 
 BETS = np.geomspace(0.002, 0.95, 40)
 """Bets against the hypothesis, as shares of the largest that keeps the capital above 0; the e-process is their mean."""
-STEPS = 60
-"""Bisections of the ends of a confidence sequence: to 1e-18 of the range."""
+STEPS = 40
+"""Bisections of the ends of a confidence sequence: to 1e-12 of the range."""
 
 
 class ConfidenceSequence(NamedTuple):
