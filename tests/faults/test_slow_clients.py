@@ -37,6 +37,20 @@ def test_slow_clients_stop_nobody_else(held: None, site: Site) -> None:
     assert set(answers.values()) == {200}, answers
 
 
+def test_head_gets_the_headers_alone_and_is_no_matter_for_the_log(site: Site) -> None:
+    log = site.database.with_suffix(".log")
+    before = log.read_text()
+    with httpx.Client(base_url=site.url, timeout=20, verify=False) as visitor:
+        whole = visitor.get("/cohorts/", headers={"Accept-Encoding": "identity"})
+        for path in ("/cohorts/", "/api/v1/cohorts/", "/static/arena/arena.css"):
+            answer = visitor.head(path, headers={"Accept-Encoding": "identity"})
+            assert (answer.status_code, answer.content) == (200, b""), path
+        assert visitor.head("/cohorts/", headers={"Accept-Encoding": "identity"}).headers["Content-Length"] == str(
+            len(whole.content)
+        )
+    assert log.read_text() == before
+
+
 def test_every_documented_server_command_buffers() -> None:
     commands = {name: re.findall(r"gunicorn\W+arena_site\.wsgi.*", (PROJECT / name).read_text()) for name in DOCUMENTED}
     lines = [(name, line) for name, found in commands.items() for line in found]
