@@ -163,7 +163,7 @@ def _cell(value: Any) -> str:
 def stakes_grid(diagrams: Sequence[SquareDiagram]) -> DiagramGrid:
     """Scatter plots of stakes over forecasts side by side."""
     columns = ("model", "forecast", "stake", "won")
-    return DiagramGrid(diagrams, "Forecast probability of the side bought", "Share of the largest stake", columns)
+    return DiagramGrid(diagrams, "Forecast of the side bought", "Share of the largest stake", columns)
 
 
 def scatter_diagram(family: Family, points: Sequence[tuple[float, float, bool | None]]) -> SquareDiagram:
