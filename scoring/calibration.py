@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from agents.models import Family
@@ -61,12 +62,22 @@ class Calibration:
     stakes: Sequence[FamilyStakes]
 
 
-def calibration(arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, category: str = "") -> Calibration:
-    """The calibration that the stored leaderboards report."""
+def calibration(
+    arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, category: str = "", *, at: datetime | None = None
+) -> Calibration:
+    """The calibration that the stored leaderboards report, or those of a past instant."""
     families = competition_index().by_slug
-    leaderboards = Leaderboard.objects.filter(methodology=methodology)
-    forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
-    trades = leaderboards.filter(protocol=TRADING, category="").first()
+    forecasts: Leaderboard | None
+    trades: Leaderboard | None
+    if at is None:
+        leaderboards = Leaderboard.objects.filter(methodology=methodology)
+        forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
+        trades = leaderboards.filter(protocol=TRADING, category="").first()
+    else:
+        from scoring.services.past_leaderboards import past_forecast_leaderboard, past_trading_leaderboard
+
+        forecasts = past_forecast_leaderboard(arm, methodology, category, at=at)
+        trades = past_trading_leaderboard(methodology, at=at)
     return Calibration(
         ProtocolCalibration(forecasts, list(_calibrated_forecasts(forecasts, families)) if forecasts else []),
         ProtocolCalibration(trades, list(_calibrated_trades(trades, families)) if trades else []),

@@ -1,16 +1,18 @@
 """Comparison of two families, for the page and the API; a difference is the first less the second."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any, NamedTuple
 
 from agents.models import Family
 from cohorts.models import Cohort
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.competition import CompetitionIndex
-from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST, TRADING
+from scoring.constants import ALL_METHODOLOGIES, DETECTABLE_DIFFERENCE, FORECAST, TRADING
 from scoring.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
 from scoring.leaderboard_entries import Entry, StoredLeaderboard, overall_leaderboards, reliability_path
 
@@ -81,11 +83,10 @@ class Comparison:
     disagreements: Sequence[Disagreement]
 
 
-def comparison(first: Family, second: Family, index: CompetitionIndex) -> Comparison:
-    """The comparison by the stored leaderboards."""
-    leaderboards = overall_leaderboards(
-        ("returns",), ("pairs",), reliability_path(first.slug), reliability_path(second.slug)
-    )
+def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: datetime | None = None) -> Comparison:
+    """The comparison by the stored leaderboards, or by those of a past instant."""
+    paths = (("returns",), ("pairs",), reliability_path(first.slug), reliability_path(second.slug))
+    leaderboards = overall_leaderboards(*paths) if at is None else _past_leaderboards(*paths, at=at)
     trading = leaderboards.get((TRADING, ""))
     entries = trading.entries if trading else {}
     cohorts, test = shared_cohorts(first, second, (trading and trading.parts[0]) or {}, index)
@@ -94,9 +95,24 @@ def comparison(first: Family, second: Family, index: CompetitionIndex) -> Compar
         second,
         TradingComparison(entries.get(first.slug), entries.get(second.slug), test, cohorts),
         [_in_arm(arm, leaderboards[FORECAST, arm], first, second) for arm in ARMS if (FORECAST, arm) in leaderboards],
-        position_disagreements(first, second),
-        disagreements(first, second, PRICED),
+        position_disagreements(first, second, at=at),
+        disagreements(first, second, PRICED, at=at),
     )
+
+
+def _past_leaderboards(*paths: Sequence[str], at: datetime) -> dict[tuple[str, str], StoredLeaderboard]:
+    """What `overall_leaderboards` gives, as of a past instant."""
+    from scoring.services.past_leaderboards import past_forecast_leaderboard, past_trading_leaderboard
+
+    rows = [past_trading_leaderboard(ALL_METHODOLOGIES, at=at)]
+    rows += [past_forecast_leaderboard(arm, ALL_METHODOLOGIES, "", at=at) for arm in ARMS]
+    past = {}
+    for row in rows:
+        report = json.loads(json.dumps(row.report))  # with the text keys of a stored one
+        entries = {entry["family"]: entry for entry in row.entries}
+        parts = [reduce(lambda part, key: (part or {}).get(key), path, report) for path in paths]
+        past[row.protocol, row.arm] = StoredLeaderboard(at, entries, parts)
+    return past
 
 
 def both_directions(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:

@@ -53,13 +53,13 @@ class Disagreement(NamedTuple):
     happened: bool | None
 
 
-def position_disagreements(first: Family, second: Family) -> PositionDisagreements:
-    """The markets on which the larger stakes of two families are on different sides."""
-    stakes = _largest_stakes((first.pk, second.pk))
+def position_disagreements(first: Family, second: Family, *, at: datetime | None = None) -> PositionDisagreements:
+    """The markets on which the larger stakes of two families (by an instant) are on different sides."""
+    stakes = _largest_stakes((first.pk, second.pk), at)
     own, other = stakes[first.pk], stakes[second.pk]
     keys = [market for market, stake in own.items() if market in other and stake[1] != other[market][1]]
     keys.sort(key=lambda market: (-min(own[market][0], other[market][0]), market))
-    shown = ("side", "market__question", "market__status", "market__winning_outcome")
+    shown = ("side", "market__question", "market__status", "market__winning_outcome", "market__resolved_at")
     outcomes = Outcome.objects.filter(market__in=keys[:LIMIT]).select_related("market").only("market", *shown)
     sides, markets = {}, {}
     for outcome in outcomes.order_by():
@@ -67,17 +67,17 @@ def position_disagreements(first: Family, second: Family) -> PositionDisagreemen
     largest = []
     for key in keys[:LIMIT]:
         (amount, outcome_id), (other_amount, other_outcome_id), market = own[key], other[key], markets[key]
-        winner = sides.get(market.winning_outcome_id or 0)
+        winner = sides.get(market.winning_outcome_id or 0) if market.resolved_by(at) else None
         stakes_of_both = (sides[outcome_id], amount, sides[other_outcome_id], other_amount)
         largest.append(PositionDisagreement(market, *stakes_of_both, winner))
     return PositionDisagreements(largest, len(keys))
 
 
-def disagreements(first: Family, second: Family, arm: str) -> list[Disagreement]:
-    """The questions of the newest sets with the most different probabilities, each once."""
-    vectors, questions = _vectors((first.pk, second.pk), arm)
+def disagreements(first: Family, second: Family, arm: str, *, at: datetime | None = None) -> list[Disagreement]:
+    """The questions of the newest sets (by an instant) with the most different probabilities, each once."""
+    vectors, questions = _vectors((first.pk, second.pk), arm, at)
     rows = _widest_gaps(vectors[first.pk], vectors[second.pk], questions)
-    shown = ("prices", "question__text", "question_set__day")
+    shown = ("prices", "question__text", "question__resolved_at", "question_set__day")
     related = ("question", "question_set")
     entries = QuestionEntry.objects.select_related(*related).only(*related, *shown).in_bulk([row[0] for row in rows])
     options = QuestionOption.objects.filter(question__in=[entry.question_id for entry in entries.values()]).order_by()
@@ -87,20 +87,20 @@ def disagreements(first: Family, second: Family, arm: str) -> list[Disagreement]
         entry = entries[key]
         quoted = (entry.prices.get(option) or {}).get("price")
         price = None if quoted is None else float(quoted)
-        outcome = happened[entry.question_id, option]
+        resolved_at = entry.question.resolved_at
+        known = at is None or (resolved_at is not None and resolved_at <= at)
+        outcome = happened[entry.question_id, option] if known else None
         listed.append(Disagreement(entry.question, entry.question_set.day, option, own, other, price, outcome))
     return listed
 
 
-def _largest_stakes(families: Iterable[int]) -> dict[int, dict[int, Stake]]:
+def _largest_stakes(families: Iterable[int], at: datetime | None) -> dict[int, dict[int, Stake]]:
     """The largest stake of each family on one side, by market; of equal ones that on the first outcome."""
     stakes: dict[int, dict[int, Stake]] = {family: {} for family in families}
-    bought = (
-        Trade.objects.filter(kind=Trade.Kind.BUY, agent__family__in=list(stakes))
-        .order_by()
-        .values_list("agent__family", "market", "outcome")
-        .annotate(amount=Sum("amount"))
-    )
+    purchases = Trade.objects.filter(kind=Trade.Kind.BUY, agent__family__in=list(stakes))
+    if at is not None:
+        purchases = purchases.filter(executed_at__lte=at)
+    bought = purchases.order_by().values_list("agent__family", "market", "outcome").annotate(amount=Sum("amount"))
     for family, market, outcome, amount in bought:
         largest, its_outcome = stakes[family].get(market, NO_STAKE)
         if amount > largest or (amount == largest and outcome < its_outcome):
@@ -108,14 +108,19 @@ def _largest_stakes(families: Iterable[int]) -> dict[int, dict[int, Stake]]:
     return stakes
 
 
-def _vectors(families: Iterable[int], arm: str) -> tuple[dict[int, dict[int, Vector]], dict[int, int]]:
+def _vectors(
+    families: Iterable[int], arm: str, at: datetime | None
+) -> tuple[dict[int, dict[int, Vector]], dict[int, int]]:
     """The last vector of each family by entry of the newest question sets, and the question of each entry."""
-    sets = QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS]
+    asked = QuestionSet.objects.all() if at is None else QuestionSet.objects.filter(frozen_at__lte=at)
+    sets = asked.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS]
     batches = QuestionBatch.objects.filter(question_set__in=sets, arm=arm).order_by().values("pk")
     tasks = Elicitation.objects.filter(
         batch__in=batches, family__in=list(families), status=Elicitation.Status.COMPLETED
     )
     stated = Forecast.objects.filter(elicitation__in=tasks.order_by()).order_by("pk")
+    if at is not None:
+        stated = stated.filter(made_at__lte=at)
     vectors: dict[int, dict[int, Vector]] = defaultdict(dict)
     questions: dict[int, int] = {}
     for family, entry, question, probabilities in stated.values_list("family", "entry", "question", "probabilities"):

@@ -137,6 +137,10 @@ class Market(models.Model):
     def is_final(self) -> bool:
         return self.status in (self.Status.RESOLVED, self.Status.CANCELLED)
 
+    def resolved_by(self, at: datetime | None) -> bool:
+        """Whether it had a winner at an instant; None is now."""
+        return self.status == self.Status.RESOLVED and (at is None or self.resolved_at <= at)  # type: ignore[operator]
+
     @property
     def winning_side(self) -> str | None:
         return self.winning_outcome.side if self.winning_outcome else None

@@ -11,10 +11,16 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 
 from cohorts.models import Methodology
+from markets.foundation.rest.filters import INSTANT_SCHEMA
 from markets.foundation.rest.views import NegotiatedView
+from markets.foundation.rest.viewsets import query_parameter
 from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
+
+AS_OF = query_parameter(
+    "as_of", "As known at a past time: what had been asked, traded and resolved.", kind=INSTANT_SCHEMA
+)
 
 
 class ComputedView(NegotiatedView, GenericAPIView):

@@ -5,10 +5,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from markets.foundation.rest.filters import check_parameters
+from markets.foundation.rest.filters import check_parameters, past_instant
 from markets.foundation.rest.viewsets import extend_schema, query_parameter
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import (
+    AS_OF,
     ComputedView,
     IntervalField,
     NumberField,
@@ -112,13 +113,14 @@ class CalibrationView(ComputedView):
             query_parameter("arm", f"Arm of the forecasts. Default: {PRICED}.", enum=ARMS),
             query_parameter("methodology", "A version. Default: over all versions."),
             query_parameter("category", "Forecasts on questions of this category only; trades stay over all."),
+            AS_OF,
         ]
     )
     def get(self, request: Request) -> Response:
-        check_parameters(request, {"arm", "methodology", "category"})
+        check_parameters(request, {"arm", "methodology", "category", "as_of"})
         arm = selected_name(request, "arm", ARMS, PRICED)
         methodology, category = selected_methodology(request), selected_category(request)
-        result = calibration(arm, methodology, category)
+        result = calibration(arm, methodology, category, at=past_instant(request, "as_of"))
         selection = {"arm": arm, "methodology": methodology or None, "category": category or None}
         body = selection | {name: getattr(result, name) for name in ("forecasts", "trades", "stakes")}
         return Response(self.get_serializer(body).data)

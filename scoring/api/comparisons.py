@@ -8,11 +8,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Family
-from markets.foundation.rest.filters import check_parameters
+from markets.foundation.rest.filters import check_parameters, past_instant
 from markets.foundation.rest.serializers import MoneyStringField
 from markets.foundation.rest.viewsets import extend_schema
 from markets.prompt_conditions import ARMS
-from scoring.api.base import ComputedView, NumberField
+from scoring.api.base import AS_OF, ComputedView, NumberField
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.comparison import comparison
@@ -123,9 +123,10 @@ class ComparisonView(ComputedView):
             OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.PATH, description="A family's slug.")
             for name in ("first", "second")
         ]
+        + [AS_OF]
     )
     def get(self, request: Request, first: str, second: str) -> Response:
-        check_parameters(request, set())
+        check_parameters(request, {"as_of"})
         if first == second:
             raise NotFound("a family can not be compared with itself")
         index = competition_index()
@@ -133,4 +134,5 @@ class ComparisonView(ComputedView):
         for slug in (first, second):
             if slug not in families:
                 raise NotFound(f"there is no family {slug}")
-        return Response(self.get_serializer(comparison(families[first], families[second], index)).data)
+        at = past_instant(request, "as_of")
+        return Response(self.get_serializer(comparison(families[first], families[second], index, at=at)).data)

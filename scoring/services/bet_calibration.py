@@ -1,6 +1,7 @@
 """Calibration of bets: the share of won sides, by the confidence that the stake implies."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,16 @@ from scoring.models import BrierScore
 FIGURES = ("n", "ece", "ece_noise_floor", "murphy")
 
 
-def bet_calibration(methodology: str = "") -> dict[str, Any]:
-    """The number of resolved bets, and by family (and `market`) the reliability diagram, its error and Brier parts."""
+def bet_calibration(methodology: str = "", *, at: datetime | None = None) -> dict[str, Any]:
+    """The number of resolved bets, and by family (and `market`) the reliability diagram, its error and Brier parts.
+
+    With `at`, the bets on markets that had resolved by then.
+    """
     scores = BrierScore.objects.order_by("pk")
     if methodology:
         scores = scores.filter(agent__cohort__methodology__version=methodology)
+    if at is not None:
+        scores = scores.filter(resolved_at__lte=at)
     columns = ("agent__family__slug", "agent__family__external", "probability", "market_probability", "outcome")
     bets = list(scores.values_list(*columns))
     if not bets:

@@ -86,15 +86,22 @@ def stake_points(bets: Iterable[ForecastBet]) -> dict[str, list[tuple[float, flo
     return {slug: newest[-MAX_POINTS:] for slug, newest in points.items()}
 
 
-def forecast_bets(arm: str, methodology: str = "") -> list[ForecastBet]:
-    """Every purchase for which the same release has a forecast of the same market on the universe's day."""
+def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None) -> list[ForecastBet]:
+    """Every purchase for which the same release has a forecast of the same market on the universe's day.
+
+    With `at`, the purchases made and the markets resolved by then.
+    """
     purchases = Trade.objects.filter(kind=Trade.Kind.BUY, decision__universe__isnull=False)
     if methodology:
         purchases = purchases.filter(agent__cohort__methodology__version=methodology)
+    if at is not None:
+        purchases = purchases.filter(executed_at__lte=at)
     of_purchases = purchases.order_by()
     days = {day_of(at) for at in of_purchases.values_list("decision__universe__frozen_at", flat=True).distinct()}
     markets = Market.objects.filter(pk__in=of_purchases.values("market"))
-    market_of = {market.pk: market for market in markets.only("source", "event_id", "status", "winning_outcome")}
+    market_of = {
+        market.pk: market for market in markets.only("source", "event_id", "status", "winning_outcome", "resolved_at")
+    }
     forecasts = _market_forecasts(market_of.keys(), days, arm)
     bets = []
     # Columns, since a model with its relations for each row would take three quarters of the time.
@@ -102,7 +109,7 @@ def forecast_bets(arm: str, methodology: str = "") -> list[ForecastBet]:
         purchase = Purchase._make(row)
         forecast = forecasts.get((purchase.release, purchase.market, day_of(purchase.frozen_at), purchase.methodology))
         if forecast is not None:
-            bets.append(_forecast_bet(purchase, market_of[purchase.market], forecast))
+            bets.append(_forecast_bet(purchase, market_of[purchase.market], forecast, at))
     return bets
 
 
@@ -187,7 +194,7 @@ def _market_forecasts(
     return stated
 
 
-def _forecast_bet(purchase: Purchase, market: Market, forecast: StatedForecast) -> ForecastBet:
+def _forecast_bet(purchase: Purchase, market: Market, forecast: StatedForecast, at: datetime | None) -> ForecastBet:
     price = float(purchase.price)
     if purchase.outcome in forecast.names:
         name = forecast.names[purchase.outcome]
@@ -196,7 +203,7 @@ def _forecast_bet(purchase: Purchase, market: Market, forecast: StatedForecast) 
         (name,) = forecast.names.values()
         stated, own, other = 1 - float(forecast.probabilities[name]), "no_ask", "ask"
     quoted = forecast.prices.get(name) or {}
-    is_resolved = market.status == Market.Status.RESOLVED
+    is_resolved = market.resolved_by(at)
     return ForecastBet(
         family=purchase.family,
         forecast=forecast.pk,

@@ -27,8 +27,8 @@ def get(client: Client, path: str, code: int = 200, **query: str) -> Any:
         ("calibration/", {"arm": "deaf"}, "deaf is unknown; known are priced, blind"),
         ("calibration/", {"methodology": "v9"}, "no methodology has the version v9"),
         ("calibration/", {"category": "Moons"}, "no market has the category Moons"),
-        ("calibration/", {"mood": "bad"}, "unknown parameter; known are arm, category, methodology"),
-        (f"comparisons/{GPT}/{GROK}/", {"mood": "bad"}, "takes no parameters"),
+        ("calibration/", {"mood": "bad"}, "unknown parameter; known are arm, as_of, category, methodology"),
+        (f"comparisons/{GPT}/{GROK}/", {"mood": "bad"}, "unknown parameter; known are as_of"),
         ("elicitations/", {"arm": "deaf"}, "deaf is unknown; known are priced, blind"),
         ("elicitations/", {"family": "gpt-9"}, "no family has the slug gpt-9"),
         ("elicitations/", {"methodology": "v9"}, "no methodology has the version v9"),
@@ -146,3 +146,29 @@ def test_equal_stakes_on_both_sides_count_as_the_first_side(client: Client) -> N
 
     assert (disagreement["first_side"], disagreement["first_amount"]) == ("YES", "300.00")
     assert (disagreement["second_side"], disagreement["second_amount"]) == ("NO", "200.00")
+
+
+@pytest.mark.parametrize("path", ["calibration/", f"comparisons/{GPT}/{GROK}/"])
+def test_as_of_now_is_the_current_answer_and_before_the_season_an_empty_one(
+    season: None, client: Client, path: str
+) -> None:
+    current, past = get(client, path), get(client, path, as_of="2026-11-01")
+    if path == "calibration/":
+        assert current["trades"]["forecasters"]
+        assert past["trades"]["forecasters"] == current["trades"]["forecasters"]
+        assert past["forecasts"]["forecasters"] == current["forecasts"]["forecasters"]
+        assert past["stakes"] == current["stakes"]
+        before = get(client, path, as_of="2026-03-01")
+        assert before["trades"]["forecasters"] == before["forecasts"]["forecasters"] == before["stakes"] == []
+    else:
+        assert current["trades"]["cohorts"]
+        assert [row["cohort"] for row in past["trades"]["cohorts"]] == [
+            row["cohort"] for row in current["trades"]["cohorts"]
+        ]
+        for name in ("position_disagreements", "disagreements"):
+            assert past[name] == current[name]
+        before = get(client, path, as_of="2026-03-01")
+        assert (
+            before["trades"]["cohorts"] == before["disagreements"] == before["position_disagreements"]["largest"] == []
+        )
+    assert list(errors(client.get(f"/api/v1/{path}", {"as_of": "2999-01-01"}))) == ["as_of"]

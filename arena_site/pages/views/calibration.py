@@ -20,7 +20,7 @@ from scoring.models import Leaderboard
 def calibration(request: HttpRequest) -> HttpResponse:
     """Reliability diagrams and score decompositions under both protocols, and stakes against stated probabilities."""
     selection, versions, categories = _selection(request)
-    result = calibration_of(**selection.values)
+    result = calibration_of(*(selection.values[name] for name in ("arm", "methodology", "category")))
     forecasts, bets, stakes = _figures(result, selection)
     return render(
         request,
@@ -45,7 +45,7 @@ def calibration(request: HttpRequest) -> HttpResponse:
 def calibration_figures(request: HttpRequest) -> list[Figure]:
     """The charts of the page."""
     selection, _, _ = _selection(request)
-    return list(filter(None, _figures(calibration_of(**selection.values), selection)))
+    return list(filter(None, _figures(calibration_of(*(selection.values[name] for name in ("arm", "methodology", "category"))), selection)))
 
 
 def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[str], Sequence[str]]:
