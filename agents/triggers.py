@@ -24,6 +24,7 @@ from agents.models import (
     Trade,
 )
 from agents.models.task import Status
+from markets.foundation.change_times import UPDATED_AT
 from markets.foundation.guards import CHANGED, Trigger, all_but, append_only, differs, fixed, protected
 
 Result = ModelCall.Result
@@ -79,7 +80,7 @@ def _call_would_change() -> str:
     marks_refused = f"OLD.result = '{Result.ANSWERED}' AND NEW.result = '{Result.REFUSED}'"
     reconciles = "OLD.cost_source = 'booked' AND NEW.reconciled_at IS NOT NULL"
     allowed = (
-        f"({condition} AND NOT ({differs(ModelCall, all_but(ModelCall, *fields))}))"
+        f"({condition} AND NOT ({differs(ModelCall, all_but(ModelCall, UPDATED_AT, *fields))}))"
         for condition, fields in ((marks_refused, ("result", "error")), (reconciles, RECONCILED))
     )
     return f"({differs(ModelCall, SENT_WITH)}) OR NOT ({' OR '.join((unanswered, *allowed))})"

@@ -12,7 +12,7 @@ from rest_framework import serializers
 
 from markets.foundation.json_lines import decimal_text
 from markets.foundation.rest.cursors import StrictCursorPagination
-from markets.foundation.rest.filters import ReferenceFilter, SearchFilter
+from markets.foundation.rest.filters import ChangedSinceFilter, ReferenceFilter, SearchFilter
 from markets.foundation.rest.serializers import (
     DecimalStringField,
     NullableCharField,
@@ -22,7 +22,9 @@ from markets.foundation.rest.serializers import (
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.foundation.run_log import line_texts
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry, Run, Universe, UniverseEntry
+from markets.selectors.changes import market_changed, question_changed
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome
+from markets.selectors.text_search import matching_markets, matching_questions
 from markets.services.runs import mark_lost_runs
 
 
@@ -54,7 +56,7 @@ class MarketViewSet(ReadOnlyViewSet):
     queryset = Market.objects.all()
     serializer_class = MarketSerializer
     filterset_fields = ("external_id", "category", "source", "kind", "status", "closes_at", "closed_at", "resolved_at")
-    filters = {"search": SearchFilter("question", "slug", "event_title")}
+    filters = {"search": SearchFilter(matching_markets), "updated_since": ChangedSinceFilter(market_changed)}
     reads_tuples = True
     orderings = ("id", "volume", "liquidity", "closes_at", "resolved_at")
     ordering = ("-volume",)
@@ -275,7 +277,9 @@ class QuestionViewSet(ReadOnlyViewSet):
         "category", "source", "status", "exclusive", "closes_at", "first_asked_at", "closed_at", "resolved_at",
     )  # fmt: skip
     filters = {
-        "market": ReferenceFilter(Market, "options__outcome__market", distinct=True), "search": SearchFilter("text"),
+        "market": ReferenceFilter(Market, "options__outcome__market", distinct=True),
+        "search": SearchFilter(matching_questions),
+        "updated_since": ChangedSinceFilter(question_changed),
     }  # fmt: skip
     orderings = ("id", "closes_at", "first_asked_at", "resolved_at")
     ordering = ("-pk",)

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from agents.models import Agent, Family, Forecast, Trade
+from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import MoneyField
 from markets.models import Market, Question
 
@@ -16,7 +17,7 @@ FORECASTER_LENGTH, QUESTION_LENGTH, OPTION_LENGTH = 200, 300, 300
 """Lengths of imported names. Together they fit an index entry of PostgreSQL."""
 
 
-class BrierScore(models.Model):
+class BrierScore(ChangeTime):
     """The bet-implied Brier score of one purchase on a market that resolved with a winner."""
 
     trade = models.OneToOneField(Trade, on_delete=models.PROTECT, related_name="brier_score")
@@ -29,6 +30,8 @@ class BrierScore(models.Model):
     market_score = models.FloatField()
     resolved_at = models.DateTimeField()
     scored_at = models.DateTimeField()
+
+    objects = TimedQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -91,7 +94,7 @@ class FamilyTotal(models.Model):
         return f"{self.family} at {self.taken_at:%Y-%m-%d %H:%M}: {self.total} of {self.agents}"
 
 
-class ForecastScore(models.Model):
+class ForecastScore(ChangeTime):
     """The scores of one forecast on a question that resolved, beside the market's on the same."""
 
     forecast = models.OneToOneField(Forecast, on_delete=models.PROTECT, related_name="score")
@@ -102,6 +105,8 @@ class ForecastScore(models.Model):
     market_brier = models.FloatField(null=True, blank=True, help_text="Null where the market had no price.")
     resolved_at = models.DateTimeField()
     scored_at = models.DateTimeField()
+
+    objects = TimedQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from agents.models import Family, Release
 from agents.models.family import FamilyQuerySet
+from agents.text_search import matching_families
 from markets.foundation.rest.filters import ReferenceFilter, SearchFilter
 from markets.foundation.rest.serializers import ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
@@ -51,7 +52,7 @@ class FamilyViewSet(ReadOnlyViewSet):
     queryset = Family.objects.all()
     serializer_class = FamilySerializer
     filterset_fields = ("active", "external")
-    filters = {"search": SearchFilter("slug", "display_name", "provider")}
+    filters = {"search": SearchFilter(matching_families)}
     lookup_field = "slug"
     lookup_value_regex = r"[a-z0-9][a-z0-9.\-]*"
     orderings = ("slug", "display_name", "provider")

@@ -3,8 +3,10 @@
 from rest_framework import serializers
 
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, AgentRecordViewSet
+from agents.changes import position_changed, settlement_changed, trade_changed
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
 from markets.foundation.rest.cursors import StrictCursorPagination
+from markets.foundation.rest.filters import ChangedSinceFilter
 from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, limit_related_fields
 
 
@@ -24,6 +26,7 @@ class TradeViewSet(AgentRecordViewSet):
 
     # Few columns, because a decision's detail loads them as instances; the list reads tuples.
     queryset = limit_related_fields(Trade.objects.all(), *AGENT_COLUMNS, "outcome__side")
+    filters = {**AgentRecordViewSet.filters, "updated_since": ChangedSinceFilter(trade_changed)}
     serializer_class = TradeSerializer
     filterset_fields = ("agent", "decision", "position", "market", "kind", "executed_at")
     reads_tuples = True
@@ -51,6 +54,7 @@ class PositionViewSet(AgentRecordViewSet):
 
     queryset = limit_related_fields(Position.objects.all(), *AGENT_COLUMNS, "outcome__side", "outcome__price")
     serializer_class = PositionSerializer
+    filters = {**AgentRecordViewSet.filters, "updated_since": ChangedSinceFilter(position_changed)}
     filterset_fields = ("agent", "market", "status", "opened_at", "closed_at")
     orderings = ("id", "cost_basis", "realized_pnl", "opened_at", "closed_at")
 
@@ -71,6 +75,7 @@ class SettlementViewSet(AgentRecordViewSet):
 
     queryset = limit_related_fields(Settlement.objects.all(), *AGENT_COLUMNS, "position__outcome__side")
     serializer_class = SettlementSerializer
+    filters = {**AgentRecordViewSet.filters, "updated_since": ChangedSinceFilter(settlement_changed)}
     filterset_fields = ("agent", "market", "position", "kind", "settled_at")
     orderings = ("id", "payout", "realized_pnl", "settled_at")
     ordering = ("-settled_at",)

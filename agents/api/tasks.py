@@ -8,9 +8,11 @@ from rest_framework import serializers
 
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer
 from agents.api.ledger import TradeSerializer, TradeViewSet
+from agents.changes import decision_changed
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
+from agents.text_search import matching_decisions
 from cohorts.models import Cohort, Methodology
-from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter, SearchFilter
+from markets.foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
 from markets.foundation.rest.serializers import DecimalStringField, ReadSerializer, limit_related_fields
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.prompt_conditions import ARMS
@@ -111,7 +113,7 @@ class DecisionViewSet(TaskViewSet):
     filterset_fields = ("agent", "universe", "week", "action", "status", "fallback", "decided_at")
     filters = {
         "cohort": ReferenceFilter(Cohort, by="number"), "family": ReferenceFilter(Family, "agent__family", by="slug"),
-        "search": SearchFilter("reasoning"),
+        "search": SearchFilter(matching_decisions), "updated_since": ChangedSinceFilter(decision_changed),
     }  # fmt: skip
     orderings = ("id", "week", "decided_at")
     ordering = ("-pk",)

@@ -9,16 +9,17 @@ from django.db.models import Q
 
 from agents.models.family import Family, Release
 from cohorts.models import Cohort
+from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import CostField, MoneyField
 
 
-class AgentQuerySet(models.QuerySet["Agent"]):
+class AgentQuerySet(TimedQuerySet["Agent"]):
     def playing(self) -> AgentQuerySet:
         """Active agents of active cohorts."""
         return self.filter(status=Agent.Status.ACTIVE, cohort__status=Cohort.Status.ACTIVE)
 
 
-class Agent(models.Model):
+class Agent(ChangeTime):
     """One family's release in one cohort. The release's ids, names and prices at the start are frozen here."""
 
     class Status(models.TextChoices):

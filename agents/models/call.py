@@ -11,12 +11,13 @@ from django.db.models import F, Q
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
 from agents.models.task import TaskReference
+from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import CostField
 
 COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_source")
 
 
-class ModelCall(TaskReference, models.Model):
+class ModelCall(TaskReference, ChangeTime):
     """One request to a model, stored before it is sent, with its answer or failure. A retry is a new row."""
 
     class Result(models.TextChoices):
@@ -80,6 +81,8 @@ class ModelCall(TaskReference, models.Model):
     )
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
     sent_at = models.DateTimeField(help_text="On the real clock.")
+
+    objects = TimedQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from agents.models.agent import Agent
 from agents.models.decision import Decision
+from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import MoneyField, PriceField, SharesField
 from markets.models import Market, Outcome
 
@@ -36,7 +37,7 @@ def mean_price(cost_basis: Decimal, shares: Decimal) -> Decimal | None:
     return to_microshares(cost_basis / shares) if shares else None
 
 
-class PositionQuerySet(models.QuerySet["Position"]):
+class PositionQuerySet(TimedQuerySet["Position"]):
     def open(self) -> PositionQuerySet:
         return self.filter(status=Position.Status.OPEN)
 
@@ -45,7 +46,7 @@ class PositionQuerySet(models.QuerySet["Position"]):
         return self.filter(opened_at__lte=at).filter(Q(closed_at=None) | Q(closed_at__gt=at))
 
 
-class Position(models.Model):
+class Position(ChangeTime):
     """An agent's shares of one side of a market. A bet after a full close opens a new position."""
 
     class Status(models.TextChoices):

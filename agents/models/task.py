@@ -16,6 +16,7 @@ from django.db.models.functions import Coalesce
 
 from agents.models.family import Release
 from cohorts.models import Methodology
+from markets.foundation.change_times import ChangeTime, TimedQuerySet
 
 if TYPE_CHECKING:
     from agents.models.agent import Agent
@@ -44,7 +45,7 @@ class Status(models.TextChoices):
 T = TypeVar("T", bound="Task")
 
 
-class TaskQuerySet(models.QuerySet[T]):
+class TaskQuerySet(TimedQuerySet[T]):
     def final(self) -> Self:
         return self.filter(status__in=(Status.COMPLETED, Status.MISSED))
 
@@ -65,7 +66,7 @@ class TaskQuerySet(models.QuerySet[T]):
         return self.annotate(**sums)
 
 
-class Task(models.Model):
+class Task(ChangeTime):
     """The claim, the status and the calls of one task. A protocol adds its prompt, its parser and its records."""
 
     Status = Status

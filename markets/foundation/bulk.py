@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db import connections, models, router
+from django.utils import timezone
+
+from markets.foundation.change_times import UPDATED_AT, ChangeTime
 
 BATCH = 2_000
 """Rows of one batch; few enough that the lock of a statement on them is short."""
@@ -39,6 +42,10 @@ def update_changed(
     ]
     if not fields:
         return
+    if issubclass(model, ChangeTime):
+        fields.append(model._meta.get_field(UPDATED_AT))
+        for row in changed:
+            row.updated_at = timezone.now()  # type: ignore[attr-defined]
     connection = connections[router.db_for_write(model)]
     quoted = connection.ops.quote_name
     columns = ", ".join(f"{quoted(field.column)} = %s" for field in fields)

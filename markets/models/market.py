@@ -8,6 +8,7 @@ from decimal import Decimal
 from django.db import models
 from django.db.models import Max, Q
 
+from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import MoneyField, PriceField
 from markets.sources.registry import SOURCES, source_choices
 
@@ -16,7 +17,7 @@ LISTING_SLACK = timedelta(hours=1)
 """A market counts as listed if a catalogue walk within this time of the newest one showed it."""
 
 
-class MarketQuerySet(models.QuerySet["Market"]):
+class MarketQuerySet(TimedQuerySet["Market"]):
     def open(self, at: datetime | None = None) -> MarketQuerySet:
         """Markets that accept orders now, or that were not closed at the instant `at`."""
         if at is None:
@@ -50,7 +51,7 @@ class MarketQuerySet(models.QuerySet["Market"]):
         return self.aggregate(newest=Max("refreshed_at"))["newest"]
 
 
-class Market(models.Model):
+class Market(ChangeTime):
     """A yes-or-no or multiple-choice market at a venue. Its status only moves forward."""
 
     class Kind(models.TextChoices):
@@ -156,7 +157,7 @@ class Market(models.Model):
         return f"{self.source}:{self.event_id}" if self.event_id else f"market:{self.pk}"
 
 
-class Outcome(models.Model):
+class Outcome(ChangeTime):
     """One side of a market: its token, the venue's quote and the last accepted price."""
 
     class PriceSource(models.TextChoices):
@@ -178,6 +179,8 @@ class Outcome(models.Model):
     price_at = models.DateTimeField(null=True, blank=True, help_text="When a price was last accepted.")
     price_source = models.CharField(max_length=10, choices=PriceSource.choices, blank=True)
     price_stale = models.BooleanField(default=False)
+
+    objects = TimedQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
+from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.models.market import Market, Outcome
 from markets.models.universe import Universe
 from markets.sources.registry import source_choices
@@ -16,7 +17,7 @@ NONE_OF_THESE = "None of these"
 """The option that completes an exclusive list; venues do not state that a list is complete."""
 
 
-class QuestionQuerySet(models.QuerySet["Question"]):
+class QuestionQuerySet(TimedQuerySet["Question"]):
     def unresolved(self) -> QuestionQuerySet:
         return self.filter(status__in=(Question.Status.OPEN, Question.Status.CLOSED))
 
@@ -28,7 +29,7 @@ class QuestionQuerySet(models.QuerySet["Question"]):
         return self.unresolved().filter(Exists(inactive.filter(outcome__isnull=False)))
 
 
-class Question(models.Model):
+class Question(ChangeTime):
     """A question with its options: one market, or the markets of an event as one list.
 
     The list identifies the question: when an event gets another market, a new question is made.

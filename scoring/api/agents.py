@@ -9,9 +9,10 @@ from agents.api.agent_records import AgentRecordSerializer, AgentRecordViewSet
 from agents.models import Agent, Family
 from cohorts.models import Cohort
 from markets.foundation.rest.cursors import StrictCursorPagination
-from markets.foundation.rest.filters import ReferenceFilter
+from markets.foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
 from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from scoring.changes import agent_changed, brier_score_changed
 from scoring.competition import attach_competition
 from scoring.models import BrierScore, Snapshot
 from scoring.valuations import NO_RECORD, bet_records, valuations
@@ -51,7 +52,10 @@ class AgentViewSet(ReadOnlyViewSet):
     queryset = Agent.objects.all()
     serializer_class = AgentSerializer
     filterset_fields = ("release", "status")
-    filters = {"cohort": ReferenceFilter(Cohort, by="number"), "family": ReferenceFilter(Family, by="slug")}
+    filters = {
+        "cohort": ReferenceFilter(Cohort, by="number"), "family": ReferenceFilter(Family, by="slug"),
+        "updated_since": ChangedSinceFilter(agent_changed),
+    }  # fmt: skip
     orderings = ("id", "cohort", "family", "cash")
     ordering_paths = {"cohort": "cohort__number", "family": "family__slug"}
 
@@ -107,5 +111,6 @@ class BrierScoreViewSet(AgentRecordViewSet):
 
     queryset = BrierScore.objects.select_related("agent__cohort", "agent__family")
     serializer_class = BrierScoreSerializer
+    filters = {**AgentRecordViewSet.filters, "updated_since": ChangedSinceFilter(brier_score_changed)}
     filterset_fields = ("trade", "agent", "market", "outcome", "resolved_at", "scored_at")
     orderings = ("id", "score", "resolved_at", "scored_at")

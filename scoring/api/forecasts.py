@@ -7,11 +7,13 @@ from agents.api.tasks import ModelCallSerializer
 from agents.models import Family, Forecast, ModelCall
 from markets import api
 from markets.foundation.rest.cursors import StrictCursorPagination
-from markets.foundation.rest.filters import KnownChoiceFilter, ReferenceFilter, SearchFilter
+from markets.foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
 from markets.foundation.rest.serializers import NullableCharField, ReadSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.models import Question
+from markets.selectors.text_search import with_words
 from scoring.api.base import IntervalField, NumberField, ObjectField
+from scoring.changes import forecast_changed
 from scoring.constants import FORECAST
 from scoring.models import Leaderboard
 
@@ -145,6 +147,11 @@ class ForecastDetailSerializer(ForecastSerializer):
 SCORES = ("brier", "log", "spherical", "accuracy", "market_brier")
 
 
+def matching_forecasts(forecasts: QuerySet[Forecast], text: str) -> QuerySet[Forecast]:
+    """Forecasts by their question and their rationale."""
+    return with_words(forecasts, text, "question__text", "rationale")
+
+
 class ForecastViewSet(ReadOnlyViewSet):
     """Forecasts with their scores, newest first; the detail has the prompt and every call."""
 
@@ -155,7 +162,8 @@ class ForecastViewSet(ReadOnlyViewSet):
     filters = {
         "family": ReferenceFilter(Family, by="slug"),
         "status": KnownChoiceFilter(Question.Status.choices, field_name="question__status"),
-        "search": SearchFilter("rationale", "question__text"),
+        "search": SearchFilter(matching_forecasts),
+        "updated_since": ChangedSinceFilter(forecast_changed),
     }
     orderings = ("made_at",)
     ordering = ("-made_at",)

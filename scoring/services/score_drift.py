@@ -15,7 +15,7 @@ from scoring.services.forecast_scores import forecast_scores, score_forecasts
 from scoring.services.scores import brier_scores, score_trades, scored_trades
 from scoring.stored_json import is_same
 
-NOT_COMPARED = {"id", "trade_id", "forecast_id", "scored_at"}
+NOT_COMPARED = {"id", "trade_id", "forecast_id", "scored_at", "updated_at"}
 GRACE = timedelta(days=2)
 """How long the jobs may take to reach what has resolved or changed."""
 

@@ -16,11 +16,16 @@ from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
 
 
+def _calibration(selection: PageSelection) -> Calibration:
+    arm, methodology, category = (selection.values[name] for name in ("arm", "methodology", "category"))
+    return calibration_of(arm, methodology, category)
+
+
 @require_safe
 def calibration(request: HttpRequest) -> HttpResponse:
     """Reliability diagrams and score decompositions under both protocols, and stakes against stated probabilities."""
     selection, versions, categories = _selection(request)
-    result = calibration_of(*(selection.values[name] for name in ("arm", "methodology", "category")))
+    result = _calibration(selection)
     forecasts, bets, stakes = _figures(result, selection)
     return render(
         request,
@@ -45,7 +50,12 @@ def calibration(request: HttpRequest) -> HttpResponse:
 def calibration_figures(request: HttpRequest) -> list[Figure]:
     """The charts of the page."""
     selection, _, _ = _selection(request)
-    return list(filter(None, _figures(calibration_of(*(selection.values[name] for name in ("arm", "methodology", "category"))), selection)))
+    return list(
+        filter(
+            None,
+            _figures(_calibration(selection), selection),
+        )
+    )
 
 
 def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[str], Sequence[str]]:

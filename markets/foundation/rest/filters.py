@@ -2,10 +2,9 @@
 
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 from typing import Any
 
 from django import forms
@@ -76,6 +75,19 @@ class StrictBooleanFilter(filters.TypedChoiceFilter):
             "error_messages": {"invalid_choice": "%(value)s is neither true nor false"},
         }
         super().__init__(**options)
+
+
+class ChangedSinceFilter(InstantFilter):
+    """`updated_since`: rows of which any value may have changed since an instant of the real clock."""
+
+    def __init__(self, changed: Callable[[datetime], Q]) -> None:
+        super().__init__()
+        self.changed = changed
+        description = "Rows of which a value changed since then (real time, when the change was written)."
+        extend_schema_field({**INSTANT_SCHEMA, "description": description})(self)
+
+    def filter(self, qs: QuerySet, value: datetime | None) -> QuerySet:
+        return qs if value is None else qs.filter(self.changed(value))
 
 
 class CommaSeparatedInput(forms.TextInput):
@@ -198,18 +210,17 @@ class AnyOfFilter(filters.BaseCSVFilter):
 
 
 class SearchFilter(filters.CharFilter):
-    """Rows that hold each word of a text in one of some columns, whatever its case."""
+    """Rows that hold each word of a text, by the search of the site's own pages."""
 
-    def __init__(self, *columns: str) -> None:
-        self.columns = columns
+    def __init__(self, search: Callable[[Any, str], Any]) -> None:
+        self.search = search
         super().__init__(max_length=MAX_TEXT)
         description = "Words that must all occur, whatever their case."
         extend_schema_field({"type": "string", "maxLength": MAX_TEXT, "description": description})(self)
 
     def filter(self, qs: QuerySet, value: str) -> QuerySet:
-        for word in value.split():
-            qs = qs.filter(reduce(or_, (Q(**{f"{column}__icontains": word}) for column in self.columns)))
-        return qs
+        rows: QuerySet = self.search(qs, value)
+        return rows
 
 
 class StrictFilterSet(filters.FilterSet):
