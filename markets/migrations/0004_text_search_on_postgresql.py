@@ -25,8 +25,14 @@ def drop(apps, schema_editor):
             schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
+class Trigrams(TrigramExtension):
+    def database_backwards(self, app_label, schema_editor, from_state, to_state):
+        if schema_editor.connection.vendor == "postgresql":  # Django asks only on the way forwards
+            super().database_backwards(app_label, schema_editor, from_state, to_state)
+
+
 class Migration(migrations.Migration):
     atomic = False  # an index that is built concurrently keeps no writer waiting
 
     dependencies = [("markets", "0003_heartbeats_and_alert_items")]
-    operations = [TrigramExtension(), migrations.RunPython(create, drop)]
+    operations = [Trigrams(), migrations.RunPython(create, drop)]
