@@ -16,7 +16,7 @@ PER_PAGE = 50
 SEARCH_LENGTH = 200
 
 
-class Column(NamedTuple):
+class ListColumn(NamedTuple):
     """A column of a list; `field` is what sorts it, and None where it does not sort."""
 
     label: str
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 class Heading(NamedTuple):
     """The heading of a column: the address that sorts by it, and how the list is sorted by it now."""
 
-    column: Column
+    column: ListColumn
     query: str | None
     direction: str | None
 
@@ -60,7 +60,7 @@ class ListPage:
     """A list as a request asks for it. Raises Http404 for a value that no filter knows."""
 
     request: HttpRequest
-    columns: Sequence[Column]
+    columns: Sequence[ListColumn]
     default_sort: str
     filters: Sequence[Filter] = ()
     dates: Sequence[Dates] = ()
@@ -103,7 +103,7 @@ class ListPage:
         """The choices that the form of the filters hands on."""
         return [("sort", self.selection["sort"])] if "sort" in self.selection.chosen else []
 
-    def _heading(self, column: Column) -> Heading:
+    def _heading(self, column: ListColumn) -> Heading:
         if column.field is None:
             return Heading(column, None, None)
         directions = {column.name: "ascending", f"-{column.name}": "descending"}

@@ -61,7 +61,7 @@ PURCHASE_COLUMNS = (
 )
 
 
-class StatedForecast(NamedTuple):
+class MarketForecast(NamedTuple):
     """A forecast with the prices that its question had, and the option's name for each outcome of one market."""
 
     pk: int
@@ -175,7 +175,7 @@ def kelly(bets: Sequence[ForecastBet]) -> dict[str, Any]:
 
 def _market_forecasts(
     markets: Collection[int], days: set[datetime], arm: str
-) -> dict[tuple[int, int, datetime, str], StatedForecast]:
+) -> dict[tuple[int, int, datetime, str], MarketForecast]:
     """The forecasts of markets by release, market, day and methodology; of several the oldest."""
     options: dict[int, dict[int, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
     of_markets = QuestionOption.objects.filter(outcome__market__in=list(markets))
@@ -190,11 +190,11 @@ def _market_forecasts(
     ):
         question, day, prices = asked[entry]
         for market, names in options[question].items():
-            stated[release, market, day, methodology] = StatedForecast(pk, probabilities, prices, names)
+            stated[release, market, day, methodology] = MarketForecast(pk, probabilities, prices, names)
     return stated
 
 
-def _forecast_bet(purchase: Purchase, market: Market, forecast: StatedForecast, at: datetime | None) -> ForecastBet:
+def _forecast_bet(purchase: Purchase, market: Market, forecast: MarketForecast, at: datetime | None) -> ForecastBet:
     price = float(purchase.price)
     if purchase.outcome in forecast.names:
         name = forecast.names[purchase.outcome]

@@ -72,11 +72,15 @@ def test_every_path_and_name_in_the_documentation_exists() -> None:
 
 
 def test_no_public_class_name_stands_for_two_things() -> None:
-    """The sandbox has classes of its own for what it imitates."""
+    """The sandbox has classes of its own for what it imitates, and so has the verifier that stands alone."""
     modules = defaultdict(set)
     for path in tracked():
         parts = path.relative_to(ROOT).parts
-        if path.suffix != ".py" or parts[0] == "tests" or {"migrations", "sandbox", "commands"} & set(parts):
+        if (
+            path.suffix != ".py"
+            or parts[0] == "tests"
+            or {"migrations", "sandbox", "commands", "verify_arena.py"} & set(parts)
+        ):
             continue
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

@@ -16,7 +16,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import money, signed_percent
 from arena_site.pages.freshness import weeks_over
-from arena_site.pages.lists import Column, ListPage
+from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
@@ -30,16 +30,16 @@ TRADE_COLUMNS = (
     *("outcome__side", "decision__week", "brier_score__score"),
 )
 LIST_COLUMNS = (
-    Column("Market", "market", "market__question"),
-    Column("Trade", "trade", "kind"),
-    Column("Week", "week", "executed_at", descending=True),
-    Column("Shares", "shares", "shares", descending=True, number=True),
-    Column("Price", "price", "price", number=True),
-    Column("Amount", "amount", "amount", descending=True, number=True),
-    Column("Implied confidence", "confidence", "implied_confidence", descending=True, number=True),
-    Column("Realized P/L", "profit", "realized_pnl", descending=True, number=True),
-    Column("Outcome"),
-    Column("Bet-sizing score", "score", "brier_score__score", number=True),
+    ListColumn("Market", "market", "market__question"),
+    ListColumn("Trade", "trade", "kind"),
+    ListColumn("Week", "week", "executed_at", descending=True),
+    ListColumn("Shares", "shares", "shares", descending=True, number=True),
+    ListColumn("Price", "price", "price", number=True),
+    ListColumn("Amount", "amount", "amount", descending=True, number=True),
+    ListColumn("Implied confidence", "confidence", "implied_confidence", descending=True, number=True),
+    ListColumn("Realized P/L", "profit", "realized_pnl", descending=True, number=True),
+    ListColumn("Outcome"),
+    ListColumn("Bet-sizing score", "score", "brier_score__score", number=True),
 )
 REASONING_LENGTH = 400
 """Characters of a decision's reasoning that are read for the list of decisions."""

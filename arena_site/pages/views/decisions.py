@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Decision, Instruction, Position, Trade
 from agents.text_search import matching_decisions
-from arena_site.pages.lists import Column, Dates, Filter, ListPage, labels
+from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels
 from arena_site.pages.model_calls import task_context
 from arena_site.pages.positions import side_result
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry
@@ -38,12 +38,12 @@ PLAIN_ID = re.compile("[0-9]{1,18}")
 
 
 COLUMNS = (
-    Column("Model", "model", "agent__family__display_name"),
-    Column("Action", "action", "action"),
-    Column("Cohort", "cohort", "cohort__number", descending=True, number=True),
-    Column("Week", "week", "week", number=True),
-    Column("Trades", number=True),
-    Column("Decided", "decided", "decided_at", descending=True),
+    ListColumn("Model", "model", "agent__family__display_name"),
+    ListColumn("Action", "action", "action"),
+    ListColumn("Cohort", "cohort", "cohort__number", descending=True, number=True),
+    ListColumn("Week", "week", "week", number=True),
+    ListColumn("Trades", number=True),
+    ListColumn("Decided", "decided", "decided_at", descending=True),
 )
 FALLBACK = "fallback"
 ACTIONS = {**labels(Decision.Action.values), FALLBACK: "HOLD by fallback"}

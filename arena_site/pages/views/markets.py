@@ -15,7 +15,7 @@ from agents.services.settlement import OVERDUE_AFTER
 from arena_site.manual_settlements import manual_settlements
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.price_history import price_figure
-from arena_site.pages.lists import Column, Dates, Filter, ListPage, labels, stored_categories
+from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.positions import count_states, positions_of, side_result
 from arena_site.pages.selection import PageSelection
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry
@@ -25,13 +25,13 @@ from markets.sources.registry import SOURCES, source_choices
 from scoring.competition import competition_index
 
 COLUMNS = (
-    Column("Question", "question", "question"),
-    Column("Price", number=True),
-    Column("Status", "status", "status"),
-    Column("Volume", "volume", "volume", descending=True, number=True),
-    Column("Closes", "closes", "closes_at"),
-    Column("Resolved", "resolved", "resolved_at", descending=True),
-    Column("Holders", number=True),
+    ListColumn("Question", "question", "question"),
+    ListColumn("Price", number=True),
+    ListColumn("Status", "status", "status"),
+    ListColumn("Volume", "volume", "volume", descending=True, number=True),
+    ListColumn("Closes", "closes", "closes_at"),
+    ListColumn("Resolved", "resolved", "resolved_at", descending=True),
+    ListColumn("Holders", number=True),
 )
 PLAYED = {"bet": "traded", "held": "open positions", "asked": "forecast questions"}
 CLOSING = Dates("Closes", "closes_at", "closes_from", "closes_to")

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Forecast, RefusedForecast, Trade
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.forecast_history import forecast_histories
-from arena_site.pages.lists import Column, Dates, Filter, ListPage, labels, stored_categories
+from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.model_calls import task_context
 from markets.models import Question, QuestionEntry, QuestionOption
 from markets.prompt_conditions import ARMS
@@ -46,13 +46,13 @@ FORECAST_PAGE_COLUMNS = (
 )
 
 COLUMNS = (
-    Column("Question", "question", "text"),
-    Column("Market price", number=True),
-    Column("Status", "status", "status"),
-    Column("Asked", "asked", "first_asked_at", descending=True),
-    Column("Closes", "closes", "closes_at"),
-    Column("Resolved", "resolved", "resolved_at", descending=True),
-    Column("Forecasts", number=True),
+    ListColumn("Question", "question", "text"),
+    ListColumn("Market price", number=True),
+    ListColumn("Status", "status", "status"),
+    ListColumn("Asked", "asked", "first_asked_at", descending=True),
+    ListColumn("Closes", "closes", "closes_at"),
+    ListColumn("Resolved", "resolved", "resolved_at", descending=True),
+    ListColumn("Forecasts", number=True),
 )
 ASKED, CLOSING = (
     Dates("Asked", "first_asked_at", "asked_from", "asked_to"),

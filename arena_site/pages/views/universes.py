@@ -8,17 +8,17 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from arena_site.pages.lists import Column, ListPage
+from arena_site.pages.lists import ListColumn, ListPage
 from cohorts.models import Cohort
 from markets.models import Outcome, Universe, UniverseEntry
 from markets.models.market import NO
 
 PER_PAGE = 100
 LIST_COLUMNS = (
-    Column("No.", "number", "position", number=True),
-    Column("Market", "market", "market__question"),
-    Column("Prices and their sources"),
-    Column("State", "state", "open"),
+    ListColumn("No.", "number", "position", number=True),
+    ListColumn("Market", "market", "market__question"),
+    ListColumn("Prices and their sources"),
+    ListColumn("State", "state", "open"),
 )
 LABELS: dict[str, str] = dict(Outcome.PriceSource.choices)
 COLUMNS = (
