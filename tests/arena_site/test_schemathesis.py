@@ -6,16 +6,18 @@ from collections.abc import Iterator
 import pytest
 import schemathesis
 from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.specs.openapi import checks
 
-from arena_site.wsgi import application
 from tests.arena_site.test_api import SCHEMA
 from tests.factories import play_week
 from tests.shared_rows import shared_rows
+
+application = get_wsgi_application()  # not the server's module, which begins to watch the workers
 
 pytestmark = pytest.mark.django_db
 
