@@ -18,7 +18,7 @@ FORECASTER_LENGTH, QUESTION_LENGTH, OPTION_LENGTH = 200, 300, 300
 
 
 class BrierScore(ChangeTime):
-    """The bet-implied Brier score of one purchase on a market that resolved with a winner."""
+    """The bet-sizing score of one purchase on a market that resolved with a winner."""
 
     trade = models.OneToOneField(Trade, on_delete=models.PROTECT, related_name="brier_score")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="brier_scores")

@@ -52,7 +52,7 @@ class Valuation:
 
 @dataclass(frozen=True, slots=True)
 class BetRecord:
-    """Results of an agent's resolved bets; `brier` is the mean bet-implied score, `win_rate` the share won."""
+    """Results of an agent's resolved bets; `brier` is the mean bet-sizing score, `win_rate` the share won."""
 
     brier: float | None
     resolved_bets: int

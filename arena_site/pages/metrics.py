@@ -57,10 +57,10 @@ class Metric(NamedTuple):
 BRIER = Metric("brier", "Brier score", "brier-score", "score", "low", "It ranks the models.")
 GROUPS: Mapping[str, Sequence[Metric]] = {
     "Other scores and calibration": (
-        Metric("log", "Log score", "log-score", "score", "high", "It shows who is confidently wrong.",
+        Metric("log", "Log score", "log-score", "score", "high", "It shows confident errors, which it punishes most.",
                "the log score punishes a few confident errors far more"),
         Metric("spherical", "Spherical score", "spherical-score", "score", "high",
-               "A third proper score, to see that the ranking does not hang on the choice of score.",
+               "It checks that the ranking does not depend on the choice of score.",
                "the spherical score weighs errors on questions with many options differently"),
         Metric("accuracy", "Top-choice accuracy", "top-choice-accuracy", "fraction", "high",
                "It shows how often the likeliest option happens, whatever its probability.",
@@ -70,7 +70,7 @@ GROUPS: Mapping[str, Sequence[Metric]] = {
         Metric("bss_market", "Skill vs. market", "skill-score", "signed_score", "",
                "It shows which part of the market’s error a model avoids."),
         Metric("ece", "Calibration error", "calibration-error", "score", "low",
-               "It shows whether probabilities can be taken at their word.",
+               "It shows whether stated probabilities match observed frequencies.",
                "calibration does not reward telling likely from unlikely events, which the Brier score does"),
     ),
     "Returns at the market’s prices": (
@@ -84,7 +84,7 @@ GROUPS: Mapping[str, Sequence[Metric]] = {
                "The same with stakes equal to the probabilities.",
                "returns count only where a forecast differs from the price"),
         Metric("log_wealth:1", "Log wealth", "log-wealth", "signed_score", "",
-               "It shows whether a cautious bettor would grow rich by the forecasts."),
+               "It shows whether cautious bets on the forecasts make wealth grow."),
     ),
     "Across different questions": (
         Metric("adjusted_brier", "Adjusted Brier", "adjusted-brier", "score", "low",
@@ -97,7 +97,7 @@ GROUPS: Mapping[str, Sequence[Metric]] = {
                "It estimates ability and the difficulty of questions together.",
                "ability weighs questions by how sharply they separate the models"),
         Metric("bt_ability", "Bradley–Terry", "bradley-terry", "signed_score", "high",
-               "It rates models by who is closer on each question.",
+               "It rates models by direct comparisons on each question.",
                "it counts on how many questions a model is better, not by how much"),
         Metric("pool_weight", "Pool weight", "pool-weight", "fraction", "",
                "It shows what a model adds to a mixture of all."),

@@ -29,7 +29,7 @@ class AgentSerializer(ReadSerializer):
     )
     brier = serializers.FloatField(
         source="record.brier", read_only=True, allow_null=True,
-        help_text="Mean bet-implied Brier score. Confidence is a share of cash, not a probability: not a proper score.",
+        help_text="Mean bet-sizing score. Confidence is a share of cash, not a probability: not a proper score.",
     )  # fmt: skip
     resolved_bets = serializers.IntegerField(source="record.resolved_bets", read_only=True)
     win_rate = serializers.FloatField(source="record.win_rate", read_only=True, allow_null=True)
@@ -107,7 +107,7 @@ class BrierScoreSerializer(AgentRecordSerializer):
 
 
 class BrierScoreViewSet(AgentRecordViewSet):
-    """The bet-implied Brier score of each purchase on a market that resolved with a winner."""
+    """The bet-sizing score of each purchase on a market that resolved with a winner."""
 
     queryset = BrierScore.objects.select_related("agent__cohort", "agent__family")
     serializer_class = BrierScoreSerializer

@@ -39,7 +39,7 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     return_percent = serializers.FloatField(help_text="Mean over cohorts.")
     return_se = NumberField()
     return_ci = IntervalField()
-    brier = NumberField(help_text="Bet-implied, over all bets. Confidence is a share of cash: not a proper score.")
+    brier = NumberField(help_text="Bet-sizing score over all bets. Confidence is a share of cash: not a proper score.")
     brier_ci = IntervalField()
     bss_random = NumberField()
     bss_market = NumberField()
@@ -75,7 +75,7 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         parameters=[
             query_parameter("protocol", "Default: trading.", enum=PROTOCOLS),
             query_parameter("methodology", "A version. Default: over all versions."),
-            query_parameter("arm", "Arm of the forecast protocol. Default: priced.", enum=ARMS),
+            query_parameter("arm", "Prompt condition (arm) of the forecast protocol. Default: priced.", enum=ARMS),
             query_parameter("category", "Scores of bets on markets of this category only; values stay over all."),
             query_parameter(
                 "as_of",

@@ -215,7 +215,7 @@ def _entry(
 
 
 def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
-    """The SCORED fields of a family: its bet-implied Brier score over all its bets, the interval over events."""
+    """The SCORED fields of a family: its bet-sizing score over all its bets, the interval over events."""
     if not scores:
         return dict.fromkeys(SCORED) | {"resolved_bets": 0}
     values = [row.score for row in scores]

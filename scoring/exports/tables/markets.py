@@ -44,7 +44,7 @@ COMPETITION_TABLES = (
         total_value decimal usd - Cash and positions.
         pnl decimal usd - Total less the starting balance.
         return_percent number percent - Profit as a percentage of the starting balance.
-        brier number - Mean bet-implied Brier score; no proper score, since confidence is a share of cash.
+        brier number - Mean bet-sizing score; no proper score, since confidence is a share of cash.
         resolved_bets integer - Purchases on markets that resolved with a winner.
         win_rate number - The share of them whose side won.
     """), "agents.Agent", ("cohort__number", "pk"),

@@ -157,7 +157,7 @@ TRADING_TABLES = (
         total_value decimal usd - Cash and positions.
         pnl decimal usd - Total less the starting balance.
         pnl_percent decimal percent - Profit as a percentage of the starting balance.
-        brier number - Mean bet-implied Brier score so far.
+        brier number - Mean bet-sizing score so far.
         resolved_bets integer - Resolved purchases so far.
         open_positions integer - Number of open positions.
         stale_positions integer - Open positions valued at a stale price.
@@ -167,7 +167,7 @@ TRADING_TABLES = (
             "stale_positions"
         ),
     ),
-    ArchiveTable("brier_scores", "The bet-implied Brier score of each purchase on a market with a winner.", columns("""
+    ArchiveTable("brier_scores", "The bet-sizing score of each purchase on a market with a winner.", columns("""
         trade integer row trade_id - The purchase.
         agent integer row agent_id - The agent.
         market integer row market_id - The market.
