@@ -15,6 +15,8 @@ PROGRAMS = {"browser": "chromium", "redis": "redis-server", "pgbouncer": "pgboun
 """The program that the tests of a marker need; Debian's package has the same name."""
 SLOW = (
     "season/test_demo.py",
+    "scoring/exports/test_standalone_verifier.py",
+    "scoring/exports/test_proofs.py",
     "faults/test_kills.py",
     "faults/test_answer_storage.py",
     "arena_site/test_admin.py",
@@ -66,6 +68,8 @@ WITHOUT_DATABASE = (
     "arena_site/test_settings.py",
     "faults/test_answer_storage.py",
     "season/test_demo.py",
+    "scoring/exports/test_standalone_verifier.py",
+    "scoring/exports/test_proofs.py",
 )
 """Tests that use no database, or one of their own, whatever the suite runs on."""
 DESELECTED = pytest.StashKey[dict[str, list[str]]]()

@@ -144,7 +144,7 @@ class ExportSelection:
 
     def _markets(self, prefix: str = "") -> Q:
         """Markets that a selected row refers to."""
-        of_options = self._entries().exclude(question__options__outcome=None)
+        of_options = self._entries().filter(question__options__outcome__isnull=False)
         referenced = Q(**{f"{prefix}pk__in": of_options.values("question__options__outcome__market")})
         for name in TABLES_WITH_MARKETS:
             rows = self.rows(TABLES_BY_NAME[name]).order_by()

@@ -50,7 +50,7 @@ LOG_CLIP, TIE, TOLERANCE, EXTREMISING = 1e-6, 1e-12, 1e-9, 1.5
 MAX_BYTES, MAX_FILES, MAX_JSON, MAX_CELL, MAX_SHOWN = 2**32, 1_000, 2**26, 2**26, 20
 
 
-class Refused(Exception):
+class UnreadableArchive(Exception):
     """The folder is no archive that can be read, or is beyond a limit."""
 
 
@@ -99,7 +99,7 @@ def fill(template, **blocks):
 # Files
 
 
-class Archive:
+class ArchiveFiles:
     """The files of an archive. Every table has the columns that its dictionary names."""
 
     def __init__(self, folder):
@@ -114,32 +114,32 @@ class Archive:
             for table in self.json("dictionary.json")
         }
         if "csv" not in self.manifest["formats"]:
-            raise Refused("the archive holds no CSV, which is all that this program reads")
+            raise UnreadableArchive("the archive holds no CSV, which is all that this program reads")
 
     def list_files(self):
         """The sizes of the regular files by their paths, within the limits."""
         if not self.folder.is_dir():
-            raise Refused(f"{self.folder}: there is no such folder")
+            raise UnreadableArchive(f"{self.folder}: there is no such folder")
         sizes = {}
         for path in self.folder.rglob("*"):
             status = path.lstat()
             if stat.S_ISREG(status.st_mode):
                 sizes[path.relative_to(self.folder).as_posix()] = status.st_size
             if len(sizes) > MAX_FILES:
-                raise Refused(f"more files than the limit of {MAX_FILES:,}")
+                raise UnreadableArchive(f"more files than the limit of {MAX_FILES:,}")
         if (total := sum(sizes.values())) > MAX_BYTES:
-            raise Refused(f"{total:,} bytes, above the limit of {MAX_BYTES:,} bytes")
+            raise UnreadableArchive(f"{total:,} bytes, above the limit of {MAX_BYTES:,} bytes")
         return sizes
 
     def path(self, name):
         if name not in self.files:
-            raise Refused(f"{name}: is missing")
+            raise UnreadableArchive(f"{name}: is missing")
         return self.folder / name
 
     def json(self, name):
         path = self.path(name)
         if self.files[name] > MAX_JSON:
-            raise Refused(f"{name}: {self.files[name]:,} bytes, above the limit of {MAX_JSON:,} bytes")
+            raise UnreadableArchive(f"{name}: {self.files[name]:,} bytes, above the limit of {MAX_JSON:,} bytes")
         return json.loads(path.read_text(encoding="utf-8"))
 
     def hash(self, name):
@@ -719,7 +719,7 @@ def score(vector, happened, exclusive):
     return brier, log, spherical, math.fsum(sure) / size
 
 
-class Questions:
+class QuestionRecords:
     """Questions on the days that they were asked: their options, what happened, and the market's probabilities."""
 
     def __init__(self, archive):
@@ -756,7 +756,7 @@ class Questions:
 
 def check_forecast_scores(archive, found):
     """Each forecast on a resolved question has the scores of its probabilities, and no other has any."""
-    asked, scores = Questions(archive), archive.by("forecast_scores", "forecast")
+    asked, scores = QuestionRecords(archive), archive.by("forecast_scores", "forecast")
     for pk, forecast in archive.by("forecasts").items():
         question, entry = asked.questions[forecast["question"]], asked.entries[forecast["entry"]]
         resolved, stated = question["status"] == "resolved", scores.get(pk)
@@ -822,7 +822,7 @@ def check_trading_leaderboard(archive, found):
 
 def check_forecast_leaderboards(archive, found):
     """Weighted means of scores and ranks by Brier score, by arm, methodology and category."""
-    asked, families = Questions(archive), archive.by("families", "slug")
+    asked, families = QuestionRecords(archive), archive.by("families", "slug")
     stated, batches = defaultdict(dict), archive.by("question_batches").values()
     for row in archive.rows("leaderboard_forecast"):
         stated[row["arm"], row["methodology"], row["category"]][row["forecaster"]] = row
@@ -934,11 +934,11 @@ OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards")
 
 
 def verify(folder, key=None):
-    """The violations of an archive by check, and the checks that a part of one leaves out. Raises Refused."""
+    """The violations of an archive by check, and the checks that a part of one leaves out. Raises UnreadableArchive."""
     csv.field_size_limit(MAX_CELL)
     found, left_out = {}, []
     try:
-        archive = Archive(folder)
+        archive = ArchiveFiles(folder)
         for name, check in CHECKS.items():
             if not archive.is_whole and (name in OF_EVERYTHING or (archive.is_window and name in OF_WHOLE_ACCOUNTS)):
                 left_out.append(name)
@@ -946,12 +946,12 @@ def verify(folder, key=None):
             found[name] = Violations()
             try:
                 check(archive, found[name])
-            except (*MALFORMED, Refused) as error:
+            except (*MALFORMED, UnreadableArchive) as error:
                 found[name].append(f"{name}: can not be checked: {str(error) or type(error).__name__}")
         found["signature"] = Violations()
         check_signature(archive, found["signature"], key)
     except MALFORMED as error:
-        raise Refused(f"no archive that can be read: {type(error).__name__} {error}") from error
+        raise UnreadableArchive(f"no archive that can be read: {type(error).__name__} {error}") from error
     return found, left_out, not archive.is_whole
 
 
@@ -967,7 +967,7 @@ def main():
     arguments = parser.parse_args()
     try:
         found, left_out, partial = verify(arguments.folder, arguments.key)
-    except Refused as refusal:
+    except UnreadableArchive as refusal:
         print(refusal, file=sys.stderr)
         return 2
     for violations in found.values():

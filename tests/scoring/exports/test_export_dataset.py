@@ -27,8 +27,10 @@ from tests.factories import (
     AgentFactory,
     CohortFactory,
     MarketFactory,
+    QuestionFactory,
     ReleaseFactory,
     SnapshotFactory,
+    ask,
     bet,
     chain_all,
     play_week,
@@ -168,6 +170,15 @@ def test_contradictory_options_are_bad_usage(tmp_path: Path, bad: dict[str, Any]
 
 
 # windows
+
+
+def test_window_holds_the_markets_of_a_question_with_none_of_these(tmp_path: Path) -> None:
+    question = QuestionFactory(markets=[MarketFactory(), MarketFactory()])
+    outcomes = set(question.options.exclude(outcome=None).values_list("outcome", flat=True))
+    assert question.options.filter(outcome=None).exists()
+    ask(question, day=WEEK)
+    assert run("export_dataset", WEEK, "--out", tmp_path / "d", "--day", f"{WEEK:%Y-%m-%d}").code == 0
+    assert outcomes <= {row["id"] for row in table_rows(tmp_path / "d", "outcomes")}
 
 
 @pytest.fixture

@@ -124,7 +124,6 @@ def test_both_verifiers_find_a_forgery_whose_hashes_were_put_right(
     """The record of the archive too, so that each finds it by recomputing, or in the record of a task."""
     folder = copy("whole")
     keep_csv_alone(folder)
-    assert violations(folder) == verify_archive(folder).violations == []
     rewrite(folder, table, forge, record=True)
     of_the_signature = "anchor.json: "
     for found in (violations(folder), verify_archive(folder).violations):
