@@ -14,6 +14,7 @@ from forecast_rank.metrics.panel import Panel
 
 from agents.models import Elicitation, Forecast, ModelCall, Trade
 from forecast_rank import Settings, rank_panel, to_json_value
+from markets.foundation.heartbeats import beat
 from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_history import LeaderboardKey
@@ -125,6 +126,7 @@ def forecast_leaderboard(
 def _rank(built: Panels, settings: Settings) -> dict[str, Any]:
     """The report of the library on families and references, with the figures of `externals`."""
     families, references, externals = built
+    beat()  # a fit of many forecasts takes seconds without a query
     rank = partial(rank_panel, families, settings, agreement_of_rankings=False)
     # Externals apart from the others: no figure of a family or a reference depends on them.
     apart = rank(reference_panel=externals)["references"] if externals.forecasters else {}
