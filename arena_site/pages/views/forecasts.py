@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
+from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
@@ -44,6 +45,7 @@ RETURN_NOTE = (
 def forecasts(request: HttpRequest) -> HttpResponse:
     """The ranking by Brier score with the references, and the figures beside the ranking."""
     selection, leaderboards = _selection(request)
+    order = BoardOrder.from_request(request, FORECAST_COLUMNS)
     versions = selection.choices["methodology"][1:]
     now = timezone.now()
     as_of = requested_instant(request, now)
@@ -66,7 +68,8 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         {
             "leaderboard": leaderboard,
             "selection": selection,
-            "rows": [{"entry": entry, "family": families.get(entry["family"])} for entry in entries],
+            "order": order,
+            "rows": order.sorted([{"entry": entry, "family": families.get(entry["family"])} for entry in entries]),
             "has_external": any(entry["external"] for entry in entries),
             "report": report,
             "filters": selection.filter_links(

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.board_figures import brier_figure
+from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.citations import citation
 from arena_site.pages.filters import iso
@@ -33,6 +34,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     as_of = requested_instant(request, now)
     selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
+    order = BoardOrder.from_request(request, FORECAST_COLUMNS)
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
@@ -54,11 +56,14 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "minimum_events": MINIMUM_EVENTS,
             "figure": brier_figure(board, headline, families, query=selection.suffix),
             "data": data,
-            "rows": [
-                {"entry": entry, "family": families.get(entry["family"])}
-                for entry in scored
-                if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES
-            ],
+            "order": order,
+            "rows": order.sorted(
+                [
+                    {"entry": entry, "family": families.get(entry["family"])}
+                    for entry in scored
+                    if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES
+                ]
+            ),
             "trading": trading_headline(trading, at=computed_at or now),
             "has_external": any(entry["external"] for entry in scored),
             "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Decision, Family
+from arena_site.pages.board_order import TRADING_COLUMNS, BoardOrder
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import returns_figure
 from arena_site.pages.charts.sparklines import Sparkline, sparkline
@@ -41,6 +42,7 @@ class TradingChoices(NamedTuple):
 @require_safe
 def trading(request: HttpRequest) -> HttpResponse:
     """The ranking by return, returns by weeks since a cohort's start, and the latest decisions."""
+    order = BoardOrder.from_request(request, TRADING_COLUMNS)
     choices = _choices(request)
     now, as_of, computed_at, selection, versions, categories = choices
     competition = competition_index()
@@ -62,9 +64,13 @@ def trading(request: HttpRequest) -> HttpResponse:
             "computed_at": computed_at,
             "headline": headline,
             "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
-            "rows": [
-                {"entry": e, "family": families[e["family"]], "sparkline": sparklines.get(e["family"])} for e in entries
-            ],
+            "order": order,
+            "rows": order.sorted(
+                [
+                    {"entry": e, "family": families[e["family"]], "sparkline": sparklines.get(e["family"])}
+                    for e in entries
+                ]
+            ),
             "choices": [families[entry["family"]] for entry in entries],
             "has_external": any(entry["external"] for entry in entries),
             "most_cohorts": max((entry["cohorts"] for entry in entries), default=0),

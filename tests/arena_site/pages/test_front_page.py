@@ -101,3 +101,34 @@ def test_cite_block_has_a_permanent_dated_address(client: Client) -> None:
     assert LEADS in cite
     assert "url = {http://testserver/?as_of=2026-03-15T12%3A00%3A00Z}" in cite
     get_page(client, "/?as_of=2026-03-15T12%3A00%3A00Z")
+
+
+def board_names(client: Client, address: str) -> list[str]:
+    return [
+        row.css_first("th").text().split("baseline")[0].strip()
+        for row in elements(get_page(client, address), ".board tbody tr")
+    ]
+
+
+def test_board_sorts_by_links_in_its_headings(client: Client) -> None:
+    store_forecasts({}, coverage=0.5)
+    page = get_page(client, "/?as_of=")
+    links = {link.attributes["aria-label"]: link.attributes["href"] for link in elements(page, ".board th a.sort")}
+    assert links["Sort by coverage"] == "?as_of=&sort=coverage"
+    assert links.keys() == {f"Sort by {name}" for name in ("rank", "name", "brier", "alpha", "questions", "coverage")}
+    assert board_names(client, "/?sort=coverage")[0] == "GPT-5.2"
+    assert board_names(client, "/?sort=-coverage")[-1] == "GPT-5.2"
+    assert board_names(client, "/?sort=name")[:2] == ["Claude Opus 4.5", "GPT-5.2"]
+    heading = element(get_page(client, "/?sort=name"), '.board th[aria-sort="ascending"]')
+    assert element(heading, "a.sort").attributes["href"] == "?sort=-name"
+
+
+@pytest.mark.parametrize("sort", ["alpha", "-alpha"])
+def test_missing_values_come_last_in_both_directions(client: Client, sort: str) -> None:
+    store_forecasts({})
+    assert board_names(client, f"/?sort={sort}")[-1] == "Market"
+
+
+def test_unknown_column_is_named(client: Client) -> None:
+    store_forecasts({})
+    assert "sort=price is not one of: rank, name" in visible_text(get_page(client, "/?sort=price", 404))

@@ -1,0 +1,75 @@
+"""The order of a leaderboard's rows: by rank, or by the column that the address names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest
+
+from scoring.constants import MARKET
+
+PARAMETER = "sort"
+NAME = "display_name"
+"""The column that sorts as text; all others are numbers."""
+FORECAST_COLUMNS = {
+    "rank": "rank",
+    "name": NAME,
+    "brier": "brier",
+    "alpha": "alpha",
+    "questions": "n",
+    "coverage": "coverage",
+}
+"""Fields of an entry by their names in the address."""
+TRADING_COLUMNS = {
+    "rank": "rank", "name": NAME, "return": "return_percent", "value": "total_value", "bet-sizing": "brier",
+    "wins": "win_rate", "cost": "cost_usd",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BoardOrder:
+    """The column by which a request sorts a leaderboard; none for the ranking itself."""
+
+    columns: Mapping[str, str]
+    parameters: Mapping[str, str]
+    column: str
+    descending: bool
+
+    @classmethod
+    def from_request(cls, request: HttpRequest, columns: Mapping[str, str]) -> "BoardOrder":
+        """The request's order. Raises Http404 for an unknown column."""
+        parameters = request.GET.dict()
+        chosen = parameters.pop(PARAMETER, "")
+        column = chosen.removeprefix("-")
+        if column and column not in columns:
+            raise Http404(f"{PARAMETER}={chosen} is not one of: {', '.join(columns)}, or one of them after a minus")
+        return cls(columns, parameters, column, chosen.startswith("-"))
+
+    def sorted(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The rows, each with an `entry`, in this order; missing values last, whatever the direction."""
+        if not self.column:
+            return list(rows)
+        values = [(_value(row["entry"], self.columns[self.column]), row) for row in rows]
+        present = [(value, row) for value, row in values if value is not None]
+        present.sort(key=lambda pair: pair[0], reverse=self.descending)
+        return [row for _, row in present] + [row for value, row in values if value is None]
+
+    def direction(self, column: str) -> str | None:
+        """`ascending` or `descending` for the column that sorts."""
+        if column != self.column:
+            return None
+        return "descending" if self.descending else "ascending"
+
+    def query(self, column: str) -> str:
+        """The query string that sorts by a column, the other way if it sorts already."""
+        value = f"-{column}" if self.direction(column) == "ascending" else column
+        return "?" + urlencode({**self.parameters, PARAMETER: value})
+
+
+def _value(entry: Mapping[str, Any], field: str) -> float | str | None:
+    """What an entry is sorted by, as the page shows it: the market has no alpha, which is measured against it."""
+    value = entry.get(field)
+    if value is None or (field == "alpha" and entry["forecaster"] == MARKET):
+        return None
+    return str(value).casefold() if field == NAME else float(value)
