@@ -1,5 +1,7 @@
 """The OpenAPI schema: its views, and the headers, examples and optional fields that all endpoints share."""
 
+import re
+from copy import deepcopy
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -10,6 +12,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from arena_site.schema_rules import describe_component, describe_operation
 from markets.foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
@@ -22,6 +25,9 @@ HEADERS = {
     "Last-Modified": ("When anything may last have changed; absent while a job is running.", "string"),
     "Retry-After": ("Seconds to wait.", "integer"),
 }
+HEADER_LIMITS = {"string": {"maxLength": 200}, "integer": {"minimum": 0, "maximum": 86_400}}
+MAX_FILE = 10**9
+"""Characters of a page as CSV."""
 PROBLEMS = {
     "400": "A wrong parameter or field, named.",
     "406": "Nothing that `Accept` names can be given.",
@@ -100,17 +106,25 @@ def apply_descriptions(endpoints: list[Any]) -> list[Any]:
 
 def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Post-processing hook of drf-spectacular: adds the shared headers, examples and the problem schema."""
+    result = deepcopy(result)  # its parts are constants, of the framework and ours
     schemas = result["components"]["schemas"]
     result["components"]["headers"] = {
-        name: {"description": text, "schema": {"type": kind}} for name, (text, kind) in HEADERS.items()
+        name: {"description": text, "schema": HEADER_LIMITS[kind] | {"type": kind}}
+        for name, (text, kind) in HEADERS.items()
     }
-    for operations in result["paths"].values():
+    for path, operations in result["paths"].items():
         for operation in operations.values():
+            describe_operation(path, operation)
             _add_problems(operation["responses"])
             _add_headers(operation["responses"])
-    schemas["Problem"] = PROBLEM_SCHEMA
-    for component in schemas.values():
+    schemas["Problem"] = deepcopy(PROBLEM_SCHEMA)
+    tags = sorted(
+        {tag for operations in result["paths"].values() for each in operations.values() for tag in each["tags"]}
+    )
+    result["tags"] = [{"name": tag} for tag in tags]
+    for component_name, component in schemas.items():
         _add_examples(component)
+        describe_component(component_name, component)
         if "oneOf" in component and all("$ref" in kind for kind in component["oneOf"]):
             component["anyOf"] = component.pop("oneOf")  # with fields left out, a row may match both
     for name in _components_with_fields(generator):
@@ -134,7 +148,11 @@ def _add_problems(responses: dict[str, Any]) -> None:
         content = response.get("content", {})
         if CSV in content:
             content[CSV] = {
-                "schema": {"type": "string", "description": "A header of the fields, and a line for each row."}
+                "schema": {
+                    "type": "string",
+                    "maxLength": MAX_FILE,
+                    "description": "A header of the fields, and a line for each row.",
+                }
             }
         if content.get(JSON, {}).get("schema") == PROBLEM_SCHEMA:
             content[PROBLEM_TYPE] = content.pop(JSON) | {"schema": {"$ref": "#/components/schemas/Problem"}}
@@ -144,13 +162,14 @@ def _add_examples(component: dict[str, Any]) -> None:
     for name, field in component.get("properties", {}).items():
         types = field.get("type", [])
         example = EXAMPLES.get(name, EXAMPLES_BY_FORMAT.get(field.get("format", "")))
-        if example is not None and _matches_type(example, [types] if isinstance(types, str) else types):
+        fits = _matches_type(example, [types] if isinstance(types, str) else types)
+        if fits and re.search(field.get("pattern", ""), str(example)):
             field["examples"] = [example]
 
 
 def _matches_type(example: Any, types: list[str]) -> bool:
     kinds = {str: "string", int: "integer", float: "number", list: "array"}
-    return kinds[type(example)] in types
+    return kinds.get(type(example)) in types
 
 
 def _components_with_fields(generator: Any) -> set[str]:

@@ -214,6 +214,9 @@ SPECTACULAR_SETTINGS = {
     "trades, positions, snapshots, Brier scores, markets and the leaderboard. Money, prices and shares are "
     "decimal strings; scores and rates are numbers; times are ISO-8601 in UTC.",
     "VERSION": "1",
+    "LICENSE": {"name": "MIT", "identifier": "MIT"},
+    "CONTACT": {"name": "The Forecaster Arena authors", "url": "/about/"},
+    "SERVERS": [{"url": "/", "description": "This arena"}],
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -32,6 +32,7 @@ from arena_client.models import (
     PerformanceRetrieveRange,
     Problem,
     Trade,
+    TradesListOrderingItem,
 )
 
 FAMILY = "gpt-5.1"
@@ -81,7 +82,10 @@ def walk(client: Client) -> None:
     trades = answer(
         PaginatedTradeList,
         trades_list.sync(
-            client=client, executed_at_gte=date(2026, 3, 1), executed_at_lt=date(2026, 3, 2), ordering="-amount"
+            client=client,
+            executed_at_gte=date(2026, 3, 1),
+            executed_at_lt=date(2026, 3, 2),
+            ordering=[TradesListOrderingItem("-amount")],
         ),
     )
     amounts = [Decimal(str(answer(Trade, trade).amount)) for trade in trades.results]

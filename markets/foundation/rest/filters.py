@@ -46,6 +46,7 @@ class InstantField(forms.CharField):
 
 MAX_TEXT, MAX_VALUES = 200, 500
 MAX_ID = 10**18 - 1
+MAX_WHOLE = 2**31 - 1
 INSTANT_SCHEMA = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}
 
 
@@ -56,9 +57,12 @@ class InstantFilter(filters.IsoDateTimeFilter):
     field_class = InstantField
 
 
-@extend_schema_field(OpenApiTypes.INT)
+@extend_schema_field({"type": "integer", "minimum": 0, "maximum": MAX_WHOLE})
 class StrictIntegerFilter(filters.NumberFilter):
     field_class = forms.IntegerField
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"min_value": 0, "max_value": MAX_WHOLE, **options})
 
 
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "1": True, "0": False}
@@ -339,13 +343,15 @@ class StrictOrderingBackend(BaseFilterBackend):
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         if not view.orderings:
             return []
-        allowed = ", ".join(view.orderings)
+        terms = [sign + name for name in view.orderings for sign in ("", "-")]
         return [
             {
                 "name": "ordering",
                 "required": False,
                 "in": "query",
-                "description": f"{allowed}; with a minus for descending, several separated by commas.",
-                "schema": {"type": "string"},
+                "description": "Fields to order by, separated by commas; with a minus for descending.",
+                "style": "form",
+                "explode": False,
+                "schema": {"type": "array", "items": {"type": "string", "enum": terms}, "maxItems": MAX_VALUES},
             }
         ]

@@ -1,0 +1,93 @@
+"""What every operation, parameter and value of the OpenAPI schema has: a summary, a description and limits."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from markets.foundation.rest.filters import MAX_TEXT, MAX_VALUES
+from markets.foundation.rest.pagination import MAX_ADDRESS, MAX_COUNT
+from scoring.exports.tables import TABLES
+
+MAX_STORED_TEXT, MAX_ITEMS = 10_000_000, 1_000_000
+MAX_NUMBER = 1e15
+LIMITS_BY_FORMAT: dict[str, dict[str, Any]] = {
+    "date": {"maxLength": 10},
+    "date-time": {"maxLength": 40},
+    "decimal": {"maxLength": 60, "pattern": r"^-?[0-9]+(\.[0-9]+)?$"},
+    "uri": {"maxLength": MAX_ADDRESS},
+}
+LIMITS_BY_TYPE: dict[str, dict[str, Any]] = {
+    "string": {"maxLength": MAX_STORED_TEXT},
+    "integer": {"minimum": -MAX_COUNT, "maximum": MAX_COUNT},
+    "number": {"minimum": -MAX_NUMBER, "maximum": MAX_NUMBER},
+    "array": {"maxItems": MAX_ITEMS},
+}
+PATH_LIMITS = LIMITS_BY_TYPE | {"string": {"maxLength": MAX_TEXT}}
+QUERY_LIMITS = LIMITS_BY_TYPE | {
+    "string": {"minLength": 1, "maxLength": MAX_TEXT, "pattern": r"^[^\x00]*[^\x00\s][^\x00]*$"},
+    "array": {"minItems": 1, "maxItems": MAX_VALUES},
+}
+"""As `check_parameters` has it: no text is empty."""
+
+
+def describe_operation(path: str, operation: dict[str, Any]) -> None:
+    """Adds the summary, the first sentence of the description, and what its parameters lack."""
+    first = re.split(r"(?<=\.)\s", operation["description"])[0].rstrip(".").replace("\n", " ")
+    kinds = {"list": " (list)", "retrieve": " (one)" if "{" in path else ""}
+    operation["summary"] = first + kinds.get(operation["operationId"].rpartition("_")[2], "")
+    for parameter in operation.get("parameters", ()):
+        name, place = parameter["name"], parameter["in"]
+        text = f"The `{name}` of the row." if place == "path" else f"Rows of which `{name}` is this."
+        parameter.setdefault("description", text)
+        for schema in subschemas(parameter["schema"]):
+            add_limits(schema, PATH_LIMITS if place == "path" else QUERY_LIMITS)
+
+
+def describe_component(name: str, component: dict[str, Any]) -> None:
+    """Adds descriptions, those of the archive's data dictionary where they have none, and limits."""
+    for schema in subschemas(component):
+        add_limits(schema, LIMITS_BY_TYPE)
+        for field, value in schema.get("properties", {}).items():
+            value.setdefault("description", _meaning(name, field))
+
+
+def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and all those within it."""
+    yield schema
+    inner = [*schema.get("properties", {}).values(), *schema.get("prefixItems", ())]
+    inner += [each for word in ("anyOf", "oneOf", "allOf") for each in schema.get(word, ())]
+    inner += [schema[word] for word in ("items", "additionalProperties") if isinstance(schema.get(word), dict)]
+    for each in inner:
+        yield from subschemas(each)
+
+
+def add_limits(schema: dict[str, Any], by_type: dict[str, dict[str, Any]]) -> None:
+    """Adds the limits of its type and format that a schema does not state itself."""
+    kinds = schema.get("type", ())
+    if "enum" in schema or "const" in schema:
+        return
+    for kind in [kinds] if isinstance(kinds, str) else kinds:
+        limits = LIMITS_BY_FORMAT.get(schema.get("format", "")) or by_type.get(kind, {})
+        if "pattern" in schema:
+            limits = {word: limit for word, limit in limits.items() if word != "minLength"}
+        for word, limit in limits.items():
+            schema.setdefault(word, limit)
+
+
+def _meanings() -> tuple[dict[tuple[str, str], str], dict[str, str]]:
+    """Meanings of columns by table and name, and by name alone where all tables agree."""
+    by_table = {(table.name, column.name): column.meaning for table in TABLES for column in table.columns}
+    by_name: dict[str, set[str]] = defaultdict(set)
+    for (_, column), meaning in by_table.items():
+        by_name[column].add(meaning)
+    return by_table, {name: meanings.pop() for name, meanings in by_name.items() if len(meanings) == 1}
+
+
+BY_TABLE, BY_NAME = _meanings()
+
+
+def _meaning(component: str, field: str) -> str:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", component).lower()
+    meaning = BY_TABLE.get((f"{words}s", field)) or BY_NAME.get(field)
+    return meaning or f"{field.replace('_', ' ').capitalize()} of this {words.replace('_', ' ')}."
