@@ -40,7 +40,12 @@ class BrierScore(ChangeTime):
                 condition=Q(probability__gte=0, probability__lte=1), name="brier_probability_between_0_and_1"
             ),
         ]
-        indexes = [models.Index(fields=["agent", "resolved_at"], name="brier_by_agent_and_time")]
+        indexes = [
+            models.Index(fields=["agent", "resolved_at"], name="brier_by_agent_and_time"),
+            models.Index(fields=["score", "id"], name="brier_by_score"),
+            models.Index(fields=["resolved_at", "id"], name="brier_by_resolution"),
+            models.Index(fields=["scored_at", "id"], name="brier_by_time"),
+        ]
         ordering = ["pk"]
 
     def __str__(self) -> str:

@@ -91,6 +91,7 @@ class ChainLink(TaskReference, models.Model):
                 name="link_holds_one_task_or_a_record",
             ),
         ]
+        indexes = [models.Index(fields=["sequence", "id"], name="link_by_sequence")]
         ordering = ["protocol", "sequence"]
 
     def __str__(self) -> str:

@@ -57,6 +57,8 @@ class Decision(Task):
             models.Index(fields=["status", "decided_at", "id"], name="decision_by_time"),
             models.Index(fields=["agent", "status", "decided_at"], name="decision_by_agent"),
             models.Index(fields=["universe", "agent", "id"], name="decision_by_universe"),
+            models.Index(fields=["week", "id"], name="decision_by_week"),
+            models.Index(fields=["decided_at", "id"], name="decision_by_instant"),
         ]
         ordering = ["-cohort_id", "-week", "agent_id"]
 

@@ -84,6 +84,10 @@ class Position(ChangeTime):
             models.Index(fields=["status", "market"], name="position_by_status_and_market"),
             # Covering index for the valuation of portfolios.
             models.Index(fields=["agent", "status", "outcome", "shares"], name="position_valuation"),
+            models.Index(fields=["cost_basis", "id"], name="position_by_cost_basis"),
+            models.Index(fields=["realized_pnl", "id"], name="position_by_realized_pnl"),
+            models.Index(fields=["opened_at", "id"], name="position_by_opening"),
+            models.Index(fields=["closed_at", "id"], name="position_by_close"),
         ]
         ordering = ["pk"]
 
@@ -149,6 +153,8 @@ class Trade(models.Model):
         ]
         indexes = [
             models.Index(fields=["agent", "executed_at"], name="trade_by_agent_and_time"),
+            models.Index(fields=["executed_at", "id"], name="trade_by_time"),
+            models.Index(fields=["amount", "id"], name="trade_by_amount"),
             # Covering index for the sums of stakes by side.
             models.Index(fields=["agent", "kind", "market", "outcome", "amount"], name="stake_by_agent"),
         ]
@@ -187,6 +193,11 @@ class Settlement(models.Model):
                 name="settlement_amounts_not_negative",
             ),
             models.CheckConstraint(condition=~Q(kind="lost") | Q(payout=0), name="lost_position_pays_nothing"),
+        ]
+        indexes = [
+            models.Index(fields=["settled_at", "id"], name="settlement_by_time"),
+            models.Index(fields=["payout", "id"], name="settlement_by_payout"),
+            models.Index(fields=["realized_pnl", "id"], name="settlement_by_realized_pnl"),
         ]
         ordering = ["-settled_at", "-pk"]
 
@@ -235,7 +246,11 @@ class JournalEntry(models.Model):
                 name="journal_entry_names_its_cause",
             ),
         ]
-        indexes = [models.Index(fields=["agent", "occurred_at"], name="journal_by_agent_and_time")]
+        indexes = [
+            models.Index(fields=["agent", "occurred_at"], name="journal_by_agent_and_time"),
+            models.Index(fields=["occurred_at", "id"], name="journal_by_time"),
+            models.Index(fields=["sequence", "id"], name="journal_by_sequence"),
+        ]
         ordering = ["agent_id", "sequence"]
 
     def __str__(self) -> str:

@@ -122,6 +122,7 @@ class Market(ChangeTime):
         indexes = [
             models.Index(fields=["status", "-volume"], name="market_by_status_and_volume"),
             models.Index(fields=["-volume", "id"], name="market_by_volume"),
+            models.Index(fields=["liquidity", "id"], name="market_by_liquidity"),
             models.Index(fields=["closes_at", "id"], name="market_by_close"),
             models.Index(fields=["resolved_at", "id"], name="market_by_resolution"),
         ]
