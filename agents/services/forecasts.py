@@ -54,11 +54,12 @@ def run_forecasts(
     settings: CallSettings,
     clob: Clob | None,
     questions: int | None = None,
+    family: str | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, caption: None,
 ) -> ForecastReport:
     """Freezes the day's questions if need be, and asks each release without a final answer to them.
 
-    `questions` may lower the number of questions to choose, if they are frozen by this run.
+    `questions` may lower the number of questions to choose, if they are frozen by this run; `family` asks it alone.
     """
     report = ForecastReport()
     report.log += take_spooled_answers()
@@ -75,7 +76,7 @@ def run_forecasts(
     open_sets = [s for s in sets if s.frozen_at <= at < s.frozen_at + rules.retry_window]
     if len(open_sets) < len(sets):
         report.log.append(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
-    releases = releases_to_ask(methodology, at)
+    releases = [release for release in releases_to_ask(methodology, at) if family in (None, release.family.slug)]
     batches = {s.pk: list(s.batches.select_related("question_set")) for s in open_sets}
     work = [(batch, release) for s in open_sets for release in releases for batch in batches[s.pk]]
     for done, (batch, release) in enumerate(work):

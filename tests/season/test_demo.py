@@ -184,7 +184,10 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", said)
     command = [sys.executable, "-c", example_client(), f"http://127.0.0.1:{port}", token]
     submitted = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert re.findall(r"\} (\d+) ", submitted.stdout) == ["201"], submitted.stderr
+    protocols = re.findall(r'\} 201 \{"submission":\d+,"protocol":"(\w+)"', submitted.stdout)
+    assert protocols == ["trading", *["forecast"] * 6], submitted.stderr
+    nothing = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (nothing.returncode, nothing.stdout) == (0, "nothing is open\n")
     assert "Your own agent" in httpx.get(f"http://127.0.0.1:{port}/trading/").text
     family = children(demo.pid)
     demo.send_signal(signal.SIGINT)

@@ -126,6 +126,7 @@ def test_asks_are_those_of_the_catalogue(opened: Venue) -> None:
 def test_questions_option_lowers_the_days_number(opened: Venue) -> None:
     assert run("run_forecasts", MONDAY, questions=1)["questions"] == 1
     assert run("run_forecasts", MONDAY, questions=0).code == 2
+    assert run("run_forecasts", MONDAY, family="nobody").code == 2
 
 
 def test_nothing_synced_is_a_failed_run(venue: Venue) -> None:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from agents import clients
+from agents.models import Family
 from agents.services.forecasts import run_forecasts
 from agents.services.task_alerts import refresh_task_alerts
 from markets.foundation.commands import ArenaCommand, CommandResult
@@ -19,13 +20,22 @@ class Command(ArenaCommand):
         parser.add_argument(
             "--questions", type=int, metavar="N", help="choose at most N, if this run freezes the day's questions"
         )
+        parser.add_argument("--family", metavar="SLUG", help="only this family")
+
+    def covers_all(self, options: dict[str, Any]) -> bool:
+        return options["family"] is None
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         questions = options["questions"]
         if questions is not None and questions < 1:
             self.refuse(f"--questions {questions}: must be at least 1")
+        family = options["family"]
+        if family is not None and not Family.objects.filter(slug=family).exists():
+            self.refuse(f"--family {family}: there is no such family")
         with registry.clob() as clob, clients.gateway() as gateway, self.progress("forecasting") as progress:
             settings = clients.call_settings(gateway)
-            report = run_forecasts(at=at, settings=settings, clob=clob, questions=questions, progress=progress)
+            report = run_forecasts(
+                at=at, settings=settings, clob=clob, questions=questions, family=family, progress=progress
+            )
         refresh_task_alerts(at=at)
         return CommandResult(report.summary(), report.log, report.failures, alerted=report.failed)

@@ -74,7 +74,7 @@ def season(weeks: int) -> Iterator[Step]:
 
 
 def open_week_starts(weeks: int) -> datetime:
-    """The Sunday after the season, whose universe is frozen for the external agent alone."""
+    """The Sunday after the season: its universe and questions are frozen for the external agent alone."""
     return SEASON_STARTS + weeks * WEEK
 
 
@@ -120,6 +120,7 @@ class Command(ArenaCommand):
             at = open_week_starts(options["weeks"]) + DECISIONS_AT
             self._set_clock(clock, root, at)
             self._run("run_decisions", at, family=guest.family.slug)  # freezes, and asks no model
+            self._run("run_forecasts", at, family=guest.family.slug)
             self._run("publish_archive", at)
         self._admin()
         self.stdout.write(f"token of an external agent ({GUEST}): {guest.token}")
