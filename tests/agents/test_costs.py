@@ -74,7 +74,7 @@ def test_answer_without_usage_is_booked_at_its_worst_case(venue: Venue) -> None:
     assert costs() == (worst_case, round(worst_case, 6), "booked")
 
 
-def test_spend_limit_counts_what_is_booked(venue: Venue, settings: Any) -> None:
+def test_failure_20_spend_limit_counts_what_is_booked(venue: Venue, settings: Any) -> None:
     settings.ARENA_SPEND_LIMIT_USD = Decimal("0.01")
     call = booked_call(venue)
     assert call.cost_usd > Decimal("0.01")

@@ -18,7 +18,7 @@ def ledger_state() -> dict[str, Any]:
         Trade,
     )
     from agents.services.audit import verify_ledger
-    from agents.services.chain import verify_chain
+    from agents.services.chain_audit import verify_chain
     from agents.services.forecast_audit import verify_forecasts
     from markets.models import Market, QuestionOption, QuestionSet, Universe
     from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot

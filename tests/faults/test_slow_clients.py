@@ -15,7 +15,10 @@ from tests.season.running_site import Site
 CLIENTS = 200
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 HALF_A_BODY = b"POST /api/v1/exports/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"
-NEVER_READ = b"GET /static/d3/d3.v5.min.js HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: identity\r\n\r\n" * 20
+NEVER_READ = (
+    b"GET /static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: identity\r\n\r\n"
+    * 20
+)
 DOCUMENTED = ("README.md", "Dockerfile", "compose.yaml", *(f"docs/{name}.md" for name in ("deploy", "operate")))
 
 

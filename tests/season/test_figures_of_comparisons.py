@@ -305,7 +305,7 @@ def test_every_universe(season: SeasonApi) -> None:
         "No.": lambda e: str(e["position"]),
         "Market": lambda e: (
             markets[str(e["market"]),]["question"],
-            f"{markets[str(e['market']),]['category'] or '–'} · {e['source']} {e['external_id']}",
+            f"{markets[str(e['market']),]['category'] or '–'} · {e['source'].capitalize()} {e['external_id']}",
         ),
         "Prices and their sources": prices,
         "State": lambda e: "closed" if not e["open"] else "open" if e["bettable"] else "held only",

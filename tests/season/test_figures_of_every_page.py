@@ -44,9 +44,9 @@ COMPARED = {
     "about": methodologies.test_about,
 }
 """By the name of a kind of page: what compares its figures with the API's."""
-NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "glossary", "questions", "decisions"}
+NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "glossary", "chain-heads"}
 """Pages without a figure of their own: one that leads on to a universe's page, pictures, archives, definitions, and
-lists of records whose figures are compared on the pages of the records."""
+the signed heads of the chains."""
 CHART_FILE = "-chart"
 """The end of the names of charts' files, which have the figures of their pages; one of each kind is fetched."""
 OF_EACH = 4

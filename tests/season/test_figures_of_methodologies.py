@@ -128,7 +128,7 @@ def test_about(season: SeasonApi) -> None:
     (snapshots,) = [job.cron for job in JOBS if job.function == "snapshots"]
     assert snapshots == "*/10 * * * *"
     prose = element(page.html, "div.prose").clone()
-    cited, _ = (visible_text(block) for block in elements(page.html, "pre"))
+    cited, *_ = (visible_text(block) for block in elements(page.html, "pre"))
     for part in prose.css("pre, dl"):
         part.decompose()
     words = visible_text(prose)

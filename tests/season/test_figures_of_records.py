@@ -365,7 +365,7 @@ def check_days(page: Page, season: SeasonApi, question: dict[str, Any], forecast
     ]
     arms = [arm for arm in ARMS if any(arm == arm_stated for arm_stated, *_ in stated)] if len(days) > 1 else []
     assert [words for _, words in headings] == [ARMS[arm] for arm in arms]
-    labels = [name for name in page.tables if name.startswith(DAY_BY_DAY)]
+    labels = [label for label in (f"{DATA}{arm}" for arm in ARMS) if label in page.tables]
     for arm, (option, _), label in zip(arms, headings, labels, strict=True):
         option = option.removesuffix(" ")
         lines = {
@@ -378,7 +378,6 @@ def check_days(page: Page, season: SeasonApi, question: dict[str, Any], forecast
 
 ARMS = {"priced": "with the market’s prices", "blind": "without prices"}
 """How the headings of a question's charts name them."""
-DAY_BY_DAY = f"{DATA}Forecasts by day"
 
 
 def on(asked: dict[str, Any]) -> str:

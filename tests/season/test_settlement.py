@@ -14,6 +14,7 @@ from agents.services.resolutions import CANCELLATION, Resolution
 from agents.services.settlement import check_resolutions, settle_market
 from cohorts.models import Cohort, Methodology
 from markets.models import Alert, Market, Run, Universe
+from markets.services.alerts import acknowledge_alerts
 from markets.services.universes import freeze_universe
 from markets.sources import registry as clients
 from scoring.models import BrierScore, Leaderboard, Snapshot
@@ -292,7 +293,7 @@ def test_alarm_that_somebody_acknowledged_is_not_raised_anew(holding: Venue) -> 
     holding.close(RAIN, "0.99", "0.01", status="disputed")
     run("check_resolutions", SUNDAY + DAY)
     run("check_resolutions", SUNDAY + 4 * DAY)
-    Alert.objects.clear("closed-unresolved", holding.row(RAIN)["id"], SUNDAY + 4 * DAY)
+    acknowledge_alerts(Alert.objects.all(), at=SUNDAY + 4 * DAY)
     run("check_resolutions", SUNDAY + 4 * DAY + timedelta(hours=1))
     assert Alert.objects.count() == 1
 
