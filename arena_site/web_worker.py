@@ -19,6 +19,8 @@ IDLE_S = 30
 """A connection on which nothing moves is closed after this time, within a request too."""
 LARGEST_REQUEST = 2_621_440
 """Bytes, as many as Django reads into memory."""
+UNREAD = 2**30
+"""Bytes of responses that wait for a client before a thread waits too: files count, though they are not copied."""
 LOOP_S = 1.0
 
 
@@ -35,6 +37,7 @@ class BufferingWorker(Worker):
             connection_limit=CONNECTIONS,
             channel_timeout=IDLE_S,
             cleanup_interval=IDLE_S // 3,
+            outbuf_high_watermark=UNREAD,
             max_request_body_size=LARGEST_REQUEST,
             asyncore_use_poll=True,
             clear_untrusted_proxy_headers=False,  # the site believes them from ARENA_TRUSTED_PROXIES alone

@@ -15,10 +15,8 @@ from tests.season.running_site import Site
 CLIENTS = 200
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 HALF_A_BODY = b"POST /api/v1/exports/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"
-NEVER_READ = (
-    b"GET /static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: identity\r\n\r\n"
-    * 20
-)
+LARGEST_FILE = b"/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+NEVER_READ = b"GET %b HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: identity\r\n\r\n" % LARGEST_FILE * 20
 DOCUMENTED = ("README.md", "Dockerfile", "compose.yaml", *(f"docs/{name}.md" for name in ("deploy", "operate")))
 
 

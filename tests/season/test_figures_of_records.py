@@ -365,15 +365,14 @@ def check_days(page: Page, season: SeasonApi, question: dict[str, Any], forecast
     ]
     arms = [arm for arm in ARMS if any(arm == arm_stated for arm_stated, *_ in stated)] if len(days) > 1 else []
     assert [words for _, words in headings] == [ARMS[arm] for arm in arms]
-    labels = [label for label in (f"{DATA}{arm}" for arm in ARMS) if label in page.tables]
-    for arm, (option, _), label in zip(arms, headings, labels, strict=True):
+    for arm, (option, _) in zip(arms, headings, strict=True):
         option = option.removesuffix(" ")
         lines = {
             name: [stated.get((arm, name, day.date()), {}).get(option) for day in days]
             for name in {name for arm_stated, name, _ in stated if arm_stated == arm}
         }
         lines["Market"] = [prices[day].get(option, {}).get("price") for day in days]
-        check_chart(page, arm, label, days, lines, formats.share)
+        check_chart(page, arm, days, lines, formats.share)
 
 
 ARMS = {"priced": "with the market’s prices", "blind": "without prices"}
