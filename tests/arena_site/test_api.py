@@ -144,6 +144,10 @@ def test_nothing_can_be_written(client: Client, name: str, method: str) -> None:
     assert response["Allow"] == allowed
 
 
+def test_a_format_does_not_hide_that_a_method_is_not_allowed(client: Client) -> None:
+    problem(client.trace("/api/v1/agents/?format=csv"), 405)
+
+
 @pytest.mark.parametrize("path", ["", "v1/nonsense/", "v1/cohorts/x/", "v1/agents/1/trades/", "v2/agents/"])
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_an_unknown_path_is_a_404_in_json(client: Client, path: str, method: str) -> None:

@@ -31,6 +31,11 @@ CHECKS = [
     checks.response_headers_conformance,
     checks.response_schema_conformance,
     checks.negative_data_rejection,
+    checks.unsupported_method,
+    checks.allow_header_conformance,
+    checks.ignored_auth,
+    checks.use_after_free,
+    checks.ensure_resource_availability,
 ]
 
 

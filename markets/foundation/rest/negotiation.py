@@ -38,11 +38,12 @@ class LateNegotiation(StrictNegotiation):
     """Leaves a 406 to the end of a read, so that a wrong path, method or parameter is named first."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        if request.method not in request.parser_context["view"].allowed_methods:
+            return renderers[0], renderers[0].media_type  # a 405, whatever `format` says
         try:
             return super().select_renderer(request, renderers, format_suffix)
         except NotAcceptable as error:
-            writes = request.method not in SAFE_METHODS
-            if writes and request.method in request.parser_context["view"].allowed_methods:
+            if request.method not in SAFE_METHODS:
                 raise
             request.not_acceptable = error  # type: ignore[attr-defined]
             return renderers[0], renderers[0].media_type
