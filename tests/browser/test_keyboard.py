@@ -108,7 +108,10 @@ def test_term_opens_its_definition_and_escape_closes_it(
 ) -> None:
     visitor = visitors(**options)
     visitor.go(places["forecasts"])
-    term, definition = visitor.page.locator(".term:visible").first, visitor.page.locator(".definition:popover-open")
+    term, definition = (
+        visitor.page.locator(".board .term:visible", has_text="Brier").first,
+        visitor.page.locator(".definition:popover-open"),
+    )
     visitor.page.keyboard.press("Tab")
     for opens in (term.tap if "has_touch" in options else term.click, lambda: term.press("Enter")):
         opens()

@@ -322,7 +322,10 @@ class StrictOrderingBackend(BaseFilterBackend):
 
     def get_ordering(self, request: Request, queryset: QuerySet, view: Any) -> Sequence[str]:
         """ORM paths to order by, each with its sign: those of the request, else the view's `ordering`."""
-        names = [name.strip() for name in request.query_params.get("ordering", "").split(",") if name.strip()]
+        given = request.query_params.get("ordering", "").split(",")
+        if len(given) > MAX_VALUES:
+            raise ValidationError({"ordering": [f"{len(given)} names, and {MAX_VALUES} are the most"]})
+        names = [name.strip() for name in given if name.strip()]
         unknown = [name for name in names if name.removeprefix("-") not in view.orderings]
         if unknown:
             allowed = ", ".join(view.orderings)
