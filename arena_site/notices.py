@@ -79,7 +79,7 @@ def _is_quiet(hour: int, start: int, end: int) -> bool:
 
 
 def _is_current() -> Q:
-    """A notice of an alert's state: nobody is told of one that was over before it could be sent."""
+    """A notice of an alert's state; an alert that ended before its notice was sent has none."""
     over = Q(alert__cleared_at=None)
     return Q(status=Notice.Status.OPEN) & over | Q(status=Notice.Status.RESOLVED) & ~over
 

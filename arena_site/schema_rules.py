@@ -1,4 +1,4 @@
-"""What every operation, parameter and value of the OpenAPI schema has: a summary, a description and limits."""
+"""Rules for the OpenAPI schema: a summary, a description and limits for each operation, parameter and value."""
 
 import re
 from collections import defaultdict

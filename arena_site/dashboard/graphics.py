@@ -7,9 +7,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 WIDTH, HEIGHT = 1000.0, 100.0
-"""Of a chart's view box, which is stretched."""
+"""The size of a chart's view box, which the page stretches."""
 LEAST_HEIGHT = 12.0
-"""Of a bar, so that the quickest run can be seen and pressed."""
+"""The least height of a bar, so that the quickest run can be seen and pressed."""
 
 
 @dataclass(frozen=True, slots=True)

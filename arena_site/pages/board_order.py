@@ -68,7 +68,7 @@ class BoardOrder:
 
 
 def _value(entry: Mapping[str, Any], field: str) -> float | str | None:
-    """What an entry is sorted by, as the page shows it: the market has no alpha, which is measured against it."""
+    """An entry's value in a column; None for the market's alpha, since alpha is measured against the market."""
     value = entry.get(field)
     if value is None or (field == "alpha" and entry["forecaster"] == MARKET):
         return None

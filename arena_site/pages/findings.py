@@ -38,7 +38,7 @@ def _pair(f: Finding) -> str:
 def _difference(
     f: Finding, first: str, second: str, *, is_better: str = "forecasts", is_not: str = "does not forecast"
 ) -> str:
-    """Who forecasts better, by how much lower a Brier score."""
+    """A sentence on the better forecaster and its lead in Brier score."""
     basis = f"{_interval(f, score)} on {count(f.number)} resolved questions{_p(f)}"
     size = score(abs(f.estimate))
     if f.supported:

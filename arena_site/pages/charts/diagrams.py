@@ -88,7 +88,7 @@ class DiagramGrid:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What charts.js reads out: the points of each panel, and the place of the square in it."""
+        """The data that charts.js reads out: the points of each panel, and the place of the square in it."""
         square = {"left": LEFT, "top": TOP, "side": SIDE}
         return square | {
             "titles": [self.x_title, self.y_title],

@@ -19,7 +19,7 @@ RETURNS_NOTE = (
     "Each line adds up the mean changes of the cohorts that have reached that week, so that neither the start of a "
     "cohort nor its age looks like a gain or a loss. The band holds the middle half of these cohorts."
 )
-"""What a chart of returns shows, and why."""
+"""The note below a chart of returns: its content, and the reason for it."""
 VALUES_NOTE = "Cash and positions at their last accepted prices. The dashed line is the starting balance of {balance}."
 
 

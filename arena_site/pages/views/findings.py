@@ -1,4 +1,4 @@
-"""What has been learned: the comparisons that the data supports, and those that it does not."""
+"""The page of findings: comparisons that the data supports, and those that it does not."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render

@@ -29,7 +29,7 @@ LATEST_DECISIONS = 10
 
 
 class TradingChoices(NamedTuple):
-    """What a request asks the page for, and the choices that it has."""
+    """The request's choices, and those that the page offers."""
 
     now: datetime
     as_of: datetime | None
