@@ -18,7 +18,6 @@ from arena_site.pages.charts.markers import marker_of, marker_path, readable_col
 DASH = "–"
 MINUS = "−"
 THIN_SPACE = "\u202f"
-MINIMUM_PRICE_DECIMALS = 3
 SHOWN_AS_ZERO = Decimal("0.005")
 """Half a cent, or half a hundredth of a percent: amounts up to it are rounded to zero."""
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -101,14 +100,15 @@ def p_value(value: Number) -> str:
 
 
 def price(value: Number) -> str:
-    """A price with all its digits, and at least three decimals."""
+    """A price of a share with all its digits, as the probability that it implies: 0.413 is 41.3 %."""
     decimal = _decimal(value)
     return DASH if decimal is None else _price(decimal)
 
 
 @lru_cache(maxsize=5_000)  # a page writes the same few prices hundreds of times
 def _price(value: Decimal) -> str:
-    return number(value, max(MINIMUM_PRICE_DECIMALS, -int(value.normalize().as_tuple().exponent)))
+    digits = -int(value.normalize().as_tuple().exponent)
+    return fraction(value, max(1, digits - 2))
 
 
 def seconds(milliseconds: Number) -> str:

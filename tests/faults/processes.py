@@ -35,6 +35,7 @@ NO_SANDBOX = dict.fromkeys(("gamma", "clob", "openrouter", "root"), "http://127.
 """Addresses at which nothing answers."""
 FORK = multiprocessing.get_context("fork")
 BARRIER_S = 60
+READ_S = 300
 """How long processes that start at the same instant wait for each other."""
 CRASHED = 70
 """The exit code of a process in which a command raised."""
@@ -219,6 +220,9 @@ class CommandRunner:
 
         child = self.start(name, send)
         sender.close()  # the child's is left, so that its death ends the wait
+        if not receiver.poll(READ_S):
+            child.kill()
+            raise AssertionError(f"no result after {READ_S} s: the child hangs")
         result = receiver.recv()
         child.join()
         return result

@@ -104,9 +104,13 @@ def test_a_worker_killed_in_the_middle_of_a_job_is_done_by_the_next_enqueue(
 
 @pytest.fixture(scope="module")
 def undisturbed(arena: CommandRunner, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The ledger after each job has run once, with no queue between."""
+    """The ledger after each job has run once, with no queue between.
+
+    The archive changes no row, and Polars, which writes it, hangs in a fork of a process that has used it.
+    """
+    names = [job.function for job in jobs.JOBS if job.function != "archive"]
     with queue_of(arena, prepared, tmp_path_factory.mktemp("undisturbed")) as queue:
-        queue.ask(lambda: _run_jobs("sync", "resolutions", *(job.function for job in jobs.JOBS)))
+        queue.ask(lambda: _run_jobs("sync", "resolutions", *names))
         ledger = _ledger_of_the_morning(queue)
     assert ledger["violations"] == []
     return ledger

@@ -47,10 +47,11 @@ def net_return(gross: Any) -> str:
 
 
 def price(value: Any) -> str:
-    """Every digit of a price, three places at least."""
+    """A price in percent with every digit, one place at least."""
     if value is None:
         return "–"
-    return _format(value, max(3, len(str(Decimal(str(value)).normalize()).partition(".")[2])))
+    percent = Decimal(str(value)) * 100
+    return f"{_format(percent, max(1, len(f'{percent.normalize():f}'.partition('.')[2])))} %"
 
 
 def p_value(value: Any) -> str:

@@ -62,11 +62,11 @@ def trading(page: Page, answer: dict[str, Any]) -> None:
     for name, key in (("Reasoning", "reasoning"), ("Provider routing", "provider_routing")):
         page.fact(name, ", ".join(f"{key}: {str(value).lower()}" for key, value in answer[key].items()))
     tolerances = [
-        formats.price(answer[f"{name}"]) for name in ("midpoint_tolerance", "maximum_spread", "jump_tolerance")
+        f"{100 * float(answer[name]):.1f}" for name in ("midpoint_tolerance", "maximum_spread", "jump_tolerance")
     ]
     page.fact(
         "Price tolerances",
-        f"midpoint within {tolerances[0]} of Gamma’s price, spread at most {tolerances[1]}, "
+        f"midpoint within {tolerances[0]} percentage points of Gamma’s price, spread at most {tolerances[1]}, "
         f"Gamma’s price within {tolerances[2]} of the last accepted one",
     )
 

@@ -167,7 +167,7 @@ def test_a_decision_shows_its_trades_with_price_source_and_outcome(client):
     resolve(rain, "YES", at=WEEK + DAY)
     compute_scores(at=WEEK + DAY)
     assert table_row(get_page(client, f"/decisions/{trade.decision_id}/"), "BUY") == (
-        "Will it rain in Orsa? BUY NO 2,083.33 0.600 last accepted price, retained, stale $1,250.00 50.0 % "
+        "Will it rain in Orsa? BUY NO 2,083.33 60.0 % last accepted price, retained, stale $1,250.00 50.0 % "
         "of $2,500.00 – lost 0.250"
     )
 

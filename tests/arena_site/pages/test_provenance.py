@@ -124,7 +124,7 @@ def test_a_universe_lists_its_entries_with_the_source_of_each_price(client: Clie
     universe = UniverseFactory()
     shown = get_page(client, f"/universes/{universe.pk}/")
     assert universe.sha256 in visible_text(shown)
-    assert "YES 0.400 Gamma price NO 0.600 Gamma price open" in table_row(shown, "Will it rain?")
+    assert "YES 40.0 % Gamma price NO 60.0 % Gamma price open" in table_row(shown, "Will it rain?")
     get_page(client, f"/universes/{universe.pk}/{market.pk + 1}/", status=404)
 
 
@@ -190,7 +190,7 @@ def test_a_forecast_shows_prompt_answer_refusals_and_its_place_in_the_chain(clie
     assert blocks[:2] == [task.system_prompt, forecast.call.user_prompt]
     assert hashlib.sha256(blocks[-1].encode()).hexdigest() == task.link.record_sha256
     assert "refused Another? YES: 2 is outside [0, 1]" in visible_text(section(shown, "calls"))
-    assert table_row(shown, "70.0 %") == "YES 0.400 – 0.7 70.0 %"
+    assert table_row(shown, "70.0 %") == "YES 40.0 % – 0.7 70.0 %"
     assert "GPT-5.2 has its reasons." in visible_text(shown)
     for block in elements(shown, "pre"):
         block.decompose()
