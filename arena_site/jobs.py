@@ -162,7 +162,8 @@ def _alert_missed_weeks(number: int, at: datetime) -> None:
         message=f"{number} week{'s' if number > 1 else ''} without a cohort: none started within a day of the start.",
         at=at,
         path="/cohorts/",
-        remedy="No schedule starts a cohort that late; a person may, by manage.py start_cohort. Acknowledge it.",
+        remedy="The schedule starts no cohort this late. To start one anyway, run manage.py start_cohort; "
+        "then acknowledge the alert.",
         urgent=False,
     )
 

@@ -37,14 +37,14 @@ class AuditEntry(models.Model):
         UNCHANGED = "unchanged", "nothing to change"
         REFUSED = "refused", "not permitted"
 
-    at = models.DateTimeField(help_text="On the real clock.", db_index=True)
+    at = models.DateTimeField(help_text="Wall-clock time, in replays too.", db_index=True)
     by = models.CharField(max_length=150, help_text="The name of the account.")
     action = models.CharField(max_length=40)
-    target = models.CharField(max_length=200, blank=True, help_text="The rows that it concerned.")
+    target = models.CharField(max_length=200, blank=True, help_text="Rows that the action changed.")
     path = models.CharField(max_length=200, blank=True, help_text="The target's page in the admin.")
     reason = models.TextField(blank=True)
     result = models.CharField(max_length=10, choices=Result.choices)
-    message = models.TextField(blank=True, help_text="The response to the operator.")
+    message = models.TextField(blank=True, help_text="Message shown to the operator.")
     form_data: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
     before: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
     after: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
@@ -80,7 +80,7 @@ class Worker(models.Model):
     LOST_AFTER = timedelta(seconds=60)
 
     name = models.CharField(max_length=100, unique=True, help_text="The machine's name and the cluster's process.")
-    seen_at = models.DateTimeField(help_text="On the real clock.")
+    seen_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
 
     objects = WorkerQuerySet.as_manager()
 
@@ -110,9 +110,9 @@ class Notice(models.Model):
     channel = models.CharField(max_length=10, choices=Channel.choices)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
     tries = models.PositiveSmallIntegerField(default=0)
-    next_try_at = models.DateTimeField(help_text="On the real clock.")
+    next_try_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
     sent_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True, help_text="Of the last try.")
+    error = models.TextField(blank=True, help_text="Error of the last attempt.")
 
     class Meta:
         default_permissions = ("view",)

@@ -141,7 +141,7 @@ def _mail(notices: Sequence[Notice]) -> None:
 def _text(notice: Notice) -> str:
     """An alert as a paragraph of a mail."""
     alert = notice.alert
-    names = f"{alert.count}: {'; '.join(alert.names)}" if alert.count > 1 else ""
+    names = f"{alert.count} affected: {'; '.join(alert.names)}" if alert.count > 1 else ""
     resolved = f"resolved {alert.cleared_at:%Y-%m-%d %H:%M} UTC" if notice.status == Notice.Status.RESOLVED else ""
     raised = f"{alert.kind}: {alert.subject}, raised {alert.raised_at:%Y-%m-%d %H:%M} UTC"
     what_to_do = "" if resolved else alert.remedy

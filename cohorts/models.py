@@ -65,7 +65,7 @@ class Methodology(models.Model):
         help_text="Model id to more routing for it, such as {'order': ['deepseek'], 'quantizations': ['fp8']}.",
     )  # fmt: skip
     free_form_answers = models.BooleanField(
-        default=False, help_text="Models that could be held to the answer's JSON schema are not."
+        default=False, help_text="No model is asked to follow the answer's JSON schema, even if it could."
     )
     system_prompt = models.TextField()
     user_prompt = models.TextField(help_text="A template with {portfolio}, {positions}, {awaiting} and {markets}.")
@@ -75,7 +75,7 @@ class Methodology(models.Model):
     midpoint_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
     maximum_spread = models.DecimalField(max_digits=5, decimal_places=4)
     jump_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
-    rulings = models.JSONField(help_text="Decisions of this version beyond its sources, one sentence each.")
+    rulings = models.JSONField(help_text="Clarifications made by this version, one sentence each.")
     scoring = models.JSONField(help_text="Each published score and its formula.")
     forecast: Any = models.JSONField(
         default=dict, blank=True, help_text="The forecast protocol's rules and prompts; empty in versions without it."

@@ -208,7 +208,7 @@ class ImportCollection(models.Model):
     slug = models.SlugField(max_length=100, unique=True)
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField()
-    changed_at = models.DateTimeField(help_text="Time of the last added forecast; its update locks the collection.")
+    changed_at = models.DateTimeField(help_text="Time of the last added forecast.")
 
     class Meta:
         ordering = ["slug"]

@@ -12,26 +12,26 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="agent",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
         migrations.AddField(
             model_name="decision",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
         migrations.AddField(
             model_name="elicitation",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
         migrations.AddField(
             model_name="modelcall",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
         migrations.AddField(
             model_name="position",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
     ]

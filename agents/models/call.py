@@ -53,10 +53,10 @@ class ModelCall(TaskReference, ChangeTime):
     awaiting = models.TextField(blank=True)
     retry_note = models.TextField(blank=True)
     questions_block = models.TextField(
-        blank=True, help_text="The questions that were asked, if not all of the batch: those that lacked an answer."
+        blank=True, help_text="Questions asked, if not the whole batch: those that still lacked an answer."
     )
     parameters: Any = models.JSONField(
-        default=dict, blank=True, help_text="The request's parameters as sent: a model is not sent what it ignores."
+        default=dict, blank=True, help_text="Request parameters as sent, without those that the model ignores."
     )
     prompt_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the system and the user message.")
     result = models.CharField(max_length=10, choices=Result.choices, default=Result.SENT)
@@ -74,13 +74,15 @@ class ModelCall(TaskReference, ChangeTime):
     cost_usd = CostField(default=0)
     cost_source = models.CharField(max_length=8, choices=CostSource.choices, default=CostSource.COMPUTED)
     booked_usd = CostField(
-        null=True, blank=True, help_text="The worst case that counted from the sending until the cost was known."
+        null=True,
+        blank=True,
+        help_text="Highest possible cost, counted against the limit until the true cost is known.",
     )
     reconciled_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the gateway told the cost of a call that had stayed booked."
+        null=True, blank=True, help_text="When the gateway reported the cost of a call whose bill was missing."
     )
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
-    sent_at = models.DateTimeField(help_text="On the real clock.")
+    sent_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
 
     objects = TimedQuerySet.as_manager()
 

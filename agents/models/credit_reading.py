@@ -8,9 +8,11 @@ from markets.foundation.fields import CostField
 class CreditReading(models.Model):
     """The key's total usage, read while no call was in flight. Two readings give the cost of the calls between them."""
 
-    read_at = models.DateTimeField(help_text="On the real clock.")
+    read_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
     key_label = models.CharField(max_length=200, help_text="The gateway's name of the key, not the key.")
-    used_usd = CostField(help_text="Since the key was made, costs billed by the providers of own keys included.")
+    used_usd = CostField(
+        help_text="Dollars spent since the key was created, including costs billed by providers whose keys are our own."
+    )
 
     class Meta:
         indexes = [models.Index(fields=["key_label", "-read_at"], name="reading_by_key_and_time")]

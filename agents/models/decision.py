@@ -37,7 +37,7 @@ class Decision(Task):
         Universe, null=True, on_delete=models.PROTECT, related_name="decisions", db_index=False
     )  # fmt: skip
     action = models.CharField(max_length=4, choices=Action.choices, null=True, blank=True)
-    fallback = models.BooleanField(default=False, help_text="A HOLD recorded for want of a usable answer.")
+    fallback = models.BooleanField(default=False, help_text="HOLD recorded because no usable answer came.")
     reasoning = models.TextField(blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
 

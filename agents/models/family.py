@@ -65,7 +65,7 @@ class Family(models.Model):
     color = models.CharField(max_length=7, validators=[RegexValidator(r"^#[0-9a-f]{6}$", "must look like #1a2b3c")])
     active = models.BooleanField(default=True)
     external = models.BooleanField(
-        default=False, help_text="An external agent: it submits its answers itself and is ranked apart."
+        default=False, help_text="External agent: submits its answers itself and is ranked separately."
     )
 
     objects = FamilyQuerySet.as_manager()
@@ -103,7 +103,7 @@ class Release(models.Model):
     display_name = models.CharField(max_length=80)
     price_prompt = CostField(help_text="US dollars per prompt token.")
     price_completion = CostField(help_text="US dollars per completion token.")
-    effective_from = models.DateTimeField(help_text="An approved line-up may name it from then on.")
+    effective_from = models.DateTimeField(help_text="Approved line-ups may contain it from this time on.")
     # From the gateway's catalogue, read when a cohort starts or the line-up is checked.
     canonical_slug = models.CharField(
         max_length=120, blank=True, help_text="The gateway's permanent name of the model."
@@ -160,7 +160,7 @@ class LineUp(models.Model):
     decided_by = models.CharField(max_length=150, blank=True)
     decision_reason = models.TextField(blank=True)
     effective_from = models.DateTimeField(
-        null=True, blank=True, help_text="It applies to cohorts that start from then on, never to earlier ones."
+        null=True, blank=True, help_text="Applies to cohorts that start from this time on, never to earlier ones."
     )
 
     objects = LineUpQuerySet.as_manager()

@@ -34,7 +34,7 @@ class Registration(models.Model):
     token_sha256 = models.CharField(max_length=64, unique=True)
     registered_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True, help_text="On the real clock.")
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="Wall-clock time, in replays too.")
 
     token: str
     """Known of a new registration alone."""
@@ -65,7 +65,7 @@ class Submission(models.Model):
     call = models.OneToOneField(ModelCall, on_delete=models.PROTECT, related_name="submission")
     status = models.PositiveSmallIntegerField(help_text="HTTP status of the response.")
     response: Any = models.JSONField()
-    received_at = models.DateTimeField(help_text="On the clock of the deadlines.")
+    received_at = models.DateTimeField(help_text="Time that is compared with the deadline.")
 
     class Meta:
         constraints = [

@@ -76,7 +76,7 @@ class Task(ChangeTime):
 
     status = models.CharField(max_length=10, choices=Status.choices)
     lease_id = models.UUIDField(null=True, blank=True)
-    lease_until = models.DateTimeField(null=True, blank=True, help_text="On the real clock.")
+    lease_until = models.DateTimeField(null=True, blank=True, help_text="Wall-clock time, in replays too.")
     refusals = models.PositiveSmallIntegerField(default=0, help_text="Well-formed answers that were refused whole.")
     error = models.TextField(blank=True)
 

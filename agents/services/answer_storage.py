@@ -156,7 +156,7 @@ def _check_served_by(call: ModelCall) -> None:
                 message=message,
                 at=timezone.now(),
                 path=f"/admin/agents/modelcall/{call.pk}/change/",
-                remedy="Nothing is wrong with the books. Pin a provider in the next methodology if this matters.",
+                remedy="The ledger is not affected. Pin a provider in the next methodology if this matters.",
                 urgent=False,
             )
 

@@ -49,8 +49,8 @@ def _refresh_failed(day: datetime, at: datetime) -> None:
         message=message,
         at=at,
         path=_path(failed),
-        remedy="Remove the cause that it names (402: pay the gateway; spend cap: raise ARENA_SPEND_LIMIT_USD). Every "
-        "run within 24 hours of the freeze asks again; Retry on the dashboard asks at once.",
+        remedy="Remove the cause named above (402: add credit at the gateway; spend cap: raise ARENA_SPEND_LIMIT_USD). "
+        "Every run within 24 hours of the freeze asks again; Retry on the dashboard asks at once.",
     )
     Alert.objects.open().filter(kind=FAILED, subject=subject).exclude(message=message).update(message=message)
 
@@ -74,7 +74,7 @@ def _raise_missed(at: datetime) -> None:
             message=_message(tasks, day, "were missed"),
             at=at,
             path=_path(tasks),
-            remedy="Their window is over and nobody asks again. Acknowledge it once the cause is removed.",
+            remedy="Their window is over: they are not asked again. Acknowledge the alert once the cause is removed.",
             urgent=False,
         )
 

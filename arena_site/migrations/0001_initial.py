@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(help_text="The machine's host name.", max_length=100, unique=True)),
-                ('seen_at', models.DateTimeField(help_text='On the real clock.')),
+                ('seen_at', models.DateTimeField(help_text='Wall-clock time, in replays too.')),
             ],
             options={
                 'ordering': ['-seen_at'],
@@ -30,14 +30,14 @@ class Migration(migrations.Migration):
             name='AuditEntry',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(db_index=True, help_text='On the real clock.')),
+                ('at', models.DateTimeField(db_index=True, help_text='Wall-clock time, in replays too.')),
                 ('by', models.CharField(help_text='The name of the account.', max_length=150)),
                 ('action', models.CharField(max_length=40)),
-                ('target', models.CharField(blank=True, help_text='The rows that it concerned.', max_length=200)),
+                ('target', models.CharField(blank=True, help_text='Rows that the action changed.', max_length=200)),
                 ('path', models.CharField(blank=True, help_text="The target's page in the admin.", max_length=200)),
                 ('reason', models.TextField(blank=True)),
                 ('result', models.CharField(choices=[('done', 'Done'), ('unchanged', 'nothing to change'), ('refused', 'not permitted')], max_length=10)),
-                ('message', models.TextField(blank=True, help_text='The response to the operator.')),
+                ('message', models.TextField(blank=True, help_text='Message shown to the operator.')),
                 ('form_data', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
                 ('before', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
                 ('after', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
@@ -70,9 +70,9 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('channel', models.CharField(choices=[('mail', 'Mail'), ('webhook', 'Webhook')], max_length=10)),
                 ('tries', models.PositiveSmallIntegerField(default=0)),
-                ('next_try_at', models.DateTimeField(help_text='On the real clock.')),
+                ('next_try_at', models.DateTimeField(help_text='Wall-clock time, in replays too.')),
                 ('sent_at', models.DateTimeField(blank=True, null=True)),
-                ('error', models.TextField(blank=True, help_text='Of the last try.')),
+                ('error', models.TextField(blank=True, help_text='Error of the last attempt.')),
                 ('alert', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='notices', to='markets.alert')),
             ],
             options={

@@ -251,8 +251,8 @@ FORECASTING: Mapping[str, Term] = {
 PRICES: Mapping[str, Term] = {
     "price": Term(
         "Price",
-        "What a share costs, as a percentage of the dollar that it pays if its side wins: the probability that the market"
-        " implies. A price of 41.3 % is 0.413 dollars a share.",
+        "What a share costs, as a percentage of the dollar that it pays if its side wins: the probability that the"
+        " market implies. A price of 41.3 % is 0.413 dollars a share.",
     ),
     "midpoint": Term("Midpoint", "The middle between the best bid and the best ask of an order book."),
     "ask": Term("Ask", "The lowest price at which someone offers to sell a share of an option."),

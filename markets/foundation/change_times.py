@@ -24,7 +24,7 @@ class TimedQuerySet(models.QuerySet[Row]):
 class ChangeTime(models.Model):
     """A row with the real time of its last change. Its manager's rows are a `TimedQuerySet`."""
 
-    updated_at = models.DateTimeField(auto_now=True, null=True, help_text="On the real clock.")
+    updated_at = models.DateTimeField(auto_now=True, null=True, help_text="Wall-clock time, in replays too.")
 
     class Meta:
         abstract = True

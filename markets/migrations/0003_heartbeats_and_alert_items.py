@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
             name="AlertItem",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("kind", models.CharField(help_text="The alert's.", max_length=40)),
+                ("kind", models.CharField(help_text="Kind of the alert.", max_length=40)),
                 ("subject", models.CharField(max_length=200)),
                 ("name", models.CharField(max_length=200)),
                 ("cleared_at", models.DateTimeField(blank=True, null=True)),
@@ -37,12 +37,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="alert",
             name="path",
-            field=models.CharField(blank=True, help_text="The page that shows it.", max_length=200),
+            field=models.CharField(blank=True, help_text="Page that shows the cause.", max_length=200),
         ),
         migrations.AddField(
             model_name="alert",
             name="remedy",
-            field=models.TextField(blank=True, help_text="What an operator does about it."),
+            field=models.TextField(blank=True, help_text="What the operator should do."),
         ),
         migrations.AddField(
             model_name="alert",
@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="run",
             name="heartbeat_at",
-            field=models.DateTimeField(default=django.utils.timezone.now, help_text="On the real clock."),
+            field=models.DateTimeField(default=django.utils.timezone.now, help_text="Wall-clock time, in replays too."),
         ),
         migrations.AddField(
             model_name="run",

@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="run",
             name="progress",
-            field=models.JSONField(blank=True, default=dict, help_text="How far it is: `done`, `of` and a `caption`."),
+            field=models.JSONField(blank=True, default=dict, help_text="Progress: `done`, `of` and a `caption`."),
         ),
         migrations.AlterField(
             model_name="run",

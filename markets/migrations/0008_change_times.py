@@ -10,16 +10,16 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="market",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
         migrations.AddField(
             model_name="outcome",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
         migrations.AddField(
             model_name="question",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
     ]

@@ -23,8 +23,8 @@ class Alert(models.Model):
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=200)
     message = models.TextField()
-    remedy = models.TextField(blank=True, help_text="What an operator does about it.")
-    path = models.CharField(max_length=200, blank=True, help_text="The page that shows it.")
+    remedy = models.TextField(blank=True, help_text="What the operator should do.")
+    path = models.CharField(max_length=200, blank=True, help_text="Page that shows the cause.")
     urgent = models.BooleanField(default=True, help_text="Sent at once, in quiet hours too.")
     raised_at = models.DateTimeField()
     cleared_at = models.DateTimeField(null=True, blank=True)
@@ -62,7 +62,7 @@ class AlertItem(models.Model):
     """A run, market, release or task that an alert is about. It is in one open alert of a kind at most."""
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="items")
-    kind = models.CharField(max_length=40, help_text="The alert's.")
+    kind = models.CharField(max_length=40, help_text="Kind of the alert.")
     subject = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
     cleared_at = models.DateTimeField(null=True, blank=True)

@@ -82,13 +82,13 @@ class Market(ChangeTime):
     accepts_orders = models.BooleanField(default=True)
     oracle_status = models.CharField(max_length=40, blank=True)
     unresolved_reason = models.TextField(
-        blank=True, default="", help_text="Why its closed row was no resolution when it was last checked."
+        blank=True, default="", help_text="Why the closed market did not count as resolved when it was last checked."
     )
     volume = MoneyField(default=Decimal(0))
     liquidity = MoneyField(null=True, blank=True)
-    closes_at = models.DateTimeField(null=True, blank=True, help_text="The nominal deadline, for display only.")
+    closes_at = models.DateTimeField(null=True, blank=True, help_text="Scheduled close, for display only.")
     first_seen_at = models.DateTimeField()
-    listed_at = models.DateTimeField(null=True, blank=True, help_text="The last catalogue walk that showed it as open.")
+    listed_at = models.DateTimeField(null=True, blank=True, help_text="The last sync that listed it as open.")
     refreshed_at = models.DateTimeField(db_index=True, help_text="When it was last read from its source.")
     traded = models.BooleanField(
         default=False, help_text="An agent traded it: it is refreshed, and priced with snapshots, until it is final."
@@ -170,7 +170,7 @@ class Outcome(ChangeTime):
     market = models.ForeignKey(Market, on_delete=models.CASCADE, related_name="outcomes")
     index = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=300)
-    side = models.CharField(max_length=300, help_text="Its name in bets: YES, NO, or the outcome's name.")
+    side = models.CharField(max_length=300, help_text="Name used in bets: YES, NO, or the outcome's name.")
     token_id = models.CharField(max_length=120, blank=True)
     quote = PriceField(null=True, blank=True, help_text="The price in the venue's catalogue, as last read.")
     quote_at = models.DateTimeField(null=True, blank=True)

@@ -57,17 +57,17 @@ class Run(models.Model):
     """A running one without a heartbeat for as long is lost: its process is gone, or has stalled."""
 
     kind = models.CharField(max_length=40)
-    at = models.DateTimeField(help_text="The instant that the run was for.")
+    at = models.DateTimeField(help_text="The scheduled time that the run serves.")
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
-    heartbeat_at = models.DateTimeField(default=timezone.now, help_text="On the real clock.")
+    heartbeat_at = models.DateTimeField(default=timezone.now, help_text="Wall-clock time, in replays too.")
     raises_alert = models.BooleanField(default=False, help_text="Whether its failure raises an alert.")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.RUNNING)
     summary: Any = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)
     log: Any = models.JSONField(
         default=list, blank=True, help_text="Lines with `at`, `level`, `text` and the `rows` that they concern."
     )
-    progress: Any = models.JSONField(default=dict, blank=True, help_text="How far it is: `done`, `of` and a `caption`.")
+    progress: Any = models.JSONField(default=dict, blank=True, help_text="Progress: `done`, `of` and a `caption`.")
     error = models.TextField(blank=True)
 
     objects = RunQuerySet.as_manager()

@@ -34,8 +34,8 @@ class UniverseEntry(models.Model):
     universe = models.ForeignKey(Universe, on_delete=models.CASCADE, related_name="entries")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="universe_entries")
     position = models.PositiveIntegerField()
-    bettable = models.BooleanField(help_text="False: listed only because an agent of the run holds it.")
-    open = models.BooleanField(help_text="False: closed at the freeze, awaiting resolution.")
+    bettable = models.BooleanField(help_text="False if the market is listed only because an agent of the run holds it.")
+    open = models.BooleanField(help_text="False if the market was closed at the freeze and awaited its resolution.")
     prices = models.JSONField(help_text="Side to decimal string.")
     sources = models.JSONField(help_text="Side to its price's `source` and whether it was `stale`.")
 

@@ -12,11 +12,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="brierscore",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
         migrations.AddField(
             model_name="forecastscore",
             name="updated_at",
-            field=models.DateTimeField(auto_now=True, help_text="On the real clock.", null=True),
+            field=models.DateTimeField(auto_now=True, help_text="Wall-clock time, in replays too.", null=True),
         ),
     ]

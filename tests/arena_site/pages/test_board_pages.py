@@ -247,7 +247,7 @@ def test_opposite_bets_and_biggest_disagreements_are_linked(client: Client, seas
     assert [row[1:] for row in positions] == [["YES", "NO", "YES"], ["YES", "NO", "NO"]]
     assert "$2,000.00" in visible_text(section(page, "position-disagreements"))
     disagreements = section(page, "disagreements")
-    stated = ["70.0 %", "40.0 %", "0.400"]
+    stated = ["70.0 %", "40.0 %", "40.0 %"]
     assert [row[3:] for row in table_rows(disagreements)[1:]] == [[*stated, "no"], [*stated, "yes"]]
     assert links(disagreements, 'a[href^="/questions/"]')
 

@@ -53,7 +53,7 @@ def test_feed_of_decisions_has_trades_and_reasoning(client: Client) -> None:
     assert [each["link"] for each in found] == [f"http://testserver/decisions/{d.pk}/" for d in (third, first)]
     assert found[0]["title"] == f"{agent.family.display_name}: HOLD by fallback, cohort 1, week 3"
     assert found[1]["summary"] == (
-        "BUY 1,250.00 YES at 40.0 % for $500.00: Will it rain in Orsa?<br>Nothing looks mispriced."
+        "BUY 1,250.00 YES at 40.0 % for $500.00: Will it rain in Orsa?<br>Nothing looks mispriced."
     )
     assert found[1]["updated"] == "2026-03-08T00:05:00+00:00"
 

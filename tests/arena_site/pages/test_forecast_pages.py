@@ -88,7 +88,7 @@ def test_a_question_shows_the_market_and_every_model_side_by_side(client: Client
     QuestionDifficulty.objects.filter(question=question).update(difficulty=-0.5)
     page = get_page(client, f"/questions/{question.pk}/")
     forecasts = visible_text(section(page, "forecasts"))
-    assert "YES happened 0.400 – 70.0 % 40.0 %" in forecasts
+    assert "YES happened 40.0 % – 70.0 % 40.0 %" in forecasts
     assert "NO 60.0 % – 30.0 % 60.0 %" in forecasts
     for score in ForecastScore.objects.filter(forecast__question=question):
         assert f"{score.brier:.3f}" in forecasts

@@ -175,12 +175,14 @@ def test_form_holds_what_was_chosen_and_headings_sort_both_ways(client: Client) 
 
 @pytest.mark.usefixtures("rows")
 def test_rows_show_prices_outcomes_and_their_venues(client: Client) -> None:
-    assert table_row(get_page(client, "/markets/"), RAIN).startswith(f"{RAIN} Weather · Polymarket YES 40.0 % NO 60.0 %")
+    assert table_row(get_page(client, "/markets/"), RAIN).startswith(
+        f"{RAIN} Weather · Polymarket YES 40.0 % NO 60.0 %"
+    )
     resolved = table_row(get_page(client, "/markets/"), CUP)
-    assert "Ada 0.000 Bo 1.000 and 1 more final resolved Outcome: Bo" in resolved
+    assert "Ada 0.0 % Bo 100.0 % and 1 more final resolved Outcome: Bo" in resolved
     assert "https://polymarket.com/market/rain" in links(get_page(client, "/markets/"))
     questions = get_page(client, "/questions/")
-    assert "Bo 1.000 and 2 more resolved Outcome: Bo" in table_row(questions, CUP)
+    assert "Bo 100.0 % and 2 more resolved Outcome: Bo" in table_row(questions, CUP)
     assert {"https://polymarket.com/market/rain", "https://kalshi.com/markets/kxcold"} <= set(links(questions))
 
 

@@ -308,7 +308,7 @@ def test_each_position_shows_its_result(client):
     assert table_row(page, "Market cancelled?").endswith("cancelled 8 Mar 2026 9 Mar 2026 $0.00")
     assert table_row(page, "Market sold?").endswith("sold 8 Mar 2026 15 Mar 2026 +$25.00")
     assert "YES awaiting resolution 250.00" in table_row(page, "Market awaiting?")
-    assert table_row(page, "Market open?").endswith("YES open 250.00 0.400 0.400 $100.00 $100.00 $0.00")
+    assert table_row(page, "Market open?").endswith("YES open 250.00 40.0 % 40.0 % $100.00 $100.00 $0.00")
     assert "Largest single position: +$150.00" in visible_text(page)
 
 

@@ -108,7 +108,7 @@ def test_a_trades_price_leads_to_what_was_observed_and_to_its_entry(client: Clie
     trade = bet(AgentFactory(slug=GPT), market, amount="500.00")
     shown = section(get_page(client, f"/decisions/{trade.decision_id}/"), "trades")
     assert table_row(shown, "midpoint agrees") == (
-        "YES Will it rain? 0.400 No. 1 0.405 0.410 0.390 / 0.420 8 Mar 2026, 00:00 UTC midpoint agrees with Gamma"
+        "YES Will it rain? 40.0 % No. 1 40.5 % 41.0 % 39.0 % / 42.0 % 8 Mar 2026, 00:00 UTC midpoint agrees with Gamma"
     )
     assert "after the freeze" not in visible_text(shown)
     link = f"/universes/{trade.decision.universe_id}/{market.pk}/"
