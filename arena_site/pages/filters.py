@@ -175,10 +175,8 @@ def _time_element(value: datetime, *, with_time: bool) -> Markup:
 
 def tick_label(value: float, unit: str, decimals: int) -> str:
     """The label of a tick at the vertical axis of a chart, in the chart's unit."""
-    if unit == "fraction":
+    if unit in ("fraction", "price"):
         return fraction(value, max(0, decimals - 2))
-    if unit == "price":
-        return money(value, max(2, decimals))
     write: Callable[..., str] = {"money": money, "percent": signed_percent}.get(unit, number)
     return write(value, decimals)
 

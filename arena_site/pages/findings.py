@@ -135,7 +135,10 @@ def _plural(value: int, noun: str) -> str:
     return f"{count(value)} {noun}{'' if value == 1 else 's'}"
 
 
-PAIRED = "Paired test on the questions that both answered, clustered by event and corrected for the number of pairs."
+PAIRED = (
+    "Paired test on the questions that both answered, clustered by event. The interval is of this pair alone; p is"
+    " corrected for the number of pairs of models."
+)
 ALPHA = "Difference of Brier scores on the same questions; the interval resamples events."
 HEADINGS: Mapping[str, tuple[str, str, str]] = {
     "market": (

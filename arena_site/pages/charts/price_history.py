@@ -44,9 +44,7 @@ def price_figure(
     ]
     marked = [trade for trade in trades if trade.outcome in accepted][:MAXIMUM_EVENTS]
     events = [_event(trade, agents[trade.agent], names[trade.outcome]) for trade in marked]
-    chart = line_chart(
-        instants, curves, y_title="Price (US dollars per share)", height=360, unit="price", events=events
-    )
+    chart = line_chart(instants, curves, y_title="Price (%)", height=360, unit="price", events=events)
     if chart is None:
         return None
     number = f"{count(len(trades))} trade{'' if len(trades) == 1 else 's'}"

@@ -21,7 +21,8 @@ const dollars = (value, decimals) => minus(numbers(decimals, { style: "currency"
 const percent = (value, decimals, options) => `${minus(numbers(decimals, options).format(value))}\u202f%`;
 const formats = {
   money: (value, decimals = 2) => dollars(value, decimals),
-  price: (value, decimals = 3) => dollars(value, Math.max(2, decimals)),
+  price: (value, decimals) =>
+    decimals === undefined ? percent(value * 100, 1, { maximumFractionDigits: 8 }) : formats.fraction(value, decimals),
   percent: (value, decimals = 2) => percent(value, decimals, { signDisplay: "exceptZero" }),
   fraction: (value, decimals = 3) => percent(value * 100, Math.max(0, decimals - 2)),
 };

@@ -184,7 +184,7 @@ def test_positions_without_time_have_their_unit(positions, axis, written):
         ("money", [10000, 10400], "$10,100"),
         ("money", [1, 1.4], "$1.1"),
         ("fraction", [0.5, 0.9], "60\u202f%"),
-        ("price", [0.5, 0.9], "$0.60"),
+        ("price", [0.5, 0.9], "60\u202f%"),
         ("percent", [-2, 2], "−1\u202f%"),
         ("percent", [-2, 2], "0\u202f%"),
     ],
