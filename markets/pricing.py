@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 MIDPOINT, GAMMA, TRADE, RETAINED = "midpoint", "gamma", "trade", "retained"
 PRICE_STEP = Decimal("0.0000000001")
 """The last place of a stored price."""
-CERTAIN = "refused: a certain price of an open market"
+CERTAIN = "refused: 0 or 1 on an open market"
 NOT_NEW = "refused: not read again since the last accepted price"
 
 
@@ -25,7 +25,10 @@ class PriceRule:
 
 @dataclass(frozen=True, slots=True)
 class PriceDecision:
-    """An accepted or retained price, its source and the reason. `price` is None if none was ever accepted."""
+    """An accepted or retained price, its source and the reason, whose numbers stand in the row of the observation.
+
+    `price` is None if none was ever accepted.
+    """
 
     price: Decimal | None
     source: str
@@ -57,16 +60,16 @@ def decide_polymarket_price(
     if midpoint is None:
         reason = "no midpoint"
     elif _is_certain(midpoint, last):
-        reason = f"midpoint {midpoint:f} {CERTAIN}"
+        reason = f"midpoint {CERTAIN}"
     elif gamma is not None and abs(midpoint - gamma) <= rule.midpoint_tolerance:
         return PriceDecision(midpoint, MIDPOINT, False, "midpoint agrees with Gamma")
     elif has_tight_book(rule, bid, ask):
-        return PriceDecision(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, bid {bid:f}, ask {ask:f}")
+        return PriceDecision(midpoint, MIDPOINT, False, "midpoint of a tight two-sided book")
     else:
-        reason = f"midpoint {midpoint:f} refused: far from Gamma, no tight two-sided book"
+        reason = "midpoint refused: far from Gamma, no tight two-sided book"
     if gamma is None:
         return _retain(last, f"{reason}; no Gamma price")
-    return _accept_near(rule, gamma, GAMMA, f"{reason}; Gamma's", last=last, is_new=gamma_is_new)
+    return _accept_near(rule, gamma, GAMMA, f"{reason}; Gamma's price", last=last, is_new=gamma_is_new)
 
 
 def decide_quoted_price(
@@ -86,7 +89,7 @@ def decide_quoted_price(
     if midpoint is not None and not is_new:
         return _retain(last, f"two-sided book {NOT_NEW}")
     if midpoint is not None:
-        return PriceDecision(midpoint, MIDPOINT, False, f"midpoint of a two-sided book, bid {bid:f}, ask {ask:f}")
+        return PriceDecision(midpoint, MIDPOINT, False, "midpoint of a tight two-sided book")
     if trade is None:
         return _retain(last, "no trade, no tight two-sided book")
     return _accept_near(rule, trade, TRADE, "no tight two-sided book; last trade", last=last, is_new=is_new)
@@ -97,14 +100,14 @@ def _accept_near(
 ) -> PriceDecision:
     """A price that no book confirms: accepted as the first one, or near the last accepted one."""
     if _is_certain(price, last):
-        return _retain(last, f"{named} {price:f} {CERTAIN}")
+        return _retain(last, f"{named} {CERTAIN}")
     if last is None:
         return PriceDecision(price, source, False, f"{named}, the first price")
     if not is_new:
-        return _retain(last, f"{named} {price:f} {NOT_NEW}")
+        return _retain(last, f"{named} {NOT_NEW}")
     if abs(price - last) <= rule.jump_tolerance:
         return PriceDecision(price, source, False, f"{named}, near the last accepted price")
-    return _retain(last, f"{named} {price:f} refused: far from the last accepted price")
+    return _retain(last, f"{named} refused: far from the last accepted price")
 
 
 def book_midpoint(rule: PriceRule, bid: Decimal | None, ask: Decimal | None) -> Decimal | None:
