@@ -42,7 +42,7 @@ def brier_figure(
         note += f" Vertical lines: {lines}."
     if headline:
         title = _title(headline, "has the lowest Brier score")
-        note += " The bracket holds who is statistically tied with the leader." if headline.tied else ""
+        note += " The bracket marks the models that are statistically tied with the leader." if headline.tied else ""
     data = board.report.get("data", {})
     source = (
         f"{count(data.get('forecasts'))} forecasts of {count(data['questions'])} resolved questions"

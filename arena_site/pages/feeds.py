@@ -109,7 +109,8 @@ class ResolutionFeed(AtomFeed):
         competition = competition_index()
         items = []
         for market in markets:
-            title = f"{market.winning_outcome__side or 'Cancelled'}: {market.question}"
+            side = market.winning_outcome__side
+            title = f"{f'Resolved {side}' if side else 'Cancelled'}: {market.question}"
             lines = [
                 f"{competition.families[family].display_name}, cohort {competition.cohorts[cohort].number}, {side}: "
                 f"{signed_money(pnl)}"
@@ -145,7 +146,7 @@ class ChainFeed(AtomFeed):
                 path=reverse("daily-chain-heads", args=[anchor.day.isoformat()]),
                 title=str(anchor),
                 lines=[
-                    *(f"{name}: {head['length']} links, head {head['head']}"
+                    *(f"{name}: {head['length']} link{'' if head['length'] == 1 else 's'}, head {head['head']}"
                       for name, head in anchor.document["chains"].items()),
                     f"SHA-256 of the file: {hashlib.sha256(anchor.contents).hexdigest()}",
                     f"Signature: {anchor.document['signature']}",

@@ -67,7 +67,7 @@ def test_feed_of_resolutions_has_winners_and_results(client: Client) -> None:
     resolve(resolved, "YES", at=WEEK + timedelta(days=1))
     resolve(cancelled, None, at=WEEK + timedelta(days=2))
     found = entries(client, "resolutions")
-    assert [each["title"] for each in found] == [f"Cancelled: {cancelled.question}", "YES: Will it rain?"]
+    assert [each["title"] for each in found] == [f"Cancelled: {cancelled.question}", "Resolved YES: Will it rain?"]
     assert found[1]["summary"] == f"{agent.family.display_name}, cohort 1, YES: +$750.00"
     assert found[1]["link"] == f"http://testserver/markets/{resolved.pk}/"
 
@@ -79,7 +79,7 @@ def test_markup_in_a_question_is_text_in_a_feed(client: Client) -> None:
     resolve(market, "YES", at=WEEK + timedelta(days=1))
     (ended,) = entries(client, "resolutions")
     (decided,) = entries(client, "decisions")
-    assert ended["title"] == "YES: Is 1 < 2 & \"3\" > '2'?"
+    assert ended["title"] == "Resolved YES: Is 1 < 2 & \"3\" > '2'?"
     assert "Is 1 &lt; 2 &amp; &quot;3&quot; &gt; &#x27;2&#x27;?<br>" in decided["summary"]
     assert decided["link"] == f"http://testserver/decisions/{trade.decision_id}/"
     feed = ElementTree.fromstring(client.get("/feeds/resolutions.atom").content)
