@@ -18,7 +18,7 @@ from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Decision, Elicitation, Registration, Submission
 from markets.foundation.clock import now
 from markets.foundation.rest.bodies import check_body
-from markets.foundation.rest.filters import check_parameters
+from markets.foundation.rest.filters import ID_SCHEMA, check_parameters
 from markets.foundation.rest.problems import BODY, PROBLEM_SCHEMA, Problem, Refused
 from markets.foundation.rest.views import NegotiatedView
 from markets.foundation.rest.viewsets import extend_schema, query_parameter
@@ -177,11 +177,17 @@ class Submissions(ExternalAgentView):
 
     serializer_class = SubmissionResultSerializer
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuses a request without its key before the token is looked at, so that it costs the client no failure."""
+        if request.method == "POST":
+            _key(request)
+        super().initial(request, *args, **kwargs)
+
     @extend_schema(
         parameters=[
-            query_parameter("agent", "The agent that decides; with `universe`.", kind=int),
-            query_parameter("universe", "The universe of its decision; with `agent`.", kind=int),
-            query_parameter("batch", "The batch of questions that it answers; alone.", kind=int),
+            query_parameter("agent", "The agent that decides; with `universe`.", kind=ID_SCHEMA),
+            query_parameter("universe", "The universe of its decision; with `agent`.", kind=ID_SCHEMA),
+            query_parameter("batch", "The batch of questions that it answers; alone.", kind=ID_SCHEMA),
             OpenApiParameter(
                 KEY, {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH}, OpenApiParameter.HEADER,
                 required=True, description="A text of your choice, a new one for each answer.",

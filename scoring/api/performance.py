@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from markets.foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
+from markets.foundation.rest.filters import ID_SCHEMA, INSTANT_SCHEMA, check_parameters, past_instant
 from markets.foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import ComputedView, selected_methodology, selected_name
 from scoring.competition import competition_index
@@ -62,7 +62,7 @@ class PerformanceView(ComputedView):
     @extend_schema(
         parameters=[
             query_parameter("range", f"How far back; default {DEFAULT_RANGE}.", enum=list(RANGES)),
-            query_parameter("cohort", "The agents of one cohort, by its number.", kind=int),
+            query_parameter("cohort", "The agents of one cohort, by its number.", kind=ID_SCHEMA),
             query_parameter("family", "One family, by its slug."),
             query_parameter("methodology", "The agents of one version's cohorts, by the version."),
             query_parameter("as_of", "The curves at a past time, where the range ends.", kind=INSTANT_SCHEMA),

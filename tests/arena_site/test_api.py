@@ -83,6 +83,10 @@ REFUSED = [
     ("page_size", ["1", "2"], "given more than once", LISTS),
     ("page_size", "", "is empty", LISTS),
     ("page_size", "\0", "NUL", LISTS),
+    *(
+        (name, "id," * 500 + "id", "501 values; at most 500", ["trades"])
+        for name in ("fields", "ordering", "agent__in")
+    ),
     ("executed_at__gte", "2026-03-08T00:00:00", "has no time zone", ["trades"]),
     ("executed_at__gte", "0001-01-01T00:00:00+10:00", "", ["trades"]),
 ]

@@ -44,9 +44,12 @@ class InstantField(forms.CharField):
             raise InvalidValue("%(why)s", params={"why": str(error)}) from error
 
 
-MAX_TEXT, MAX_VALUES = 200, 500
+MAX_TEXT = 200
+MAX_VALUES = 500
+"""Values of a parameter that takes several, separated by commas."""
 MAX_ID = 10**18 - 1
 MAX_WHOLE = 2**31 - 1
+ID_SCHEMA = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 INSTANT_SCHEMA = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}
 
 
@@ -161,9 +164,8 @@ class ReferenceFilter(SingleValueFilter, filters.ModelChoiceFilter):
         )
         # Explicit, because drf-spectacular derives it from the column type, which differs between databases.
         text = isinstance(model._meta.pk if by == "pk" else model._meta.get_field(by), models.CharField)
-        kind = "string" if text else "integer"
-        bounds = {"maxLength": MAX_TEXT} if text else {"minimum": 1, "maximum": MAX_ID}
-        extend_schema_field({"type": kind, "description": f"The {noun}'s {key}.", **bounds})(self)
+        schema = {"type": "string", "maxLength": MAX_TEXT} if text else ID_SCHEMA
+        extend_schema_field({**schema, "description": f"The {noun}'s {key}."})(self)
 
     def any_of(self) -> forms.Field:
         names = ("queryset", "to_field_name", "error_messages")
@@ -193,9 +195,9 @@ class ExistingValueFilter(SingleValueFilter, filters.CharFilter):
 class AnyOfFilter(filters.BaseCSVFilter):
     """`X__in`: any of several values of the filter `X`, separated by commas. An unknown one is an error, as there."""
 
-    def __init__(self, name: str, single: SingleValueFilter) -> None:
+    def __init__(self, single: SingleValueFilter) -> None:
         super().__init__(field_name=single.field_name, distinct=single.distinct, help_text="")
-        self.name, self.single = name, single
+        self.single = single
         item = getattr(single, "_spectacular_annotation", {}).get("field", {"type": "string", "maxLength": MAX_TEXT})
         if choices := single.extra.get("choices"):
             item = {"type": "string", "enum": [value for value, _ in (choices() if callable(choices) else choices)]}
@@ -207,10 +209,7 @@ class AnyOfFilter(filters.BaseCSVFilter):
         return field
 
     def filter(self, qs: QuerySet, value: Any) -> QuerySet:
-        values = list(value or ())
-        if len(values) > MAX_VALUES:
-            raise ValidationError({self.name: [f"{len(values)} values; at most {MAX_VALUES} can be given"]})
-        return self.single.filter_any(qs, values) if values else qs
+        return self.single.filter_any(qs, list(value)) if value else qs
 
 
 class SearchFilter(filters.CharFilter):
@@ -245,8 +244,8 @@ class StrictFilterSet(filters.FilterSet):
     def get_filters(cls) -> dict[str, filters.Filter]:
         """The filters, and for each by reference, choice or existing text one by any of several values."""
         single = super().get_filters()
-        several = {f"{name}__in": each for name, each in single.items() if isinstance(each, SingleValueFilter)}
-        return single | {name: AnyOfFilter(name, each) for name, each in several.items()}
+        several = {name: each for name, each in single.items() if isinstance(each, SingleValueFilter)}
+        return single | {f"{name}__in": AnyOfFilter(each) for name, each in several.items()}
 
     @classmethod
     def get_fields(cls) -> dict[str, list[str]]:
@@ -262,7 +261,7 @@ class StrictFilterSet(filters.FilterSet):
 
 
 def check_parameters(request: Request, allowed: Iterable[str]) -> None:
-    """Raises ValidationError naming each parameter that is unknown, empty, given twice or contains a NUL."""
+    """Raises ValidationError naming each parameter that is unknown, empty, given twice, too long or contains a NUL."""
     names = sorted(allowed)
     errors: dict[str, list[str]] = {}
     for name, values in request.query_params.lists():
@@ -272,6 +271,8 @@ def check_parameters(request: Request, allowed: Iterable[str]) -> None:
             errors[name] = ["given more than once"]
         elif not values[0].strip() or "\0" in values[0]:
             errors[name] = ["is empty" if not values[0].strip() else "contains a NUL character"]
+        elif (parts := values[0].count(",") + 1) > MAX_VALUES:
+            errors[name] = [f"{parts} values; at most {MAX_VALUES} can be given"]
     if errors:
         raise ValidationError(errors)
 
@@ -323,8 +324,6 @@ class StrictOrderingBackend(BaseFilterBackend):
     def get_ordering(self, request: Request, queryset: QuerySet, view: Any) -> Sequence[str]:
         """ORM paths to order by, each with its sign: those of the request, else the view's `ordering`."""
         given = request.query_params.get("ordering", "").split(",")
-        if len(given) > MAX_VALUES:
-            raise ValidationError({"ordering": [f"{len(given)} names, and {MAX_VALUES} are the most"]})
         names = [name.strip() for name in given if name.strip()]
         unknown = [name for name in names if name.removeprefix("-") not in view.orderings]
         if unknown:
