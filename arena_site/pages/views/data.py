@@ -1,6 +1,7 @@
 """Public archives: their list, and their files with byte ranges."""
 
 import json
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -17,13 +18,16 @@ TYPES = {
     "csv": "text/csv; charset=utf-8", "json": "application/json", "parquet": "application/vnd.apache.parquet",
     "py": "text/x-python; charset=utf-8", "zip": "application/zip",
 }  # fmt: skip
+NO_BYTES = re.compile(r"bytes=\s*-0+", re.ASCII)
 
 
 class RangedFile(StaticFile):  # type: ignore[misc]
-    """A file of which parts can be read; WhiteNoise refuses a part of one byte."""
+    """A file of which parts can be read; WhiteNoise refuses a part of one byte, and takes the last 0 bytes for all."""
 
     def get_range_response(self, range_header: str, base_headers: Any, file: Any) -> Any:
         size = int(dict(base_headers)["Content-Length"])
+        if NO_BYTES.fullmatch(range_header.strip()):
+            return self.get_range_not_satisfiable_response(file, size)
         start, end = self.get_byte_range(range_header, size)
         if start != end or start >= size:
             return super().get_range_response(range_header, base_headers, file)
