@@ -43,6 +43,13 @@ def test_is_scipys_with_any_ties(positions: list[tuple[int, int]]) -> None:
     assert kendall(one, other) == pytest.approx(tau_b(one, other))
 
 
+def test_many_forecasters_are_compared_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = np.random.default_rng(0).integers(0, 20, (2, 60))
+    counted = kendall(one, other)
+    monkeypatch.setattr("forecast_rank.metrics.agreement.COUNTED", 10)
+    assert kendall(one, other) == pytest.approx(counted, abs=1e-15)
+
+
 @given(POSITIONS, st.randoms())
 def test_only_the_order_matters_and_not_who_stands_where(positions: list[tuple[int, int]], random) -> None:  # type: ignore[no-untyped-def]
     shuffled = random.sample(positions, len(positions))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.panel import from_arrays, ragged_max, references
+from forecast_rank.metrics.panel import distinct_codes, from_arrays, ragged_max, references
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +14,13 @@ def test_largest_of_each_group(groups: list[list[float]]) -> None:
     sizes = np.array([len(group) for group in groups], dtype=np.int64)
     values = np.array([value for group in groups for value in group])
     assert ragged_max(values, np.cumsum(sizes) - sizes, sizes).tolist() == [max(group) for group in groups]
+
+
+@given(st.lists(st.integers(0, 9) | st.integers(0, 10_000), max_size=30))
+def test_distinct_codes_are_those_of_sorting(codes: list[int]) -> None:
+    array = np.array(codes, dtype=np.int64)
+    expected = np.unique(array, return_inverse=True)
+    assert [part.tolist() for part in distinct_codes(array)] == [part.tolist() for part in expected]
 
 
 def test_one_missing_value_is_the_largest_of_its_group_alone() -> None:

@@ -349,13 +349,28 @@ class TestFits:
     def test_many_events_are_merged_for_the_calibration_error(
         self, forecasts: Panel, report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(scoreboard, "MOST_EVENTS", 40)
+        monkeypatch.setattr(scoreboard, "MOST_EVENTS_OF_BINS", 40)
         merged = rank_panel(forecasts, replace(QUICK, metrics=("calibration",)))["forecasters"]
         for name, entry in merged.items():
             known = report["forecasters"][name]
             assert entry["ece"] == known["ece"]
             assert entry["ece_ci"] == pytest.approx(known["ece_ci"], abs=0.03)
             assert entry["ece_ci"] != known["ece_ci"]
+
+    @pytest.mark.parametrize("interval", ["studentised", "percentile", "bca"])
+    def test_groups_of_events_are_resampled_where_events_are_many(
+        self, forecasts: Panel, interval: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = replace(QUICK, metrics=("brier",), interval=interval)
+        events = rank_panel(forecasts, settings)["forecasters"]
+        monkeypatch.setattr(scoreboard, "MOST_EVENTS", 40)
+        groups = rank_panel(forecasts, settings)["forecasters"]
+        for name, entry in groups.items():
+            known = events[name]
+            assert (entry["brier"], entry["brier_se"]) == (known["brier"], known["brier_se"])
+            assert entry["brier_ci"] == pytest.approx(known["brier_ci"], abs=known["brier_se"])
+            assert entry["brier_ci"] != known["brier_ci"]
+            assert entry["rank_ranges"] == known["rank_ranges"]
 
     def test_convergence_is_shown(self, report: dict[str, Any]) -> None:
         pool = report["models"]["pool_weight"]

@@ -8,6 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from forecast_rank.metrics.panel import Codes, Floats
 
+COUNTED = 200
+"""Pairs of up to so many forecasters are counted one by one."""
+
 
 class Agreement(NamedTuple):
     """Rank correlations between M rankings.
@@ -129,10 +132,14 @@ def kendall(first: ArrayLike, second: ArrayLike) -> float:
     >>> round(kendall([1, 2, 3, 4], [10, 30, 20, 40]), 4)  # five pairs agree, one does not
     0.6667
     """
-    from scipy.stats import kendalltau  # takes a second to load, which every command would pay
-
     one, other = _ranks(first, second)
-    return float(kendalltau(one, other, variant="b").statistic) if len(one) > 1 else np.nan
+    if len(one) > COUNTED:
+        from scipy.stats import kendalltau  # takes a second to load, which every command would pay
+
+        return float(kendalltau(one, other, variant="b").statistic)
+    signs, others = np.sign(one[:, None] - one), np.sign(other[:, None] - other)
+    pairs, other_pairs = np.abs(signs).sum(), np.abs(others).sum()
+    return float((signs * others).sum() / np.sqrt(pairs * other_pairs)) if pairs * other_pairs > 0 else np.nan
 
 
 def _ranks(first: ArrayLike, second: ArrayLike) -> tuple[NDArray, NDArray]:

@@ -20,7 +20,7 @@ from forecast_rank.metrics.pairwise_comparisons import (
     pairwise_comparisons,
     win_matrix,
 )
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 
@@ -92,7 +92,7 @@ def pool_weights(panel: Panel, pseudo_count: float = 0.01) -> PoolWeights:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
     >>> panel = from_arrays([[[0.9], [0.1], [0.6]], [[0.5], [0.5], [0.5]]], [[1], [1], [1]], exclusive=False)
     >>> pool = pool_weights(panel, pseudo_count=0.0)
     >>> pool.weight.round(4).tolist(), pool.converged  # the root of .4/(.5+.4x) - .4/(.5-.4x) + .1/(.5+.1x)
@@ -172,7 +172,7 @@ def exponential_form(panel: Panel, ridge: float = 1.0) -> ExponentialForm:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
     >>> panel = from_arrays([[[0.9], [0.2]], [[0.5], [0.5]]], [[1], [1]], exclusive=False)
     >>> exponential_form(panel).value.round(4).tolist()  # 0.8 sigma(-0.8 t) - 0.6 sigma(0.6 t) = t
     [0.08, 0.0]
@@ -271,7 +271,7 @@ def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
     >>> better = np.array([0.9, 0.9, 0.9, 0.4])[:, None]
     >>> panel = from_arrays([better, 1.1 - better], [[1]] * 4, exclusive=False)
     >>> ability = pairwise_ability(panel, ridge=1e-9)
@@ -289,14 +289,14 @@ def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
         none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
         return PairwiseAbility(blank, blank, component, False, no_group, ridge, none)
     compared_panel = panel.take(shared & (component[panel.forecaster] == 0))
-    _, forecaster = np.unique(compared_panel.forecaster, return_inverse=True)
+    _, forecaster = distinct_codes(compared_panel.forecaster)
     comparisons = pairwise_comparisons(compared_panel, forecaster)
     wins = win_matrix(comparisons, len(compared))
     count, group = sparse.csgraph.connected_components(wins > 0, connection="strong")
     theta = fit_strengths(wins, ridge)
     value, se, groups = blank.copy(), blank.copy(), no_group.copy()
     value[compared], groups[compared] = theta, group
-    events = np.unique(compared_panel.questions.event[compared_panel.question])
+    events, _ = compared_panel.events
     influence = np.full((len(events), n_forecasters), np.nan)
     if count == 1:
         gradient, information = likelihood_contributions(comparisons, theta)

@@ -241,7 +241,7 @@ def ece_debiased(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Floats
 def _event_gaps(panel: Panel, bins: int) -> tuple[Floats, Floats]:
     """Sums of weight x (p - o) by event, forecaster and bin, (E, N, bins), and of weights, (E, N)."""
     binned = bin_pairs(panel, bins, "width")
-    seen, column = np.unique(panel.questions.event[panel.question], return_inverse=True)
+    seen, column = panel.events
     events, n_forecasters = len(seen), len(panel.forecasters)
     width = n_forecasters * bins
     code = panel.spread(column) * width + binned.code

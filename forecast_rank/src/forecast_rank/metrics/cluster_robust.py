@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.metrics.panel import Codes, Floats, distinct_codes
 
 DENSE = 40_000_000
 """The size in numbers (320 MB) up to which a table is dense; a larger one is sparse."""
@@ -64,7 +64,7 @@ def event_scores(
     >>> float(np.sqrt((contributions**2).sum()) / 2)  # the standard error of the mean of 1 and 3; H is 2
     1.0
     """
-    place, inverse = np.unique(event * forecasters + forecaster, return_inverse=True)
+    place, inverse = distinct_codes(event * forecasters + forecaster)
     column, event_code = place % max(forecasters, 1), place // max(forecasters, 1)
     contribution, own_information = (
         np.bincount(inverse, scores, len(place)),
@@ -76,6 +76,6 @@ def event_scores(
     share = np.divide(own_information, total[column], out=np.zeros(len(place)), where=total[column] > 0)
     correction = np.where(known, np.sqrt(np.maximum(informative - 1, 0) / np.maximum(informative, 1)), 0.0)
     contribution = np.where(known[column], correction[column] * contribution / np.maximum(1 - share, 1e-12), 0.0)
-    _, row = np.unique(event_code, return_inverse=True)
+    _, row = distinct_codes(event_code)
     events = int(row.max()) + 1 if len(row) else 0
     return sum_table(row, column, contribution, (events, forecasters)), known

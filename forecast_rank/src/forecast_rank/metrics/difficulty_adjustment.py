@@ -8,7 +8,7 @@ from scipy import sparse
 
 from forecast_rank.metrics.cluster_robust import event_scores, sum_table, weighted_gram
 from forecast_rank.metrics.connectivity import connected_components
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 BLOCK = 4_000_000
@@ -115,8 +115,8 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
 
     # Codes within the component; forecasts stay sorted by question, then forecaster.
     used = counted & (part.forecaster[panel.forecaster] == 0)
-    _, forecaster = np.unique(panel.forecaster[used], return_inverse=True)
-    asked_codes, question = np.unique(panel.question[used], return_inverse=True)
+    _, forecaster = distinct_codes(panel.forecaster[used])
+    asked_codes, question = distinct_codes(panel.question[used])
     weight, score = panel.weight[used], values[used]
     event = panel.questions.event[panel.question[used]]
     alpha, solve = _effects(forecaster, question, weight, score)
@@ -131,7 +131,7 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
         weight * residual, weight * (1 - weight / mass[question]), event, forecaster, len(compared)
     )
     # Contribution of each event to the mean difficulty, corrected as in `event_scores`.
-    _, owner = np.unique(panel.questions.event[asked_codes], return_inverse=True)
+    event_codes, owner = distinct_codes(panel.questions.event[asked_codes])
     share = np.bincount(owner, omega)
     events = len(share)
     level_contributions = np.bincount(owner, omega * (beta - level))
@@ -149,7 +149,7 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     def as_sums(estimates: Floats, moves: Floats) -> EventSums:
         spread = np.zeros((events, n_forecasters))
         spread[:, compared] = moves
-        return linearised_sums(panel, estimates, spread, np.unique(event))
+        return linearised_sums(panel, estimates, spread, event_codes)
 
     value, effect = expand(alpha + level), expand(alpha - alpha.mean())
     freedom = len(score) - len(alpha) - len(beta) + 1

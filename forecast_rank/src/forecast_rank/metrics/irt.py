@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from forecast_rank.blas_threads import one_blas_thread
 from forecast_rank.metrics.cluster_robust import event_scores
 from forecast_rank.metrics.irt_marginal_over_forecasters import MarginalOverForecasters
 from forecast_rank.metrics.irt_marginal_over_questions import MarginalOverQuestions
 from forecast_rank.metrics.irt_responses import IrtResponses, response
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.panel import Floats, Panel, distinct_codes
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
@@ -136,7 +137,7 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
     >>> forecasts = np.array([[0.9, 0.8, 0.9, 0.7, 0.8], [0.7, 0.9, 0.6, 0.6, 0.5], [0.5, 0.4, 0.6, 0.3, 0.6]])
     >>> irt = fit_irt(from_arrays(forecasts[:, :, None], np.ones((5, 1)), exclusive=False))
     >>> irt.ability.round(1).tolist(), irt.converged
@@ -152,7 +153,8 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
         blank, empty = np.full(n_forecasters, np.nan), np.full(n_questions, np.nan)
         none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
         return IrtFit(blank, blank, empty, empty, empty, empty, 0.0, False, integrated, np.zeros(0), none)
-    estimates = _fit_abilities(data) if integrated == "questions" else _fit_questions(data)
+    with one_blas_thread():
+        estimates = _fit_abilities(data) if integrated == "questions" else _fit_questions(data)
 
     def expand(values: Floats, codes: NDArray, size: int) -> Floats:
         result = np.full(size, np.nan)
@@ -211,7 +213,7 @@ def discrimination_weights(panel: Panel, irt: IrtFit, folds: int = FOLDS) -> Flo
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
     >>> forecasts = np.array([[0.9, 0.8, 0.9, 0.7, 0.8], [0.7, 0.9, 0.6, 0.6, 0.5], [0.5, 0.4, 0.6, 0.3, 0.6]])
     >>> panel = from_arrays(forecasts[:, :, None], np.ones((5, 1)), exclusive=False)
     >>> bool((discrimination_weights(panel, fit_irt(panel)) > 0).all())
@@ -261,7 +263,7 @@ def weighted_brier(panel: Panel, weights: Floats) -> Floats:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
     >>> panel = from_arrays([[[0.5], [0.0]]], [[1], [1]], exclusive=False)
     >>> weighted_brier(panel, np.array([3.0, 1.0])).tolist()  # (3 x 0.25 + 1) / 4
     [0.4375]
@@ -275,8 +277,8 @@ def weighted_brier(panel: Panel, weights: Floats) -> Floats:
 
 def _responses(panel: Panel) -> tuple[IrtResponses, NDArray, NDArray]:
     """The responses, and the codes of the forecasters and questions that have any."""
-    forecaster_codes, forecaster = np.unique(panel.forecaster, return_inverse=True)
-    question_codes, question = np.unique(panel.question, return_inverse=True)
+    forecaster_codes, forecaster = distinct_codes(panel.forecaster)
+    question_codes, question = distinct_codes(panel.question)
     weight = panel.weight / panel.weight.mean() if len(panel) else panel.weight
     event = panel.questions.event[panel.question]
     return (

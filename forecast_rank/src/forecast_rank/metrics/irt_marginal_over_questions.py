@@ -5,9 +5,10 @@ log a ~ N(0, t^2) of the questions are summed over a grid, so that the likelihoo
 L_q = sum_n pi_n exp(T_qn), with n a node (a_n, b_n), pi_n its prior mass, and
 
     T_qn = sum_f w_fq [ a_n (theta_f - b_n) v_fq - a_n sum_k g_k r_fqk - log Z_nf ]
-         = S_q . eta_n - R_q . (a_n g) - M_q . log Z_n
+         = a_n (S_q . theta - R_q . g) - a_n b_n sum_f S_qf - M_q . log Z_n
 
-where S, M, R hold the sums of w v, w and w r (v the response, r its shares of the anchors): two matrix products.
+where S, M, R hold the sums of w v, w and w r (v the response, r its shares of the anchors): of questions by nodes there
+is one matrix product, with M.
 """
 
 from collections.abc import Iterator
@@ -40,8 +41,10 @@ BOUNDS = [(-20.0, 20.0), (-40.0, 40.0), (-30.0, 30.0), (log(0.3), log(30.0)), (l
 """Of theta, g, m, log s, log t: beyond them the grid ends."""
 LARGEST_STEP = 0.15
 """Largest step in u of the difficulties' grid a b = 3 sinh u: 0.45 near 0, for a prior deviation of at least 0.3."""
-BLOCK = 1_000_000
-"""Numbers handled at a time, questions by nodes."""
+BLOCK = 100_000
+"""Numbers handled at a time, questions by nodes: they stay in the processor's cache."""
+PAIRS_BLOCK = 4_000_000
+"""Numbers handled at a time for second derivatives."""
 NEGLIGIBLE = 1e-6
 """Posterior mass of a node that is left out of second derivatives."""
 
@@ -55,15 +58,12 @@ class Nodes(NamedTuple):
         Discrimination and difficulty.
     log_mass : array, shape (G,)
         Log prior mass.
-    eta : array, shape (G, N)
-        a (theta - b).
     distribution : ResponseDistribution, shape (G, N)
     """
 
     a: Floats
     b: Floats
     log_mass: Floats
-    eta: Floats
     distribution: ResponseDistribution
 
 
@@ -75,6 +75,7 @@ class MarginalOverQuestions:
         shape = (self.questions, self.forecasters)
         self.scored = sum_table(data.question, data.forecaster, data.weight * data.value, shape)
         self.present = sum_table(data.question, data.forecaster, data.weight, shape)
+        self.total_scored = np.bincount(data.question, data.weight * data.value, self.questions)
         shares = data.weight[:, None] * anchor_shares(data.value)
         columns = [np.bincount(data.question, share, self.questions) for share in shares.T]
         self.shares = np.stack(columns, axis=1)
@@ -108,25 +109,36 @@ class MarginalOverQuestions:
         log_mass = self.log_x - np.square((b - m) / s) / 2 - np.log(a) + self.log_step
         log_mass -= logsumexp(log_mass)
         eta = a[:, None] * theta - self.product[:, None]
-        return Nodes(a, b, log_mass, eta, response_distribution(eta, a[:, None], shape))
+        return Nodes(a, b, log_mass, response_distribution(eta, a[:, None], shape))
 
     def posteriors(self, z: Floats, nodes: Nodes) -> Iterator[tuple[slice, Floats, Floats]]:
         """Blocks of questions with their posterior masses, (questions, G), and log likelihoods, (questions,)."""
-        shape = self._unpack(z)[1]
-        eta, log_norm, cost = nodes.eta.T.copy(), nodes.distribution.log_norm.T.copy(), np.outer(shape, nodes.a)
+        for part, mass, total, top in self._likelihoods(self._gain(z), nodes):
+            mass /= total[:, None]
+            yield part, mass, top + np.log(total)
+
+    def _gain(self, z: Floats) -> Floats:
+        """S_q . theta - R_q . g, the slope of T_qn by a at constant a b, (Q,)."""
+        theta, shape, *_ = self._unpack(z)
+        return np.asarray(self.scored @ theta - self.shares @ shape)
+
+    def _likelihoods(self, gain: Floats, nodes: Nodes) -> Iterator[tuple[slice, Floats, Floats, Floats]]:
+        """Blocks of questions with posterior masses times `total`, (questions, G); `total` and `top`, (questions,).
+
+        The likelihood of a question is total x exp(top).
+        """
+        log_norm = nodes.distribution.log_norm.T.copy()
+        slopes = np.stack([gain, -self.total_scored, np.ones(self.questions)], axis=1)
+        rows = np.stack([nodes.a, self.product, nodes.log_mass])
         step = max(BLOCK // len(nodes.a), 1)
         for first in range(0, self.questions, step):
             part = slice(first, min(first + step, self.questions))
-            power = self.scored[part] @ eta
+            power = slopes[part] @ rows
             power -= self.present[part] @ log_norm
-            power -= self.shares[part] @ cost
-            power += nodes.log_mass
-            top = power.max(axis=1, keepdims=True)
-            power -= top
+            top = power.max(axis=1)
+            power -= top[:, None]
             mass = np.exp(power, out=power)
-            total = mass.sum(axis=1, keepdims=True)
-            mass /= total
-            yield part, mass, (top + np.log(total))[:, 0]
+            yield part, mass, mass.sum(axis=1), top
 
     def loss(self, z: Floats) -> tuple[float, Floats]:
         """Minus the penalised log likelihood, and its gradient.
@@ -134,32 +146,39 @@ class MarginalOverQuestions:
         By Fisher's identity the gradient of log L_q is the posterior mean of the gradient of T_qn + log pi_n.
         """
         theta, shape, m, s, t = self._unpack(z)
-        nodes = self.nodes(z)
+        nodes, gain = self.nodes(z), self._gain(z)
         size = len(nodes.a)
-        scored, present = np.zeros((size, self.forecasters)), np.zeros((size, self.forecasters))
-        shares, node_mass, likelihood = np.zeros((size, len(ANCHORS))), np.zeros(size), 0.0
-        for part, mass, logs in self.posteriors(z, nodes):
-            likelihood += logs.sum()
-            node_mass += mass.sum(axis=0)
-            scored += mass.T @ self.scored[part]
-            present += mass.T @ self.present[part]
-            shares += mass.T @ self.shares[part]
-        surplus = scored - present * nodes.distribution.mean
-        excess = shares - np.einsum("gn,gnk->gk", present, nodes.distribution.chance)
+        present, node_mass, node_gain = np.zeros((size, self.forecasters)), np.zeros(size), np.zeros(size)
+        mean_a, likelihood = np.empty(self.questions), 0.0
+        for part, mass, total, top in self._likelihoods(gain, nodes):
+            likelihood += float((top + np.log(total)).sum())
+            mean_a[part] = (mass @ nodes.a) / total
+            node_mass += mass.T @ (1 / total)
+            node_gain += mass.T @ (gain[part] / total)
+            present += (self._scaled(part, 1 / total).T @ mass).T
+        chance, mean = nodes.distribution.by_anchor, nodes.distribution.mean
+        weighted = nodes.a[:, None] * present
         standard = (nodes.b - m) / s
         # Posterior mass above the prior's, whose derivative is that of the normalised prior.
         added = node_mass - self.questions * np.exp(nodes.log_mass)
+        expected = mean * theta - np.tensordot(shape, chance, axes=1)
         # Derivative by log a at constant a b.
-        by_a = nodes.a * (surplus @ theta - excess @ shape) + added * (standard * nodes.b / s - 1)
+        by_a = nodes.a * (node_gain - (present * expected).sum(axis=1)) + added * (standard * nodes.b / s - 1)
+        excess = mean_a @ self.shares - np.tensordot(chance, weighted, axes=2)
         gradient = np.concatenate(
             [
-                nodes.a @ surplus,
-                -(nodes.a @ excess)[1:-1],
+                mean_a @ self.scored - (weighted * mean).sum(axis=0),
+                -excess[1:-1],
                 [added @ standard / s, added @ (np.square(standard) - 1), (by_a * t * self.x).sum()],
             ]
         )
         penalty, penalty_gradient = self.penalty(z)
         return penalty - likelihood, penalty_gradient - gradient
+
+    def _scaled(self, part: slice, factor: Floats) -> NDArray | sparse.csr_array:
+        """A block of `present` with each question's row multiplied by its factor."""
+        block = self.present[part]
+        return block * factor[:, None] if isinstance(block, np.ndarray) else sparse.diags_array(factor) @ block
 
     def penalty(self, z: Floats) -> tuple[float, Floats]:
         """Minus the log prior density of the parameters, up to a constant, and its gradient."""
@@ -208,7 +227,7 @@ class MarginalOverQuestions:
         """Posterior covariance of the gradient, summed over a block of questions, (N, N)."""
         total = np.zeros((self.forecasters, self.forecasters))
         question, node = np.nonzero(mass > NEGLIGIBLE)
-        step = max(4 * BLOCK // self.forecasters, 1)
+        step = max(PAIRS_BLOCK // self.forecasters, 1)
         scored, present = _dense(self.scored[part]), _dense(self.present[part])
         middle = (mass @ nodes.a)[:, None] * scored - present * (mass @ expected)
         for first in range(0, len(node), step):

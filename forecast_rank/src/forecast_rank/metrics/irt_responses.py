@@ -102,15 +102,20 @@ class ResponseDistribution(NamedTuple):
     ----------
     log_norm : array, shape (...)
         Log of the normalising sum over anchors.
-    chance : array, shape (..., 6)
+    by_anchor : array, shape (6, ...)
         Probability of each anchor.
     mean, variance : arrays, shape (...)
     """
 
     log_norm: Floats
-    chance: Floats
+    by_anchor: Floats
     mean: Floats
     variance: Floats
+
+    @property
+    def chance(self) -> Floats:
+        """Probability of each anchor, (..., 6)."""
+        return np.moveaxis(self.by_anchor, 0, -1)
 
 
 def response_distribution(tilt: Floats, sharpness: Floats, shape: Floats) -> ResponseDistribution:
@@ -135,13 +140,13 @@ def response_distribution(tilt: Floats, sharpness: Floats, shape: Floats) -> Res
     >>> response_distribution(tilt, np.array(0.0), np.zeros(6)).chance.round(3).tolist()
     [0.003, 0.008, 0.025, 0.074, 0.223, 0.668]
     """
-    powers = tilt[..., None] * ANCHORS - np.asarray(sharpness)[..., None] * shape
-    top = powers.max(axis=-1, keepdims=True)
+    sharpness = np.reshape(sharpness, (1,) * (np.ndim(tilt) - np.ndim(sharpness)) + np.shape(sharpness))
+    powers = np.multiply.outer(ANCHORS, tilt) - np.multiply.outer(shape, sharpness)
+    top = powers.max(axis=0)
     powers -= top
     chance = np.exp(powers, out=powers)
-    total = chance.sum(axis=-1, keepdims=True)
+    total = chance.sum(axis=0)
     chance /= total
-    mean = chance @ ANCHORS
-    return ResponseDistribution(
-        (top + np.log(total))[..., 0], chance, mean, np.maximum(chance @ ANCHORS**2 - mean**2, 0)
-    )
+    mean = np.tensordot(ANCHORS, chance, axes=1)
+    variance = np.tensordot(ANCHORS**2, chance, axes=1) - mean**2
+    return ResponseDistribution(top + np.log(total), chance, mean, np.maximum(variance, 0))

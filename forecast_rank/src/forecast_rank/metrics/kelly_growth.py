@@ -1,10 +1,8 @@
 """Growth of a bettor's capital who stakes by Kelly's criterion: as the forecaster expected it, and as it was."""
 
-import numpy as np
-
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.returns import log_wealth
-from forecast_rank.metrics.staking import forecast_values, optimal_log_wealth, staking_accounts
+from forecast_rank.metrics.staking import expected_log_wealth, optimal_log_wealth, staking_accounts
 
 
 def realised_growth(panel: Panel) -> Floats:
@@ -60,8 +58,4 @@ def expected_growth(panel: Panel) -> Floats:
     [0.020136]
     """
     accounts = staking_accounts(panel)
-    wealth = optimal_log_wealth(accounts, 1.0).legs
-    possible = accounts.probability > 0
-    mass = accounts.sum(accounts.probability)
-    hoped = accounts.sum(accounts.probability * np.where(possible, wealth, 0.0))
-    return forecast_values(panel, accounts, np.divide(hoped, mass, out=np.zeros(len(mass)), where=mass > 0))
+    return expected_log_wealth(panel, accounts, optimal_log_wealth(accounts, 1.0))

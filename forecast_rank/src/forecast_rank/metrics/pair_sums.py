@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes
 
 CELLS = 2_000_000
 """Pairs x questions that are compared at a time: keeps the memory small."""
@@ -55,14 +55,14 @@ def pair_sums(panel: Panel, values: Floats) -> PairSums:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
     >>> panel = from_arrays(np.full((2, 3, 2), 0.5), [[1, 0]] * 3, event=["e", "e", "f"])
     >>> sums = pair_sums(panel, np.array([0.1, 0.2, 0.1, 0.3, 0.1, 0.4]))
     >>> sums.away.round(3).tolist(), sums.weight.tolist()
     ([-0.3, -0.3], [2.0, 1.0])
     """
     table, weights, starts = by_event(panel, values)
-    events = np.unique(panel.questions.event[panel.question])
+    events, _ = panel.events
     people = len(panel.forecasters)
     step = max(1, CELLS // max(1, table.shape[1]))
     rows = [np.zeros((6, 0))]
@@ -88,7 +88,7 @@ def by_event(panel: Panel, values: Floats) -> tuple[Floats, Floats, Codes]:
 
     The third array has the first column of each event.
     """
-    asked, column = np.unique(panel.question, return_inverse=True)
+    asked, column = distinct_codes(panel.question)
     event = panel.questions.event[asked]
     order = np.argsort(event, kind="stable")
     place = np.empty(len(asked), dtype=np.int64)

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+SPARSE = 16
+"""Codes up to so many times their number are counted in a table, larger ones are sorted."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,11 @@ class Panel:
         """Mid price of each cell, (C,): `quote`, else the mean of the YES ask and the YES bid, which is 1 − NO ask."""
         return (self.odds + 1 - self.no_odds) / 2 if self.quote is None else self.quote
 
+    @cached_property
+    def events(self) -> tuple[Codes, Codes]:
+        """The codes of events with forecasts in order, (E,), and the place of each forecast's event in them, (F,)."""
+        return distinct_codes(self.questions.event[self.question])
+
     def sum_cells(self, values: Floats) -> Floats:
         """Sums over the cells of each forecast: (C,) to (F,)."""
         return np.asarray(np.bincount(self.cell_forecast, values, len(self)), dtype=np.float64)
@@ -181,6 +188,14 @@ class Panel:
             made_at=self.made_at[mask],
             quote=None if self.quote is None else self.quote[cells],
         )
+
+
+def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
+    """The codes that occur, in order, and the place of each code in them; without sorting unless codes are sparse."""
+    if int(codes.max(initial=0)) > SPARSE * len(codes):
+        return np.unique(codes, return_inverse=True)
+    seen = np.bincount(codes) > 0
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
 
 
 def ragged_max(values: Floats, starts: Codes, sizes: Codes) -> Floats:

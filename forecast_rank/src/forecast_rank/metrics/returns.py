@@ -23,9 +23,10 @@ from forecast_rank.metrics.closing_columns import closing_columns
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 from forecast_rank.metrics.staking import (
     StakingAccounts,
-    forecast_values,
+    equivalent_return,
     optimal_log_wealth,
-    outcome_weighted_sums,
+    payoff,
+    realised_log_wealth,
     relative_demand,
     staking_accounts,
 )
@@ -137,11 +138,7 @@ def average_return(panel: Panel, gamma: float = 0.0) -> Floats:
     >>> (0.6 * yes + 0.4 * no).tolist()
     [0.8, 1.2]
     """
-    accounts = staking_accounts(panel)
-    demand = relative_demand(accounts, gamma)
-    paid, cost = accounts.sum(accounts.outcome * demand), accounts.sum(demand * accounts.price)
-    payoff = np.divide(paid, cost, out=np.full(len(cost), np.nan), where=cost > 0)
-    return forecast_values(panel, accounts, payoff)
+    return payoff(panel, staking_accounts(panel), gamma)
 
 
 def cash_stakes(panel: Panel, gamma: float) -> Stakes:
@@ -220,7 +217,7 @@ def log_wealth(panel: Panel, gamma: float = 1.0) -> Floats:
     [0.182322, -inf]
     """
     accounts = staking_accounts(panel)
-    return forecast_values(panel, accounts, outcome_weighted_sums(accounts, optimal_log_wealth(accounts, gamma).legs))
+    return realised_log_wealth(panel, accounts, optimal_log_wealth(accounts, gamma))
 
 
 def ruins(panel: Panel, gamma: float) -> NDArray[np.int64]:
@@ -282,14 +279,7 @@ def certainty_equivalent(panel: Panel, gamma: float) -> Floats:
     [0.979796]
     """
     accounts = staking_accounts(panel)
-    legs, power = optimal_log_wealth(accounts, gamma).legs, 1 - gamma
-    # W^s - 1 rather than W^s: near gamma = 1 all powers are close to 1, and rounding would remove their differences.
-    utility = np.expm1(power * legs) if power > 0 else legs
-    mean = panel.forecaster_means(forecast_values(panel, accounts, outcome_weighted_sums(accounts, utility)))
-    if power == 0:
-        return np.exp(mean)
-    ruined = mean <= -1
-    return np.where(ruined, 0.0, np.exp(np.log1p(np.where(ruined, 0.0, mean)) / power))
+    return equivalent_return(panel, accounts, optimal_log_wealth(accounts, gamma), gamma)
 
 
 def return_stream(panel: Panel, values: Floats, step: int = 1) -> ReturnStream:

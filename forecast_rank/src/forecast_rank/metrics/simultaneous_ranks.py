@@ -1,6 +1,7 @@
 """Rank ranges that hold for all forecasters together, from tests of all differences."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from forecast_rank.metrics.paired_tests import holm
@@ -53,10 +54,7 @@ def simultaneous_rank_ranges(sums: EventSums, *, lower_is_better: bool = True, l
     [[1.0, 2.0], [1.0, 2.0], [3.0, 3.0]]
     """
     tail_levels(level)
-    first, second = np.triu_indices(len(sums.means), 1)
-    p, sign = _tests(sums, first, second)
-    clear = holm(p) < 1 - level
-    return _ranges(sums, first, second, np.where(clear, sign if lower_is_better else -sign, 0.0))
+    return all_rank_ranges(sums, len(sums.sums), lower_is_better=lower_is_better, level=level)
 
 
 def rank_ranges_beside(sums: EventSums, forecasters: int, *, lower_is_better: bool, level: float = LEVEL) -> Floats:
@@ -83,47 +81,65 @@ def rank_ranges_beside(sums: EventSums, forecasters: int, *, lower_is_better: bo
     >>> rank_ranges_beside(table_sums(scores), 2, lower_is_better=True).tolist()
     [[2.0, 2.0]]
     """
-    ranges = np.full((len(sums.means) - forecasters, 2), np.nan)
-    for place in range(len(ranges)):
-        rows = np.append(np.arange(forecasters), forecasters + place)
-        part = EventSums(sums.sums[rows], sums.weights[rows])
-        first, second = np.arange(forecasters), np.full(forecasters, forecasters)
-        p, sign = _tests(part, first, second)
-        clear = holm(p) < 1 - level
-        ranges[place] = _ranges(part, first, second, np.where(clear, sign if lower_is_better else -sign, 0.0))[-1]
+    return all_rank_ranges(sums, forecasters, lower_is_better=lower_is_better, level=level)[forecasters:]
+
+
+def all_rank_ranges(sums: EventSums, forecasters: int, *, lower_is_better: bool, level: float = LEVEL) -> Floats:
+    """`simultaneous_rank_ranges` of the first rows, then `rank_ranges_beside` of the others, (N + K, 2)."""
+    tail_levels(level)
+    tests, size = _Tests(sums), len(sums.sums)
+    first, second = np.triu_indices(forecasters, 1)
+    ranges = np.full((size, 2), np.nan)
+    ranges[:forecasters] = tests.ranges(np.arange(forecasters), first, second, lower_is_better, level)[:forecasters]
+    for row in range(forecasters, size):
+        people, beside = np.arange(forecasters), np.full(forecasters, row)
+        ranges[row] = tests.ranges(np.append(people, row), people, beside, lower_is_better, level)[row]
     return ranges
 
 
-def _tests(sums: EventSums, first: Codes, second: Codes) -> tuple[Floats, Floats]:
-    """p of equal means and the sign of first less second, for each pair; NaN where there is no test."""
-    means, events = sums.means, sums.events
-    mass = sums.weights.sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.sqrt(events / (events - 1.0)) / mass
-        influence = (sums.sums - means[:, None] * sums.weights) * scale[:, None]
-    known = (events > 1) & np.isfinite(influence).all(axis=1)
-    influence = np.where(known[:, None], influence, 0.0)
-    gram = influence @ influence.T
-    own = np.diag(gram)
-    square = own[first] + own[second] - 2 * gram[first, second]
-    # Near-equal rows cancel in the products: their difference is taken directly.
-    close = np.flatnonzero(square < 1e-6 * (own[first] + own[second]))
-    for pair in close:
-        square[pair] = np.square(influence[first[pair]] - influence[second[pair]]).sum()
-    gap = means[first] - means[second]
-    size = NO_SPREAD * np.maximum(np.abs(means[first]), np.abs(means[second]))
-    gap = np.where(np.abs(gap) <= size, 0.0, gap)
-    error = np.sqrt(np.maximum(square, 0.0))
-    testable = known[first] & known[second] & ((error > size) | (gap == 0))
-    freedom = np.maximum(np.minimum(events[first], events[second]) - 1, 1)
-    statistic = np.divide(np.abs(gap), error, out=np.zeros(len(gap)), where=testable & (error > size))
-    return np.where(testable, 2 * stdtr(freedom, -statistic), np.nan), np.sign(gap)
+class _Tests:
+    """The means of all rows and the products of what each event adds to their errors."""
+
+    def __init__(self, sums: EventSums) -> None:
+        self.means, self.events = sums.means, sums.events
+        mass = sums.weights.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.sqrt(self.events / (self.events - 1.0)) / mass
+            influence = sums.sums - self.means[:, None] * sums.weights
+            influence *= scale[:, None]
+        self.known = (self.events > 1) & np.isfinite(influence).all(axis=1)
+        influence[~self.known] = 0.0
+        self.influence, self.products = influence, influence @ influence.T
+
+    def ranges(self, rows: Codes, first: Codes, second: Codes, lower_is_better: bool, level: float) -> Floats:
+        """Rank ranges among `rows` by the pairs that differ significantly after Holm's correction, (N + K, 2)."""
+        p, sign = self.p(first, second)
+        claims = np.where(holm(p) < 1 - level, sign if lower_is_better else -sign, 0.0)
+        return _ranges(self.events > 0, rows, first, second, claims)
+
+    def p(self, first: Codes, second: Codes) -> tuple[Floats, Floats]:
+        """p of equal means and the sign of first less second, for each pair; NaN where there is no test."""
+        influence, means, events, known = self.influence, self.means, self.events, self.known
+        own = np.diag(self.products)
+        square = own[first] + own[second] - 2 * self.products[first, second]
+        # Near-equal rows cancel in the products: their difference is taken directly.
+        close = np.flatnonzero(square < 1e-6 * (own[first] + own[second]))
+        for pair in close:
+            square[pair] = np.square(influence[first[pair]] - influence[second[pair]]).sum()
+        gap = means[first] - means[second]
+        size = NO_SPREAD * np.maximum(np.abs(means[first]), np.abs(means[second]))
+        gap = np.where(np.abs(gap) <= size, 0.0, gap)
+        error = np.sqrt(np.maximum(square, 0.0))
+        testable = known[first] & known[second] & ((error > size) | (gap == 0))
+        freedom = np.maximum(np.minimum(events[first], events[second]) - 1, 1)
+        statistic = np.divide(np.abs(gap), error, out=np.zeros(len(gap)), where=testable & (error > size))
+        return np.where(testable, 2 * stdtr(freedom, -statistic), np.nan), np.sign(gap)
 
 
-def _ranges(sums: EventSums, first: Codes, second: Codes, claims: Floats) -> Floats:
-    """Ranges from claims about pairs: 1 if the second is better, -1 if the first is, 0 for none."""
-    ranked, size = sums.events > 0, len(sums.sums)
+def _ranges(answered: NDArray[np.bool_], rows: Codes, first: Codes, second: Codes, claims: Floats) -> Floats:
+    """Ranks among `rows` from claims about pairs: 1 if the second is better, -1 if the first is, 0 for none."""
+    size = len(answered)
     better = np.bincount(first, claims > 0, size) + np.bincount(second, claims < 0, size)
     worse = np.bincount(first, claims < 0, size) + np.bincount(second, claims > 0, size)
-    ranges = np.stack([1 + better, ranked.sum() - worse], axis=1)
-    return np.where(ranked[:, None], ranges, np.nan)
+    ranges = np.stack([1 + better, answered[rows].sum() - worse], axis=1)
+    return np.where(answered[:, None], ranges, np.nan)

@@ -183,6 +183,39 @@ def forecast_values(panel: Panel, accounts: StakingAccounts, values: Floats) -> 
     return np.where(known, result, np.nan)
 
 
+def payoff(panel: Panel, accounts: StakingAccounts, gamma: float) -> Floats:
+    """`returns.average_return` by the accounts of the panel, (F,)."""
+    demand = relative_demand(accounts, gamma)
+    paid, cost = accounts.sum(accounts.outcome * demand), accounts.sum(demand * accounts.price)
+    ratio = np.divide(paid, cost, out=np.full(len(cost), np.nan), where=cost > 0)
+    return forecast_values(panel, accounts, ratio)
+
+
+def realised_log_wealth(panel: Panel, accounts: StakingAccounts, owned: LogWealth) -> Floats:
+    """`returns.log_wealth` by the accounts of the panel and their optimal wealth, (F,)."""
+    return forecast_values(panel, accounts, outcome_weighted_sums(accounts, owned.legs))
+
+
+def equivalent_return(panel: Panel, accounts: StakingAccounts, owned: LogWealth, gamma: float) -> Floats:
+    """`returns.certainty_equivalent` by the accounts of the panel and their optimal wealth, (N,)."""
+    legs, power = owned.legs, 1 - gamma
+    # W^s - 1 rather than W^s: near gamma = 1 all powers are close to 1, and rounding would remove their differences.
+    utility = np.expm1(power * legs) if power > 0 else legs
+    mean = panel.forecaster_means(forecast_values(panel, accounts, outcome_weighted_sums(accounts, utility)))
+    if power == 0:
+        return np.exp(mean)
+    ruined = mean <= -1
+    return np.where(ruined, 0.0, np.exp(np.log1p(np.where(ruined, 0.0, mean)) / power))
+
+
+def expected_log_wealth(panel: Panel, accounts: StakingAccounts, owned: LogWealth) -> Floats:
+    """`kelly_growth.expected_growth` by the accounts of the panel and their optimal wealth at risk aversion 1, (F,)."""
+    possible = accounts.probability > 0
+    mass = accounts.sum(accounts.probability)
+    hoped = accounts.sum(accounts.probability * np.where(possible, owned.legs, 0.0))
+    return forecast_values(panel, accounts, np.divide(hoped, mass, out=np.zeros(len(mass)), where=mass > 0))
+
+
 def _log(values: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log(values)

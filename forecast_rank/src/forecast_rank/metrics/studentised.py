@@ -64,7 +64,9 @@ def studentised_draws(sums: EventSums, counts: NDArray) -> Floats:
     return draws
 
 
-def studentised_interval(sums: EventSums, counts: NDArray, level: float = LEVEL) -> Floats:
+def studentised_interval(
+    sums: EventSums, counts: NDArray, level: float = LEVEL, *, drawn: EventSums | None = None
+) -> Floats:
     """The studentised bootstrap interval of each forecaster's mean, never narrower than Student's.
 
     m - T SE to m + t SE, SE the standard error clustered by event. T and -t are the upper and lower quantiles of the
@@ -79,6 +81,9 @@ def studentised_interval(sums: EventSums, counts: NDArray, level: float = LEVEL)
         From `uncertainty.resample_counts`.
     level : float
         In (0, 1).
+    drawn : EventSums, shape (N, E'), optional
+        `event_groups.grouped_events` of the sums, if `counts` is for these groups. T and t are then quantiles of
+        resampled groups; the standard error and its degrees of freedom remain those of the events.
 
     Returns
     -------
@@ -89,7 +94,7 @@ def studentised_interval(sums: EventSums, counts: NDArray, level: float = LEVEL)
     Raises
     ------
     ValueError
-        If `level` is outside (0, 1), or `counts` does not have a column per event.
+        If `level` is outside (0, 1), or `counts` does not have a column per event (group).
 
     References
     ----------
@@ -106,7 +111,7 @@ def studentised_interval(sums: EventSums, counts: NDArray, level: float = LEVEL)
     [[-0.19, 1.63]]
     """
     low, high = tail_levels(level)
-    ordered = np.sort(studentised_draws(sums, counts), axis=0)  # NaN last
+    ordered = np.sort(studentised_draws(sums if drawn is None else drawn, counts), axis=0)  # NaN last
     known = (~np.isnan(ordered)).sum(axis=0)
     last, columns = np.maximum(known - 1, 0), np.arange(ordered.shape[1])
     student = stdtrit(np.maximum(sums.events - 1, 1), high)

@@ -76,7 +76,7 @@ def event_sums(panel: Panel, values: Floats) -> EventSums:
     """
     values = panel.one_per_forecast(values)
     n_forecasters = len(panel.forecasters)
-    event_codes, column = np.unique(panel.questions.event[panel.question], return_inverse=True)
+    event_codes, column = panel.events
     counted = ~np.isnan(values)
     place = (panel.forecaster * len(event_codes) + column)[counted]
     weight = panel.weight[counted]
@@ -145,7 +145,7 @@ def linearised_sums(panel: Panel, values: Floats, influence: Floats, event_codes
     >>> sums.means.tolist(), cluster_se(sums).round(4).tolist()  # the root of 0.3^2 + 0.3^2
     ([7.0], [0.4243])
     """
-    seen, column = np.unique(panel.questions.event[panel.question], return_inverse=True)
+    seen, column = panel.events
     size = len(panel.forecasters)
     answered = (
         np.bincount(panel.forecaster * len(seen) + column, minlength=size * len(seen)).reshape(size, len(seen)) > 0

@@ -176,8 +176,8 @@ def sums_with_references(
     moved = joint.sums[rows] + np.nan_to_num(value[rows] - means)[:, None] * weights
     # References may have events that no forecaster has.
     combined = scoreboard.panel
-    events = np.unique(combined.questions.event[combined.question])
-    columns = np.searchsorted(events, np.unique(panel.questions.event[panel.question]))
+    events, _ = combined.events
+    columns = np.searchsorted(events, panel.events[0])
     table, own_weights = np.zeros((2, len(own.sums), len(events)))
     table[:, columns], own_weights[:, columns] = own.sums, own.weights
     return EventSums(np.concatenate([table, moved]), np.concatenate([own_weights, weights]))

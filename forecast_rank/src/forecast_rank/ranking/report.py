@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
+from forecast_rank.blas_threads import one_blas_thread
 from forecast_rank.metrics import pm_rank_compatibility
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.calibration import (
@@ -18,7 +19,6 @@ from forecast_rank.metrics.calibration import (
 )
 from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.corp import corp_decomposition
-from forecast_rank.metrics.kelly_growth import expected_growth, realised_growth
 from forecast_rank.metrics.paired_tests import PairedComparisons, paired_tests
 from forecast_rank.metrics.panel import REFERENCES, Floats, Panel, references
 from forecast_rank.metrics.proper_scores import (
@@ -32,9 +32,18 @@ from forecast_rank.metrics.proper_scores import (
 )
 from forecast_rank.metrics.ranked_probability import ranked_probability
 from forecast_rank.metrics.recalibration import recalibration_line
-from forecast_rank.metrics.returns import average_return, certainty_equivalent, log_wealth, return_stream, sharpe
+from forecast_rank.metrics.returns import return_stream, sharpe
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
+from forecast_rank.metrics.staking import (
+    LogWealth,
+    equivalent_return,
+    expected_log_wealth,
+    optimal_log_wealth,
+    payoff,
+    realised_log_wealth,
+    staking_accounts,
+)
 from forecast_rank.ranking import model_fits
 from forecast_rank.ranking.scoreboard import FigureTable, Scoreboard, to_json_list, to_json_value
 from forecast_rank.ranking.settings import Settings
@@ -75,6 +84,13 @@ def rank_panel(
         As in `Report.to_dict`, without settings and rejected rows. Undefined figures are None: without prices, with a
         single event, after ruin.
     """
+    with one_blas_thread():
+        return _rank_panel(panel, settings, progress, reference_panel, agreement_of_rankings)
+
+
+def _rank_panel(
+    panel: Panel, settings: Settings, progress: Progress, reference_panel: Panel | None, agreement_of_rankings: bool
+) -> dict[str, Any]:
     scoreboard = Scoreboard(panel, settings, reference_panel)
     report: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
     parts = [part for part in _PARTS if not part[0] or set(part[0]) & set(settings.metrics)]
@@ -193,18 +209,22 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
     scoreboard.set_figure("overround", combined.forecaster_means(overround(combined)))
     people, step = scoreboard.forecaster_count, scoreboard.settings.stream
     curves: dict[str, Any] = {}
+    accounts = staking_accounts(combined)
+    logarithmic: LogWealth | None = None
     for text in scoreboard.settings.gammas:
         gamma = float(text)
-        paid = average_return(combined, gamma)
+        paid = payoff(combined, accounts, gamma)
         scoreboard.add_score(f"average_return:{text}", paid, lower=False, key="average_return", under=text)
         scoreboard.set_figure("net_return", scoreboard.figures["average_return"][text] - 1, text)
         scoreboard.set_figure("sharpe", sharpe(combined, paid), text)
         if note := _note_on_returns(scoreboard, paid, text):
             report["notes"].append(note)
-        wealth = log_wealth(combined, gamma)
+        owned = optimal_log_wealth(accounts, gamma)
+        logarithmic = owned if gamma == 1 else logarithmic
+        wealth = realised_log_wealth(combined, accounts, owned)
         scoreboard.add_score(f"log_wealth:{text}", wealth, lower=False, key="log_wealth", under=text)
         scoreboard.set_figure("ruins", np.bincount(combined.forecaster[wealth == -np.inf], minlength=len(names)), text)
-        scoreboard.set_figure("certainty_equivalent", certainty_equivalent(combined, gamma), text)
+        scoreboard.set_figure("certainty_equivalent", equivalent_return(combined, accounts, owned, gamma), text)
         stream = return_stream(combined, paid, step)
         lines = [(name, to_json_list(means)) for name, means in zip(names, stream.means, strict=True)]
         ends = running_intervals(combined, paid, step, scoreboard.settings.level)[:people]
@@ -217,8 +237,11 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
             "bands": bands,
         }
     report["curves"]["average_return"] = curves
-    scoreboard.set_figure("expected_growth", combined.forecaster_means(expected_growth(combined)))
-    scoreboard.set_figure("realised_growth", combined.forecaster_means(realised_growth(combined)))
+    logarithmic = optimal_log_wealth(accounts, 1.0) if logarithmic is None else logarithmic
+    expected = expected_log_wealth(combined, accounts, logarithmic)
+    realised = realised_log_wealth(combined, accounts, logarithmic)
+    scoreboard.set_figure("expected_growth", combined.forecaster_means(expected))
+    scoreboard.set_figure("realised_growth", combined.forecaster_means(realised))
 
 
 def _note_on_returns(scoreboard: Scoreboard, paid: Floats, gamma: str) -> str:
@@ -237,7 +260,7 @@ def _note_on_returns(scoreboard: Scoreboard, paid: Floats, gamma: str) -> str:
     )
     if not difference > 0:
         return f"{text}be told apart on {common:,} common questions"
-    needed = common * ((norm.isf(SIGNIFICANCE / 2) + norm.ppf(POWER)) * error / difference) ** 2
+    needed = common * ((ndtri(1 - SIGNIFICANCE / 2) + ndtri(POWER)) * error / difference) ** 2
     return f"{text}be told apart on {common:,} common questions; it would take some {needed:,.0f} ({POWER:.0%} power)"
 
 

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece
+from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
 from forecast_rank.metrics.panel import Codes, Floats, Panel, references
 from forecast_rank.metrics.resampled_ranks import probability_best
-from forecast_rank.metrics.simultaneous_ranks import rank_ranges_beside, simultaneous_rank_ranges
+from forecast_rank.metrics.simultaneous_ranks import all_rank_ranges
 from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import (
     RESAMPLES,
@@ -33,8 +34,8 @@ from forecast_rank.ranking.settings import Settings
 
 LEAST_EVENTS = 4
 """Fewer events give no bounded studentised interval."""
-MOST_EVENTS = 1000
-"""More events are merged at random for the bootstrap of the calibration error, whose cost is events x resamples."""
+MOST_EVENTS_OF_BINS = 1000
+"""More events are merged at random for the bootstrap of the calibration error, which has sums for every bin."""
 NAMES_LISTED = 5
 SCORE_RANGES = {
     "brier": (0.0, 1.0),
@@ -89,8 +90,8 @@ class FigureTable:
 
     @cached_property
     def counts(self) -> NDArray[np.uint8]:
-        """How often each event is drawn in each resample, the same for every metric."""
-        return resample_counts(self.event_count, self.settings.bootstrap, self.settings.seed)
+        """How often each event, or group of events, is drawn in each resample, the same for every metric."""
+        return resample_counts(min(self.event_count, MOST_EVENTS), self.settings.bootstrap, self.settings.seed)
 
     def set_figure(self, key: str, values: NDArray, under: str | None = None) -> None:
         """Stores a figure of all forecasters and references; `under` is its gamma, ranking or category."""
@@ -159,9 +160,10 @@ class FigureTable:
         """Intervals of the kind that the settings name; NaN without resamples."""
         if not self.settings.bootstrap:
             return np.full((len(sums.means), 2), np.nan)
+        groups = grouped_events(sums, MOST_EVENTS, self.settings.seed)
         if self.settings.interval == "studentised":
-            return studentised_interval(sums, self.counts, self.settings.level)
-        draws = bootstrap_means(sums, self.counts)
+            return studentised_interval(sums, self.counts, self.settings.level, drawn=groups)
+        draws = bootstrap_means(groups, self.counts)
         if self.settings.interval == "bca":
             return bca_interval(draws, sums, self.settings.level)
         return percentile_interval(draws, self.settings.level)
@@ -201,11 +203,8 @@ class FigureTable:
             absent = np.isnan(self._of_ranked(np.zeros(len(values))))[:, None]
             sums = EventSums(np.where(absent, 0.0, sums.sums), np.where(absent, 0.0, sums.weights))
             among = EventSums(sums.sums[forecasters], sums.weights[forecasters])
-            ranges[forecasters] = simultaneous_rank_ranges(among, lower_is_better=lower, level=level)
-            ranges[self.forecaster_count :] = rank_ranges_beside(
-                sums, self.forecaster_count, lower_is_better=lower, level=level
-            )
-            draws = bootstrap_means(among, self.counts)
+            ranges = all_rank_ranges(sums, self.forecaster_count, lower_is_better=lower, level=level)
+            draws = bootstrap_means(grouped_events(among, MOST_EVENTS, self.settings.seed), self.counts)
             best[forecasters] = probability_best(draws, own, lower_is_better=lower)
         self.set_figure("rank_ranges", ranges, ranking)
         self.set_figure("probability_best", best, ranking)
@@ -250,8 +249,7 @@ class Scoreboard(FigureTable):
         self.panel = concatenate_panels(panel, references(panel) if reference_panel is None else reference_panel)
         names = self.panel.forecasters
         answered = np.bincount(self.panel.forecaster, minlength=len(names))
-        events = len(np.unique(self.panel.questions.event[self.panel.question]))
-        super().__init__(names, len(panel.forecasters), answered, events, settings)
+        super().__init__(names, len(panel.forecasters), answered, len(self.panel.events[0]), settings)
 
     def add_score(
         self,
@@ -271,8 +269,8 @@ class Scoreboard(FigureTable):
     def add_calibration_error(self, bins: int) -> None:
         """Stores the unbiased calibration error with its interval, and ranks by it."""
         level, events = self.settings.level, event_sums(self.panel, np.zeros(len(self.panel))).events
-        panel = merged_events(self.panel, MOST_EVENTS, self.settings.seed)
-        groups = min(self.event_count, MOST_EVENTS)
+        panel = merged_events(self.panel, MOST_EVENTS_OF_BINS, self.settings.seed)
+        groups = min(self.event_count, MOST_EVENTS_OF_BINS)
         counts = resample_counts(groups, self.settings.bootstrap or RESAMPLES, self.settings.seed)
         values, ends = unbiased_ece(panel, counts, bins, level)
         self.set_figure("ece_unbiased", values)
