@@ -77,12 +77,17 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def _connection(url: str) -> Any:
+    """A connection with an alias of its own: Django pools by alias, and the suite's database is the default."""
+    return ConnectionHandler({"default": {}, url: conf.database(url)})[url]
+
+
 def test_clients_share_sessions_without_prepared_statements(bouncer: Any) -> None:
     url = bouncer.fresh()
     together = Barrier(CLIENTS, timeout=20)
 
     def client(number: int) -> list[int]:
-        connection: Any = ConnectionHandler({"default": conf.database(url)})["default"]
+        connection = _connection(url)
         read = []
         for turn in range(20):  # psycopg prepares a statement that it has seen five times
             together.wait()
@@ -100,7 +105,7 @@ def test_clients_share_sessions_without_prepared_statements(bouncer: Any) -> Non
 
 
 def test_cursor_outside_a_transaction_is_no_cursor_of_the_server(bouncer: Any) -> None:
-    connection: Any = ConnectionHandler({"default": conf.database(bouncer.fresh())})["default"]
+    connection = _connection(bouncer.fresh())
     connection.ensure_connection()
     assert connection.is_behind_pooler()
     with connection.chunked_cursor() as cursor:
@@ -110,7 +115,7 @@ def test_cursor_outside_a_transaction_is_no_cursor_of_the_server(bouncer: Any) -
 
 
 def test_direct_connection_is_not_taken_for_a_pooler() -> None:
-    connection: Any = ConnectionHandler({"default": conf.database(postgres_url())})["default"]
+    connection = _connection(postgres_url())
     connection.ensure_connection()
     assert not connection.is_behind_pooler()
     connection.close()
