@@ -19,9 +19,14 @@ def append_to_chain(task: Task) -> ChainLink:
 
     Nothing else is locked after the chain, so that two workers queue here and never wait for each other.
     """
-    call = task.calls.filter(late=False, result__in=ENDED_IN).order_by("-sequence").first()
-    record = record_sha256(task_record(task, call))
+    record, call = completed_record(task)
     return _append(task.PROTOCOL, record, call=call, **{str(task._meta.model_name): task})
+
+
+def completed_record(task: Task) -> tuple[str, ModelCall | None]:
+    """The checksum of a completed task's record, and the call that it ended with."""
+    call = task.calls.filter(late=False, result__in=ENDED_IN).order_by("-sequence").first()
+    return record_sha256(task_record(task, call)), call
 
 
 def append_archive(record: Mapping[str, Any]) -> ChainLink:

@@ -6,12 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from django.db import connection
-from django.db.models import Model
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import FloatField, ForeignKey, IntegerField, Model
 
-from agents.models import Agent, Decision, Elicitation
+from agents.models import Agent, Chain, ChainLink, Decision, Elicitation
 from agents.models.ledger import to_cents
-from agents.services.chain import append_to_chain
+from agents.records import link_sha256
+from agents.services.chain import completed_record, lock_chain
 from cohorts.weeks import GRID
 from markets.models import Run
 from scoring.models import Snapshot
@@ -52,8 +53,12 @@ def snapshots_store(plan: Plan, agent: Agent, place: int, states: Sequence[State
 def rows_insert(model: type[Model], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
     """Stores rows of these fields past the ORM, whose objects take ten times as long; how many there were."""
     fields: list[Any] = [model._meta.get_field(name) for name in names]
+    connection = connections[DEFAULT_DB_ALIAS]  # the proxy would look it up for every value
+    plain = (ForeignKey, IntegerField, FloatField)  # their values are the database's own
+    prepare = [None if isinstance(field, plain) else field.get_db_prep_save for field in fields]
     prepared = [
-        [field.get_db_prep_save(value, connection) for field, value in zip(fields, row, strict=True)] for row in rows
+        [to_db(value, connection) if to_db else value for to_db, value in zip(prepare, row, strict=True)]
+        for row in rows
     ]
     table, columns = model._meta.db_table, ", ".join(str(field.column) for field in fields)
     with connection.cursor() as cursor:
@@ -98,7 +103,25 @@ def runs_store(plan: Plan) -> None:
 
 
 def chains_store() -> None:
-    """Appends all completed tasks to their chains, in the order of their completion."""
-    for completed in (Decision.objects.order_by("decided_at", "pk"), Elicitation.objects.order_by("made_at", "pk")):
+    """Appends all completed tasks to their chains, in the order of their completion.
+
+    In bulk: PostgreSQL would go through all versions of the chain's row that one transaction has made, for each link.
+    """
+    decisions = Decision.objects.order_by("decided_at", "pk")
+    elicitations = Elicitation.objects.order_by("made_at", "pk")
+    for completed in (
+        decisions.select_related("agent__family", "cohort__methodology", "universe").defer("universe__market_block"),
+        elicitations.select_related("family", "release", "methodology", "batch__question_set").defer("batch__block"),
+    ):
+        links, chain = [], lock_chain(completed.model.PROTOCOL)
+        name = str(completed.model._meta.model_name)
         for task in completed.iterator(chunk_size=BATCH):
-            append_to_chain(task)
+            record, call = completed_record(task)
+            link = ChainLink(
+                protocol=chain.protocol, sequence=len(links) + 1, record_sha256=record, previous=chain.head,
+                sha256=link_sha256(chain.head, record), call=call, **{name: task},
+            )  # fmt: skip
+            links.append(link)
+            chain.head = link.sha256
+        ChainLink.objects.bulk_create(links, batch_size=BATCH)
+        Chain.objects.filter(pk=chain.pk).update(length=len(links), head=chain.head)

@@ -6,10 +6,11 @@ from datetime import timedelta
 from django.db import connection, transaction
 
 from agents.models import Agent, Family
+from agents.services.costs import universe_cost_drift
 from cohorts.models import Cohort, Methodology
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
-from scoring.services.derived import rebuild_derived
+from scoring.services.family_totals import family_total_drift
 from scoring.services.history_backfill import HOURLY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
 from tests.benchmarks.generator.forecasts import forecasts_store
@@ -24,7 +25,7 @@ Progress = Callable[..., None]
 
 
 def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None) -> None:
-    """Stores the plan's season in an arena without one, in one transaction, then scores and ranks it."""
+    """Stores the plan's season in an arena without one, then scores and ranks it, and links its records to chains."""
     steps = plan.agents + 4
     with transaction.atomic():
         progress(0, steps, "markets")
@@ -43,12 +44,15 @@ def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None)
         for _ in forecasts_store(plan, methodology, listings):
             pass
         runs_store(plan)
-        chains_store()
     _analyze()
     progress(plan.agents + 3, steps, "scores")
     renew_versions(*Scope)
-    rebuild_derived(at=plan.end)
+    for drift in (universe_cost_drift, family_total_drift):
+        for _ in drift(repair=True):
+            pass
     compute_scores(at=plan.end)
+    with transaction.atomic():
+        chains_store()
     backfill_history(limit=HOURLY_LIMIT)
     progress(steps, steps)
 
