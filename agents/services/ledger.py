@@ -8,14 +8,19 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.db import connection
 from django.db.models import F
 
 from agents.models import Agent, Decision, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
 from agents.services.resolutions import Resolution
 from cohorts.models import Methodology
+from markets.foundation.bulk import field_values, update_changed, update_rows
 from markets.models import Market, Outcome
 from markets.services.cache_versions import Scope, renew_versions
+
+SETTLED_FIELDS = ("shares", "cost_basis", "realized_pnl", "status", "closed_at")
+"""The fields of a position that its settlement changes."""
 
 
 def lock_agent(agent_id: int) -> Agent:
@@ -25,11 +30,12 @@ def lock_agent(agent_id: int) -> Agent:
 
 def lock_agents(agent_ids: Iterable[int]) -> dict[int, Agent]:
     """The agents by id, locked until the transaction ends."""
-    # In one order everywhere, so that two transactions can not wait for each other.
-    ids = sorted(set(agent_ids))
-    for agent_id in ids:
-        # An UPDATE locks the row on PostgreSQL and the database on SQLite, which ignores select_for_update silently.
-        Agent.objects.filter(pk=agent_id).update(journal_length=F("journal_length"))
+    ids = set(agent_ids)
+    if connection.features.has_select_for_update:
+        # In one order everywhere, so that two transactions can not wait for each other.
+        list(Agent.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
+    else:  # SQLite, which ignores select_for_update silently, has one lock for all, taken by a write
+        Agent.objects.filter(pk__in=ids).update(journal_length=F("journal_length"))
     # Prefetched, not joined: a methodology has large texts, and all these agents share one or two.
     return Agent.objects.select_related("cohort").prefetch_related("cohort__methodology").in_bulk(ids)
 
@@ -128,6 +134,7 @@ def settle(
 ) -> list[Settlement]:
     """Closes open positions with their payouts; `agents` are their owners by id."""
     settlements = []
+    before = {position.pk: field_values(position, SETTLED_FIELDS) for position in positions}
     for position in positions:
         kind = resolution.settlement_kind(position.outcome_id)
         payout = settlement_payout(kind, position.shares, position.cost_basis)
@@ -150,7 +157,7 @@ def settle(
         position.status = Position.Status.CANCELLED if refunded else Position.Status.SETTLED
         position.closed_at = at
     Settlement.objects.bulk_create(settlements)
-    Position.objects.bulk_update(positions, ["shares", "cost_basis", "realized_pnl", "status", "closed_at"])
+    update_changed(Position, positions, before, SETTLED_FIELDS)
     _post_all(
         [
             _entry(
@@ -240,7 +247,7 @@ def _entry(
 def _post_all(entries: Sequence[JournalEntry]) -> list[JournalEntry]:
     """Stores journal entries with the cash of their agents."""
     agents = list({entry.agent_id: entry.agent for entry in entries}.values())
-    Agent.objects.bulk_update(agents, ["cash", "journal_length"])
+    update_rows(Agent, agents, ["cash", "journal_length"])
     if any(agent.cohort.completed_at is not None for agent in agents):
         renew_versions(Scope.COMPETITION)  # the cash of agents of completed cohorts is part of the competition index
     return JournalEntry.objects.bulk_create(entries)

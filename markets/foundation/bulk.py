@@ -40,20 +40,28 @@ def update_changed(
         for place, name in enumerate(names)
         if any(getattr(row, name) != before[row.pk][place] for row in changed)
     ]
-    if not fields:
+    _update(model, changed, fields)
+
+
+def update_rows(model: Any, rows: Iterable[models.Model], names: Sequence[str]) -> None:
+    """Updates the named fields of the rows, as `update_changed` does, whether or not they differ."""
+    _update(model, sorted(rows, key=lambda row: row.pk), [model._meta.get_field(name) for name in names])
+
+
+def _update(model: Any, rows: Sequence[Any], fields: list[Any]) -> None:
+    if not (rows and fields):
         return
     if issubclass(model, ChangeTime):
-        fields.append(model._meta.get_field(UPDATED_AT))
-        for row in changed:
-            row.updated_at = timezone.now()  # type: ignore[attr-defined]
+        fields = [*fields, model._meta.get_field(UPDATED_AT)]
+        for row in rows:
+            row.updated_at = timezone.now()
     connection = connections[router.db_for_write(model)]
     quoted = connection.ops.quote_name
     columns = ", ".join(f"{quoted(field.column)} = %s" for field in fields)
     key: Any = model._meta.pk
     statement = f"UPDATE {quoted(model._meta.db_table)} SET {columns} WHERE {quoted(key.column)} = %s"  # noqa: S608
     values = [
-        [*(field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields), row.pk]
-        for row in changed
+        [*(field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields), row.pk] for row in rows
     ]
     with connection.cursor() as cursor:
         cursor.executemany(statement, values)
