@@ -57,7 +57,7 @@ RANKING = (
     "bt_ability",
 )  # fmt: skip
 """The figures that rank forecasters, besides the averaged returns."""
-FORMAT = 4
+FORMAT = 5
 """The format of stored leaderboards: those of an older one are computed anew, although their inputs are the same."""
 
 
@@ -148,11 +148,11 @@ def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, ref
     inputs, stored = inputs_version(selection), stored_by_category(selection.arm, versions[0])
     before = stored.get("")
     fitted = is_fitted(before, inputs)
-    current = {category for category, row in stored.items() if row.report.get("inputs") == inputs}
+    current = {category for category, row in stored.items() if is_current(row, inputs)}
     if "" in current and (not refit or (fitted and current == stored.keys())):
         return 0
     slow = not fitted and (refit or before is None or before.report.get("fitted") is None)
-    omitted = () if refit else stored.keys() - {""}
+    omitted = (current if refit else stored.keys()) - {""}
     leaderboards, difficulties = compute_forecast_leaderboards(
         selection, inputs, before, at=at, slow=slow, omitted=omitted
     )
@@ -208,8 +208,8 @@ def compute_forecast_leaderboards(
         entry |= dict.fromkeys(NO_PARTICIPATION) if entry["reference"] else participation[entry["family"]]
     figures_by_question = leaderboard.report.pop("questions")
     by_category = _by_category(selection, [e for e in resolved if e.category not in omitted], families, externals)
-    for contents in by_category.values():
-        contents.report["inputs"] = inputs
+    for category, contents in by_category.items():
+        contents.report["inputs"] = inputs["categories"].get(category)
     difficulties = [
         QuestionDifficulty(question_id=int(question), arm=selection.arm, **figures)
         for question, figures in figures_by_question.items()
@@ -222,6 +222,12 @@ def stored_by_category(arm: str, methodology: str) -> dict[str, Leaderboard]:
     """The stored leaderboards of an arm under a methodology."""
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology)
     return {row.category: row for row in rows}
+
+
+def is_current(leaderboard: Leaderboard, inputs: Mapping[str, Any]) -> bool:
+    """True if a stored leaderboard was computed from these inputs, or from those of its category."""
+    own = inputs["categories"].get(leaderboard.category) if leaderboard.category else inputs
+    return leaderboard.report.get("inputs") == own
 
 
 def is_fitted(leaderboard: Leaderboard | None, inputs: Mapping[str, Any]) -> bool:
@@ -263,9 +269,11 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     resolved_bets = bets.filter(market__status=Market.Status.RESOLVED)
     scores = ForecastScore.objects.filter(forecast__in=forecasts.order_by())
     number = Count("pk")
+    families = list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external"))
     inputs = {
         "format": FORMAT,
-        "families": list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external")),
+        "families": families,
+        "categories": _category_inputs(selection, families),
         "resolved": asked_and_resolved(selection).aggregate(number=number, newest=Max("question__resolved_at"))
         | scores.aggregate(forecasts=number, scored_at=Max("scored_at")),
         "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
@@ -275,6 +283,24 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
         "resolved_bets": resolved_bets.aggregate(number=number, newest=Max("market__resolved_at")),
     }
     return to_json(inputs)
+
+
+def _category_inputs(selection: Selection, families: Sequence[Any]) -> dict[str, dict[str, Any]]:
+    """The numbers and newest instants of the inputs of each category's leaderboard, by category."""
+    inputs: dict[str, dict[str, Any]] = defaultdict(lambda: {"format": FORMAT, "families": families})
+    resolved = asked_and_resolved(selection).order_by().values_list("question__category")
+    for category, number, newest in resolved.annotate(Count("pk"), Max("question__resolved_at")):
+        inputs[category]["resolved"] = (number, newest)
+    scores = ForecastScore.objects.filter(forecast__arm=selection.arm).order_by()
+    if selection.methodology:
+        scores = scores.filter(forecast__methodology=selection.methodology)
+    by_category = scores.values_list("forecast__question__category")
+    for category, number, newest in by_category.annotate(Count("pk"), Max("scored_at")):
+        inputs[category]["scores"] = (number, newest)
+    refused = refused_forecasts(selection, "entry__question__category")
+    for (_, category), number in sorted(refused.items()):
+        inputs[category].setdefault("refused", []).append(number)
+    return dict(inputs)
 
 
 def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from scoring.models import (
 from scoring.services.forecast_leaderboards import (
     compute_forecast_leaderboards,
     inputs_version,
+    is_current,
     is_fitted,
     leaderboard_selections,
     store_difficulties,
@@ -85,7 +86,7 @@ def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, 
     inputs = inputs_version(selection)
     by_version = {version: stored_by_category(selection.arm, version) for version in versions}
     leaderboard = next((stored[""] for stored in by_version.values() if "" in stored), None)
-    if leaderboard is None or leaderboard.report.get("inputs") != inputs:
+    if leaderboard is None or not is_current(leaderboard, inputs):
         return
     slow = is_fitted(leaderboard, inputs)
     computed, difficulties = compute_forecast_leaderboards(selection, inputs, leaderboard, at=at, slow=slow)
@@ -95,7 +96,7 @@ def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, 
     for version, stored in by_version.items():
         for category in sorted(stored.keys() | computed.keys()):
             row = stored.get(category)
-            if row is None or row.report.get("inputs") == inputs:
+            if row is None or is_current(row, inputs) or (category and category not in inputs["categories"]):
                 key = LeaderboardKey(FORECAST, version, selection.arm, category)
                 yield from _compare(key, row, computed.get(category), at=at, repair=repair)
 

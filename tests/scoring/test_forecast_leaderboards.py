@@ -310,6 +310,17 @@ def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_
     assert stored_entry(category="Politics")["n"] == 3
 
 
+def test_a_category_without_a_new_resolution_keeps_its_leaderboard() -> None:
+    a_week()
+    compute_scores(at=END)
+    question = QuestionFactory(markets=[MarketFactory(category="Sports")])
+    ask(question, {GPT: [0.7, 0.3]})
+    end_question(question, "YES")
+    compute_scores(at=END + DAY)
+    computed = {category: stored(category=category).computed_at for category in ("", "Politics", "Sports")}
+    assert computed == {"": END + DAY, "Politics": END, "Sports": END + DAY}
+
+
 def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
     question = asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
     compute_scores(at=END)
