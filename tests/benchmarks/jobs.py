@@ -1,8 +1,9 @@
-"""How long does it take to settle? `uv run python -m tests.benchmarks.settle --database URL`.
+"""What does each job take on a large arena? `uv run python -m tests.benchmarks.jobs --database URL`.
 
-Resolves markets with open positions on a copy of a made arena (`generate` fills one), at a local server that speaks
-Gamma's format, and prints what `check_resolutions` took with its scores and leaderboards, and what a snapshot pass and
-`compute_scores` take after it. The database is changed: name a copy.
+On a made arena (`generate` fills one), at a local server that speaks the venue's formats: a snapshot pass, the
+settlement of markets with open positions, scores after one market and scores from nothing. Everything happens in one
+transaction that is rolled back. Processor times are those of this process and of its PostgreSQL session, if that runs
+on this machine; `!` marks what misses its bar, the goal of the issue on the arena's size.
 """
 
 import argparse
@@ -12,18 +13,29 @@ import os
 import pstats
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
 from typing import Any
 
 from tests.benchmarks.environment import set_up_production
 
-SLOWEST = 45
+SLOWEST = 60
 """Functions that a profile names."""
+LARGE = 3_000_000
+"""Snapshots from which the bars of ten times the usual arena hold."""
+BARS_S = {
+    "take_snapshots": (0.2, 1.5),
+    "settle": (2.0, None),
+    "scores of one market": (1.0, 1.0),
+    "scores from nothing": (None, 10.0),
+}
+"""Seconds at 604,800 snapshots and at ten times as many."""
 
 
-class Gamma(BaseHTTPRequestHandler):
+class Venue(BaseHTTPRequestHandler):
     """Answers look-ups of single markets, every list with an empty one, and requests for midpoints with them."""
 
     protocol_version = "HTTP/1.1"
@@ -56,19 +68,14 @@ class Gamma(BaseHTTPRequestHandler):
         """No line for each request."""
 
 
-def resolved_rows(number: int) -> dict[str, dict[str, Any]]:
-    """Gamma's rows of all unsettled markets; `number` of those that few agents hold resolve for their first side."""
-    from django.db.models import Count
-
-    from agents.models import Position
+def venue_rows(resolved: set[int]) -> dict[str, dict[str, Any]]:
+    """Gamma's rows of all unsettled markets; those of these ids resolve for their first side."""
     from markets.models import Market
 
-    holders = Position.objects.open().order_by().values("market").annotate(number=Count("pk"))
-    held = set(holders.order_by("number", "market").values_list("market", flat=True)[:number])
     rows = {}
     for market in Market.objects.unsettled().filter(source="polymarket").prefetch_related("outcomes"):
         outcomes = list(market.outcomes.all())
-        final = market.pk in held
+        final = market.pk in resolved
         prices = [str(1 if index == 0 else 0) if final else str(o.price or 0) for index, o in enumerate(outcomes)]
         rows[market.external_id] = {
             "id": market.external_id,
@@ -87,46 +94,132 @@ def resolved_rows(number: int) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def timed(name: str, call: Callable[[], object], *, profile: bool) -> None:
-    profiler = cProfile.Profile() if profile else None
-    processor, wall = time.process_time(), time.perf_counter()
-    if profiler:
-        profiler.enable()
-    call()
-    if profiler:
-        profiler.disable()
-    print(f"{name:40} {time.process_time() - processor:7.2f} s processor {time.perf_counter() - wall:7.2f} s wall")
-    if profiler:
-        pstats.Stats(profiler).sort_stats("cumulative").print_stats(SLOWEST)
+def chosen_markets(markets: int, positions: int) -> list[int]:
+    """Ids of so many unsettled markets with about so many open positions in all; the first one has the fewest."""
+    from django.db.models import Count
+
+    from agents.models import Position
+    from markets.models import Market
+
+    holders = Position.objects.open().order_by().values("market").annotate(number=Count("pk"))
+    held, total = [], 0
+    for market, number in holders.order_by("number", "market").values_list("market", "number")[:markets]:
+        held.append(market)
+        total += number
+        if total >= positions:
+            break
+    followed = Market.objects.unsettled().filter(has_questions=True).exclude(positions__status=Position.Status.OPEN)
+    return held + list(followed.order_by("pk").values_list("pk", flat=True)[: markets - len(held)])
+
+
+def session_processor_s() -> float:
+    """Processor seconds of our PostgreSQL session so far; 0 on SQLite, and where the server is elsewhere."""
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return 0.0
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            name, _, figures = file.read().partition(") ")
+    except OSError:
+        return 0.0
+    if not name.endswith("(postgres"):
+        return 0.0
+    user, system = figures.split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+class Stopwatch:
+    """Times steps, prints a line for each, and counts the missed bars."""
+
+    def __init__(self, *, large: bool, profile: bool) -> None:
+        self.large, self.profile, self.missed = large, profile, 0
+
+    def time(self, name: str, call: Callable[[], object], *, bar: str = "") -> None:
+        profiler = cProfile.Profile() if self.profile else None
+        session, own, wall = session_processor_s(), time.process_time(), time.perf_counter()
+        if profiler:
+            profiler.enable()
+        call()
+        if profiler:
+            profiler.disable()
+        wall, own = time.perf_counter() - wall, time.process_time() - own
+        session = session_processor_s() - session
+        limit = BARS_S[bar][self.large] if bar else None
+        slow = limit is not None and wall > limit
+        self.missed += slow
+        bar_text = "" if limit is None else f"{limit:.1f}"
+        print(
+            f"{'!' if slow else ' '} {name:44}{bar_text:>6}{wall:8.2f} s wall{own + session:8.2f} s processor"
+            f" ({own:.2f} here, {session:.2f} in the database)",
+            flush=True,
+        )
+        if profiler:
+            pstats.Stats(profiler).sort_stats("cumulative").print_stats(SLOWEST)
+
+
+@contextmanager
+def rolled_back() -> Iterator[None]:
+    from django.db import transaction
+
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def measure(markets: int, positions: int, *, profile: bool) -> int:
+    """Prints the table; how many bars are missed."""
+    from django.core.management import call_command
+    from django.db.models import Max
+
+    from agents.models import Settlement
+    from markets.models import Outcome
+    from scoring.models import BrierScore, ForecastScore, Leaderboard, QuestionDifficulty, Snapshot
+
+    begin = Snapshot.objects.aggregate(last=Max("taken_at"))["last"]
+    watch = Stopwatch(large=Snapshot.objects.count() >= LARGE, profile=profile)
+    Venue.midpoints = {o.token_id: str(o.price) for o in Outcome.objects.exclude(price=None).exclude(token_id="")}
+    minutes = iter(range(10, 1000, 10))
+
+    def command(name: str, **options: Any) -> Callable[[], None]:
+        at = begin + timedelta(minutes=next(minutes))
+        return lambda: call_command(name, at=at, json=True, stdout=StringIO(), **options)
+
+    last, *chosen = chosen_markets(markets + 1, positions)
+    command("take_snapshots")()  # the first pass stores prices that the generator rounded otherwise
+    watch.time("take_snapshots", command("take_snapshots"), bar="take_snapshots")
+    Venue.rows, settled = venue_rows(set(chosen)), Settlement.objects.count()
+    watch.time(f"check_resolutions, {len(chosen)} markets resolved", command("check_resolutions"), bar="settle")
+    print(f"  {Settlement.objects.count() - settled} positions settled, {len(Venue.rows)} markets looked up")
+    watch.time("take_snapshots after it", command("take_snapshots"))
+    watch.time("compute_scores after it", command("compute_scores"))
+    watch.time("compute_scores, nothing new", command("compute_scores"))
+    Venue.rows = venue_rows({last})
+    watch.time("check_resolutions, one market resolved", command("check_resolutions"))
+    watch.time("compute_scores after it", command("compute_scores"), bar="scores of one market")
+    for derived in (BrierScore, ForecastScore, Leaderboard, QuestionDifficulty):
+        derived._default_manager.all().delete()
+    watch.time("compute_scores from nothing", command("compute_scores"), bar="scores from nothing")
+    return watch.missed
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", required=True)
     parser.add_argument("--markets", type=int, default=200)
+    parser.add_argument("--positions", type=int, default=280)
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Gamma)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Venue)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     os.environ |= {f"{name}_BASE_URL": f"http://127.0.0.1:{server.server_port}" for name in ("GAMMA", "CLOB")}
     set_up_production(options.database)
-    from django.core.management import call_command
-    from django.db.models import Max
-
-    from agents.models import Settlement
-    from markets.models import Outcome
-    from scoring.models import Snapshot
-
-    at = Snapshot.objects.aggregate(last=Max("taken_at"))["last"] + timedelta(minutes=10)
-    Gamma.rows = resolved_rows(options.markets)
-    Gamma.midpoints = {o.token_id: str(o.price) for o in Outcome.objects.exclude(price=None).exclude(token_id="")}
-    settled = Settlement.objects.count()
-    print(f"{len(Gamma.rows)} markets to look up, {options.markets} of them resolved")
-    steps = ("take_snapshots", "check_resolutions", "take_snapshots", "compute_scores", "compute_scores")
-    for index, name in enumerate(steps):
-        now = at + index * timedelta(minutes=10)
-        timed(name, lambda name=name, now=now: call_command(name, at=now, json=True), profile=options.profile)
-    print(f"{Settlement.objects.count() - settled} positions settled")
+    with rolled_back():
+        missed = measure(options.markets, options.positions, profile=options.profile)
+    raise SystemExit(bool(missed))
 
 
 if __name__ == "__main__":
