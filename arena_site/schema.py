@@ -9,11 +9,15 @@ from csp.decorators import csp_update
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.plumbing import get_lib_doc_excludes
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from agents.api.agent_records import AgentRecordSerializer
+from agents.api.tasks import TaskCostSerializer
 from arena_site.schema_rules import describe_component, describe_operation
 from markets.foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
+from markets.foundation.rest.serializers import ReadSerializer, StrictSerializer
 from markets.foundation.rest.viewsets import ReadOnlyViewSet
 
 JSON, CSV = "application/json", "text/csv"
@@ -93,6 +97,11 @@ class AgentTokenScheme(OpenApiAuthenticationExtension):
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer", "description": "The token that `register_agent` printed."}
+
+
+def undescribed_bases() -> list[type]:
+    """Base classes whose docstrings describe no endpoint and no row."""
+    return [*get_lib_doc_excludes(), ReadSerializer, StrictSerializer, AgentRecordSerializer, TaskCostSerializer]
 
 
 def apply_descriptions(endpoints: list[Any]) -> list[Any]:

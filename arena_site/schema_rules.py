@@ -1,10 +1,10 @@
 """Rules for the OpenAPI schema: a summary, a description and limits for each operation, parameter and value."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from arena_site.schema_descriptions import COMMON, COMPONENTS, PROPERTIES, TABLES_OF_COMPONENTS
 from markets.foundation.rest.filters import MAX_TEXT, MAX_VALUES
 from markets.foundation.rest.pagination import MAX_ADDRESS, MAX_COUNT
 from scoring.exports.tables import TABLES
@@ -38,7 +38,7 @@ def describe_operation(path: str, operation: dict[str, Any]) -> None:
     operation["summary"] = first + kinds.get(operation["operationId"].rpartition("_")[2], "")
     for parameter in operation.get("parameters", ()):
         name, place = parameter["name"], parameter["in"]
-        text = f"The `{name}` of the row." if place == "path" else f"Rows of which `{name}` is this."
+        text = f"The row's `{name}`." if place == "path" else f"Only rows with this `{name}`."
         parameter.setdefault("description", text)
         for schema in subschemas(parameter["schema"]):
             add_limits(schema, PATH_LIMITS if place == "path" else QUERY_LIMITS)
@@ -46,10 +46,15 @@ def describe_operation(path: str, operation: dict[str, Any]) -> None:
 
 def describe_component(name: str, component: dict[str, Any]) -> None:
     """Adds descriptions, those of the archive's data dictionary where they have none, and limits."""
+    if name in COMPONENTS:
+        component["description"] = COMPONENTS[name]
+    elif name.startswith("Paginated"):
+        component["description"] = "A page of a list."
     for schema in subschemas(component):
         add_limits(schema, LIMITS_BY_TYPE)
         for field, value in schema.get("properties", {}).items():
-            value.setdefault("description", _meaning(name, field))
+            if "description" not in value:
+                value["description"] = _meaning(name, field)
 
 
 def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
@@ -75,19 +80,18 @@ def add_limits(schema: dict[str, Any], by_type: dict[str, dict[str, Any]]) -> No
             schema.setdefault(word, limit)
 
 
-def _meanings() -> tuple[dict[tuple[str, str], str], dict[str, str]]:
-    """Meanings of columns by table and name, and by name alone where all tables agree."""
-    by_table = {(table.name, column.name): column.meaning for table in TABLES for column in table.columns}
-    by_name: dict[str, set[str]] = defaultdict(set)
-    for (_, column), meaning in by_table.items():
-        by_name[column].add(meaning)
-    return by_table, {name: meanings.pop() for name, meanings in by_name.items() if len(meanings) == 1}
+MEANINGS = {(table.name, column.name): column.meaning for table in TABLES for column in table.columns}
 
 
-BY_TABLE, BY_NAME = _meanings()
+def _table(component: str) -> str:
+    """The table of the archive whose columns a component has, by its name; many have none."""
+    name = component.removesuffix("Detail")
+    return TABLES_OF_COMPONENTS.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() + "s")
 
 
 def _meaning(component: str, field: str) -> str:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", component).lower()
-    meaning = BY_TABLE.get((f"{words}s", field)) or BY_NAME.get(field)
-    return meaning or f"{field.replace('_', ' ').capitalize()} of this {words.replace('_', ' ')}."
+    """Raises LookupError for a property that nobody describes."""
+    meaning = PROPERTIES.get(component, {}).get(field) or MEANINGS.get((_table(component), field)) or COMMON.get(field)
+    if meaning is None:
+        raise LookupError(f"describe {field} of {component} by a help_text or in schema_descriptions.py")
+    return meaning

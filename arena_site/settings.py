@@ -223,6 +223,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "GET_LIB_DOC_EXCLUDES": "arena_site.schema.undescribed_bases",
     "PREPROCESSING_HOOKS": ["arena_site.schema.apply_descriptions"],
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "arena_site.schema.add_shared_parts"],
     "ENUM_NAME_OVERRIDES": {

@@ -59,7 +59,7 @@ class BrierTestSerializer(PairedTestSerializer):
     n = serializers.IntegerField(help_text="Forecasts on the same question on the same day.")
     events = serializers.IntegerField()
     difference = NumberField(help_text="The first's Brier score less the second's.")
-    questions_more = NumberField(help_text="Needed to find a true difference of 0.01.")
+    questions_more = NumberField(help_text="Questions still needed to find a true difference of 0.01.")
 
 
 class ForecastComparisonSerializer(serializers.Serializer):

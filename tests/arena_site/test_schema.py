@@ -21,31 +21,31 @@ def operations(document: Any) -> Iterator[tuple[str, Any]]:
             yield f"{method.upper()} {path}", operation
 
 
-def schemas(node: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every object of the document that has a type, with its place."""
+def schemas(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object of the document that has a type, with its path."""
     if isinstance(node, dict):
         if isinstance(node.get("type"), str | list) and "in" not in node:
-            yield where, node
+            yield path, node
         for name, inner in node.items():
             if name not in ("examples", "example"):
-                yield from schemas(inner, f"{where}/{name}")
+                yield from schemas(inner, f"{path}/{name}")
     elif isinstance(node, list):
-        for place, inner in enumerate(node):
-            yield from schemas(inner, f"{where}/{place}")
+        for index, inner in enumerate(node):
+            yield from schemas(inner, f"{path}/{index}")
 
 
-def lacking(schema: dict[str, Any]) -> set[str]:
-    """The limits that a schema should state and does not."""
+def missing_limits(schema: dict[str, Any]) -> set[str]:
+    """The limits that a schema of this type must state and does not."""
     if "enum" in schema or "const" in schema:
         return set()
-    needed = {
+    limits_by_type = {
         "string": {"maxLength"},
         "integer": {"minimum", "maximum"},
         "number": {"minimum", "maximum"},
         "array": {"maxItems"},
     }
-    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    return {limit for kind in kinds for limit in needed.get(kind, ())} - schema.keys()
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return {limit for each in types for limit in limits_by_type.get(each, ())} - schema.keys()
 
 
 def test_document_names_its_licence_contact_server_and_tags(document: Any) -> None:
@@ -65,40 +65,45 @@ def test_every_operation_and_parameter_is_described(document: Any) -> None:
             assert parameter["description"], f"{label} {parameter['name']}"
 
 
-def test_every_property_is_described(document: Any) -> None:
-    bare = [
-        f"{where}/{name}"
-        for where, schema in schemas(document)
+def test_every_component_and_property_is_described(document: Any) -> None:
+    components = document["components"]["schemas"]
+    rows = {name: component for name, component in components.items() if "properties" in component}
+    undescribed = [name for name, component in rows.items() if not component.get("description")]
+    undescribed += [
+        f"{path}/{name}"
+        for path, schema in schemas(document)
         for name, field in schema.get("properties", {}).items()
         if not field.get("description")
     ]
-    assert bare == []
+    assert undescribed == []
+    assert [name for name, component in rows.items() if "Serializer" in component["description"]] == []
+    assert rows["Run"]["properties"]["started_at"]["description"] == "Start by the real clock."
 
 
 def test_every_number_text_and_list_has_limits(document: Any) -> None:
-    assert {where: lacking(schema) for where, schema in schemas(document) if lacking(schema)} == {}
+    assert {path: missing_limits(schema) for path, schema in schemas(document) if missing_limits(schema)} == {}
 
 
 def test_orderings_and_statuses_are_enumerated(document: Any) -> None:
-    named = [
+    choices = [
         (label, parameter["name"], parameter["schema"].get("items", parameter["schema"]))
         for label, operation in operations(document)
         for parameter in operation.get("parameters", ())
         if parameter["name"] in ("ordering", "status", "status__in")
     ]
-    assert len(named) > 30
-    assert [(label, name) for label, name, schema in named if not schema.get("enum")] == []
+    assert len(choices) > 30
+    assert [(label, name) for label, name, schema in choices if not schema.get("enum")] == []
     assert document["components"]["schemas"]["RunStatus"]["enum"] == ["running", "succeeded", "failed", "lost"]
 
 
 def test_every_example_is_valid(document: Any) -> None:
-    examples = [(where, schema, each) for where, schema in schemas(document) for each in schema.get("examples", ())]
+    examples = [(path, schema, each) for path, schema in schemas(document) for each in schema.get("examples", ())]
     for label, operation in operations(document):
         bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
         for media in (media for body in bodies for media in body.get("content", {}).values()):
             examples += [(label, media["schema"], each["value"]) for each in media.get("examples", {}).values()]
     assert len(examples) > 100
-    for where, schema, example in examples:
+    for place, schema, example in examples:
         rooted = {"components": document["components"], **schema}
         errors = Draft202012Validator(rooted, format_checker=FormatChecker()).iter_errors(example)
-        assert [error.message for error in errors] == [], where
+        assert [error.message for error in errors] == [], place

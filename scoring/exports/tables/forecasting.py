@@ -26,7 +26,7 @@ FORECAST_TABLES = (
         index integer - Its place among the question's options.
         name text - Its name.
         outcome integer row outcome_id - The outcome that pays if it happens.
-        happened boolean - Did it?
+        happened boolean - True if the option happened.
     """), "markets.QuestionOption", ("question_id", "index"),
         recomputed="happened",
         chained="index name",

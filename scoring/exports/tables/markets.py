@@ -8,7 +8,7 @@ COMPETITION_TABLES = (
         slug text - Its permanent name.
         display_name text - Its name on pages.
         provider text - The maker of the model.
-        active boolean - Does it play in the next cohort?
+        active boolean - True if it plays in the next cohort.
         external boolean - Is it an external agent, ranked apart?
     """), "agents.Family"),
     ArchiveTable("releases", "The exact models behind families.", columns("""
@@ -81,7 +81,7 @@ MARKET_TABLES = (
         price decimal price - The last accepted price.
         price_at time - Time of that price.
         price_source text - Its source.
-        price_stale boolean - Is it an earlier price, because no new one could be accepted?
+        price_stale boolean - True if it is an earlier price, because no new one could be accepted.
     """), "markets.Outcome",
         recomputed="price price_source price_stale",
     ),
@@ -92,7 +92,7 @@ MARKET_TABLES = (
         observed_at time - Time of observation.
         price decimal price - The accepted price.
         source text - Its source.
-        stale boolean - Is it an earlier price?
+        stale boolean - True if it is an earlier price.
         reason text - The reason for the choice.
         midpoint decimal price - Midpoint of the order book.
         gamma decimal price - Price of the venue's catalogue.

@@ -24,7 +24,7 @@ TRADING_TABLES = (
         "blocks and the market or question block of `prompts`, then the retry note.", columns("""
         id integer row - The call.
         decision integer row decision_id - Its decision.
-        elicitation integer row elicitation_id - Or its elicitation.
+        elicitation integer row elicitation_id - The elicitation, of a forecast call.
         sequence integer - Its place among the calls of its decision or elicitation.
         attempt integer - Number of the attempt; transport retries share one.
         model text - The requested model.
@@ -144,7 +144,7 @@ TRADING_TABLES = (
         amount decimal usd - Signed amount.
         balance decimal usd - Cash after the entry.
         trade integer row trade_id - Its trade.
-        settlement integer row settlement_id - Or its settlement.
+        settlement integer row settlement_id - The settlement that moved the cash.
         occurred_at time - Time of the change.
     """), "agents.JournalEntry", ("agent_id", "sequence"),
         recomputed="agent sequence kind amount balance trade settlement occurred_at",
