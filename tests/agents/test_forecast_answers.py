@@ -1,3 +1,5 @@
+"""Forecast answers: their parsing, lenient in form, and the check of each question's probabilities."""
+
 import json
 from decimal import Decimal
 
@@ -25,15 +27,16 @@ COIN_VECTOR = {"YES": 0.4, "NO": 0.6}
 
 
 def answer(*forecasts):
+    """The text of an answer with these pairs of a question's id and probabilities by option."""
     return json.dumps({"forecasts": [{"question_id": i, "probabilities": p} for i, p in forecasts]})
 
 
-def one(value):
-    """The text of an answer on one option, its value as raw JSON."""
+def yes_answer(value):
+    """The text of an answer to question 7 with one probability, that of YES, as raw JSON."""
     return f'{{"forecasts": [{{"question_id": "7", "probabilities": {{"YES": {value}}}}}]}}'
 
 
-def stated(question="7", rationale="", **probabilities):
+def stated_forecast(question="7", rationale="", **probabilities):
     return StatedForecast(question, tuple((name, Decimal(value)) for name, value in probabilities.items()), rationale)
 
 
@@ -48,15 +51,15 @@ def case(name, *values):
     return pytest.param(*values, id=name)
 
 
-# Reading
+# Parsing
 
 
-def test_answer_of_the_contract_is_read():
+def test_documented_answer_is_parsed():
     text = (
         '{"forecasts": [{"question_id": "88", "probabilities": {"Alpha": 0.5, "Beta": 0.3, "Other": 0.2},'
         ' "rationale": "Alpha leads."}]}'
     )
-    assert parse_forecasts(text) == (stated("88", "Alpha leads.", Alpha="0.5", Beta="0.3", Other="0.2"),)
+    assert parse_forecasts(text) == (stated_forecast("88", "Alpha leads.", Alpha="0.5", Beta="0.3", Other="0.2"),)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_answer_of_the_contract_is_read():
     ],
 )
 def test_probability_is_taken_as_written(value, number):
-    (forecast,) = parse_forecasts(one(value))
+    (forecast,) = parse_forecasts(yes_answer(value))
     assert forecast.probabilities == (("YES", Decimal(number)),)
 
 
@@ -89,20 +92,20 @@ def test_probability_is_taken_as_written(value, number):
     ],
 )
 def test_text_around_the_object_is_ignored(wrapped):
-    assert parse_forecasts(wrapped.format(one("0.4"))) == (stated(YES="0.4"),)
+    assert parse_forecasts(wrapped.format(yes_answer("0.4"))) == (stated_forecast(YES="0.4"),)
 
 
 def test_trailing_commas_and_numeric_ids_are_accepted():
     text = '{"forecasts": [{"question_id": 7, "probabilities": {"YES": 0.4, "NO": 0.6,},},],}'
-    assert parse_forecasts(text) == (stated(YES="0.4", NO="0.6"),)
+    assert parse_forecasts(text) == (stated_forecast(YES="0.4", NO="0.6"),)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         case("no object", "I say 40%.", "no JSON object"),
-        case("two objects", f"{one('0.4')} {one('0.5')}", "two different JSON objects"),
-        case("broken off", one("0.4")[:-2], "never closed"),
+        case("two objects", f"{yes_answer('0.4')} {yes_answer('0.5')}", "two different JSON objects"),
+        case("truncated", yes_answer("0.4")[:-2], "never closed"),
         case("no forecasts", '{"probabilities": {"YES": 0.4}}', "forecasts is missing: it must be a list"),
         case("null forecasts", '{"forecasts": null}', "forecasts must not be empty"),
         case("no forecast", '{"forecasts": []}', "forecasts must not be empty"),
@@ -115,18 +118,22 @@ def test_trailing_commas_and_numeric_ids_are_accepted():
             '{"forecasts": [{"question_id": 7, "probabilities": [0.4, 0.6]}]}',
             "forecasts[0].probabilities must be an object, not a list",
         ),
-        case("a true probability", one("true"), 'forecasts[0].probabilities["YES"] must be a number, not true'),
-        case("a null probability", one("null"), 'probabilities["YES"] must be a number, not null'),
-        case("a nested probability", one('{"p": 0.4}'), "must be a number, not an object"),
-        case("words", one('"likely"'), 'must be a plain number such as 0.4 or 40%, not "likely"'),
-        case("a range", one('"0.3-0.4"'), 'not "0.3-0.4"'),
-        case("odds", one('"2:1"'), 'not "2:1"'),
-        case("a comma for a point", one('"0,4"'), 'not "0,4"'),
-        case("dollars", one('"$0.40"'), 'not "$0.40"'),
-        case("NaN", one("NaN"), "NaN is not a JSON number"),
-        case("NaN as text", one('"NaN"'), 'not "NaN"'),
-        case("an option given twice", one('0.4, "YES": 0.5'), '"YES" is given twice with different values'),
-        case("a rationale of numbers", one("0.4")[:-3] + ', "rationale": 4}]}', "forecasts[0].rationale must be text"),
+        case("a true probability", yes_answer("true"), 'forecasts[0].probabilities["YES"] must be a number, not true'),
+        case("a null probability", yes_answer("null"), 'probabilities["YES"] must be a number, not null'),
+        case("a nested probability", yes_answer('{"p": 0.4}'), "must be a number, not an object"),
+        case("a word", yes_answer('"likely"'), 'must be a plain number such as 0.4 or 40%, not "likely"'),
+        case("a range", yes_answer('"0.3-0.4"'), 'not "0.3-0.4"'),
+        case("odds", yes_answer('"2:1"'), 'not "2:1"'),
+        case("a comma for a point", yes_answer('"0,4"'), 'not "0,4"'),
+        case("dollars", yes_answer('"$0.40"'), 'not "$0.40"'),
+        case("NaN", yes_answer("NaN"), "NaN is not a JSON number"),
+        case("NaN as text", yes_answer('"NaN"'), 'not "NaN"'),
+        case("an option given twice", yes_answer('0.4, "YES": 0.5'), '"YES" is given twice with different values'),
+        case(
+            "a rationale of numbers",
+            yes_answer("0.4")[:-3] + ', "rationale": 4}]}',
+            "forecasts[0].rationale must be text",
+        ),
         case("too many", answer(*[(k, {}) for k in range(MAX_FORECASTS + 1)]), "at most 1000 forecasts, not 1001"),
     ],
 )
@@ -137,7 +144,7 @@ def test_malformed_answer_is_refused_with_its_reason(text, reason):
     assert "\n" not in refusal.value.reason
 
 
-# Judging
+# Checking
 
 
 def test_complete_vector_is_accepted_as_stated():
@@ -161,20 +168,20 @@ def test_option_names_match_by_casefold_if_unambiguous():
 
 
 def test_exact_name_takes_precedence_over_casefold():
-    twins = PromptQuestion("5", ("US", "us"), exclusive=True)
-    assert check(twins, {"us": 0.1, "US": 0.9}).probabilities == {"US": 0.9, "us": 0.1}
-    assert check(twins, {"Us": 0.1, "US": 0.9}).reason == 'question 5: "Us" may mean 2 of its options'
+    question = PromptQuestion("5", ("US", "us"), exclusive=True)
+    assert check(question, {"us": 0.1, "US": 0.9}).probabilities == {"US": 0.9, "us": 0.1}
+    assert check(question, {"Us": 0.1, "US": 0.9}).reason == 'question 5: "Us" may mean 2 of its options'
 
 
 @pytest.mark.parametrize(
     ("vector", "reason"),
     [
         case("one side only", {"YES": 0.4}, '"NO" has no probability'),
-        case("nothing", {}, '"YES" has no probability'),
+        case("no probabilities", {}, '"YES" has no probability'),
         case("an unknown option", {"YES": 0.4, "NO": 0.6, "MAYBE": 0}, '"MAYBE" is none of its options'),
         case("an option twice", {"YES": 0.4, "NO": 0.6, "no": 0.6}, '"NO" is named twice'),
         case("percents without a sign", {"YES": 40, "NO": 60}, '"YES" is given 40, which is outside [0, 1]'),
-        case("a negative one", {"YES": -0.1, "NO": 1.1}, '"YES" is given -0.1, which is outside [0, 1]'),
+        case("negative", {"YES": -0.1, "NO": 1.1}, '"YES" is given -0.1, which is outside [0, 1]'),
         case("above one", {"YES": 0, "NO": "101%"}, '"NO" is given 1.01, which is outside [0, 1]'),
         case("far too much", {"YES": 0.6, "NO": 0.6}, "the probabilities of its 2 options sum to 1.2, not 1"),
         case("just too little", {"YES": "0.479999", "NO": 0.5}, "sum to 0.979999, not 1"),
@@ -244,15 +251,17 @@ parts = st.decimals(min_value=0, max_value=1, places=6)
 
 
 @given(options, st.data())
-def test_vector_that_sums_to_one_is_accepted_exactly(named, data):
-    weights = data.draw(st.lists(st.integers(0, 100), min_size=len(named), max_size=len(named)).filter(any))
+def test_vector_that_sums_to_one_is_accepted_exactly(option_names, data):
+    weights = data.draw(
+        st.lists(st.integers(0, 100), min_size=len(option_names), max_size=len(option_names)).filter(any)
+    )
     shares = [Decimal(weight) / sum(weights) for weight in weights]
     result = check_forecasts(
-        parse_forecasts(answer(("5", dict(zip(named, map(str, shares), strict=True))))),
-        [PromptQuestion("5", tuple(named), exclusive=True)],
+        parse_forecasts(answer(("5", dict(zip(option_names, map(str, shares), strict=True))))),
+        [PromptQuestion("5", tuple(option_names), exclusive=True)],
     )[0]
     assert result.reason == ""
-    assert list(result.probabilities.items()) == [(n, float(p)) for n, p in zip(named, shares, strict=True)]
+    assert list(result.probabilities.items()) == [(n, float(p)) for n, p in zip(option_names, shares, strict=True)]
 
 
 @given(st.lists(parts, min_size=1, max_size=4), st.integers(1, 4), st.booleans())
@@ -282,7 +291,7 @@ def test_stored_forecasts_are_read_back_unchanged(forecasts):
 
 pieces = st.sampled_from(
     ["{", "}", "[", "]", '"', ",", ":", "\ud800", "\0", "NaN", "null", "<think>", '"forecasts":', '"question_id":']
-    + ['"probabilities":', '"7"', "0.4", '"40%"', one("0.4"), answer(("7", COIN_VECTOR))]
+    + ['"probabilities":', '"7"', "0.4", '"40%"', yes_answer("0.4"), answer(("7", COIN_VECTOR))]
 )
 
 
