@@ -20,7 +20,7 @@ def ledger_state() -> dict[str, Any]:
     from agents.services.audit import verify_ledger
     from agents.services.chain_audit import verify_chain
     from agents.services.forecast_audit import verify_forecasts
-    from markets.models import Market, QuestionOption, QuestionSet, Universe
+    from markets.models import Market, QuestionOption, QuestionSet, UniverseEntry
     from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
 
     who = ("agent__cohort__number", "agent__family__slug")
@@ -42,7 +42,11 @@ def ledger_state() -> dict[str, Any]:
         "snapshots": _rows(Snapshot, *who, "taken_at", "cash", "total_value", "brier", "resolved_bets"),
         "scores": _rows(BrierScore, *who, "market__external_id", "trade__sequence", "score", "outcome"),
         "markets": _rows(Market, "external_id", "status", "winning_outcome__side", "resolved_at", "closed_at"),
-        "universes": _rows(Universe, "week_start", "methodology", "frozen_at", "sha256"),
+        # Not the hash, which covers our ids: on PostgreSQL a refused insertion uses one up.
+        "universes": _rows(
+            UniverseEntry, "universe__week_start", "universe__methodology", "universe__frozen_at", "position",
+            "market__external_id", "bettable", "open", "prices", "sources",
+        ),
         "board": [{key: entry[key] for key in entry if key != "cost_usd"} for entry in board],
         "question sets": _rows(QuestionSet, "day", "methodology", "part", "frozen_at", "sha256"),
         "questions": _rows(
