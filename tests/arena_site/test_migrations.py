@@ -212,20 +212,23 @@ def full(offline_arena: CommandRunner) -> str:
     return name
 
 
-@pytest.mark.parametrize("key", TAKEN_BACK, ids=".".join)
-def test_a_migration_taken_back_and_applied_again_loses_nothing_but_its_own(
-    offline_arena: CommandRunner, full: str, key: tuple[str, str]
+@pytest.mark.parametrize("app", OURS)
+def test_migrations_taken_back_and_applied_again_lose_nothing_but_their_own(
+    offline_arena: CommandRunner, full: str, app: str
 ) -> None:
     name = offline_arena.database.fresh(full)
     before = offline_arena.read(name, _rows)
-    offline_arena.read(name, lambda: call_command("migrate", *_before(key), verbosity=0))
-    without = offline_arena.read(name, _rows)
+    for key in reversed([key for key in TAKEN_BACK if key[0] == app]):
+        offline_arena.read(name, lambda key=key: call_command("migrate", *_before(key), verbosity=0))
+        without = offline_arena.read(name, _rows)
+        without.pop("markets_cacheversion")  # renewed by every change of the rows that a version covers
+        for table, rows in without.items():
+            assert _narrowed(before[table], to=rows) == rows, (key, table)
     offline_arena.read(name, lambda: call_command("migrate", verbosity=0))
     restored = offline_arena.read(name, _rows)
     assert restored.keys() == before.keys()
-    without.pop("markets_cacheversion")  # renewed by every change of the rows that a version covers
     for table, rows in without.items():
-        assert _narrowed(before[table], to=rows) == rows == _narrowed(restored[table], to=rows), table
+        assert _narrowed(restored[table], to=rows) == rows, table
     assert offline_arena.call(name, "verify_ledger").code == 0
     assert "can not be changed" in offline_arena.read(name, _bend_the_rules)
     offline_arena.database.drop(name)
