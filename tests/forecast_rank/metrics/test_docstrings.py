@@ -13,6 +13,7 @@ MODULES = sorted(f"{metrics.__name__}.{module.name}" for module in pkgutil.iter_
 INSIDE = {
     f"forecast_rank.metrics.{name}"
     for name in (
+        "blocks",
         "staking",
         "calibration_bins",
         "linear_pool",

@@ -112,6 +112,15 @@ def drawn(forecasts: Panel) -> Floats:
     return bootstrap_means(sums, resample_counts(sums.sums.shape[1], 20))
 
 
+@pytest.mark.parametrize("name", SCORES)
+def test_blocks_of_any_size_give_the_same_scores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    forecasts = synthetic(6, 25, 1, missing=0.4, exclusive=0.5, priced=0.8, weighted=True, event_size=2).panel
+    expected = SCORES[name](forecasts)
+    for cells in (1, 40):
+        monkeypatch.setattr("forecast_rank.metrics.blocks.CELLS", cells)
+        assert SCORES[name](forecasts) == pytest.approx(expected, abs=1e-15, nan_ok=True)
+
+
 @pytest.mark.parametrize("name", FIGURES | RESAMPLED)
 def test_nobody_has_no_figures(name: str) -> None:
     assert len((FIGURES | RESAMPLED)[name](EMPTY)) == 0

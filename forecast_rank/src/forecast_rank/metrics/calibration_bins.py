@@ -1,5 +1,6 @@
 """Bins of (probability, outcome) pairs for each forecaster, as used by `calibration`."""
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -88,6 +89,58 @@ def bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
 
     pairs = np.bincount(code, minlength=n_forecasters * bins)
     return BinnedPairs(bins, edges, code, weight, pairs, mass, mean(panel.probability), mean(panel.outcome))
+
+
+class DistinctPairs(NamedTuple):
+    """The pairs of one forecaster summed by probability: K different ones in ascending order, all of shape (K,).
+
+    Attributes
+    ----------
+    probability : array
+    mass, happened : arrays
+        Sums of the weights, and of weight x outcome.
+    spread : array
+        Sums of weight x (outcome - mean outcome)^2.
+    lowest, highest : arrays
+        Of the outcomes.
+    """
+
+    probability: Floats
+    mass: Floats
+    happened: Floats
+    spread: Floats
+    lowest: Floats
+    highest: Floats
+
+
+def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
+    """The forecasters with forecasts, each with the sums of their pairs; weighted as in `bin_pairs`."""
+    people = len(panel.forecasters)
+    whose = panel.spread(panel.forecaster)
+    order = np.argsort(whose.astype(np.uint16) if people <= np.iinfo(np.uint16).max else whose, kind="stable")
+    ends = np.cumsum(np.bincount(whose, minlength=people))
+    weight, outcome = panel.spread(panel.weight / panel.sizes), panel.outcome
+    for person in range(people):
+        cells = order[ends[person - 1] if person else 0 : ends[person]]
+        if not len(cells):
+            continue
+        by_probability = np.argsort(panel.probability[cells], kind="stable")
+        cells = cells[by_probability]
+        stated, happened, own = panel.probability[cells], outcome[cells], weight[cells]
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(stated) > 0]))
+        mass, total = np.add.reduceat(own, starts), np.add.reduceat(own * happened, starts)
+        rate = np.repeat(total / mass, np.diff(np.append(starts, len(cells))))
+        yield (
+            person,
+            DistinctPairs(
+                stated[starts],
+                mass,
+                total,
+                np.add.reduceat(own * np.square(happened - rate), starts),
+                np.minimum.reduceat(happened, starts),
+                np.maximum.reduceat(happened, starts),
+            ),
+        )
 
 
 def sum_by_code(code: Codes, values: Floats, length: int) -> Floats:

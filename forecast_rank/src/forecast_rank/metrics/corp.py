@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
+from forecast_rank.metrics.calibration_bins import DistinctPairs, distinct_pairs
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, tail_levels
 
@@ -145,30 +146,23 @@ def corp_decomposition(panel: Panel) -> CorpDecomposition:
     >>> [part.round(4).tolist() for part in corp_decomposition(panel)]
     [[0.1925], [0.0675], [0.125], [0.25]]
     """
-    people = len(panel.forecasters)
-    parts = np.full((4, people), np.nan)
-    whose = panel.spread(panel.forecaster)
-    weight = panel.spread(panel.weight / panel.sizes)
-    order = np.lexsort((panel.probability, whose))
-    bounds = np.searchsorted(whose[order], np.arange(people + 1))
-    for i in range(people):
-        cells = order[bounds[i] : bounds[i + 1]]
-        if len(cells):
-            parts[:, i] = _parts(panel.outcome[cells], panel.probability[cells], weight[cells])
+    parts = np.full((4, len(panel.forecasters)), np.nan)
+    for person, pairs in distinct_pairs(panel):
+        parts[:, person] = _parts(pairs)
     return CorpDecomposition(*parts)
 
 
-def _parts(outcome: Floats, probability: Floats, weight: Floats) -> tuple[float, float, float, float]:
-    """Brier score, miscalibration, discrimination and uncertainty of pairs sorted by probability."""
-    new = np.concatenate([[True], np.diff(probability) > 0])
-    place = np.cumsum(new) - 1
-    mass = np.bincount(place, weight).astype(np.float64)
-    recalibrated = _isotonic(np.bincount(place, weight * outcome) / mass, mass)[place]
-    rate = np.average(outcome, weights=weight)
-    brier, calibrated, climate = (
-        float(np.average(np.square(stated - outcome), weights=weight)) for stated in (probability, recalibrated, rate)
+def _parts(pairs: DistinctPairs) -> tuple[float, float, float, float]:
+    """Brier score, miscalibration, discrimination and uncertainty."""
+    total, rate = pairs.mass.sum(), pairs.happened / pairs.mass
+    base = pairs.happened.sum() / total
+    within = pairs.spread.sum() / total
+    # What each forecast adds to the spread of the outcomes about their mean where it was stated.
+    stated, calibrated, climate = (
+        float(pairs.mass @ np.square(forecast - rate) / total)
+        for forecast in (pairs.probability, _isotonic(rate, pairs.mass), base)
     )
-    return brier, brier - calibrated, climate - calibrated, climate
+    return float(stated + within), stated - calibrated, climate - calibrated, float(climate + within)
 
 
 def _isotonic(values: Floats, weight: Floats) -> Floats:

@@ -1,5 +1,6 @@
 """Growth of a bettor's capital who stakes by Kelly's criterion: as the forecaster expected it, and as it was."""
 
+from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.staking import expected_log_wealth, optimal_log_wealth, staking_accounts
@@ -31,6 +32,7 @@ def realised_growth(panel: Panel) -> Floats:
     return log_wealth(panel, 1.0)
 
 
+@by_blocks
 def expected_growth(panel: Panel) -> Floats:
     """The growth that the forecaster expected of the same stakes, sum_k p_k ln W_k.
 

@@ -9,6 +9,7 @@ one option or as two.
 import numpy as np
 from numpy.typing import NDArray
 
+from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.panel import Floats, Panel
 
@@ -37,6 +38,7 @@ def settled(panel: Panel) -> NDArray[np.bool_]:
     return (~questions.exclusive | (np.abs(sums - 1) <= 1e-6))[panel.question]
 
 
+@by_blocks
 def brier(panel: Panel) -> Floats:
     """The Brier score in its mean form, (1/n) sum_k (p_k - o_k)^2.
 
@@ -65,6 +67,7 @@ def brier(panel: Panel) -> Floats:
     return panel.sum_cells(brier_score(panel.probability, panel.outcome)) / panel.sizes
 
 
+@by_blocks
 def brier_sum(panel: Panel) -> Floats:
     """The Brier score in its sum form, sum_k (p_k - o_k)^2, as in Brier's own paper.
 
@@ -96,6 +99,7 @@ def brier_sum(panel: Panel) -> Floats:
     return np.where(panel.exclusive, sums, 2 * sums / panel.sizes)
 
 
+@by_blocks
 def log_score(panel: Panel, clip: float = LOG_CLIP) -> Floats:
     """The natural logarithm of the probability of the option that happened, sum_k o_k ln max(p_k, clip).
 
@@ -164,15 +168,21 @@ def infinite_losses(panel: Panel) -> NDArray[np.int64]:
     >>> infinite_losses(from_arrays([[[0.5, 0.5], [1.0, 0.0]]], [[1, 0], [0, 1]])).tolist()
     [1]
     """
+    return np.bincount(panel.forecaster, _loses_all(panel), len(panel.forecasters)).astype(np.int64)
+
+
+@by_blocks
+def _loses_all(panel: Panel) -> Floats:
+    """1 for each forecast with an infinite loss, else 0."""
     outcome, probability = panel.outcome, panel.probability
     impossible = (probability <= 0) & (outcome > 0)
     certain = (probability >= 1) & (outcome < 1)
     if certain.any():
         impossible |= certain & panel.spread(~panel.exclusive)
-    forecasts = np.unique(panel.cell_forecast[impossible])
-    return np.bincount(panel.forecaster[forecasts], minlength=len(panel.forecasters))
+    return (panel.sum_cells(impossible.astype(np.float64)) > 0).astype(np.float64)
 
 
+@by_blocks
 def spherical(panel: Panel) -> Floats:
     """The spherical score, sum_k o_k p_k / |p|_2.
 
@@ -213,6 +223,7 @@ def spherical(panel: Panel) -> Floats:
     return _where_settled(panel, score)
 
 
+@by_blocks
 def accuracy(panel: Panel) -> Floats:
     """Whether the most probable option happened: 1 or 0, and 1/m if it is tied with m - 1 others.
 

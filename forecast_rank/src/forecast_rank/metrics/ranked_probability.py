@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.proper_scores import settled
 
 
+@by_blocks
 def ranked_probability(panel: Panel) -> Floats:
     """The ranked probability score of each forecast, (1/(n-1)) sum_(k<n) (P_k - O_k)^2 of cumulated p and o.
 

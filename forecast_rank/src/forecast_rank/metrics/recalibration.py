@@ -1,10 +1,9 @@
 """Logistic recalibration of each forecaster's probabilities."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forecast_rank.metrics.calibration_bins import sum_by_code
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.calibration_bins import DistinctPairs, distinct_pairs
+from forecast_rank.metrics.panel import Floats, Panel
 
 LOGIT_CLIP = 1e-6
 STEPS = 50
@@ -51,47 +50,43 @@ def recalibration_line(panel: Panel, clip: float = LOGIT_CLIP) -> Floats:
     """
     if not 0 < clip < 0.5:
         raise ValueError(f"clip: between 0 and 0.5, not {clip}")
-    n_forecasters = len(panel.forecasters)
-    forecaster, weight = panel.spread(panel.forecaster), panel.spread(panel.weight / panel.sizes)
-    probability = np.clip(panel.probability, clip, 1 - clip)
-    outcome, logit = panel.outcome, np.log(probability / (1 - probability))
+    lines = np.full((len(panel.forecasters), 2), np.nan)
+    for person, pairs in distinct_pairs(panel):
+        lines[person] = _line(pairs, clip)
+    return lines
 
-    def sums(values: Floats) -> Floats:
-        return sum_by_code(forecaster, values, n_forecasters)
 
-    weight /= sums(weight)[forecaster]
-    target, moment = sums(weight * outcome), sums(weight * outcome * logit)
-    exists = _overlap(forecaster, logit, outcome, n_forecasters)
-    best, best_loss = np.stack([np.ones(n_forecasters), np.zeros(n_forecasters)]), np.full(n_forecasters, np.inf)
-    step = np.zeros((2, n_forecasters))
+def _line(pairs: DistinctPairs, clip: float) -> Floats:
+    """Slope and intercept of one forecaster; NaN where no finite maximum exists, or the steps do not converge."""
+    probability = np.clip(pairs.probability, clip, 1 - clip)
+    logit = np.log(probability / (1 - probability))
+    weight, happened = pairs.mass / pairs.mass.sum(), pairs.happened / pairs.mass.sum()
+    none = np.full(2, np.nan)
+    if not _overlap(logit, pairs):
+        return none
+    target, moment = happened.sum(), happened @ logit
+    best, best_loss, step = np.array([1.0, 0.0]), np.inf, np.zeros(2)
     for _ in range(STEPS):
         slope, intercept = best + step
-        line = slope[forecaster] * logit + intercept[forecaster]
+        line = slope * logit + intercept
         decay = np.exp(-np.abs(line))
-        loss = sums(weight * (np.maximum(line, 0) + np.log1p(decay))) - slope * moment - intercept * target
-        rate = np.where(line >= 0, 1.0, decay) / (1 + decay)
-        information = weight * rate * (1 - rate)
-        weighted_logit = information * logit
-        a, b, c = sums(weighted_logit * logit), sums(weighted_logit), sums(information)
-        slope_gradient, intercept_gradient = moment - sums(weight * rate * logit), target - sums(weight * rate)
-        # A step that increases the loss by more than rounding is halved and tried again from its start.
-        improved = loss <= best_loss + 1e-12
-        best, best_loss = np.where(improved, [slope, intercept], best), np.where(improved, loss, best_loss)
-        determinant = a * c - b * b
-        newton = np.stack([c * slope_gradient - b * intercept_gradient, a * intercept_gradient - b * slope_gradient])
-        newton = np.divide(newton, determinant, out=np.zeros(newton.shape), where=determinant > 0)
-        step = np.where(improved, newton, step / 2)
-        if (np.abs(step).max(axis=0)[exists] <= 1e-10).all():
+        loss = weight @ (np.maximum(line, 0) + np.log1p(decay)) - slope * moment - intercept * target
+        if loss <= best_loss + 1e-12:
+            rate = np.where(line >= 0, 1.0, decay) / (1 + decay)
+            information = weight * rate * (1 - rate)
+            a, b, c = information @ np.square(logit), information @ logit, information.sum()
+            slopes = moment - weight @ (rate * logit), target - weight @ rate
+            best, best_loss, determinant = np.array([slope, intercept]), loss, a * c - b * b
+            newton = np.array([c * slopes[0] - b * slopes[1], a * slopes[1] - b * slopes[0]])
+            step = newton / determinant if determinant > 0 else np.zeros(2)
+        else:  # A step that increases the loss by more than rounding is halved and tried again from its start.
+            step = step / 2
+        if np.abs(step).max() <= 1e-10:
             break
-    converged = exists & (np.abs(step).max(axis=0) <= 1e-8)
-    return np.where(converged, best, np.nan).T
+    return best + step if np.abs(step).max() <= 1e-8 else none
 
 
-def _overlap(forecaster: Codes, logit: Floats, outcome: Floats, n_forecasters: int) -> NDArray[np.bool_]:
-    """Whether the logits of options that happened and did not happen overlap, so that a finite maximum exists, (N,)."""
-    low, high = np.full((2, n_forecasters, 2), np.inf)
-    high = -high
-    for column, mask in enumerate((outcome > 0, outcome < 1)):
-        np.minimum.at(low[:, column], forecaster[mask], logit[mask])
-        np.maximum.at(high[:, column], forecaster[mask], logit[mask])
-    return (low[:, 0] < high[:, 1]) & (low[:, 1] < high[:, 0])
+def _overlap(logit: Floats, pairs: DistinctPairs) -> bool:
+    """Whether the logits of options that happened and did not happen overlap, so that a finite maximum exists."""
+    happened, failed = logit[pairs.highest > 0], logit[pairs.lowest < 1]
+    return len(happened) > 0 < len(failed) and happened.min() < failed.max() and failed.min() < happened.max()

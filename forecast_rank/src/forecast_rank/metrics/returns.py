@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.closing_columns import closing_columns
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 from forecast_rank.metrics.staking import (
@@ -27,6 +28,7 @@ from forecast_rank.metrics.staking import (
     optimal_log_wealth,
     payoff,
     realised_log_wealth,
+    realised_utility,
     relative_demand,
     staking_accounts,
 )
@@ -106,6 +108,7 @@ def stakes(panel: Panel, gamma: float) -> Stakes:
     return _stakes(panel, accounts, staked, np.zeros(len(accounts.share)))
 
 
+@by_blocks
 def average_return(panel: Panel, gamma: float = 0.0) -> Floats:
     """Gross payoff of each forecast's dollar, a_j / q_j for the option j that happened, with the stakes a of `stakes`.
 
@@ -186,6 +189,7 @@ def cash_stakes(panel: Panel, gamma: float) -> Stakes:
     return _stakes(panel, accounts, staked * accounts.spread(accounts.share), cash_wealth * accounts.share)
 
 
+@by_blocks
 def log_wealth(panel: Panel, gamma: float = 1.0) -> Floats:
     """The logarithm of the wealth that a dollar becomes with `cash_stakes`.
 
@@ -279,7 +283,8 @@ def certainty_equivalent(panel: Panel, gamma: float) -> Floats:
     [0.979796]
     """
     accounts = staking_accounts(panel)
-    return equivalent_return(panel, accounts, optimal_log_wealth(accounts, gamma), gamma)
+    utility = realised_utility(panel, accounts, optimal_log_wealth(accounts, gamma), gamma)
+    return equivalent_return(panel.forecaster_means(utility), gamma)
 
 
 def return_stream(panel: Panel, values: Floats, step: int = 1) -> ReturnStream:

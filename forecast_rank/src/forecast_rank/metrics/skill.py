@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.proper_scores import brier
@@ -117,6 +118,7 @@ def market_probability(panel: Panel) -> Floats:
     return mid / panel.spread(np.where(panel.exclusive, sums, np.where(np.isnan(sums), np.nan, 1.0)))
 
 
+@by_blocks
 def market_brier(panel: Panel) -> Floats:
     """Brier score of the market, mean form, on the question and at the prices of each forecast.
 
@@ -139,6 +141,7 @@ def market_brier(panel: Panel) -> Floats:
     return panel.sum_cells(brier_score(market_probability(panel), panel.outcome)) / panel.sizes
 
 
+@by_blocks
 def uniform_brier(panel: Panel) -> Floats:
     """Brier score, mean form, of the uniform forecast on each forecast's question: 1/n, or 0.5 if not exclusive.
 
@@ -161,6 +164,7 @@ def uniform_brier(panel: Panel) -> Floats:
     return panel.sum_cells(brier_score(uniform, panel.outcome)) / panel.sizes
 
 
+@by_blocks
 def alpha(panel: Panel) -> Floats:
     """Brier score of the market less that of the forecaster, mean form, on the same question.
 
@@ -217,6 +221,7 @@ def alpha_mean(panel: Panel) -> MeanAlpha:
     return MeanAlpha(sums.means, cluster_se(sums))
 
 
+@by_blocks
 def overround(panel: Panel) -> Floats:
     """The cost of buying every outcome at the asks, less the dollar that it pays.
 

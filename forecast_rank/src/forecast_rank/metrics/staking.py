@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.panel import Codes, Floats, Panel, ragged_max
 from forecast_rank.metrics.proper_scores import TIE, settled
 
@@ -196,12 +197,16 @@ def realised_log_wealth(panel: Panel, accounts: StakingAccounts, owned: LogWealt
     return forecast_values(panel, accounts, outcome_weighted_sums(accounts, owned.legs))
 
 
-def equivalent_return(panel: Panel, accounts: StakingAccounts, owned: LogWealth, gamma: float) -> Floats:
-    """`returns.certainty_equivalent` by the accounts of the panel and their optimal wealth, (N,)."""
-    legs, power = owned.legs, 1 - gamma
+def realised_utility(panel: Panel, accounts: StakingAccounts, owned: LogWealth, gamma: float) -> Floats:
+    """W^(1 - gamma) - 1 of the wealths W of each forecast, ln W at gamma = 1, (F,)."""
     # W^s - 1 rather than W^s: near gamma = 1 all powers are close to 1, and rounding would remove their differences.
-    utility = np.expm1(power * legs) if power > 0 else legs
-    mean = panel.forecaster_means(forecast_values(panel, accounts, outcome_weighted_sums(accounts, utility)))
+    utility = np.expm1((1 - gamma) * owned.legs) if gamma < 1 else owned.legs
+    return forecast_values(panel, accounts, outcome_weighted_sums(accounts, utility))
+
+
+def equivalent_return(mean: Floats, gamma: float) -> Floats:
+    """The certain returns with these means of `realised_utility`."""
+    power = 1 - gamma
     if power == 0:
         return np.exp(mean)
     ruined = mean <= -1
@@ -214,6 +219,24 @@ def expected_log_wealth(panel: Panel, accounts: StakingAccounts, owned: LogWealt
     mass = accounts.sum(accounts.probability)
     hoped = accounts.sum(accounts.probability * np.where(possible, owned.legs, 0.0))
     return forecast_values(panel, accounts, np.divide(hoped, mass, out=np.zeros(len(mass)), where=mass > 0))
+
+
+@by_blocks
+def betting_results(panel: Panel, gamma: float) -> Floats:
+    """`average_return`, `log_wealth`, `realised_utility` and `expected_growth` of each forecast, (4, F).
+
+    The stakes of the last are those at this risk aversion, as meant at 1 alone.
+    """
+    accounts = staking_accounts(panel)
+    owned = optimal_log_wealth(accounts, gamma)
+    return np.stack(
+        [
+            payoff(panel, accounts, gamma),
+            realised_log_wealth(panel, accounts, owned),
+            realised_utility(panel, accounts, owned, gamma),
+            expected_log_wealth(panel, accounts, owned),
+        ]
+    )
 
 
 def _log(values: Floats) -> Floats:

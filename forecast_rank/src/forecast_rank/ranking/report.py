@@ -1,6 +1,7 @@
 """The content of a report as one dictionary: figures with uncertainty, rankings, pairs, agreement and curves."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from forecast_rank.metrics.calibration import (
 )
 from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.corp import corp_decomposition
+from forecast_rank.metrics.kelly_growth import expected_growth, realised_growth
 from forecast_rank.metrics.paired_tests import PairedComparisons, paired_tests
 from forecast_rank.metrics.panel import REFERENCES, Floats, Panel, references
 from forecast_rank.metrics.proper_scores import (
@@ -35,15 +37,7 @@ from forecast_rank.metrics.recalibration import recalibration_line
 from forecast_rank.metrics.returns import return_stream, sharpe
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
-from forecast_rank.metrics.staking import (
-    LogWealth,
-    equivalent_return,
-    expected_log_wealth,
-    optimal_log_wealth,
-    payoff,
-    realised_log_wealth,
-    staking_accounts,
-)
+from forecast_rank.metrics.staking import betting_results, equivalent_return
 from forecast_rank.ranking import model_fits
 from forecast_rank.ranking.scoreboard import FigureTable, Scoreboard, to_json_list, to_json_value
 from forecast_rank.ranking.settings import Settings
@@ -209,22 +203,22 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
     scoreboard.set_figure("overround", combined.forecaster_means(overround(combined)))
     people, step = scoreboard.forecaster_count, scoreboard.settings.stream
     curves: dict[str, Any] = {}
-    accounts = staking_accounts(combined)
-    logarithmic: LogWealth | None = None
+    growth: tuple[Floats, Floats] | None = None
     for text in scoreboard.settings.gammas:
         gamma = float(text)
-        paid = payoff(combined, accounts, gamma)
+        paid, wealth, utility, expected = betting_results(combined, gamma)
+        if gamma == 1:
+            growth = wealth, expected
         scoreboard.add_score(f"average_return:{text}", paid, lower=False, key="average_return", under=text)
         scoreboard.set_figure("net_return", scoreboard.figures["average_return"][text] - 1, text)
         scoreboard.set_figure("sharpe", sharpe(combined, paid), text)
         if note := _note_on_returns(scoreboard, paid, text):
             report["notes"].append(note)
-        owned = optimal_log_wealth(accounts, gamma)
-        logarithmic = owned if gamma == 1 else logarithmic
-        wealth = realised_log_wealth(combined, accounts, owned)
         scoreboard.add_score(f"log_wealth:{text}", wealth, lower=False, key="log_wealth", under=text)
         scoreboard.set_figure("ruins", np.bincount(combined.forecaster[wealth == -np.inf], minlength=len(names)), text)
-        scoreboard.set_figure("certainty_equivalent", equivalent_return(combined, accounts, owned, gamma), text)
+        scoreboard.set_figure(
+            "certainty_equivalent", equivalent_return(combined.forecaster_means(utility), gamma), text
+        )
         stream = return_stream(combined, paid, step)
         lines = [(name, to_json_list(means)) for name, means in zip(names, stream.means, strict=True)]
         ends = running_intervals(combined, paid, step, scoreboard.settings.level)[:people]
@@ -237,9 +231,7 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
             "bands": bands,
         }
     report["curves"]["average_return"] = curves
-    logarithmic = optimal_log_wealth(accounts, 1.0) if logarithmic is None else logarithmic
-    expected = expected_log_wealth(combined, accounts, logarithmic)
-    realised = realised_log_wealth(combined, accounts, logarithmic)
+    realised, expected = growth or (realised_growth(combined), expected_growth(combined))
     scoreboard.set_figure("expected_growth", combined.forecaster_means(expected))
     scoreboard.set_figure("realised_growth", combined.forecaster_means(realised))
 
@@ -250,8 +242,12 @@ def _note_on_returns(scoreboard: Scoreboard, paid: Floats, gamma: str) -> str:
     if len(order) < 2:
         return ""
     combined, names = scoreboard.panel, scoreboard.panel.forecasters
-    chosen = np.isin(combined.forecaster, order)
-    tests = paired_tests(combined.take(chosen), paid[chosen])
+    place = np.full(len(names), -1)
+    place[order] = range(len(order))
+    chosen = place[combined.forecaster] >= 0
+    pair = combined.take(chosen)
+    pair = replace(pair, forecasters=[names[i] for i in order], forecaster=place[pair.forecaster])
+    tests = paired_tests(pair, paid[chosen])
     if not len(tests.p) or not tests.p[0] >= SIGNIFICANCE:
         return ""
     difference, error, common = abs(tests.difference[0]), tests.se[0], tests.n[0]

@@ -1,0 +1,76 @@
+"""Scores of forecasts computed block by block: arrays stay in the processor's cache, and memory small."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+import numpy as np
+
+from forecast_rank.metrics.panel import Floats, Panel
+
+CELLS = 1 << 17
+"""Cells of a block: a megabyte for each array of them."""
+
+Options = ParamSpec("Options")
+
+
+def by_blocks(
+    score: Callable[Concatenate[Panel, Options], Floats],
+) -> Callable[Concatenate[Panel, Options], Floats]:
+    """A function that gives a value of each forecast, applied to the blocks of its panel one after another.
+
+    The last axis of the array that it returns is that of the forecasts. No value may depend on other forecasts.
+    """
+
+    @wraps(score)
+    def of_blocks(panel: Panel, /, *args: Options.args, **kwargs: Options.kwargs) -> Floats:
+        if len(panel.probability) <= CELLS:
+            return score(panel, *args, **kwargs)
+        return np.concatenate([score(block, *args, **kwargs) for block in blocks(panel)], axis=-1)
+
+    return of_blocks
+
+
+def blocks(panel: Panel) -> Iterator[Panel]:
+    """Panels of consecutive forecasts with about `CELLS` cells each, on their questions alone.
+
+    Questions keep their events, categories and names; their codes begin at 0 in each block.
+    """
+    first = 0
+    while first < len(panel):
+        last = int(np.searchsorted(panel.offsets, panel.offsets[first] + CELLS, side="right")) - 1
+        last = min(max(last, first + 1), len(panel))
+        yield _part(panel, first, last)
+        first = last
+
+
+def _part(panel: Panel, first: int, last: int) -> Panel:
+    start, end = int(panel.question[first]), int(panel.question[last - 1]) + 1
+    own, cells = slice(first, last), slice(int(panel.offsets[first]), int(panel.offsets[last]))
+    asked = panel.questions
+    options = slice(int(asked.offsets[start]), int(asked.offsets[end]))
+    questions = replace(
+        asked,
+        offsets=asked.offsets[start : end + 1] - options.start,
+        outcome=asked.outcome[options],
+        exclusive=asked.exclusive[start:end],
+        event=asked.event[start:end],
+        category=asked.category[start:end],
+        closed_at=asked.closed_at[start:end],
+        names=asked.names[start:end],
+        option_names=asked.option_names[options],
+    )
+    return replace(
+        panel,
+        questions=questions,
+        forecaster=panel.forecaster[own],
+        question=panel.question[own] - start,
+        offsets=panel.offsets[first : last + 1] - cells.start,
+        probability=panel.probability[cells],
+        odds=panel.odds[cells],
+        no_odds=panel.no_odds[cells],
+        weight=panel.weight[own],
+        made_at=panel.made_at[own],
+        quote=None if panel.quote is None else panel.quote[cells],
+    )
