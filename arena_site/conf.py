@@ -208,6 +208,18 @@ def database(url: str) -> dict[str, object]:
     return parsed
 
 
+def replica(primary: dict[str, object]) -> Callable[[str], dict[str, object]]:
+    """Reads Django's settings for a replica of a database, which must be on PostgreSQL as the replica is."""
+
+    def parse(url: str) -> dict[str, object]:
+        settings = database(url)
+        if "sqlite" in f"{settings['ENGINE']} {primary['ENGINE']}":
+            raise ValueError("needs PostgreSQL, here and in DATABASE_URL")
+        return settings
+
+    return parse
+
+
 def beside_database(database: dict[str, object], base: Path) -> Path:
     """The spool folder: beside an SQLite file, else in the application's folder."""
     on_file = database["ENGINE"] == "django.db.backends.sqlite3"

@@ -66,6 +66,10 @@ ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_
 # --- Django ----------------------------------------------------------------------------------------------
 
 DATABASES = {"default": conf.read(env, "DATABASE_URL", f"sqlite:///{BASE_DIR / 'db.sqlite3'}", conf.database)}
+# A read-only copy of the database, from which pages and reads of the API may come.
+_replica = conf.read(env, "DATABASE_REPLICA_URL", "", conf.optional(conf.replica(DATABASES["default"])))
+if _replica:
+    DATABASES["replica"] = _replica
 # Answers that the database could not take lie here until the next run; private to the account that runs the arena.
 ARENA_SPOOL_DIR = Path(env.str("ARENA_SPOOL_DIR", default="") or conf.beside_database(DATABASES["default"], BASE_DIR))
 # The longest that a page is cached, in seconds; 0 caches none.
@@ -105,6 +109,7 @@ MIDDLEWARE = [
     "corsheaders.middleware.CorsMiddleware",
     "arena_site.outages.DatabaseOutages",
     "arena_site.limits.RateLimits",
+    "arena_site.replica_reads.ReplicaReads",
     "arena_site.delivery.ConditionalReads",
     "arena_site.cached_responses.CachedResponses",
     "django.middleware.security.SecurityMiddleware",
