@@ -5,8 +5,8 @@ from datetime import datetime
 from django.db.models import Q
 
 from agents.changes import position_changed
-from agents.models import Position
-from scoring.models import BrierScore
+from agents.models import Elicitation, Position
+from scoring.models import BrierScore, ForecastScore
 
 
 def agent_changed(since: datetime) -> Q:
@@ -17,8 +17,13 @@ def agent_changed(since: datetime) -> Q:
 
 
 def forecast_changed(since: datetime) -> Q:
-    """The forecast, written with its elicitation, or its scores."""
-    return Q(elicitation__updated_at__gte=since) | Q(score__updated_at__gte=since)
+    """The forecast, written with its elicitation, or its scores.
+
+    Subqueries, because PostgreSQL would join all forecasts with their elicitations and scores to compare the times.
+    """
+    asked = Elicitation.objects.filter(updated_at__gte=since).order_by()
+    scores = ForecastScore.objects.filter(updated_at__gte=since).order_by()
+    return Q(elicitation__in=asked.values("pk")) | Q(pk__in=scores.values("forecast"))
 
 
 def brier_score_changed(since: datetime) -> Q:

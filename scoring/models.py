@@ -45,6 +45,7 @@ class BrierScore(ChangeTime):
             models.Index(fields=["score", "id"], name="brier_by_score"),
             models.Index(fields=["resolved_at", "id"], name="brier_by_resolution"),
             models.Index(fields=["scored_at", "id"], name="brier_by_time"),
+            models.Index(fields=["updated_at"], name="brier_by_change"),
         ]
         ordering = ["pk"]
 
@@ -117,6 +118,7 @@ class ForecastScore(ChangeTime):
         constraints = [
             models.CheckConstraint(condition=Q(brier__gte=0, brier__lte=1), name="forecast_brier_between_0_and_1")
         ]
+        indexes = [models.Index(fields=["updated_at"], name="forecast_score_by_change")]
         ordering = ["pk"]
 
     def __str__(self) -> str:

@@ -2,23 +2,13 @@
 
 from django.db import migrations, models
 
+from markets.foundation.null_last_indexes import null_last_indexes
+
 NULLS_LAST = {
     "position_by_last_close": ("agents_position", "closed_at"),
     "decision_by_last_instant": ("agents_decision", "decided_at"),
 }
-"""Tables and columns by the index's name. SQLite has no such index."""
-
-
-def create(apps, schema_editor):
-    if schema_editor.connection.vendor == "postgresql":
-        for name, (table, column) in NULLS_LAST.items():
-            schema_editor.execute(f'CREATE INDEX {name} ON {table} ("{column}" DESC NULLS LAST, id DESC)')
-
-
-def drop(apps, schema_editor):
-    if schema_editor.connection.vendor == "postgresql":
-        for name in NULLS_LAST:
-            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+"""Tables and columns by the index's name."""
 
 
 class Migration(migrations.Migration):
@@ -85,5 +75,5 @@ class Migration(migrations.Migration):
             model_name="trade",
             index=models.Index(fields=["amount", "id"], name="trade_by_amount"),
         ),
-        migrations.RunPython(create, drop),
+        null_last_indexes(NULLS_LAST),
     ]

@@ -102,6 +102,7 @@ class ModelCall(TaskReference, ChangeTime):
         ]
         indexes = [
             models.Index(fields=["sent_at"], name="call_by_time"),
+            models.Index(fields=["updated_at"], name="call_by_change"),
             # Covering indexes for sums of costs: reading the rows would load prompts and answers.
             models.Index(fields=["decision", *COST_COLUMNS], name="cost_by_decision"),
             models.Index(fields=["elicitation", *COST_COLUMNS], name="cost_by_elicitation"),

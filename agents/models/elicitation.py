@@ -48,6 +48,7 @@ class Elicitation(Task):
         indexes = [
             *Task.Meta.indexes,
             models.Index(fields=["family", "status"], name="elicitation_by_family"),
+            models.Index(fields=["made_at", "id"], name="elicitation_by_time"),
         ]
         ordering = ["-batch_id", "release_id"]
 

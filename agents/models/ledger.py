@@ -88,6 +88,7 @@ class Position(ChangeTime):
             models.Index(fields=["realized_pnl", "id"], name="position_by_realized_pnl"),
             models.Index(fields=["opened_at", "id"], name="position_by_opening"),
             models.Index(fields=["closed_at", "id"], name="position_by_close"),
+            models.Index(fields=["updated_at"], name="position_by_change"),
         ]
         ordering = ["pk"]
 

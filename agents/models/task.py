@@ -92,7 +92,10 @@ class Task(ChangeTime):
                 name="only_a_claimed_%(class)s_has_a_lease",
             )
         ]
-        indexes = [models.Index(fields=["status", "lease_until"], name="%(class)s_by_lease")]
+        indexes = [
+            models.Index(fields=["status", "lease_until"], name="%(class)s_by_lease"),
+            models.Index(fields=["updated_at"], name="%(class)s_by_change"),
+        ]
 
     @classmethod
     def in_week(cls, week_start: datetime) -> Q:

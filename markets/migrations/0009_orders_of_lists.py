@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from markets.foundation.null_last_indexes import null_last_indexes
+
 NULLS_LAST = {
     "market_by_last_liquidity": ("markets_market", "liquidity"),
     "market_by_last_close": ("markets_market", "closes_at"),
@@ -9,19 +11,7 @@ NULLS_LAST = {
     "question_by_last_close": ("markets_question", "closes_at"),
     "question_by_last_resolution": ("markets_question", "resolved_at"),
 }
-"""Tables and columns by the index's name. SQLite has no such index."""
-
-
-def create(apps, schema_editor):
-    if schema_editor.connection.vendor == "postgresql":
-        for name, (table, column) in NULLS_LAST.items():
-            schema_editor.execute(f'CREATE INDEX {name} ON {table} ("{column}" DESC NULLS LAST, id DESC)')
-
-
-def drop(apps, schema_editor):
-    if schema_editor.connection.vendor == "postgresql":
-        for name in NULLS_LAST:
-            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+"""Tables and columns by the index's name."""
 
 
 class Migration(migrations.Migration):
@@ -34,5 +24,5 @@ class Migration(migrations.Migration):
             model_name="market",
             index=models.Index(fields=["liquidity", "id"], name="market_by_liquidity"),
         ),
-        migrations.RunPython(create, drop),
+        null_last_indexes(NULLS_LAST),
     ]

@@ -75,6 +75,8 @@ class Run(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["kind", "-started_at"], name="run_by_kind_and_start"),
+            models.Index(fields=["started_at", "id"], name="run_by_start"),
+            models.Index(fields=["at", "id"], name="run_by_instant"),
             models.Index(fields=["heartbeat_at"], condition=models.Q(status="running"), name="run_under_way"),
         ]
         ordering = ["-started_at", "-pk"]

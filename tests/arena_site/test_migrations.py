@@ -33,10 +33,12 @@ CORRECTIONS = {
     *(("markets", "0002_merge_categories"), ("markets", "0003_heartbeats_and_alert_items")),
     *(("markets", "0004_text_search_on_postgresql"), ("scoring", "0002_merge_categories")),
     *(("markets", "0009_orders_of_lists"), ("agents", "0005_orders_of_lists")),
+    ("agents", "0006_indexes_of_changes_and_orders"),
 }
 """Later migrations that run code, but insert no row into an empty database."""
 REVIEWED = CORRECTIONS | {
     *(("markets", "0006_run_progress"), ("markets", "0007_indexes_of_lists"), ("scoring", "0004_orders_of_lists")),
+    *(("markets", "0010_indexes_of_changes_and_orders"), ("scoring", "0005_indexes_of_changes_and_orders")),
 }
 """Later migrations that a person has found to be quick on a full PostgreSQL, whatever the rule says of them."""
 BIG = {

@@ -9,24 +9,36 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from agents.changes import decision_changed, settlement_changed, trade_changed
+from agents.models import Decision, Forecast, Settlement, Trade
 from arena_site.api import ENDPOINTS
-from tests.factories import play_week
+from scoring.changes import brier_score_changed, forecast_changed
+from scoring.models import BrierScore
+from tests.factories import WEEK, play_week
 from tests.shared_rows import shared_rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres_only]
 
 BIG = (
     *("trades", "snapshots", "prices", "forecasts", "decisions", "journal", "positions", "settlements"),
-    *("brier-scores", "markets", "questions", "chain-links"),
+    *("brier-scores", "markets", "questions", "chain-links", "elicitations", "runs"),
 )
 
 season = shared_rows(play_week)
 
 
-def nodes(plan: dict[str, Any]) -> Iterator[str]:
-    yield plan["Node Type"]
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
     for part in plan.get("Plans", ()):
         yield from nodes(part)
+
+
+def explain(statement: str, *parameters: Any) -> Iterator[dict[str, Any]]:
+    """The nodes of the statement's plan."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
+        ((plan,),) = cursor.fetchall()
+    return nodes((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"])
 
 
 def sorts(client: Client, address: str) -> bool:
@@ -40,15 +52,32 @@ def sorts(client: Client, address: str) -> bool:
     assert pages, address
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_sort = off")
-        found: list[str] = []
-        for page in pages:
-            cursor.execute("EXPLAIN (FORMAT JSON) " + page.replace("%", "%%"))
-            ((plan,),) = cursor.fetchall()
-            found += nodes((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"])
-    return "Sort" in found
+    return any(node["Node Type"] == "Sort" for page in pages for node in explain(page.replace("%", "%%")))
 
 
 @pytest.mark.parametrize("name", BIG)
 def test_each_order_of_a_big_list_is_read_from_an_index(season: None, client: Client, name: str) -> None:
     orders = ["", *(f"?ordering={sign}{field}" for field in ENDPOINTS[name].orderings for sign in ("", "-"))]
     assert [order for order in orders if sorts(client, f"/api/v1/{name}/{order}")] == []
+
+
+CHANGES = {
+    Decision: decision_changed,
+    Trade: trade_changed,
+    Settlement: settlement_changed,
+    Forecast: forecast_changed,
+    BrierScore: brier_score_changed,
+}
+
+
+@pytest.mark.parametrize("model", CHANGES)
+def test_changes_are_found_by_an_index(season: None, model: Any) -> None:
+    with connection.cursor() as cursor:  # else such small tables would be read whole
+        cursor.execute(
+            "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+        )
+    statement, parameters = model.objects.filter(CHANGES[model](WEEK)).order_by().values("pk").query.sql_with_params()
+    plan = list(explain(statement, *parameters))
+    assert any("updated_at" in node.get("Index Cond", "") for node in plan)
+    related = [node for node in plan if node.get("Relation Name") != model._meta.db_table]
+    assert not any("updated_at" in node.get("Filter", "") for node in related)
