@@ -23,7 +23,7 @@ _BYTES_PER_CELL = 64
 def read_frame(source: Any) -> UnparsedTable:
     """The columns of a polars, pandas or Arrow table. Raises UnreadableFile, and TypeError for anything else."""
     frame = polars_frame(source)
-    return _typed_table(frame, understand_headings(FRAME, frame.columns), FRAME)
+    return _typed_table(frame.lazy(), understand_headings(FRAME, frame.columns), FRAME)
 
 
 def read_parquet(path: Path) -> UnparsedTable:
@@ -33,10 +33,12 @@ def read_parquet(path: Path) -> UnparsedTable:
         rows = pl.scan_parquet(path).select(pl.len()).collect().item()
         check_row_count(rows)
         check_expansion(path, rows * len(headings.read) * _BYTES_PER_CELL)
-        frame = pl.read_parquet(path, columns=headings.read)
     except (*REFUSED, OSError) as error:
         raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
-    return _typed_table(frame, headings, str(path))
+    try:
+        return _typed_table(pl.scan_parquet(path), headings, str(path))
+    except OSError as error:
+        raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
 
 
 def check_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
@@ -70,13 +72,17 @@ def polars_frame(source: Any) -> pl.DataFrame:
     )
 
 
-def _typed_table(frame: pl.DataFrame, headings: Headings, label: str) -> UnparsedTable:
-    """The columns that are read of a typed frame, each as the one kind that its cells are parsed from."""
+def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> UnparsedTable:
+    """The columns that are read of a typed frame, each as the one kind that its cells are parsed from.
+
+    Names are turned into codes part by part, so that the texts of a file are never in memory together.
+    """
     stored = frame.select(headings.read)
     try:
-        columns = [_typed_column(heading, name, stored.schema[heading]) for heading, name in headings.known.items()]
-        columns += [_forecaster_column(heading, stored.schema[heading]) for heading in headings.forecasters]
-        typed = stored.with_columns(columns)
+        schema = stored.collect_schema()
+        columns = [_typed_column(heading, name, schema[heading]) for heading, name in headings.known.items()]
+        columns += [_forecaster_column(heading, schema[heading]) for heading in headings.forecasters]
+        typed = stored.with_columns(columns).collect(engine="streaming")
     except REFUSED as error:
         raise UnreadableFile(f"{label}: {str(error).splitlines()[0]}") from error
     except TypeError as error:
@@ -84,8 +90,8 @@ def _typed_table(frame: pl.DataFrame, headings: Headings, label: str) -> Unparse
     return UnparsedTable(
         typed,
         headings,
-        partial(np.arange, 1, frame.height + 1),
-        texts=lambda: stored,
+        partial(np.arange, 1, typed.height + 1),
+        texts=stored.collect,
     )
 
 

@@ -25,13 +25,13 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
     table.understood = dict(raw.understood)
     parsed: dict[str, NumberColumn] = {}
     for name in NUMBERS:
-        table.numbers[name] = np.full(height, np.nan)
+        table.numbers[name] = np.broadcast_to(np.nan, height)
         if heading := heading_of.get(name):
             parsed[name] = parse_numbers(raw.frame[heading], name, percent=heading in headings.percent)
             table.numbers[name] = parsed[name].values
             _add_faults(table.faults, parsed[name].faults)
     for name in TIMES:
-        table.times[name] = np.full(height, np.nan)
+        table.times[name] = np.broadcast_to(np.nan, height)
         if heading := heading_of.get(name):
             times = parse_times(raw.frame[heading], name)
             table.times[name] = times.values

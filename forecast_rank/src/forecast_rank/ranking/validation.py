@@ -62,8 +62,8 @@ class ForecastValidator:
         numbers = table.numbers
         self.probability, self.outcome = numbers["probability"], numbers["outcome"]
         self.odds, self.no_odds = numbers["odds"], numbers["no_odds"]
-        self.weight = np.nan_to_num(numbers["weight"], nan=1.0, posinf=np.inf, neginf=-np.inf)
-        self.exclusive_flag = np.nan_to_num(numbers["exclusive"], nan=1.0)
+        self.weight = one_if_missing(numbers["weight"])
+        self.exclusive_flag = one_if_missing(numbers["exclusive"])
         self.made_at, self.closed_at = table.times["made_at"], table.times["closed_at"]
         self.rows, self.repeated = self._without_repeats(self._sorted_rows())
         self._in_order = len(self.rows) == len(table) and bool((np.diff(self.rows) == 1).all())
@@ -389,6 +389,12 @@ def name_codes(names: pl.Series) -> tuple[Codes, list[str]]:
     if names.null_count():
         codes[names.is_null().to_numpy()] = -1
     return codes, kinds.cast(pl.String).to_list()
+
+
+def one_if_missing(values: Floats) -> Floats:
+    """The values with 1 for NaN; without memory of its own where all are missing."""
+    missing = np.isnan(values)
+    return np.broadcast_to(1.0, len(values)) if missing.all() else np.where(missing, 1.0, values)
 
 
 def changes(values: NDArray) -> Mask:
