@@ -92,6 +92,24 @@ def test_parquet_file_is_read_in_batches(rows: pl.DataFrame, tmp_path: Path) -> 
     assert [pair["p"] for pair in report["pairs"]] == pytest.approx([pair["p"] for pair in whole["pairs"]])
 
 
+def test_many_events_are_dealt_into_groups(rows: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = fr.Partial(rows, metrics="brier").report(**QUICK).to_dict()
+    monkeypatch.setattr("forecast_rank.partial.KEPT_EVENTS", 15)
+    monkeypatch.setattr("forecast_rank.partial.MOST_EVENTS", 10)
+    rows.sort("question").write_parquet(tmp_path / "rows.parquet")
+    part = fr.Partial.of_parquet(tmp_path / "rows.parquet", metrics="brier", rows_at_once=50)
+    grouped = part.report(**QUICK).to_dict()
+    assert grouped["data"]["events"] == whole["data"]["events"] == 20
+    assert any("from 10 groups" in note for note in grouped["notes"])
+    for group in ("forecasters", "references"):
+        for name, entry in grouped[group].items():
+            known = whole[group][name]
+            assert entry["brier"] == pytest.approx(known["brier"], rel=1e-12)
+            assert entry["brier_se"] == pytest.approx(known["brier_se"], rel=0.6)
+            assert entry["brier_se"] != known["brier_se"] or known["brier_se"] == 0  # f3 is always wrong
+    assert [pair["n"] for pair in grouped["pairs"]] == [pair["n"] for pair in whole["pairs"]]
+
+
 def test_parquet_rows_that_stand_apart_are_refused(rows: pl.DataFrame, tmp_path: Path) -> None:
     options = pl.concat([rows.with_columns(option=pl.lit(name)) for name in "ab"])
     options.write_parquet(tmp_path / "rows.parquet")

@@ -16,7 +16,8 @@ import polars as pl
 from forecast_rank.api import Source, comma_separated, read
 from forecast_rank.atomic_files import atomic_write
 from forecast_rank.files.faults import UnreadableFile
-from forecast_rank.files.parquet_batches import parquet_batches
+from forecast_rank.files.parquet_batches import count_events, parquet_batches
+from forecast_rank.metrics.event_groups import MOST_EVENTS
 from forecast_rank.metrics.panel import REFERENCES, Floats, references
 from forecast_rank.metrics.uncertainty import EventSums
 from forecast_rank.partial_tables import (
@@ -28,6 +29,7 @@ from forecast_rank.partial_tables import (
     pair_table,
     rankings,
     tests_of_pairs,
+    with_event_groups,
 )
 from forecast_rank.ranking.forecasts import LoadedForecasts
 from forecast_rank.ranking.report import agreement_table, assemble_report, pair_entries
@@ -42,8 +44,10 @@ PAIRED = 50
 """More forecasters are not compared in pairs: their sums would grow with the square of the number."""
 PAIR_ROWS = 5_000_000
 """More pairs x events are not kept either: some 500 MiB."""
-BATCH = 2_000_000
+BATCH = 4_000_000
 """Rows of a Parquet file that are read at a time."""
+KEPT_EVENTS = 20_000
+"""Of more events in a Parquet file the sums of groups are kept."""
 NOTE = "from parts: without curves and metrics that need all forecasts at once"
 NOT_PAIRED = {
     "off": "no pairs, as asked",
@@ -70,6 +74,9 @@ class Partial:
         Lowest probability that the log score charges, in [0, 1).
     pairs : bool
         Whether to keep the sums of pairs of forecasters, pairs times events in number.
+    event_groups : int, optional
+        Deals the events at random into so many groups and keeps sums by group: for events too many to keep. Errors and
+        intervals then come from the groups; with 2,000 of them a standard error varies by 1.6 % of itself.
     **reading
         Keywords of `read`.
 
@@ -100,17 +107,19 @@ class Partial:
         gamma: Iterable[float | str] | float | str = Settings().gammas,
         log_clip: float = Settings().log_clip,
         pairs: bool = True,
+        event_groups: int | None = None,
         **reading: Any,
     ) -> None:
         settings = Settings(metrics=comma_separated(metrics), gammas=comma_separated(gamma), log_clip=log_clip)
         if others := [name for name in settings.metrics if name not in MEAN_METRICS]:
             raise InvalidSetting(f"metrics: {', '.join(others)} cannot be added up; {', '.join(MEAN_METRICS)} can")
         loaded = source if isinstance(source, LoadedForecasts) else read(source, **reading)
-        panel = loaded.panel
+        panel = loaded.panel if event_groups is None else with_event_groups(loaded.panel, event_groups)
         self._settings: dict[str, Any] = {
             "metrics": list(settings.metrics),
             "gammas": list(settings.gammas),
             "log_clip": log_clip,
+            "event_groups": event_groups,
         }
         self._counts = {
             "rows": loaded.rows,
@@ -122,7 +131,7 @@ class Partial:
             "options": len(panel.probability),
             "priced": int(panel.priced.sum()),
         }
-        self._sums, self._options = event_table(panel, settings), option_table(panel)
+        self._sums, self._options = event_table(panel, settings), option_table(loaded.panel)
         self._not_paired = "off" if not pairs else "many" if len(panel.forecasters) > PAIRED else ""
         self._pairs = None if self._not_paired else pair_table(panel)
 
@@ -139,7 +148,7 @@ class Partial:
         rows_at_once : int
             Rows in memory at a time.
         **keywords
-            As of `Partial`.
+            As of `Partial`; of more than 20,000 events 2,000 groups are kept unless `event_groups` says otherwise.
 
         Returns
         -------
@@ -151,6 +160,8 @@ class Partial:
             If the file cannot be read, or the rows of a forecaster on a question stand apart.
         """
         total: Partial | None = None
+        if keywords.get("event_groups") is None and count_events(Path(path)) > KEPT_EVENTS:
+            keywords["event_groups"] = MOST_EVENTS
         for batch in parquet_batches(Path(path), rows_at_once):
             if total is not None and total._not_paired:
                 keywords["pairs"] = False
@@ -273,11 +284,13 @@ class Partial:
             **self._counts,
             "forecasters": len(names),
             "questions": self._question_count(),
-            "events": self._sums["event"].n_unique(),
+            "events": self._options["event"].n_unique(),
             "overround": None,
             "ignored_columns": [],
         }
         notes, pairs = [NOTE], []
+        if groups := self._settings.get("event_groups"):
+            notes.append(f"errors and intervals from {groups:,} groups, into which the events were dealt at random")
         if "brier" in settings.metrics:
             if self._pairs is None:
                 notes.append(NOT_PAIRED[self._not_paired])
@@ -291,12 +304,15 @@ class Partial:
     def _figures(self, names: list[str], settings: Settings) -> FigureTable:
         """The figures of the forecasters and, behind them, of the references."""
         everybody = [*names, *REFERENCES]
+        means = mean_panel(self._options)
+        if groups := self._settings.get("event_groups"):
+            means = with_event_groups(means, groups)
         rows = pl.concat(
             [
                 sums.join(pl.DataFrame({"forecaster": whose, "row": range(start, start + len(whose))}), on="forecaster")
                 for sums, whose, start in (
                     (self._sums, names, 0),
-                    (event_table(references(mean_panel(self._options)), settings), list(REFERENCES), len(names)),
+                    (event_table(references(means), settings), list(REFERENCES), len(names)),
                 )
             ]
         )

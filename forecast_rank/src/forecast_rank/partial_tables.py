@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import polars as pl
@@ -11,7 +13,7 @@ import polars as pl
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.metrics.pair_sums import clustered_error, pair_sums
 from forecast_rank.metrics.paired_tests import PairedComparisons, corrected_tests
-from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions
+from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions, distinct_codes
 from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
 from forecast_rank.metrics.returns import average_return, log_wealth
 from forecast_rank.metrics.skill import alpha
@@ -37,20 +39,33 @@ def rankings(settings: Settings) -> Iterator[tuple[str, str, bool, str | None]]:
 
 def event_table(panel: Panel, settings: Settings) -> pl.DataFrame:
     """A row for each forecaster and event: questions, and for each ranking the sum, the weight and the ruins."""
+    events = max(len(panel.questions.event_names), 1)
+    codes, place = distinct_codes(panel.forecaster * events + panel.questions.event[panel.question])
+
+    def total(values: Floats) -> Floats:
+        return np.bincount(place, values, len(codes)).astype(np.float64)
+
     columns: dict[str, Any] = {
-        "forecaster": np.array(panel.forecasters, dtype=object)[panel.forecaster],
-        "event": np.array(panel.questions.event_names, dtype=object)[panel.questions.event[panel.question]],
-        "n": np.ones(len(panel)),
+        "forecaster": pl.Series(panel.forecasters, dtype=pl.String).gather(codes // events),
+        "event": pl.Series(panel.questions.event_names, dtype=pl.String).gather(codes % events),
+        "n": total(np.ones(len(panel))),
     }
     for ranking, key, _, gamma in rankings(settings):
         values = _values(panel, key, gamma, settings.log_clip)
         known = ~np.isnan(values)
-        columns[f"{ranking} sum"] = np.where(known & np.isfinite(values), values, 0.0) * panel.weight
-        columns[f"{ranking} weight"] = np.where(known, panel.weight, 0.0)
-        columns[f"{ranking} ruins"] = np.isinf(values).astype(np.float64)
-    schema = {"forecaster": pl.String, "event": pl.String}
-    table = pl.DataFrame(columns, schema_overrides=schema, strict=False)
-    return table.group_by("forecaster", "event").sum()
+        columns[f"{ranking} sum"] = total(np.where(known & np.isfinite(values), values, 0.0) * panel.weight)
+        columns[f"{ranking} weight"] = total(np.where(known, panel.weight, 0.0))
+        columns[f"{ranking} ruins"] = total(np.isinf(values).astype(np.float64))
+    return pl.DataFrame(columns)
+
+
+def with_event_groups(panel: Panel, groups: int) -> Panel:
+    """The panel with its events dealt into groups by a checksum of their names, alike in every part of the data."""
+    names = panel.questions.event_names
+    group = np.array([crc32(name.encode()) % groups for name in names], dtype=np.int64)
+    labels = [f"group {k}" for k in range(groups)]
+    event = group[panel.questions.event] if names else panel.questions.event
+    return replace(panel, questions=replace(panel.questions, event=event, event_names=labels))
 
 
 def _values(panel: Panel, key: str, gamma: str | None, log_clip: float) -> Floats:
@@ -94,6 +109,9 @@ def option_table(panel: Panel) -> pl.DataFrame:
 
 def add_options(table: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
     """The options of two parts. Raises UnreadableFile if the parts contradict each other about a question."""
+    shared = table.select("question").unique().join(other.select("question").unique(), on="question")
+    if not len(shared):
+        return pl.concat([table, other])
     both = (
         pl.concat([table, other])
         .group_by("question", "option")
@@ -105,7 +123,6 @@ def add_options(table: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
             pl.col(OPTION_SUMS).sum(),
         )
     )
-    shared = table.select("question").unique().join(other.select("question").unique(), on="question")
     doubtful = both.join(shared, on="question", how="semi")
     bad = pl.col("lowest_outcome").ne(pl.col("highest_outcome")).any() | (pl.col("forecasts").n_unique() > 1)
     if len(found := doubtful.group_by("question").agg(bad.alias("bad")).filter("bad").sort("question")):

@@ -38,6 +38,18 @@ def parquet_batches(path: Path, rows_at_once: int) -> Iterator[pl.DataFrame]:
         raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
 
 
+def count_events(path: Path) -> int:
+    """Different events, or questions where no column names events. Raises UnreadableFile."""
+    try:
+        headings = understand_headings(path, list(pl.read_parquet_schema(path)))
+        column = {name: heading for heading, name in headings.known.items()}
+        name = column.get("event", column["question"])
+        count = pl.scan_parquet(path).select(pl.col(name).approx_n_unique()).collect(engine="streaming").item()
+    except (*REFUSED, OSError) as error:
+        raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
+    return int(count)
+
+
 class _ConsecutivePairs:
     """The pairs of question and forecaster of the batches so far, as hashes: 8 bytes each."""
 

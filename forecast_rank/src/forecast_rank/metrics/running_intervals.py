@@ -53,13 +53,15 @@ def running_intervals(panel: Panel, values: Floats, step: int = 1, level: float 
     counted = ~np.isnan(values)
     columns = closing_columns(panel, counted, step)
     shape = len(panel.forecasters), len(columns.questions)
-    place = columns.place[panel.question]
-    event = panel.questions.event[panel.question]
-    order = np.lexsort((place, event, panel.forecaster))
-    order = order[counted[order]]
-    group = panel.forecaster[order] * (int(event.max(initial=0)) + 1) + event[order]
-    begins = np.concatenate([[True], np.diff(group) != 0])[: len(order)]
-    cell = panel.forecaster[order] * shape[1] + place[order] // step
+    # By forecaster, event and time: questions are sorted, then forecasts by one key.
+    position = np.empty(len(panel.questions), dtype=np.int64)
+    position[np.lexsort((columns.place, panel.questions.event))] = np.arange(len(panel.questions))
+    order = np.flatnonzero(counted)
+    order = order[np.argsort(panel.forecaster[order] * len(position) + position[panel.question[order]])]
+    forecaster, question = panel.forecaster[order], panel.question[order]
+    event, place = panel.questions.event[question], columns.place[question]
+    begins = np.concatenate([[True], (np.diff(forecaster) != 0) | (np.diff(event) != 0)])[: len(order)]
+    cell = forecaster * shape[1] + place // step
     weight = panel.weight[order]
     gain = weight * values[order]
 
