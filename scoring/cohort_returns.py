@@ -60,7 +60,7 @@ def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> C
     first = min(agent.cohort.week_start for agent in valued)
     step = _step(valued, seen, newest)
     instants = [first + step * index for index in range((newest - first) // step + 1)]
-    values = agent_values(valued, instants)
+    values = agent_values(valued, instants, since=min(seen[agent.pk][0] for agent in valued))
     by_family: dict[str, list[list[float]]] = defaultdict(list)
     for agent in valued:
         own = values[agent.pk][(agent.cohort.week_start - first) // step :]

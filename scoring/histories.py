@@ -180,11 +180,13 @@ def _fill_in(
             row[place] = _mean([value[step[place]] for value in own])
 
 
-def agent_values(agents: Iterable[Agent | AgentSummary], instants: Sequence[datetime]) -> dict[int, Values]:
+def agent_values(
+    agents: Iterable[Agent | AgentSummary], instants: Sequence[datetime], *, since: datetime | None = None
+) -> dict[int, Values]:
     """Each agent's total value (cohort loaded) at each instant (ascending), by its id.
 
     That is its newest snapshot by then, None before its first. Once its cohort is complete its value is its cash: a
-    curve without completed agents would show the survivors alone.
+    curve without completed agents would show the survivors alone. No snapshot is older than `since`, if it is given.
     """
     values: dict[int, list[Decimal | None]] = {}
     running = []
@@ -193,8 +195,9 @@ def agent_values(agents: Iterable[Agent | AgentSummary], instants: Sequence[date
         values[agent.pk] = [agent.cash if completed is not None and completed <= at else None for at in instants]
         if completed is None or (instants and completed > instants[0]):
             running.append(agent.pk)
-    for agent_id, place, total in _newest_values(running, instants):
-        values[agent_id][place] = total
+    unseen = bisect_left(instants, since) if since is not None else 0  # instants that need no look
+    for agent_id, place, total in _newest_values(running, instants[unseen:]):
+        values[agent_id][unseen + place] = total
     return dict(values)
 
 

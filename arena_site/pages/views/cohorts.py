@@ -7,6 +7,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from django.core.paginator import Paginator
 from django.db.models import Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -19,6 +20,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import decision_badge, money, page_url
 from arena_site.pages.freshness import current_pause, weeks_over
+from arena_site.pages.lists import PER_PAGE
 from arena_site.pages.selection import PageSelection
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
@@ -48,17 +50,20 @@ class CohortRow(NamedTuple):
 
 @require_safe
 def cohorts(request: HttpRequest) -> HttpResponse:
-    """Every cohort with its status and leader, and the missed weeks."""
+    """Cohorts with their status and leader, the newest first, and the missed weeks."""
     now = timezone.now()
     by_cohort: dict[int, list[AgentSummary]] = defaultdict(list)
     competition = competition_index()
-    cash = dict(Agent.objects.order_by().values_list("pk", "cash"))
+    newest_first = list(competition.cohorts.values())[::-1]
+    page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
+    shown = {cohort.pk for cohort in page}
+    cash = dict(Agent.objects.filter(cohort__in=shown).order_by().values_list("pk", "cash"))
     agents = [replace(agent, cash=cash[agent.pk]) for agent in competition.agents if agent.pk in cash]
     worth = valuations(agents, awaiting=True)
     for agent in agents:
         by_cohort[agent.cohort.pk].append(agent)
     rows = []
-    for cohort in reversed(list(competition.cohorts.values())):
+    for cohort in page:
         members = by_cohort[cohort.pk]
         ranked = [agent for agent in members if not agent.family.external]
         returns = [worth[agent.pk].pnl_percent for agent in ranked]
@@ -76,6 +81,7 @@ def cohorts(request: HttpRequest) -> HttpResponse:
         )
     context = {
         "rows": rows,
+        "page": page,
         "missed": MissedWeek.objects.all(),
         "next_start": week_start(now) + WEEK,
         "pause": current_pause(competition.cohorts.values(), now),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from django.core.paginator import Paginator
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -18,6 +19,7 @@ from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import returns_figure
+from arena_site.pages.lists import PER_PAGE
 from arena_site.pages.selection import ARMS
 from markets.foundation.raw_sql import stored_unit
 from markets.prompt_conditions import PRICED
@@ -85,7 +87,9 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect("family", named.slug)
         raise Http404(f"there is no family {slug}")
     agents = attach_competition(Agent.objects.filter(family=family).only(*AGENT_COLUMNS), competition)
-    results = sorted(rank_agents(agents), key=lambda row: row.agent.cohort.number, reverse=True)
+    newest_first = sorted(agents, key=lambda agent: agent.cohort.number, reverse=True)
+    page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
+    results = sorted(rank_agents(page), key=lambda row: row.agent.cohort.number, reverse=True)
     spending, forecast_spending = _spending(family)
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     leaderboard = leaderboards.get((TRADING, ""))
@@ -108,6 +112,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "forecasts_and_trades": next(
                 (row for row in forecasts_and_trades if row["family"] == slug and row["bets"]), None
             ),
+            "page": page,
             "rows": [(row, spending.get(row.agent.pk, NO_USAGE)) for row in results],
             "releases": _releases(family, agents),
             "spending": _spending_by_protocol(spending.values(), forecast_spending),

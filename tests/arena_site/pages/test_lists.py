@@ -211,3 +211,13 @@ def test_site_search_counts_each_kind_and_leads_to_the_lists(client: Client) -> 
 @pytest.mark.usefixtures("rows")
 def test_lists_need_few_queries_whatever_is_asked_for(client: Client, address: str, most: int) -> None:
     assert count_queries(client, address) == most
+
+
+def test_cohorts_and_the_results_of_a_family_come_in_pages_newest_first(client: Client) -> None:
+    for _ in range(51):
+        AgentFactory(slug=GPT)
+    addresses = ("/cohorts/", f"/models/{GPT}/")
+    newest = [found(client, address) for address in addresses]
+    assert [names[:2] for names in newest] == [["Cohort 51", "Cohort 50"]] * 2
+    assert ["Cohort 1" in names for names in newest] == [False, False]
+    assert ["Cohort 1" in found(client, f"{address}?page=2") for address in addresses] == [True, True]
