@@ -1,5 +1,6 @@
 """Partial results: their sum is the report of the whole, whatever the cut, and what can not be added is refused."""
 
+import json
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -108,6 +109,26 @@ def test_many_events_are_dealt_into_groups(rows: pl.DataFrame, tmp_path: Path, m
             assert entry["brier_se"] == pytest.approx(known["brier_se"], rel=0.6)
             assert entry["brier_se"] != known["brier_se"] or known["brier_se"] == 0  # f3 is always wrong
     assert [pair["n"] for pair in grouped["pairs"]] == [pair["n"] for pair in whole["pairs"]]
+
+
+def test_large_parquet_file_is_ranked_in_batches(
+    rows: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.parquet"
+    rows.sort("question").write_parquet(path)
+    whole = fr.rank(path, metrics="brier,calibration", **QUICK).to_dict()
+    monkeypatch.setattr("forecast_rank.batch_ranking.STREAMED_ROWS", len(rows) - 1)
+    report = fr.rank(path, metrics="brier,calibration", out=tmp_path / "report.json", **QUICK).to_dict()
+    assert report["rankings"] == {name: whole["rankings"][name] for name in ("brier", "accuracy")}
+    assert report["forecasters"]["f0"]["brier_ci"] == pytest.approx(whole["forecasters"]["f0"]["brier_ci"])
+    assert report["settings"]["file"] == str(path)
+    assert any(note.startswith("without calibration: these need all forecasts at once") for note in report["notes"])
+    assert json.loads((tmp_path / "report.json").read_text())["rankings"] == report["rankings"]
+    with pytest.raises(fr.InvalidSetting, match="only brier, log, spherical"):
+        fr.rank(path, metrics="calibration")
+    rows.sort("question").with_columns(outcome=pl.lit(0.5)).write_parquet(path)
+    with pytest.raises(fr.TooFewForecasts, match="rows are rejected"):
+        fr.rank(path, metrics="brier")
 
 
 def test_parquet_rows_that_stand_apart_are_refused(rows: pl.DataFrame, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forecast_rank.batch_ranking import is_streamed, rank_in_batches
 from forecast_rank.ranking.forecasts import LoadedForecasts, TooFewForecasts, group_rejections, read_forecasts
 from forecast_rank.ranking.report import rank_panel, rank_with_pm_rank_definitions
 from forecast_rank.ranking.settings import InvalidSetting, Settings
@@ -155,6 +156,9 @@ def rank(
 
     The keywords are the long options of the command `forecast-rank`, with the same defaults.
 
+    A Parquet file of more than 40 million rows is read in batches, as by `Partial.of_parquet`: with the metrics that
+    are means over forecasts, without curves, and with a note that says so.
+
     Parameters
     ----------
     source : as in `read`, or LoadedForecasts
@@ -235,6 +239,11 @@ def rank(
         level=level,
         min_questions=min_questions,
     )
+    if not (like or explain) and is_streamed(source, format):
+        reading = {"strict": strict, "fractional_outcomes": fractional_outcomes, "normalise": normalise}
+        report = rank_in_batches(source, settings, allow_rejected=allow_rejected, **reading)
+        report.to_dict()["settings"] |= {"file": str(source), **reading}
+        return _saved(report, out, plots, plot_format)
     loaded = source
     if not isinstance(source, LoadedForecasts):
         loaded = read(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
@@ -268,6 +277,11 @@ def rank(
     rejected = [{"row": line.row, "why": line.why} for line in loaded.rejected]
     groups = [asdict(group) for group in group_rejections(loaded.rejected)]
     report = Report({"settings": stated, **figures, "rejected": rejected, "rejection_groups": groups})
+    return _saved(report, out, plots, plot_format)
+
+
+def _saved(report: Report, out: Path | str | None, plots: Path | str | None, plot_format: str) -> Report:
+    """The report, after its file and its pictures are written where they are asked for."""
     if out is not None:
         report.save(out)
     if plots is not None:

@@ -80,6 +80,11 @@ class Partial:
     **reading
         Keywords of `read`.
 
+    Attributes
+    ----------
+    counts : dict of str to int
+        Rows, rejected, superseded, repeated and priced ones, normalised forecasts, forecasts and options.
+
     Raises
     ------
     InvalidSetting
@@ -121,7 +126,7 @@ class Partial:
             "log_clip": log_clip,
             "event_groups": event_groups,
         }
-        self._counts = {
+        self.counts = {
             "rows": loaded.rows,
             "rejected": len(loaded.rejected),
             "superseded": loaded.superseded,
@@ -177,7 +182,7 @@ class Partial:
         options = add_options(self._options, other._options)
         total = Partial._of(
             self._settings,
-            {name: self._counts[name] + other._counts[name] for name in COUNTS},
+            {name: self.counts[name] + other.counts[name] for name in COUNTS},
             pl.concat([self._sums, other._sums]).group_by("forecaster", "event").sum(),
             options,
             None,
@@ -196,7 +201,7 @@ class Partial:
         return total
 
     def __repr__(self) -> str:
-        return f"<Partial: {self._counts['forecasts']:,} forecasts on {self._question_count():,} questions>"
+        return f"<Partial: {self.counts['forecasts']:,} forecasts on {self._question_count():,} questions>"
 
     def _question_count(self) -> int:
         return self._options["question"].n_unique()
@@ -206,7 +211,7 @@ class Partial:
         tables = {"sums": self._sums, "options": self._options}
         if self._pairs is not None:
             tables["pairs"] = self._pairs
-        stated = {"settings": self._settings, "counts": self._counts, "not_paired": self._not_paired}
+        stated = {"settings": self._settings, "counts": self.counts, "not_paired": self._not_paired}
         with atomic_write(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
             archive.writestr("settings.json", json.dumps(stated))
             for name, table in tables.items():
@@ -250,7 +255,7 @@ class Partial:
         not_paired: str,
     ) -> Partial:
         part = cls.__new__(cls)
-        part._settings, part._counts = settings, counts
+        part._settings, part.counts = settings, counts
         part._sums, part._options, part._pairs, part._not_paired = sums, options, pairs, not_paired
         return part
 
@@ -281,7 +286,7 @@ class Partial:
         names = self._sums["forecaster"].unique().sort().to_list()
         table = self._figures(names, settings)
         data: dict[str, Any] = {
-            **self._counts,
+            **self.counts,
             "forecasters": len(names),
             "questions": self._question_count(),
             "events": self._options["event"].n_unique(),

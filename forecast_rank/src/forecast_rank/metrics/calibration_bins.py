@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.panel import Codes, Floats, Panel, spans
 
 EDGE_TOLERANCE = 1e-9
 """Bin widths by which a probability may miss an edge from below, through rounding, and still be at the edge."""
@@ -115,28 +115,30 @@ class DistinctPairs(NamedTuple):
 
 def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
     """The forecasters with forecasts, each with the sums of their pairs; weighted as in `bin_pairs`."""
-    people = len(panel.forecasters)
-    whose = panel.spread(panel.forecaster)
-    order = np.argsort(whose.astype(np.uint16) if people <= np.iinfo(np.uint16).max else whose, kind="stable")
-    ends = np.cumsum(np.bincount(whose, minlength=people))
-    weight, outcome = panel.spread(panel.weight / panel.sizes), panel.outcome
+    people, asked = len(panel.forecasters), panel.questions
+    whose = panel.forecaster.astype(np.uint16) if people <= np.iinfo(np.uint16).max else panel.forecaster
+    order = np.argsort(whose, kind="stable")
+    ends = np.cumsum(np.bincount(panel.forecaster, minlength=people))
     for person in range(people):
-        cells = order[ends[person - 1] if person else 0 : ends[person]]
-        if not len(cells):
+        own = order[ends[person - 1] if person else 0 : ends[person]]
+        if not len(own):
             continue
-        by_probability = np.argsort(panel.probability[cells], kind="stable")
-        cells = cells[by_probability]
-        stated, happened, own = panel.probability[cells], outcome[cells], weight[cells]
+        sizes = panel.sizes[own]
+        stated = panel.probability[spans(panel.offsets[own], sizes)]
+        by_probability = np.argsort(stated, kind="stable")
+        stated = stated[by_probability]
+        happened = asked.outcome[spans(asked.offsets[panel.question[own]], sizes)[by_probability]]
+        weight = np.repeat(panel.weight[own] / sizes, sizes)[by_probability]
         starts = np.flatnonzero(np.concatenate([[True], np.diff(stated) > 0]))
-        mass, total = np.add.reduceat(own, starts), np.add.reduceat(own * happened, starts)
-        rate = np.repeat(total / mass, np.diff(np.append(starts, len(cells))))
+        mass, total = np.add.reduceat(weight, starts), np.add.reduceat(weight * happened, starts)
+        rate = np.repeat(total / mass, np.diff(np.append(starts, len(stated))))
         yield (
             person,
             DistinctPairs(
                 stated[starts],
                 mass,
                 total,
-                np.add.reduceat(own * np.square(happened - rate), starts),
+                np.add.reduceat(weight * np.square(happened - rate), starts),
                 np.minimum.reduceat(happened, starts),
                 np.maximum.reduceat(happened, starts),
             ),

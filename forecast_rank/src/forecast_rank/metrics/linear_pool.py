@@ -63,22 +63,29 @@ def pool_contests(panel: Panel) -> PoolContests:
     answers = np.bincount(panel.question, minlength=n_questions)
     mean_weight = np.bincount(panel.question, panel.weight, n_questions) / np.maximum(answers, 1)
     row = np.cumsum(answers > 0) - 1
-    option, outcome, cell_question = panel.cell_option, panel.outcome, panel.question[panel.cell_forecast]
-    forecaster, independent = panel.forecaster[panel.cell_forecast], ~panel.questions.exclusive[cell_question]
-    yes = np.flatnonzero(outcome > 0)
-    no = np.flatnonzero(independent & (outcome < 1))
+    asked = panel.questions
+    option_question = np.repeat(np.arange(n_questions), asked.sizes)
+    won = asked.outcome > 0
+    lost = ~asked.exclusive[option_question] & (asked.outcome < 1)
+    option = panel.cell_option
+    yes, no = np.flatnonzero(won[option]), np.flatnonzero(lost[option])
     cell = np.concatenate([yes, no])
+    option = option[cell]
     # A contest is an option with one of its two sides.
-    key = np.concatenate([2 * option[yes], 2 * option[no] + 1])
-    occurs = np.zeros(2 * len(panel.questions.outcome), dtype=bool)
+    key = 2 * option
+    key[len(yes) :] += 1
+    occurs = np.zeros(2 * len(asked.outcome), dtype=bool)
     occurs[key] = True
     index, count = (np.cumsum(occurs) - 1)[key], int(occurs.sum())
     probability = np.concatenate([panel.probability[yes], 1 - panel.probability[no]])
-    support = sum_table(index, forecaster[cell], probability, (count, n_forecasters))
-    of_cell = cell_question[cell]
-    part = np.concatenate([outcome[yes], 1 - outcome[no]]) * mean_weight[of_cell]
+    whose = panel.forecaster[np.searchsorted(panel.offsets, cell, side="right") - 1]
+    support = sum_table(index, whose, probability, (count, n_forecasters))
+    of_cell = option_question[option]
+    part = asked.outcome[option]
+    part[len(yes) :] = 1 - part[len(yes) :]
+    part *= mean_weight[of_cell]
     weight, question = np.zeros(count), np.zeros(count, dtype=np.int64)
-    weight[index] = np.where(independent[cell], part / panel.questions.sizes[of_cell], part)
+    weight[index] = np.where(asked.exclusive[of_cell], part, part / asked.sizes[of_cell])
     question[index] = row[of_cell]
     present = sum_table(
         row[panel.question], panel.forecaster, np.ones(len(panel)), (int((answers > 0).sum()), n_forecasters)

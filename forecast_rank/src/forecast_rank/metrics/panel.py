@@ -198,6 +198,12 @@ def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
 
 
+def spans(starts: Codes, sizes: Codes) -> Codes:
+    """start, start + 1, …, start + size - 1 of every span, one after another."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + sizes, sizes)
+
+
 def ragged_max(values: Floats, starts: Codes, sizes: Codes) -> Floats:
     """The maximum of values[start : start + size] for each start. Several times as fast as `maximum.reduceat`."""
     largest = values[starts]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forecast_rank.files.cells import number_fix
 from forecast_rank.files.faults import Fault
 from forecast_rank.files.input_table import InputTable
-from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.metrics.panel import Codes, Floats, spans
 
 SUM_TOLERANCE = 1e-6
 NORMALISED_WITHIN = 0.02
@@ -400,12 +400,6 @@ def one_if_missing(values: Floats) -> Floats:
 def changes(values: NDArray) -> Mask:
     """True where a value differs from the one before it, and at the first."""
     return np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]
-
-
-def spans(starts: Codes, sizes: Codes) -> Codes:
-    """start, start + 1, …, start + size - 1 of every span, one after another."""
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + sizes, sizes)
 
 
 def offsets_of(sizes: Codes) -> Codes:
