@@ -341,6 +341,7 @@ REFUSALS = {
     "at the deadline": (410, "detail", "was to be answered before 2026-03-08T00:20:00Z", {"clock": DEADLINE}),
     "late by the real clock": (410, "detail", "week 1 of cohort 1 was to be answered", {"clock": None}),
     "no key": (400, "Idempotency-Key", "is required", {"key": ""}),
+    "no key, and an unknown token": (400, "Idempotency-Key", "is required", {"key": "", "token": "arena_wrong"}),
     "no token": (401, "detail", "credentials were not provided", {"token": None}),
     "an empty token": (401, "detail", "token", {"token": ""}),
     "an unknown token": (401, "detail", "the token is unknown or revoked", {"token": "arena_wrong"}),
