@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from forecast_rank.metrics import pm_rank_compatibility as pm_rank
+from forecast_rank.metrics import pm_rank_returns
 from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
 from forecast_rank.metrics.calibration import (
     ece,
@@ -235,8 +236,8 @@ def test_no_forecasts_have_no_stakes_and_no_stream(gamma: float) -> None:
         (lambda: questions_needed(10, 0.1, alpha=5.0), "alpha"),
         (lambda: from_arrays([[[0.5, 0.5]]], [[1, 0], [0, 1]]), "outcome"),
         (lambda: from_arrays([[[0.5, 0.5]]], [[1, 0]], odds=[[0.5]]), "odds"),
-        (lambda: pm_rank.average_return(ONE, 2), "gamma"),
-        (lambda: pm_rank.average_return(ONE, 0, "other"), "mode"),
+        (lambda: pm_rank_returns.average_return(ONE, 2), "gamma"),
+        (lambda: pm_rank_returns.average_return(ONE, 0, "other"), "mode"),
         (lambda: pm_rank.calibration(ONE, 1), "bins"),
         (lambda: pm_rank.calibration(ONE, kind="other"), "kind"),
         (lambda: pm_rank.weighted_brier(ONE, np.ones(3)), "discrimination"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from forecast_rank.metrics import pm_rank_compatibility as pm_rank
+from forecast_rank.metrics import pm_rank_returns as returns
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.returns import average_return
 
@@ -52,7 +53,10 @@ def test_the_set_is_whole(forecasts: Panel) -> None:
         ("log_clip1e-6", partial(pm_rank.log, clip=1e-6)),
         ("spherical", pm_rank.spherical),
         ("aver_num_money_3", lambda forecasts: 3 * pm_rank.mean_return(forecasts)),
-        ("sharpe_marginal_g0", lambda forecasts: pm_rank.sharpe(forecasts, pm_rank.average_return(forecasts))),
+        (
+            "sharpe_marginal_g0",
+            lambda forecasts: returns.sharpe(forecasts, returns.average_return(forecasts)),
+        ),
         ("calibration_uniform_10", partial(pm_rank.calibration, defects=True)),
         ("calibration_quantile_10", partial(pm_rank.calibration, kind="quantile")),
         ("gbt_default", pm_rank.pool_weights),
@@ -105,7 +109,7 @@ def test_streams(forecasts: Panel, expected: dict[str, Any], gamma: float, incre
         entry = expected[f"stream_{name}_g{gamma}_batch{increment}"]
         if "error" in entry:
             continue
-        steps = pm_rank.stream(forecasts, pm_rank.average_return(forecasts, gamma, mode), increment)
+        steps = returns.stream(forecasts, returns.average_return(forecasts, gamma, mode), increment)
         assert steps.shape == (6, len(entry["curve"]))
         for step, scores in zip(steps.T, entry["curve"], strict=True):
             assert_close(step, forecasts, scores, 1e-5 if mode == "approximate" else 1e-9)
@@ -119,7 +123,7 @@ def test_the_suites_own_return_is_its_yes_only_form_and_splits_what_ties_at_0(
         own = forecasts.forecaster_means(average_return(forecasts, gamma))
         assert_close(own, forecasts, expected[f"aver_seed_yes_only_g{gamma}"]["scores"])
     tied = panel(rows_of("ann", "q", [0.5, 0.5], 1, odds=[0.5, 0.5]))
-    assert pm_rank.average_return(tied, 0, "yes_only").tolist() == [0.0]
+    assert returns.average_return(tied, 0, "yes_only").tolist() == [0.0]
     assert average_return(tied, 0).tolist() == [1.0]
 
 
@@ -157,14 +161,14 @@ def test_edges_of_bins_are_where_decimals_are_unless_the_defect_is_asked_for() -
 def test_without_both_prices_there_is_no_return(mode: pm_rank.Mode) -> None:
     forecasts = panel(rows_of("ann", "q", [0.9, 0.1], 0) + rows_of("ann", "r", [0.6, 0.4], 0, odds=[0.5, 0.55]))
     for gamma in (0.0, 0.001, 0.5, 1.0):
-        values = pm_rank.average_return(forecasts, gamma, mode)
+        values = returns.average_return(forecasts, gamma, mode)
         assert np.isnan(values).tolist() == [True, False]
-        assert pm_rank.average_return(EMPTY, gamma, mode).shape == (0,)
+        assert returns.average_return(EMPTY, gamma, mode).shape == (0,)
 
 
 def test_prices_are_clipped() -> None:
     forecasts = panel(rows_of("ann", "q", [0.9, 0.1], 1, odds=[0.9995, 0.0005], no_odds=[0.002, 0.9999]))
-    assert pm_rank.average_return(forecasts, 0, "yes_only") == pytest.approx([200])
+    assert returns.average_return(forecasts, 0, "yes_only") == pytest.approx([200])
 
 
 def test_pool_weights_survive_what_makes_all_of_pm_ranks_undefined() -> None:

@@ -98,6 +98,7 @@ class TestShape:
             for name, p in (("ann", 0.9), ("bob", 0.1))
             for row in rows_of(name, f"q{k}", [p, round(1 - p, 9)], happened, odds=[0.5, 0.5])
         ]
+        rows = rows_of("abe", "q3", [0.9, 0.1], 1, odds=[0.5, 0.5]) + rows  # is last, though the first of the panel
         report = rank_panel(panel(rows), replace(QUICK, metrics=("average_return",), gammas=("0",)))
         assert report["notes"] == [
             "averaged return, risk aversion 0, is a noisy measure: ann and bob cannot be told apart on 4 common "
