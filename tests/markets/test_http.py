@@ -65,11 +65,18 @@ def misbehaving(*acts: Act) -> Iterator[str]:
 def _read_request(connection: socket.socket) -> None:
     received = b""
     while b"\r\n\r\n" not in received:
-        received += connection.recv(65536)
+        received += _received(connection)
     head, _, body = received.partition(b"\r\n\r\n")
     length = next((int(h[15:]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length:")), 0)
     while len(body) < length:
-        body += connection.recv(65536)
+        body += _received(connection)
+
+
+def _received(connection: socket.socket) -> bytes:
+    """The next bytes; ConnectionError if the client has closed the connection, as one does whose time is over."""
+    if not (received := connection.recv(65536)):
+        raise ConnectionError("the client has gone")
+    return received
 
 
 def saying(answer: bytes) -> Act:
