@@ -16,6 +16,7 @@ from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from tests.databases import copy_test_database
 from tests.factories import WEEK, AgentFactory, MarketFactory
 
+pytestmark = pytest.mark.sqlite_only  # of which a copy is a file
 LEADERBOARD = "/api/v1/leaderboard/"
 
 
@@ -24,8 +25,7 @@ def migrated(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: py
     """A file with the migrated database, copied before a test's transaction begins."""
     file = tmp_path_factory.mktemp("replica") / "replica.sqlite3"
     with django_db_blocker.unblock():
-        if not copy_test_database(file):
-            pytest.skip("only an SQLite database is copied in no time")
+        assert copy_test_database(file)
     return file
 
 
