@@ -40,7 +40,7 @@ class AuditEntry(models.Model):
     at = models.DateTimeField(help_text="Wall-clock time, in replays too.", db_index=True)
     by = models.CharField(max_length=150, help_text="The name of the account.")
     action = models.CharField(max_length=40)
-    target = models.CharField(max_length=200, blank=True, help_text="Rows that the action changed.")
+    target = models.CharField(max_length=200, blank=True, help_text="Rows that the action concerns.")
     path = models.CharField(max_length=200, blank=True, help_text="The target's page in the admin.")
     reason = models.TextField(blank=True)
     result = models.CharField(max_length=10, choices=Result.choices)

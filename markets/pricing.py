@@ -25,9 +25,9 @@ class PriceRule:
 
 @dataclass(frozen=True, slots=True)
 class PriceDecision:
-    """An accepted or retained price, its source and the reason, whose numbers stand in the row of the observation.
+    """An accepted or retained price, its source and the reason. `price` is None if none was ever accepted.
 
-    `price` is None if none was ever accepted.
+    The reason contains no numbers: the row of the observation holds them.
     """
 
     price: Decimal | None

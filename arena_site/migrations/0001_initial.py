@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField(db_index=True, help_text='Wall-clock time, in replays too.')),
                 ('by', models.CharField(help_text='The name of the account.', max_length=150)),
                 ('action', models.CharField(max_length=40)),
-                ('target', models.CharField(blank=True, help_text='Rows that the action changed.', max_length=200)),
+                ('target', models.CharField(blank=True, help_text='Rows that the action concerns.', max_length=200)),
                 ('path', models.CharField(blank=True, help_text="The target's page in the admin.", max_length=200)),
                 ('reason', models.TextField(blank=True)),
                 ('result', models.CharField(choices=[('done', 'Done'), ('unchanged', 'nothing to change'), ('refused', 'not permitted')], max_length=10)),

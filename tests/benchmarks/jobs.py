@@ -1,9 +1,9 @@
-"""What does each job take on a large arena? `uv run python -m tests.benchmarks.jobs --database URL`.
+"""Measures each job on a large arena: `uv run python -m tests.benchmarks.jobs --database URL`.
 
 On a made arena (`generate` fills one), at a local server that speaks the venue's formats: a snapshot pass, the
 settlement of markets with open positions, scores after one market and scores from nothing. Everything happens in one
 transaction that is rolled back. Processor times are those of this process and of its PostgreSQL session, if that runs
-on this machine; `!` marks what misses its bar, the goal of the issue on the arena's size.
+on this machine; `!` marks what misses its bar, which is the goal set for an arena of that size.
 """
 
 import argparse

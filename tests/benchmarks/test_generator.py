@@ -75,7 +75,7 @@ FINGERPRINTED: dict[type[models.Model], tuple[str, ...]] = {
 
 
 def fingerprint(**options: Any) -> str:
-    """Of what was made, without our ids, which PostgreSQL gives once; nothing of it stays."""
+    """The checksum of the rows that the options make, without database ids; the rows are rolled back."""
     with transaction.atomic():
         seeded(**options)
         rows = [list(m._default_manager.order_by("pk").values_list(*columns)) for m, columns in FINGERPRINTED.items()]

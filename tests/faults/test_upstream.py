@@ -107,7 +107,9 @@ def entered(
 def test_fault_of_an_upstream(entered: tuple[EntryPoint, list[Act]], fault: str, settings: Any) -> None:
     entry_point, before = entered
     what, (word, requests) = FAULTS[fault], CELLS[entry_point.name, fault]
-    tiny = 8 * TINY_TIMEOUT_S if before else TINY_TIMEOUT_S  # a busy machine answers what comes before in time
+    tiny = (
+        8 * TINY_TIMEOUT_S if before else TINY_TIMEOUT_S
+    )  # so that a busy machine answers the requests before the fault
     with faulty(what, *before) as upstream:
         setattr(settings, entry_point.setting, upstream.url)
         setattr(settings, TIMEOUTS[entry_point.setting], tiny if what.hangs else TIMEOUT_S)

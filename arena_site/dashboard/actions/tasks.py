@@ -45,7 +45,7 @@ class RetryForm(forms.Form):
 
     all = forms.ChoiceField(
         choices=[("decision", "decisions"), ("elicitation", "question batches")],
-        required=False, widget=forms.HiddenInput, help_text="Every failed decision of this week.",
+        required=False, widget=forms.HiddenInput, help_text="Every failed task of this kind in this week.",
     )  # fmt: skip
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -47,7 +47,7 @@ PAIR_ROWS = 5_000_000
 BATCH = 4_000_000
 """Rows of a Parquet file that are read at a time."""
 KEPT_EVENTS = 20_000
-"""Of more events in a Parquet file the sums of groups are kept."""
+"""A Parquet file with more events is summed over groups of events."""
 NOTE = "from parts: without curves and metrics that need all forecasts at once"
 NOT_PAIRED = {
     "off": "no pairs, as asked",
@@ -153,7 +153,8 @@ class Partial:
         rows_at_once : int
             Rows in memory at a time.
         **keywords
-            As of `Partial`; of more than 20,000 events 2,000 groups are kept unless `event_groups` says otherwise.
+            As in `Partial`. A file with more than 20,000 events is summed over 2,000 groups of events, unless
+            `event_groups` is given.
 
         Returns
         -------

@@ -261,7 +261,7 @@ class StrictFilterSet(filters.FilterSet):
 
 
 def check_parameters(request: Request, allowed: Iterable[str]) -> None:
-    """Raises ValidationError naming each parameter that is unknown, empty, given twice, too long or contains a NUL."""
+    """Raises ValidationError naming each parameter that is unknown, empty, repeated, too long a list or has a NUL."""
     names = sorted(allowed)
     errors: dict[str, list[str]] = {}
     for name, values in request.query_params.lists():

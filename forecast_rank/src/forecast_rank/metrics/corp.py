@@ -157,7 +157,7 @@ def _parts(pairs: DistinctPairs) -> tuple[float, float, float, float]:
     total, rate = pairs.mass.sum(), pairs.happened / pairs.mass
     base = pairs.happened.sum() / total
     within = pairs.spread.sum() / total
-    # What each forecast adds to the spread of the outcomes about their mean where it was stated.
+    # The mean squared distance of each forecast from the frequency observed where it was stated.
     stated, calibrated, climate = (
         float(pairs.mass @ np.square(forecast - rate) / total)
         for forecast in (pairs.probability, _isotonic(rate, pairs.mass), base)

@@ -170,14 +170,14 @@ class FigureTable:
 
     def _explain(self, ranking: str, values: Floats, missing: NDArray[np.bool_], events: Codes, least: int) -> None:
         """Says why forecasters with a figure have no interval."""
-        lacking = [i for i in range(self.forecaster_count) if missing[i] and not np.isnan(values[i])]
-        if not lacking:
+        without = [i for i in range(self.forecaster_count) if missing[i] and not np.isnan(values[i])]
+        if not without:
             return
         if not self.settings.bootstrap:
             self.no_interval[ranking] = "no resamples"
             return
         groups: dict[str, list[str]] = {}
-        for i in lacking:
+        for i in without:
             if np.isinf(values[i]):
                 why = "the expected loss after a ruin is unbounded"
             elif events[i] == 0:
