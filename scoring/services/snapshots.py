@@ -15,6 +15,7 @@ from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, T
 from agents.models.ledger import marked_value
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
+from markets.foundation.consistent_reads import consistent_reads
 from markets.foundation.failpoints import failpoint
 from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Market
@@ -73,13 +74,15 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResu
 
 def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) -> int:
     """Snapshots of agents at `instant`, but for those that have one; returns how many are new."""
-    agents = list(queryset.exclude(snapshots__taken_at=instant).select_related("cohort__methodology"))
-    if not agents:
-        return 0
-    ids = [agent.pk for agent in agents]
-    holdings = _holdings(ids, instant)
-    cash_since = _cash_since(ids, instant)
-    scores = bet_records(ids, at=instant)
+    # Of one state: a trade between two of the reads would count in one of them and be taken back in none.
+    with consistent_reads():
+        agents = list(queryset.exclude(snapshots__taken_at=instant).select_related("cohort__methodology"))
+        if not agents:
+            return 0
+        ids = [agent.pk for agent in agents]
+        holdings = _holdings(ids, instant)
+        cash_since = _cash_since(ids, instant)
+        scores = bet_records(ids, at=instant)
     prices, stale = marks.prices(), marks.stale
     rows = []
     for agent in agents:
