@@ -76,6 +76,8 @@ JOBS = (
         "the day's failed forecasts, 08:00, 14:00 and 20:00", "run_forecasts"),
     Job("costs", "45 * * * *", 30 * MINUTES, "the true cost of calls whose bill never came, hourly", "reconcile_costs"),
     Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20", "compute_scores"),
+    Job("past_leaderboards", "15 * * * *", 50 * MINUTES,
+        "leaderboards of past instants that are not stored yet, hourly", "backfill_leaderboards"),
     Job("ledger", "10 5 * * *", 2 * HOURS,
         "verification of ledger, forecasts and hash chains, daily 05:10", "verify_ledger"),
     Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive"),
@@ -218,6 +220,7 @@ forecasts = retry_forecasts = partial(_run_command, "run_forecasts")
 costs = partial(_run_command, "reconcile_costs")
 """Replaces the booked worst case of calls whose bill never came by what the gateway billed."""
 scores = partial(_run_command, "compute_scores")
+past_leaderboards = partial(_run_command, "backfill_leaderboards")
 ledger = partial(_run_command, "verify_ledger")
 check_lineup = partial(_run_command, "check_lineup")
 """Proposes a line-up where the gateway's catalogue has changed; it takes effect once a person approves it."""

@@ -63,28 +63,33 @@ def _unsubmitted_elicitations(batch: QuestionBatch) -> Iterator[Elicitation]:
 
 def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
     agents = Agent.objects.filter(cohort=cohort, status=Agent.Status.ACTIVE).select_related("family")
-    window = cohort.methodology.retry_window
+    window, weeks = cohort.methodology.retry_window, _weeks_so_far(cohort, at).items()
     ended = {
-        (agent.pk, week): Decision(
-            agent=agent,
-            cohort=cohort,
-            week=week,
-            universe=universe,
-            status=Decision.Status.MISSED,
-            error=NOT_SUBMITTED if agent.family.external else NEVER_ASKED,
-        )
+        (agent.pk, week): (agent, universe)
         for agent in (agents.filter(family__slug=family) if family else agents)
-        for week, (start, universe) in _weeks_so_far(cohort, at).items()
+        for week, (start, universe) in weeks
         if at >= (universe.frozen_at + agent.family.answer_window(window) if universe else start + WEEK)
     }
     decisions = Decision.objects.filter(cohort=cohort)
     claimable = decisions.claimable(timezone.now())
     failed = [pk for pk, *key in claimable.values_list("pk", "agent", "week") if tuple(key) in ended]
     missed = claimable.filter(pk__in=failed).update(**MISSED)
-    for key in decisions.values_list("agent", "week"):
-        ended.pop(key, None)
-    Decision.objects.bulk_create(ended.values(), ignore_conflicts=True)
-    return missed + len(ended)
+    unrecorded = ended.keys() - set(decisions.values_list("agent", "week"))
+    Decision.objects.bulk_create(
+        [_missed_decision(*ended[agent, week], week) for agent, week in sorted(unrecorded)], ignore_conflicts=True
+    )
+    return missed + len(unrecorded)
+
+
+def _missed_decision(agent: Agent, universe: Universe | None, week: int) -> Decision:
+    return Decision(
+        agent=agent,
+        cohort_id=agent.cohort_id,
+        week=week,
+        universe=universe,
+        status=Decision.Status.MISSED,
+        error=NOT_SUBMITTED if agent.family.external else NEVER_ASKED,
+    )
 
 
 def _weeks_so_far(cohort: Cohort, at: datetime) -> dict[int, tuple[datetime, Universe | None]]:

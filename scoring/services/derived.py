@@ -12,7 +12,7 @@ from markets.models import CacheVersion
 from markets.services.cache_versions import cache_version_drift
 from scoring.models import BrierScore, FamilyTotal, ForecastScore, ImportLeaderboard, Leaderboard, LeaderboardHistory
 from scoring.services.family_totals import family_total_drift
-from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
+from scoring.services.history_backfill import backfill_history
 from scoring.services.leaderboard_drift import (
     import_leaderboard_drift,
     leaderboard_drift,
@@ -46,5 +46,5 @@ def rebuild_derived(
     for done, compare in enumerate(compare_by_model.values()):
         progress(done, len(compare_by_model))
         drift += list(compare(repair=True))
-    backfill_history(limit=DAILY_LIMIT)
+    backfill_history()
     return sum(model._default_manager.count() for model in compare_by_model), drift

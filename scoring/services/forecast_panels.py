@@ -4,15 +4,16 @@ A question of a panel is one entry: a question on the day it was asked, at that 
 several days counts once: each of a forecaster's k forecasts of it weighs 1/k. Resampling is by event.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions
+from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions, distinct_codes, spans
 
 from agents.models import Elicitation, Family, Forecast
 from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption
@@ -33,7 +34,7 @@ class Selection:
         return tasks.filter(methodology__version=self.methodology) if self.methodology else tasks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResolvedEntry:
     """A resolved question on the day it was asked, with its prices and forecasts by family.
 
@@ -56,6 +57,18 @@ class ResolvedEntry:
     no_odds: Floats
     forecasts: dict[str, Floats] = field(default_factory=dict)
     external_forecasts: dict[str, Floats] = field(default_factory=dict)
+
+    @cached_property
+    def references(self) -> dict[str, Floats]:
+        """The vector of each reference with a forecast on the entry; read once all forecasts are there."""
+        size = len(self.options)
+        vectors = {UNIFORM: np.full(size, 1 / size if self.exclusive else 0.5)}
+        if not np.isnan(self.quote).any():
+            vectors[MARKET] = self.quote / self.quote.sum() if self.exclusive else self.quote
+        if self.forecasts:
+            combined = ensemble_vectors(list(self.forecasts.values()), exclusive=self.exclusive)
+            vectors |= zip((ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED), combined, strict=True)
+        return vectors
 
 
 class Panels(NamedTuple):
@@ -134,7 +147,7 @@ def panels(entries: Sequence[ResolvedEntry], families: Collection[str], external
 
     return Panels(
         panel(families, [entry.forecasts for entry in entries]),
-        panel(REFERENCES, [_reference_vectors(entry) for entry in entries]),
+        panel(REFERENCES, [entry.references for entry in entries]),
         panel(externals, [entry.external_forecasts for entry in entries]),
     )
 
@@ -156,8 +169,9 @@ def ensemble_vectors(vectors: Sequence[Floats], *, exclusive: bool) -> tuple[Flo
     >>> [vector.round(4).tolist() for vector in ensemble_vectors(crowd, exclusive=True)]
     [[0.7, 0.3], [0.6, 0.4], [0.7809, 0.2191]]
     """
-    table = np.stack(vectors)
-    mean, median = table.mean(axis=0), np.median(table, axis=0)
+    table = np.sort(np.stack(vectors), axis=0)
+    # Several times as fast as numpy's median on so few numbers.
+    mean, median = table.mean(axis=0), (table[(len(table) - 1) // 2] + table[len(table) // 2]) / 2
     sure, unsure = mean**EXTREMISING, (1 - mean) ** EXTREMISING
     extremised = sure / (sure + unsure)
     if not exclusive:
@@ -222,18 +236,6 @@ def forecast_vector(probabilities: Mapping[str, float], options: Sequence[str]) 
     return np.array([probabilities[name] for name in options], dtype=np.float64)
 
 
-def _reference_vectors(entry: ResolvedEntry) -> dict[str, Floats]:
-    """The vector of each reference with a forecast on the entry."""
-    size = len(entry.options)
-    vectors = {UNIFORM: np.full(size, 1 / size if entry.exclusive else 0.5)}
-    if not np.isnan(entry.quote).any():
-        vectors[MARKET] = entry.quote / entry.quote.sum() if entry.exclusive else entry.quote
-    if entry.forecasts:
-        combined = ensemble_vectors(list(entry.forecasts.values()), exclusive=entry.exclusive)
-        vectors |= zip((ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED), combined, strict=True)
-    return vectors
-
-
 def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
     place: dict[str, int] = {}
     codes = [place.setdefault(name, len(place)) for name in names]
@@ -264,21 +266,24 @@ def _panel(
     questions: Questions,
 ) -> Panel:
     """The panel of rows of (forecaster, entry, vector), in the order of their entries, then their forecasters."""
-    seen = [entries[j] for _, j, _ in rows]
-    asked = [(i, entry.question) for (i, _, _), entry in zip(rows, seen, strict=True)]
-    counts = Counter(asked)
+    forecaster = np.array([i for i, _, _ in rows], dtype=np.int64)
+    entry = np.array([j for _, j, _ in rows], dtype=np.int64)
+    sizes = questions.sizes[entry]
+    cells = spans(questions.offsets[entry], sizes)
+    asked = np.array([entry.question for entry in entries], dtype=np.int64)
+    _, pair = distinct_codes(forecaster + len(names) * distinct_codes(asked)[1][entry])
     return Panel(
         questions=questions,
         forecasters=list(names),
-        forecaster=np.array([i for i, _, _ in rows], dtype=np.int64),
-        question=np.array([j for _, j, _ in rows], dtype=np.int64),
-        offsets=np.cumsum([0, *(len(vector) for _, _, vector in rows)]),
+        forecaster=forecaster,
+        question=entry,
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
         probability=_joined(vector for _, _, vector in rows),
-        odds=_joined(entry.odds for entry in seen),
-        no_odds=_joined(entry.no_odds for entry in seen),
-        weight=np.array([1 / counts[key] for key in asked], dtype=np.float64),
+        odds=_joined(entry.odds for entry in entries)[cells],
+        no_odds=_joined(entry.no_odds for entry in entries)[cells],
+        weight=1 / np.bincount(pair)[pair] if len(rows) else np.zeros(0),
         made_at=np.full(len(rows), np.nan),
-        quote=_joined(entry.quote for entry in seen),
+        quote=_joined(entry.quote for entry in entries)[cells],
     )
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+from django.db.models import Min
 from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.panel import Floats, from_arrays
@@ -15,7 +16,7 @@ from forecast_rank.metrics.sample_mean import cluster_interval
 
 from agents.models import Forecast, Trade
 from forecast_rank import to_json_value
-from markets.models import Market, QuestionEntry, QuestionOption
+from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet
 from markets.models.question import day_of
 
 MAX_POINTS = 200
@@ -91,7 +92,13 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
 
     With `at`, the purchases made and the markets resolved by then.
     """
-    purchases = Trade.objects.filter(kind=Trade.Kind.BUY, decision__universe__isnull=False)
+    first_day = QuestionSet.objects.aggregate(first=Min("day"))["first"]
+    if first_day is None:
+        return []
+    asked = QuestionOption.objects.exclude(outcome=None).values("outcome__market")
+    purchases = Trade.objects.filter(
+        kind=Trade.Kind.BUY, market__in=asked, decision__universe__frozen_at__gte=first_day
+    )
     if methodology:
         purchases = purchases.filter(agent__cohort__methodology__version=methodology)
     if at is not None:

@@ -25,23 +25,19 @@ from scoring.services.forecast_panels import (
 )
 from scoring.services.trading_leaderboards import past_scored, score_resolutions
 
-DAILY_LIMIT, HOURLY_LIMIT = 1_000, 50
-"""Leaderboards of an arm that one backfill computes, each in a fraction of a second."""
-TRADING_LIMIT = 1_000
-"""Trading leaderboards that one backfill stores."""
+LIMIT = 1_000
+"""Leaderboards of a selection that one backfill computes unless told: each takes a fraction of a second."""
 NOBODY = ""
 """A family without a forecast: its entry is that of every family that had none by then."""
 
 
-def backfill_history(*, limit: int) -> int:
-    """Stores the missing past leaderboards of both protocols, of each arm the newest `limit`; returns how many."""
-    selections = [(LeaderboardKey(TRADING, version), TRADING_LIMIT) for version in separate_versions(TRADING)]
+def backfill_history(*, limit: int = LIMIT) -> int:
+    """Stores the missing past leaderboards, of each arm and methodology the newest `limit`; returns how many."""
+    selections = [LeaderboardKey(TRADING, version) for version in separate_versions(TRADING)]
     selections += [
-        (LeaderboardKey(FORECAST, version, arm), limit)
-        for arm in arms_asked()
-        for version in separate_versions(FORECAST)
+        LeaderboardKey(FORECAST, version, arm) for arm in arms_asked() for version in separate_versions(FORECAST)
     ]
-    return sum(backfill(leaderboard, limit=most) for leaderboard, most in selections)
+    return sum(backfill(selection, limit=limit) for selection in selections)
 
 
 def backfill(leaderboard: LeaderboardKey, *, limit: int) -> int:

@@ -11,7 +11,7 @@ from django.db import connection
 from markets.models import Run
 from scoring.models import Leaderboard
 from scoring.services.derived import comparisons
-from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
+from scoring.services.history_backfill import backfill_history
 from scoring.services.scores import compute_scores
 from tests.commands import run
 from tests.factories import WEEK, chain_all, play_week
@@ -24,7 +24,7 @@ END = WEEK + timedelta(days=40)
 def play() -> None:
     play_week()
     compute_scores(at=END)
-    backfill_history(limit=DAILY_LIMIT)
+    backfill_history()
     chain_all()
 
 

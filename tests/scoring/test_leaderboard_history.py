@@ -24,7 +24,7 @@ from scoring.models import BrierScore, LeaderboardHistory
 from scoring.services import history_backfill, scores
 from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries
-from scoring.services.history_backfill import DAILY_LIMIT, backfill_history
+from scoring.services.history_backfill import backfill_history
 from scoring.services.scores import clear_scores
 from tests.factories import (
     WEEK,
@@ -55,7 +55,7 @@ INSTANTS = [WEEK, WEEK + 2.75 * DAY, WEEK + 3 * DAY, END]
 def score_and_store() -> None:
     """The daily job."""
     scores.compute_scores(at=END)
-    backfill_history(limit=DAILY_LIMIT)
+    backfill_history()
 
 
 def play() -> None:
@@ -213,7 +213,7 @@ def test_a_change_of_the_past_makes_the_leaderboard_since_then_stale(
     assert all(is_stored(at, protocol) for at in INSTANTS if at < WEEK + 3 * DAY)
     after = computed_equally(protocols=[protocol])
     assert after != before
-    backfill_history(limit=DAILY_LIMIT)
+    backfill_history()
     assert all(is_stored(at, protocol) for at in INSTANTS)
     assert all_entries(protocols=[protocol]) == after
 

@@ -38,7 +38,7 @@ FORECASTS_AT = timedelta(hours=2)
 DEMO = "demo"
 GUEST = "Your own agent"
 """An external agent that joins with the season's last cohort."""
-SKIPPED_WORK = {"check_resolutions": {"skip_leaderboards": True}, "compute_scores": {"skip_history": True}}
+SKIPPED_WORK = {"check_resolutions": {"skip_leaderboards": True}}
 """Options of commands that skip leaderboards that nobody reads before the season ends."""
 SUBMISSION_DELAY = timedelta(minutes=1)
 """From the freeze of the open week to the instant of the external agent's clock."""

@@ -12,7 +12,6 @@ from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.services.prices import is_replay
 from markets.services.question_resolution import resolve_questions
 from markets.sources import registry as clients
-from scoring.services.history_backfill import HOURLY_LIMIT, backfill_history
 from scoring.services.scores import compute_scores
 
 
@@ -32,8 +31,6 @@ class Command(ArenaCommand):
             report = check_resolutions(catalogues=catalogues, at=at, progress=progress)
         questions = 0 if is_replay(at) else resolve_questions(at=at)
         scores = compute_scores(at=at, refit=False, forecast_leaderboards=not options["skip_leaderboards"])
-        if not options["skip_leaderboards"]:
-            backfill_history(limit=HOURLY_LIMIT)
         summary = asdict(report)
         log, failures = summary.pop("log"), summary.pop("failures")
         summary |= {

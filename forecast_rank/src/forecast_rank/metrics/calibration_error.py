@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 
 from forecast_rank.metrics.calibration import BINS
@@ -19,7 +20,8 @@ LEAST_EVENTS = 4
 """Events below which there is no interval."""
 SPREAD = 0.5
 """Standard errors that are added to the gap of each bin where the error is taken to lie."""
-HALVINGS = 20
+TOLERANCE = 1e-9
+"""By how much an inverted test may miss its root."""
 LEAST_DRAWS = 2
 """Draws beyond a quantile for it to be known; further out it is extrapolated as a normal one."""
 
@@ -127,17 +129,18 @@ def _inverted(observed: float, direction: Floats, noise: Floats, level: float) -
     if len(noise) == 0 or len(direction) == 0:
         return observed
     place = min(int(level * len(noise)), len(noise) - 1)
+    by_bin = np.ascontiguousarray(noise.T)  # sums over bins then run along the draws
 
-    def quantile(theta: float) -> float:
-        return float(np.partition(np.abs(theta * direction + noise).sum(axis=1), place)[place])
+    def excess(theta: float) -> float:
+        totals = np.abs(theta * direction[:, None] + by_bin).sum(axis=0)
+        totals.partition(place)
+        return float(totals[place]) - observed
 
-    if quantile(0.0) >= observed:
+    if excess(0.0) >= 0:
         return 0.0
-    low, high = 0.0, observed + 2 * float(np.abs(noise).sum(axis=1).max())
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if quantile(middle) < observed else (low, middle)
-    return min((low + high) / 2, 1.0)
+    # There the quantile is larger, since sum |theta d| is theta; by a hair more than rounding where Z is 0.
+    high = (observed + 2 * float(np.abs(by_bin).sum(axis=0).max())) * (1 + TOLERANCE)
+    return min(float(brentq(excess, 0.0, high, xtol=TOLERANCE)), 1.0)
 
 
 def ece_draws(panel: Panel, counts: NDArray, bins: int = BINS) -> Floats:
