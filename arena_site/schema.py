@@ -15,6 +15,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from agents.api.agent_records import AgentRecordSerializer
 from agents.api.tasks import TaskCostSerializer
+from arena_site.existing_values import with_existing_values
 from arena_site.schema_rules import describe_component, describe_operation
 from markets.foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
 from markets.foundation.rest.serializers import ReadSerializer, StrictSerializer
@@ -60,10 +61,11 @@ EXAMPLES_BY_FORMAT = {"date-time": "2026-03-08T00:05:00Z", "decimal": "1250.00",
 
 
 class CachedSchemaView(SpectacularAPIView):
-    """The schema, generated once per process, since only the code can change it."""
+    """The schema, generated once per process, since only the code can change it, with the values that exist now."""
 
-    _rendered: ClassVar[dict[str, bytes]] = {}
-    """By media type."""
+    _document: ClassVar[dict[str, Any]] = {}
+    _rendered: ClassVar[dict[str, tuple[dict[str, Any], bytes]]] = {}
+    """The last document in each media type."""
     _generator_lock = Lock()
     """drf-spectacular loads its extensions in place, which two threads at once would break."""
 
@@ -72,13 +74,17 @@ class CachedSchemaView(SpectacularAPIView):
             return super()._get_schema_response(request)  # type: ignore[no-any-return]
         renderer = request.accepted_renderer
         with self._generator_lock:
-            if renderer.media_type not in self._rendered:
-                data = super()._get_schema_response(request).data
-                self._rendered[renderer.media_type] = renderer.render(data, renderer.media_type, {})
+            if not self._document:
+                self._document.update(super()._get_schema_response(request).data)
+            document = with_existing_values(self._document)
+            rendered, contents = self._rendered.get(renderer.media_type, ({}, b""))
+            if rendered != document:
+                contents = renderer.render(document, renderer.media_type, {})
+                self._rendered[renderer.media_type] = document, contents
         filename = self._get_filename(request, None)
         charset = f"; charset={renderer.charset}" if renderer.charset else ""
         return HttpResponse(
-            self._rendered[renderer.media_type],
+            contents,
             content_type=f"{renderer.media_type}{charset}",
             headers={"Content-Disposition": f'inline; filename="{filename}"'},
         )

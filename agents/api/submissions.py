@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 KEY = "Idempotency-Key"
 MAX_KEY_LENGTH = 255
+PRINTABLE = r"^[!-~]([ -~]*[!-~])?$"
+"""ASCII without spaces at its ends."""
 MAX_BODY_BYTES = 1_000_000
 
 
@@ -189,7 +191,7 @@ class Submissions(ExternalAgentView):
             query_parameter("universe", "The universe of its decision; with `agent`.", kind=ID_SCHEMA),
             query_parameter("batch", "The batch of questions that it answers; alone.", kind=ID_SCHEMA),
             OpenApiParameter(
-                KEY, {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH}, OpenApiParameter.HEADER,
+                KEY, {"type": "string", "maxLength": MAX_KEY_LENGTH, "pattern": PRINTABLE}, OpenApiParameter.HEADER,
                 required=True, description="A text of your choice, a new one for each answer.",
             ),
         ],
@@ -283,8 +285,8 @@ def _key(request: Request) -> str:
     key = request.headers.get(KEY, "").strip()
     if not key:
         raise ValidationError({KEY: ["is required: a text of your choice, a new one for each answer"]})
-    if len(key) > MAX_KEY_LENGTH or not key.isprintable():
-        raise ValidationError({KEY: [f"must be at most {MAX_KEY_LENGTH} printable characters"]})
+    if len(key) > MAX_KEY_LENGTH or not (key.isascii() and key.isprintable()):
+        raise ValidationError({KEY: [f"must be at most {MAX_KEY_LENGTH} printable ASCII characters"]})
     return key
 
 

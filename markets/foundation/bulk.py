@@ -1,4 +1,4 @@
-"""Reads and writes of many rows: iteration in batches, and updates of the rows and fields that changed."""
+"""Reads and writes of many rows: iteration in batches, insertion, and updates of the rows and fields that changed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,6 +24,29 @@ def in_batches(rows: models.QuerySet, *fields: str) -> Iterator[list[tuple]]:
 
 def field_values(row: models.Model, names: Sequence[str]) -> FieldValues:
     return tuple(getattr(row, name) for name in names)
+
+
+def insert_rows(model: Any, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Inserts rows, each the values of the named fields; those that a unique constraint knows already are left out.
+
+    One prepared statement for all: `bulk_create` of 200,000 scores takes five times as long. No signal is sent, and
+    fields without a name get their column's default; a `ChangeTime` gets its time.
+    """
+    fields: list[Any] = [model._meta.get_field(name) for name in names]
+    changed_at = [timezone.now()] if issubclass(model, ChangeTime) else []
+    fields += [model._meta.get_field(UPDATED_AT)] * len(changed_at)
+    connection = connections[router.db_for_write(model)]
+    quoted = connection.ops.quote_name
+    columns, places = ", ".join(quoted(field.column) for field in fields), ", ".join(["%s"] * len(fields))
+    table = quoted(model._meta.db_table)
+    statement = f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608
+    prepared = [
+        [field.get_db_prep_save(value, connection) for field, value in zip(fields, [*row, *changed_at], strict=True)]
+        for row in rows
+    ]
+    if prepared:
+        with connection.cursor() as cursor:
+            cursor.executemany(statement, prepared)
 
 
 def update_changed(

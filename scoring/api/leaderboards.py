@@ -3,7 +3,7 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
@@ -68,8 +68,11 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         return LeaderboardEntrySerializer if protocol == TRADING else ForecastLeaderboardEntrySerializer
 
     def row_names(self) -> list[str]:
-        names = requested_fields(self.request, self.row_class())
+        names = self.requested_names()
         return [name for name in field_names(self.row_class()) if name in names]
+
+    def requested_names(self) -> frozenset[str]:
+        return requested_fields(self.request, self.row_class(), LeaderboardEntrySerializer, *self.other_serializer_classes)
 
     @extend_schema(
         parameters=[
@@ -91,11 +94,11 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         protocol = selected_name(request, "protocol", PROTOCOLS, TRADING)
         methodology, category = selected_methodology(request), selected_category(request)
         arm = request.query_params.get("arm", "" if protocol == TRADING else PRICED)
-        if arm and (protocol == TRADING or arm not in ARMS):
-            known = "the trading protocol has none" if protocol == TRADING else f"known are {', '.join(ARMS)}"
-            raise ValidationError({"arm": [f"{arm} is unknown; {known}"]})
+        if arm and arm not in ARMS:
+            raise ValidationError({"arm": [f"{arm} is unknown; known are {', '.join(ARMS)}"]})
+        if arm and protocol == TRADING:
+            raise NotFound("arm: the trading protocol has none; ask with protocol=forecast")
         at = past_instant(request, "as_of")
         entries = leaderboard_entries(protocol, methodology=methodology, arm=arm, category=category, at=at)
-        row = self.row_class()
-        rows = select_fields(row(self.paginate_queryset(entries), many=True), requested_fields(request, row))
+        rows = select_fields(self.row_class()(self.paginate_queryset(entries), many=True), self.requested_names())
         return self.get_paginated_response(rows.data)

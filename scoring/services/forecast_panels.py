@@ -93,15 +93,7 @@ def selection_families(selection: Selection) -> QuerySet[Family]:
 def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
     """Every resolved question of the selection on each day it was asked in the arm, with its forecasts."""
     entries = asked_and_resolved(selection)
-    options = _options(entries.order_by().values("question"))
-    columns = ("event_key", "category", "exclusive", "closed_at")
-    by_day = entries.order_by("question_set__day", "pk").values_list(
-        "pk", "question", "prices", *(f"question__{column}" for column in columns)
-    )
-    by_id = {
-        pk: resolved_entry(pk, question, options[question], prices, **dict(zip(columns, question_columns, strict=True)))
-        for pk, question, prices, *question_columns in by_day
-    }
+    by_id = entries_by_id(entries.order_by("question_set__day", "pk"))
     forecasts = Forecast.objects.filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
     # Where two releases of a family answered the same batch, the newer one counts.
     rows = forecasts.order_by("release__effective_from", "release", "pk")
@@ -111,6 +103,17 @@ def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
         forecasts_of = entry.external_forecasts if external else entry.forecasts
         forecasts_of[slug] = forecast_vector(probabilities, entry.options)
     return list(by_id.values())
+
+
+def entries_by_id(entries: QuerySet[QuestionEntry]) -> dict[int, ResolvedEntry]:
+    """These entries of resolved questions by id, in their order, without forecasts."""
+    options = _options(entries.order_by().values("question"))
+    columns = ("event_key", "category", "exclusive", "closed_at")
+    rows = entries.values_list("pk", "question", "prices", *(f"question__{column}" for column in columns))
+    return {
+        pk: resolved_entry(pk, question, options[question], prices, **dict(zip(columns, question_columns, strict=True)))
+        for pk, question, prices, *question_columns in rows
+    }
 
 
 def asked_and_resolved(selection: Selection) -> QuerySet[QuestionEntry]:

@@ -1,8 +1,9 @@
 """Scores of forecasts on resolved questions, one row each."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from forecast_rank.metrics.panel import Floats
 from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
@@ -10,9 +11,10 @@ from forecast_rank.metrics.skill import market_brier
 
 from agents.models import Forecast
 from agents.models.forecast import ForecastQuerySet
+from markets.foundation.bulk import insert_rows
 from markets.models import QuestionEntry
 from scoring.models import ForecastScore
-from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry, single_forecasts_panel
+from scoring.services.forecast_panels import ResolvedEntry, entries_by_id, forecast_vector, single_forecasts_panel
 
 MEASURES = {
     "brier": brier,
@@ -26,33 +28,47 @@ BATCH = 5_000
 """Forecasts scored at a time, which bounds the memory after an outage."""
 
 
+class ScoredForecast(NamedTuple):
+    """The fields of a `ForecastScore`, by the forecast's id."""
+
+    forecast: int
+    brier: float
+    log: float
+    spherical: float
+    accuracy: float
+    market_brier: float | None
+    resolved_at: datetime
+    scored_at: datetime
+
+
 def score_forecasts(*, at: datetime) -> int:
     """Scores every forecast on a question resolved by `at` that has no score yet; returns how many.
 
     A crash between a question's resolution and its scores loses nothing: the next call finds the unscored forecasts.
     """
     unscored = Forecast.objects.resolved().filter(question__resolved_at__lte=at, score=None)
-    ids = list(unscored.order_by("pk").values_list("pk", flat=True))
+    # Those of an entry together, so that it is read once.
+    ids = list(unscored.order_by("entry", "pk").values_list("pk", flat=True))
     for start in range(0, len(ids), BATCH):
         scores = forecast_scores(Forecast.objects.filter(pk__in=ids[start : start + BATCH]), at=at)
-        ForecastScore.objects.bulk_create(scores, ignore_conflicts=True)
+        insert_rows(ForecastScore, ScoredForecast._fields, scores)
     return len(ids)
 
 
-def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[ForecastScore]:
+def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[ScoredForecast]:
     """The scores of those of the forecasts whose questions have resolved, not stored yet."""
     # Columns, since a model with its entry for each forecast would take half of the time.
     columns = ("pk", "entry", "question__resolved_at", "probabilities")
-    rows = list(forecasts.resolved().order_by("pk").values_list(*columns))
-    entries = _entries({entry for _, entry, *_ in rows})
+    rows = list(forecasts.resolved().order_by("entry", "pk").values_list(*columns))
+    entries = entries_by_id(QuestionEntry.objects.filter(pk__in={entry for _, entry, *_ in rows}))
     vectors = [(entries[entry], forecast_vector(stated, entries[entry].options)) for _, entry, _, stated in rows]
     return [
-        ForecastScore(forecast_id=pk, resolved_at=resolved_at or at, scored_at=at, **measured)
+        ScoredForecast(forecast=pk, resolved_at=resolved_at or at, scored_at=at, **measured)
         for (pk, _, resolved_at, _), measured in zip(rows, forecast_figures(vectors), strict=True)
     ]
 
 
-def forecast_figures(rows: Sequence[tuple[ResolvedEntry, Floats]]) -> list[dict[str, float | None]]:
+def forecast_figures(rows: Sequence[tuple[ResolvedEntry, Floats]]) -> list[dict[str, Any]]:
     """The measures of single forecasts, given as vectors on entries; null where there is no number."""
     panel = single_forecasts_panel(rows)
     columns = [measure(panel).tolist() for measure in MEASURES.values()]
@@ -60,18 +76,3 @@ def forecast_figures(rows: Sequence[tuple[ResolvedEntry, Floats]]) -> list[dict[
         {name: None if math.isnan(figure) else figure for name, figure in zip(MEASURES, figures, strict=True)}
         for figures in zip(*columns, strict=True)
     ]
-
-
-def _entries(ids: Collection[int]) -> dict[int, ResolvedEntry]:
-    """The resolved entries of these ids."""
-    entries = QuestionEntry.objects.filter(pk__in=ids).select_related("question").only("prices", "question__exclusive")
-    return {
-        entry.pk: resolved_entry(
-            entry.pk,
-            entry.question_id,
-            [(option.name, option.happened) for option in entry.question.options.all()],
-            entry.prices,
-            exclusive=entry.question.exclusive,
-        )
-        for entry in entries.prefetch_related("question__options")
-    }

@@ -5,17 +5,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
 from agents.models import Forecast
 from markets.foundation.bulk import in_batches
 from markets.services.cache_versions import Scope, mark_history_stale
 from scoring.models import BrierScore, ForecastScore
-from scoring.services.forecast_scores import forecast_scores, score_forecasts
-from scoring.services.scores import brier_scores, score_trades, scored_trades
+from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
+from scoring.services.scores import ScoredBet, bet_scores, score_trades, scored_trades
 from scoring.stored_json import is_same
 
-NOT_COMPARED = {"id", "trade_id", "forecast_id", "scored_at", "updated_at"}
+NOT_COMPARED = {"id", "trade", "forecast", "scored_at", "updated_at"}
 GRACE = timedelta(days=2)
 """How long the jobs may take to reach what has resolved or changed."""
 
@@ -24,8 +24,8 @@ def brier_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
     """A line for each score of a bet that is missing or differs; with `repair`, it is computed anew."""
     for batch in in_batches(BrierScore.objects.all()):
         stored = BrierScore.objects.in_bulk([pk for (pk,) in batch])
-        trades = scored_trades().filter(brier_score__in=list(stored)).select_related("market")
-        computed = {score.trade_id: score for score in brier_scores(list(trades), at=at)}
+        trades = scored_trades().filter(brier_score__in=list(stored))
+        computed = {score.trade: score for score in bet_scores(trades, at=at)}
         yield from _compare_rows(stored, "trade_id", computed, Scope.TRADING_HISTORY, repair=repair)
     missing = scored_trades().filter(brier_score=None, market__resolved_at__lte=at - GRACE)
     yield from _missing(missing, score_trades, at=at, repair=repair)
@@ -36,7 +36,7 @@ def forecast_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]
     for batch in in_batches(ForecastScore.objects.all()):
         stored = ForecastScore.objects.in_bulk([pk for (pk,) in batch])
         forecasts = Forecast.objects.resolved().filter(score__in=list(stored))
-        computed = {score.forecast_id: score for score in forecast_scores(forecasts, at=at)}
+        computed = {score.forecast: score for score in forecast_scores(forecasts, at=at)}
         yield from _compare_rows(stored, "forecast_id", computed, None, repair=repair)
     missing = Forecast.objects.resolved().filter(score=None, question__resolved_at__lte=at - GRACE)
     yield from _missing(missing, score_forecasts, at=at, repair=repair)
@@ -53,12 +53,12 @@ def _compare_rows(
     stored: dict[int, Any], key: str, computed: dict[int, Any], scope: Scope | None, *, repair: bool
 ) -> Iterator[str]:
     for row in stored.values():
-        fields = [field.attname for field in row._meta.concrete_fields if field.attname not in NOT_COMPARED]
+        fields = [field for field in row._meta.concrete_fields if field.name not in NOT_COMPARED]
         name, due = f"{row._meta.verbose_name} {row.pk}", computed.get(getattr(row, key))
         if due is None:
             yield f"{name} is of nothing that resolved"
         else:
-            figures = {field: (getattr(row, field), getattr(due, field)) for field in fields}
+            figures = {field.attname: (getattr(row, field.attname), getattr(due, field.name)) for field in fields}
             wrong = [f"{field} is {a}, should be {b}" for field, (a, b) in figures.items() if not is_same(a, b)]
             if not wrong:
                 continue
@@ -67,15 +67,15 @@ def _compare_rows(
             _replace(row, due, fields, scope)
 
 
-def _replace(row: Any, due: Model | None, fields: Sequence[str], scope: Scope | None) -> None:
+def _replace(row: Any, due: ScoredBet | ScoredForecast | None, fields: Sequence[Any], scope: Scope | None) -> None:
     """Makes a stored score right, and the past leaderboards stale that were computed from it."""
-    instants = [row.resolved_at, *([due.resolved_at] if due is not None else [])]  # type: ignore[attr-defined]
+    instants = [row.resolved_at, *([due.resolved_at] if due is not None else [])]
     with transaction.atomic():
         if due is None:
             row.delete()
         else:
             for field in fields:
-                setattr(row, field, getattr(due, field))
+                setattr(row, field.attname, getattr(due, field.name))
             row.save()
         if scope is not None:
             mark_history_stale(scope, since=min(instants))

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import Min, QuerySet
 from forecast_rank.metrics.brier import brier_score
 
 from agents.models import Trade
+from markets.foundation.bulk import insert_rows
 from markets.foundation.failpoints import failpoint
 from markets.models import Market
 from markets.services.cache_versions import Scope, mark_history_stale
@@ -16,6 +18,21 @@ from scoring.models import BrierScore, ForecastScore
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
+
+
+class ScoredBet(NamedTuple):
+    """The fields of a `BrierScore`; related rows by their ids."""
+
+    trade: int
+    agent: int
+    market: int
+    probability: float
+    outcome: bool
+    score: float
+    market_probability: float
+    market_score: float
+    resolved_at: datetime
+    scored_at: datetime
 
 
 @dataclass(slots=True)
@@ -55,11 +72,10 @@ def clear_scores(market: Market, questions: Sequence[int]) -> int:
 
 def score_trades(*, at: datetime) -> int:
     """One Brier row for each purchase, sold since or not, on a market that resolved with a winner."""
-    unscored = scored_trades().filter(market__resolved_at__lte=at, brier_score=None)
-    scores = brier_scores(list(unscored.select_related("market")), at=at)
+    scores = bet_scores(scored_trades().filter(market__resolved_at__lte=at, brier_score=None), at=at)
     if scores:
         with transaction.atomic():
-            BrierScore.objects.bulk_create(scores, ignore_conflicts=True, batch_size=500)
+            insert_rows(BrierScore, ScoredBet._fields, scores)
             mark_history_stale(Scope.TRADING_HISTORY, since=min(score.resolved_at for score in scores))
     return len(scores)
 
@@ -69,25 +85,27 @@ def scored_trades() -> QuerySet[Trade]:
     return Trade.objects.filter(kind=Trade.Kind.BUY, market__status=Market.Status.RESOLVED)
 
 
-def brier_scores(trades: Sequence[Trade], *, at: datetime) -> list[BrierScore]:
-    """The scores of trades (market loaded), not stored yet."""
-    confidence = [trade.implied_confidence or 0.0 for trade in trades]
-    price = [float(trade.price) for trade in trades]
-    won = [trade.outcome_id == trade.market.winning_outcome_id for trade in trades]
-    scores = brier_score(confidence, won)
-    market_scores = brier_score(price, won)
+def bet_scores(trades: QuerySet[Trade], *, at: datetime) -> list[ScoredBet]:
+    """The scores of trades, not stored yet."""
+    # Columns, since models of trades and markets would take most of the time.
+    columns = ("pk", "agent", "market", "outcome", "implied_confidence", "price")
+    rows = list(trades.order_by("pk").values_list(*columns, "market__winning_outcome", "market__resolved_at"))
+    confidence = [stated or 0.0 for *_, stated, _, _, _ in rows]
+    prices = [float(price) for *_, price, _, _ in rows]
+    won = [outcome == winner for _, _, _, outcome, _, _, winner, _ in rows]
+    scores, market_scores = brier_score(confidence, won).tolist(), brier_score(prices, won).tolist()
     return [
-        BrierScore(
+        ScoredBet(
             trade=trade,
-            agent_id=trade.agent_id,
-            market_id=trade.market_id,
+            agent=agent,
+            market=market,
             probability=confidence[i],
             outcome=won[i],
-            score=float(scores[i]),
-            market_probability=price[i],
-            market_score=float(market_scores[i]),
-            resolved_at=trade.market.resolved_at or at,
+            score=scores[i],
+            market_probability=prices[i],
+            market_score=market_scores[i],
+            resolved_at=resolved_at or at,
             scored_at=at,
         )
-        for i, trade in enumerate(trades)
+        for i, (trade, agent, market, *_, resolved_at) in enumerate(rows)
     ]

@@ -77,8 +77,7 @@ def _time(row: dict[str, Any]) -> str:
 SIZE_RANGE = "{} is no whole number from 1 to 500"
 REFUSED = [
     *(("page_size", size, SIZE_RANGE.format(size), LISTS) for size in ("0", "-1", "501", "ten", "1.5", "9" * 400)),
-    *(("page", page, f"there is no page {page}", PAGED) for page in ("0", "2", "last", "1.0", "-1", "9" * 400)),
-    *(("cursor", cursor, "", CURSORS) for cursor in ("x", "cD1ub25zZW5zZQ==", "bz0tMQ==")),
+    *(("page", page, f"{page} is no whole number", PAGED) for page in ("0", "last", "1.0", "-1", "9" * 400)),
     ("colour", "red", "unknown parameter; known are ", LISTS),
     ("page_size", ["1", "2"], "given more than once", LISTS),
     ("page_size", "", "is empty", LISTS),
@@ -87,6 +86,7 @@ REFUSED = [
         (name, "id," * 500 + "id", "501 values; at most 500", ["trades"])
         for name in ("fields", "ordering", "agent__in")
     ),
+    *((name, value, "has an empty value", ["trades"]) for name in ("fields", "kind__in") for value in (",", "id,,id")),
     ("executed_at__gte", "2026-03-08T00:00:00", "has no time zone", ["trades"]),
     ("executed_at__gte", "0001-01-01T00:00:00+10:00", "", ["trades"]),
 ]
@@ -105,6 +105,19 @@ def test_invalid_parameter_is_a_400_that_names_it(
     named = errors(client.get(f"/api/v1/{name}/", {parameter: value}))
     assert list(named) == [parameter]
     assert complaint in named[parameter][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "value"),
+    [
+        *((name, "page", "2") for name in PAGED),
+        *((name, "cursor", cursor) for name in CURSORS for cursor in ("x", "cD1ub25zZW5zZQ==", "bz0tMQ==")),
+    ],
+)
+def test_page_that_does_not_exist_is_a_404(client: Client, name: str, parameter: str, value: str) -> None:
+    found = problem(client.get(f"/api/v1/{name}/", {parameter: value}), 404)
+    unknown = {"page": "there is no page 2", "cursor": "the cursor was not issued by this list in this order"}
+    assert found["detail"] == unknown[parameter]
 
 
 @pytest.mark.parametrize("name", [name for name, view in ENDPOINTS.items() if hasattr(view, "orderings")])

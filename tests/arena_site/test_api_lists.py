@@ -25,7 +25,7 @@ from tests.factories import (
     bet,
     play_week,
 )
-from tests.problems import errors
+from tests.problems import errors, problem
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -166,7 +166,7 @@ def test_cursor_of_another_order_is_refused(client: Client) -> None:
     make_rows(3)
     address = client.get("/api/v1/trades/?page_size=1&ordering=amount").json()["next"]
     refused = client.get(address.replace("ordering=amount", "ordering=-amount"))
-    assert errors(refused) == {"cursor": ["was not issued by this list in this order"]}
+    assert problem(refused, 404)["detail"] == "the cursor was not issued by this list in this order"
 
 
 # --- filters ---------------------------------------------------------------------------------------------

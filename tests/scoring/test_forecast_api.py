@@ -156,7 +156,7 @@ def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Clie
         ("forecasts/", {"arm": "loud"}), ("forecasts/", {"methodology": "v9"}), ("forecasts/", {"family": "nobody"}),
         ("forecasts/", {"status": "won"}), ("questions/", {"source": "bets"}), ("questions/", {"exclusive": "2"}),
         ("questions/", {"market": "999999"}), ("forecast-leaderboards/", {"arm": "loud"}),
-        ("leaderboard/", {"protocol": "forecast", "arm": "loud"}), ("leaderboard/", {"arm": "priced"}),
+        ("leaderboard/", {"protocol": "forecast", "arm": "loud"}),
     ],
 )  # fmt: skip
 def test_a_value_that_names_nothing_is_refused_by_its_name(client: Client, path: str, query: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError as InvalidValue
 from django.db.models import Field, Q, QuerySet
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -101,7 +101,7 @@ class StrictCursorPagination(StrictPageSize, BasePagination):
                 rows = rows.values_list(*columns, *order.names)
             found = list(rows[: size + 1])
         except (InvalidValue, ValueError, TypeError, ArithmeticError):
-            raise ValidationError({CURSOR_PARAMETER: ["was not issued by this list in this order"]}) from None
+            raise NotFound("the cursor was not issued by this list in this order") from None
         more, page = len(found) > size, found[:size]
         if backwards:
             page.reverse()

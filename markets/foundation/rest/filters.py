@@ -16,7 +16,7 @@ from django_filters import rest_framework as filters
 from django_filters.filterset import FilterSetMetaclass
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
@@ -269,6 +269,8 @@ def check_parameters(request: Request, allowed: Iterable[str]) -> None:
             errors[name] = [f"unknown parameter; known are {', '.join(names)}" if names else "takes no parameters"]
         elif len(values) > 1:
             errors[name] = ["given more than once"]
+        elif _takes_several(name) and not all(part.strip() for part in values[0].split(",")):
+            errors[name] = ["has an empty value"] if values[0].strip() else ["is empty"]
         elif not values[0].strip() or "\0" in values[0]:
             errors[name] = ["is empty" if not values[0].strip() else "contains a NUL character"]
         elif (parts := values[0].count(",") + 1) > MAX_VALUES:
@@ -277,14 +279,18 @@ def check_parameters(request: Request, allowed: Iterable[str]) -> None:
         raise ValidationError(errors)
 
 
+def _takes_several(name: str) -> bool:
+    return name.endswith("__in") or name in (FIELDS_PARAMETER, "ordering")
+
+
 def past_instant(request: Request, name: str) -> datetime | None:
-    """The instant in a parameter, None if it is absent. Raises ValidationError for one in the future."""
+    """The instant in a parameter, None if it is absent. Raises NotFound for one in the future."""
     try:
         at = InstantField(required=False).clean(request.query_params.get(name, ""))
     except InvalidValue as error:
         raise ValidationError({name: error.messages}) from error
     if at is not None and at > timezone.now():
-        raise ValidationError({name: [f"{at:%Y-%m-%dT%H:%M:%SZ} is in the future"]})
+        raise NotFound(f"{name}: {at:%Y-%m-%dT%H:%M:%SZ} is in the future")
     return at
 
 

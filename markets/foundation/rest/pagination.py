@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.paginator import EmptyPage
 from django.db.models import QuerySet
 from rest_framework import pagination
 from rest_framework.exceptions import NotFound, ValidationError
@@ -78,19 +77,19 @@ class TupleRows:
 
 
 class StrictPagination(StrictPageSize, pagination.PageNumberPagination):
-    """`count`, `next`, `previous` and `results`; a page that does not exist is a 400."""
+    """`count`, `next`, `previous` and `results`; a page beyond the last is a 404."""
 
     last_page_strings = ()
     parameters = frozenset({"page", "page_size"})
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> Any:
         text = request.query_params.get("page", "1")
+        if not (text.isascii() and text.isdigit() and 1 <= int(text[: len(str(MAX_PAGE)) + 1]) <= MAX_PAGE):
+            raise ValidationError({"page": [f"{text} is no whole number from 1 to {MAX_PAGE}"]})
         try:
-            if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_PAGE))):
-                raise EmptyPage
             return super().paginate_queryset(queryset, request, view)
-        except (EmptyPage, NotFound):
-            raise ValidationError({"page": [f"there is no page {text}"]}) from None
+        except NotFound:
+            raise NotFound(f"there is no page {text}") from None
 
     def get_paginated_response(self, data: Any) -> Response:
         assert self.page is not None

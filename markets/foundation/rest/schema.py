@@ -41,6 +41,5 @@ class ReadOnlySchema(AutoSchema):
             200: any_row if others else super().get_response_serializers(),
             304: OpenApiResponse(description="Not modified since the given ETag or time."),
         }
-        if self.view.detail:
-            responses[404] = OpenApiResponse(PROBLEM_SCHEMA, "No such row.")
+        responses[404] = OpenApiResponse(PROBLEM_SCHEMA, "No such row." if self.view.detail else "No such page.")
         return responses

@@ -60,14 +60,19 @@ def field_names(serializer: type[serializers.BaseSerializer]) -> tuple[str, ...]
     return tuple(names)
 
 
-def requested_fields(request: Request, serializer: type[serializers.BaseSerializer]) -> frozenset[str]:
-    """The field names in the parameter `fields`, all if it is absent. Raises ValidationError for an unknown name."""
-    valid = field_names(serializer)
+def requested_fields(
+    request: Request, serializer: type[serializers.BaseSerializer], *others: type[serializers.BaseSerializer]
+) -> frozenset[str]:
+    """The field names in the parameter `fields`, all of the serializer if it is absent.
+
+    Fields of the `others` are known too, though its rows have none of them. Raises ValidationError for unknown names.
+    """
+    valid = list(dict.fromkeys(name for each in (serializer, *others) for name in field_names(each)))
     terms = request.query_params.get(FIELDS_PARAMETER, "").split(",")
     names = [name.strip() for name in terms if name.strip()]
     if unknown := [name for name in names if name not in valid]:
         raise ValidationError({FIELDS_PARAMETER: [f"unknown field {', '.join(unknown)}; known are {', '.join(valid)}"]})
-    return frozenset(names or valid)
+    return frozenset(names or field_names(serializer))
 
 
 def select_fields(serializer: Any, names: frozenset[str]) -> Any:

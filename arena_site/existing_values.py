@@ -1,0 +1,74 @@
+"""The values that references and texts have now, for the schema that the arena serves; one in a file can not know them.
+
+A parameter's value that no row has is a 400, so the values are a part of what is valid.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+from django.core.cache import cache
+from django.db.models import Max, Min, Model
+
+from agents.models import Family
+from arena_site.api import ENDPOINTS
+from cohorts.models import Cohort, Methodology
+from markets.foundation.rest.filters import AnyOfFilter, ExistingValueFilter, ReferenceFilter, StrictFilterBackend
+from markets.models import Market
+
+MAX_TEXTS, MAX_IDS = 1_000, 100
+"""Values that are listed; of more ids the range is stated, of more texts nothing."""
+KEPT_S = 600
+UNFILTERED: dict[str, tuple[type[Model], str]] = {
+    "cohort": (Cohort, "number"),
+    "family": (Family, "slug"),
+    "methodology": (Methodology, "version"),
+    "category": (Market, "category"),
+}
+"""Models and columns that parameters of views without a filter set refer to."""
+
+
+def with_existing_values(document: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with the values that its parameters can have at present, at most ten minutes old."""
+    existing = cache.get_or_set("existing-values", lambda: dict(_existing_values(document)), KEPT_S)
+    document = deepcopy(document)
+    for (path, name), limits in (existing or {}).items():
+        for parameter in document["paths"][path]["get"]["parameters"]:
+            if parameter["name"] == name:
+                schema = parameter["schema"]
+                schema.get("items", schema).update(limits)
+    return document
+
+
+def _existing_values(document: dict[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """The limits of each path's parameter that refers to rows."""
+    known: dict[tuple[type[Model], str], dict[str, Any]] = {}
+    for path, operations in document["paths"].items():
+        view = ENDPOINTS.get(path.removeprefix("/api/v1/").strip("/"))
+        for parameter in operations.get("get", {}).get("parameters", ()):
+            column = _column(view, parameter["name"]) if parameter["in"] == "query" else None
+            if column is not None:
+                if column not in known:
+                    known[column] = _limits(*column)
+                yield (path, parameter["name"]), known[column]
+
+
+def _column(view: Any, name: str) -> tuple[type[Model], str] | None:
+    """The model and its column that a view's query parameter refers to, if it does."""
+    if not getattr(view, "filter_backends", ()):
+        return UNFILTERED.get(name)
+    single: Any = StrictFilterBackend().get_filterset_class(view()).base_filters.get(name)
+    single = single.single if isinstance(single, AnyOfFilter) else single
+    if isinstance(single, ReferenceFilter):
+        return single.extra["queryset"].model, single.extra["to_field_name"] or "pk"
+    return (view.queryset.model, str(single.field_name)) if isinstance(single, ExistingValueFilter) else None
+
+
+def _limits(model: type[Model], column: str) -> dict[str, Any]:
+    """The values of a column as an enumeration, or its range."""
+    rows = model._default_manager.order_by()
+    most = MAX_IDS if column == "pk" else MAX_TEXTS
+    values = [value for value in rows.values_list(column, flat=True).distinct()[: most + 1] if value not in ("", None)]
+    if len(values) <= most:
+        return {"enum": sorted(values)} if values else {}
+    return rows.aggregate(minimum=Min("pk"), maximum=Max("pk")) if column == "pk" else {}
