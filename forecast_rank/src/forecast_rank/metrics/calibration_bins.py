@@ -72,15 +72,18 @@ def bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
     if bins < 1:
         raise ValueError(f"bins: at least 1, not {bins}")
     n_forecasters = len(panel.forecasters)
-    forecaster, weight = panel.spread(panel.forecaster), panel.spread(panel.weight / panel.sizes)
     if kind == "width":
         edges = np.tile(np.arange(bins + 1) / bins, (n_forecasters, 1))
-        column = np.minimum((panel.probability * bins + EDGE_TOLERANCE).astype(np.int64), bins - 1)
+        column = (panel.probability * bins + EDGE_TOLERANCE).astype(np.int64)
+        np.minimum(column, bins - 1, out=column)
     elif kind == "count":
-        edges, column = _equal_counts(panel.probability, forecaster, n_forecasters, bins)
+        edges, column = _equal_counts(panel.probability, panel.spread(panel.forecaster), n_forecasters, bins)
     else:
         raise ValueError(f"kind: width or count, not {kind}")
-    code = forecaster * bins + column
+    code = panel.spread(panel.forecaster * bins)
+    code += column
+    del column  # hundreds of megabytes of a large panel
+    weight = panel.spread(panel.weight / panel.sizes)
     mass = sum_by_code(code, weight, n_forecasters * bins)
 
     def mean(values: Floats) -> Floats:

@@ -175,6 +175,8 @@ class Panel:
 
     def take(self, mask: NDArray[np.bool_]) -> "Panel":
         """The panel of the forecasts where `mask`, (F,), is true. Questions and forecasters keep their codes."""
+        if mask.all():
+            return self
         cells = self.spread(mask)
         return replace(
             self,
