@@ -72,7 +72,8 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         return [name for name in field_names(self.row_class()) if name in names]
 
     def requested_names(self) -> frozenset[str]:
-        return requested_fields(self.request, self.row_class(), LeaderboardEntrySerializer, *self.other_serializer_classes)
+        of_both_protocols = (LeaderboardEntrySerializer, *self.other_serializer_classes)
+        return requested_fields(self.request, self.row_class(), *of_both_protocols)
 
     @extend_schema(
         parameters=[

@@ -148,11 +148,11 @@ def corp_decomposition(panel: Panel) -> CorpDecomposition:
     """
     parts = np.full((4, len(panel.forecasters)), np.nan)
     for person, pairs in distinct_pairs(panel):
-        parts[:, person] = decompose(pairs)
+        parts[:, person] = _parts(pairs)
     return CorpDecomposition(*parts)
 
 
-def decompose(pairs: DistinctPairs) -> tuple[float, float, float, float]:
+def _parts(pairs: DistinctPairs) -> tuple[float, float, float, float]:
     """Brier score, miscalibration, discrimination and uncertainty."""
     total, rate = pairs.mass.sum(), pairs.happened / pairs.mass
     base = pairs.happened.sum() / total

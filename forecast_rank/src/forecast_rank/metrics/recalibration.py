@@ -52,11 +52,11 @@ def recalibration_line(panel: Panel, clip: float = LOGIT_CLIP) -> Floats:
         raise ValueError(f"clip: between 0 and 0.5, not {clip}")
     lines = np.full((len(panel.forecasters), 2), np.nan)
     for person, pairs in distinct_pairs(panel):
-        lines[person] = fit_line(pairs, clip)
+        lines[person] = _line(pairs, clip)
     return lines
 
 
-def fit_line(pairs: DistinctPairs, clip: float = LOGIT_CLIP) -> Floats:
+def _line(pairs: DistinctPairs, clip: float) -> Floats:
     """Slope and intercept of one forecaster; NaN where no finite maximum exists, or the steps do not converge."""
     probability = np.clip(pairs.probability, clip, 1 - clip)
     logit = np.log(probability / (1 - probability))

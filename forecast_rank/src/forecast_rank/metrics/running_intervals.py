@@ -8,7 +8,9 @@ from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
 
 
-def running_intervals(panel: Panel, values: Floats, step: int = 1, level: float = LEVEL) -> Floats:
+def running_intervals(
+    panel: Panel, values: Floats, step: int = 1, level: float = LEVEL, *, least_events: int = 2
+) -> Floats:
     """Intervals of the means of `return_stream`, m ± t SE by the events so far, column by column.
 
     SE is `cluster_se` of the questions so far, t Student's with G - 1 degrees of freedom. Each interval is for its own
@@ -23,16 +25,18 @@ def running_intervals(panel: Panel, values: Floats, step: int = 1, level: float 
         Questions per column.
     level : float
         In (0, 1).
+    least_events : int
+        At least 2.
 
     Returns
     -------
     array, shape (N, T, 2)
-        Low and high; NaN before the second event of a forecaster.
+        Low and high; NaN until a forecaster has so many events.
 
     Raises
     ------
     ValueError
-        If `step` is below 1, `values` is not one per forecast, or `level` is outside (0, 1).
+        If `step` is below 1, `least_events` below 2, `values` is not one per forecast, or `level` is outside (0, 1).
 
     References
     ----------
@@ -50,6 +54,8 @@ def running_intervals(panel: Panel, values: Floats, step: int = 1, level: float 
     _, upper = tail_levels(level)
     if step < 1:
         raise ValueError(f"step: at least 1, not {step}")
+    if least_events < 2:
+        raise ValueError(f"least_events: at least 2, not {least_events}")
     counted = ~np.isnan(values)
     columns = closing_columns(panel, counted, step)
     shape = len(panel.forecasters), len(columns.questions)
@@ -77,7 +83,7 @@ def running_intervals(panel: Panel, values: Floats, step: int = 1, level: float 
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / mass
         spread = np.maximum(squares - 2 * mean * products + mean**2 * weights, 0)
-        se = np.where(events > 1, np.sqrt(events / (events - 1) * spread) / mass, np.nan)
+        se = np.where(events >= least_events, np.sqrt(events / (events - 1) * spread) / mass, np.nan)
         away = stdtrit(np.maximum(events - 1, 1), upper) * se
     return np.stack([mean - away, mean + away], axis=-1)
 

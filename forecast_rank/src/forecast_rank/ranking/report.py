@@ -19,8 +19,7 @@ from forecast_rank.metrics.calibration import (
     sharpness,
 )
 from forecast_rank.metrics.calibration_error import ece_debiased
-from forecast_rank.metrics.calibration_bins import distinct_pairs
-from forecast_rank.metrics.corp import CorpDecomposition, decompose
+from forecast_rank.metrics.corp import corp_decomposition
 from forecast_rank.metrics.kelly_growth import expected_growth, realised_growth
 from forecast_rank.metrics.paired_tests import PairedComparisons, paired_tests
 from forecast_rank.metrics.panel import REFERENCES, Floats, Panel, references
@@ -34,13 +33,19 @@ from forecast_rank.metrics.proper_scores import (
     spherical,
 )
 from forecast_rank.metrics.ranked_probability import ranked_probability
-from forecast_rank.metrics.recalibration import fit_line
+from forecast_rank.metrics.recalibration import recalibration_line
 from forecast_rank.metrics.returns import return_stream, sharpe
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
 from forecast_rank.metrics.staking import betting_results, equivalent_return
 from forecast_rank.ranking import model_fits
-from forecast_rank.ranking.scoreboard import FigureTable, Scoreboard, to_json_list, to_json_value
+from forecast_rank.ranking.scoreboard import (
+    LEAST_EVENTS_OF_RETURNS,
+    FigureTable,
+    Scoreboard,
+    to_json_list,
+    to_json_value,
+)
 from forecast_rank.ranking.settings import Settings
 
 Progress = Callable[[int, int, str], None]
@@ -224,7 +229,8 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
         )
         stream = return_stream(combined, paid, step)
         lines = [(name, to_json_list(means)) for name, means in zip(names, stream.means, strict=True)]
-        ends = running_intervals(combined, paid, step, scoreboard.settings.level)[:people]
+        level = scoreboard.settings.level
+        ends = running_intervals(combined, paid, step, level, least_events=LEAST_EVENTS_OF_RETURNS)[:people]
         bands = {name: [to_json_list(part) for part in rows.T] for name, rows in zip(names, ends, strict=False)}
         curves[text] = {
             "questions": stream.questions.tolist(),
@@ -274,15 +280,13 @@ def _calibration(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -
     scoreboard.set_figure("ece_noise_floor", ece_noise_floor(combined, bins))
     scoreboard.set_figure("ece_debiased", ece_debiased(combined, bins))
     scoreboard.set_figure("max_calibration_error", max_calibration_error(combined, bins))
-    lines, parts = np.full((2, len(combined.forecasters)), np.nan), np.full((4, len(combined.forecasters)), np.nan)
-    for person, pairs in distinct_pairs(combined):  # sorted once for both
-        lines[:, person], parts[:, person] = fit_line(pairs), decompose(pairs)
-    scoreboard.set_figure("calibration_slope", lines[0])
-    scoreboard.set_figure("calibration_intercept", lines[1])
+    line = recalibration_line(combined)
+    scoreboard.set_figure("calibration_slope", line[:, 0])
+    scoreboard.set_figure("calibration_intercept", line[:, 1])
     scoreboard.set_figure("sharpness", sharpness(combined))
     for name, part in murphy_decomposition(combined, bins)._asdict().items():
         scoreboard.set_figure("murphy", part, name)
-    for name, part in CorpDecomposition(*parts)._asdict().items():
+    for name, part in corp_decomposition(combined)._asdict().items():
         scoreboard.set_figure("corp", part, name)
     curve = reliability_curve(combined, bins, level=scoreboard.settings.level)
     report["curves"]["reliability"] = {

@@ -34,6 +34,9 @@ from forecast_rank.ranking.settings import Settings
 
 LEAST_EVENTS = 4
 """Fewer events give no bounded studentised interval."""
+LEAST_EVENTS_OF_RETURNS = 40
+"""Fewer seldom hold one of the long shots that decide an averaged return: at risk aversion 0 and with heavy tails its
+interval holds in 79 % of worlds with 10 events, 87 with 20, 89 with 30, 92 with 40 and 94 with 50."""
 MOST_EVENTS_OF_BINS = 1000
 """More events are merged at random for the bootstrap of the calibration error, which has sums for every bin."""
 NAMES_LISTED = 5
@@ -108,7 +111,11 @@ class FigureTable:
         self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
         ends = np.clip(self._interval(sums), *SCORE_RANGES.get(key, (-np.inf, np.inf)))
-        self.set_interval(f"{key}_ci", ends, means, sums.events, ranking=ranking, under=under)
+        least = LEAST_EVENTS
+        if key == "average_return":
+            least = LEAST_EVENTS_OF_RETURNS
+            ends[sums.events < least] = np.nan
+        self.set_interval(f"{key}_ci", ends, means, sums.events, ranking=ranking, under=under, least=least)
         self.add_ranking(ranking, means, sums, lower=lower)
 
     def add_estimate(
