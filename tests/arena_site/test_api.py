@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client, RequestFactory
 
+from agents.models import Agent, Family
 from arena_site.api import ENDPOINTS, INDEX
 from arena_site.pages.views.site import server_error
 from markets.foundation.rest.cursors import StrictCursorPagination
@@ -251,6 +253,28 @@ def test_the_schema_names_every_endpoint_and_every_parameter_it_takes(client: Cl
         taken = errors(client.get(f"/api/v1/{name}/", {"colour": "red"}))["colour"][0]
         parameters = set(taken.removeprefix("unknown parameter; known are ").split(", "))
         assert {parameter["name"] for parameter in paths[f"/api/v1/{name}/"]["get"]["parameters"]} == parameters
+
+
+def schema_of(client: Client, path: str, parameter: str) -> dict[str, Any]:
+    document = client.get("/api/schema/", headers={"accept": "application/vnd.oai.openapi+json"}).json()
+    (found,) = [each["schema"] for each in document["paths"][path]["get"]["parameters"] if each["name"] == parameter]
+    return dict(found)
+
+
+def test_the_served_schema_lists_the_values_that_exist(client: Client) -> None:
+    agents = AgentFactory.create_batch(3)
+    slugs = sorted(Family.objects.values_list("slug", flat=True))
+    assert schema_of(client, "/api/v1/agents/", "family")["enum"] == slugs
+    assert schema_of(client, "/api/v1/agents/", "family__in")["items"]["enum"] == slugs
+    assert schema_of(client, "/api/v1/performance/", "family")["enum"] == slugs
+    ids = sorted(agent.pk for agent in agents)
+    assert schema_of(client, "/api/v1/trades/", "agent")["enum"] == ids
+    AgentFactory.create_batch(100)
+    assert schema_of(client, "/api/v1/trades/", "agent")["enum"] == ids  # for ten minutes
+    cache.clear()
+    of_many = schema_of(client, "/api/v1/trades/", "agent")
+    assert (of_many["minimum"], of_many["maximum"]) == (ids[0], Agent.objects.order_by("-pk")[0].pk)
+    assert "enum" not in of_many
 
 
 def test_the_docs_need_no_inline_script_and_no_other_host(client: Client) -> None:

@@ -6,9 +6,10 @@ from math import log, sqrt
 import pytest
 
 from agents.models import Forecast
+from markets.foundation.bulk import insert_rows
 from markets.models import Question
 from scoring.models import ForecastScore
-from scoring.services.forecast_scores import score_forecasts
+from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
 from tests.commands import run
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, resolve
 from tests.venue import Venue
@@ -104,6 +105,17 @@ def test_many_are_scored_in_batches_each_with_its_own_figures(monkeypatch: pytes
     assert score_forecasts(at=END) == 5
     for forecast in Forecast.objects.select_related("score"):
         assert forecast.score.brier == pytest.approx((forecast.probabilities["YES"] - 1) ** 2)
+
+
+def test_scores_that_another_process_stored_first_stay() -> None:
+    ask_and_end({GPT: [0.7, 0.3], GROK: [0.2, 0.8]}, "YES")
+    scores = forecast_scores(Forecast.objects.filter(family__slug=GPT), at=END)
+    insert_rows(ForecastScore, ScoredForecast._fields, scores)
+    (stored,) = ForecastScore.objects.all()
+    insert_rows(ForecastScore, ScoredForecast._fields, forecast_scores(Forecast.objects.all(), at=END + timedelta(1)))
+    first, second = ForecastScore.objects.order_by("pk")
+    assert (first.pk, first.scored_at, first.updated_at) == (stored.pk, END, stored.updated_at)
+    assert (second.forecast.family.slug, second.scored_at) == (GROK, END + timedelta(1))
 
 
 def test_a_resolution_pass_ends_questions_and_scores_forecasts(venue: Venue) -> None:

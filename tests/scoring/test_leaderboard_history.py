@@ -26,6 +26,7 @@ from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries
 from scoring.services.history_backfill import backfill_history
 from scoring.services.scores import clear_scores
+from tests.commands import run
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -297,6 +298,18 @@ def test_leaderboards_are_made_the_newest_first_and_no_more_than_asked_for(seaso
     computed_equally([WEEK + 2 * DAY, END])
     assert history_backfill.backfill(PRICED_FORECASTS, limit=100) == 9
     assert history_backfill.backfill(PRICED_FORECASTS, limit=100) == 0
+
+
+def test_command_stores_what_is_missing_and_then_nothing(season: None) -> None:
+    stored = LeaderboardHistory.objects.count()
+    LeaderboardHistory.objects.all().delete()
+    few = run("backfill_leaderboards", END, limit=1)["past_leaderboards"]
+    assert 0 < few < stored
+    assert run("backfill_leaderboards", END)["past_leaderboards"] == stored - few
+    assert run("backfill_leaderboards", END)["past_leaderboards"] == 0
+    assert all(is_stored(at, protocol) for at in INSTANTS for protocol in PROTOCOLS)
+    refused = run("backfill_leaderboards", END, limit=0)
+    assert (refused.code, "--limit must be at least 1" in refused.stderr) == (2, True)
 
 
 def test_migrating_keeps_every_past_leaderboard(season: None) -> None:

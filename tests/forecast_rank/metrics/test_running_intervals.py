@@ -28,5 +28,7 @@ def test_nothing_has_no_intervals_and_bad_arguments_are_named() -> None:
     assert running_intervals(EMPTY, np.zeros(0)).shape == (0, 0, 2)
     with pytest.raises(ValueError, match="step: at least 1"):
         running_intervals(EMPTY, np.zeros(0), step=0)
+    with pytest.raises(ValueError, match="least_events: at least 2"):
+        running_intervals(EMPTY, np.zeros(0), least_events=1)
     with pytest.raises(ValueError, match="level: between 0 and 1"):
         running_intervals(EMPTY, np.zeros(0), level=1)

@@ -9,7 +9,7 @@ import pytest
 from forecast_rank.metrics import irt
 from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
-from forecast_rank.metrics.panel import Panel, references
+from forecast_rank.metrics.panel import Panel, from_arrays, references
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.ranking import model_fits, scoreboard
 from forecast_rank.ranking.model_fits import sampled_events, with_references
@@ -237,6 +237,19 @@ class TestFigures:
         assert rank_panel(panel(rows), replace(QUICK, metrics=("brier",), bootstrap=0))["no_interval"] == {
             "brier": "no resamples", "accuracy": "no resamples"
         }  # fmt: skip
+
+    @pytest.mark.parametrize("events", [39, 40])
+    def test_averaged_returns_need_forty_events_for_an_interval(self, events: int) -> None:
+        generator = np.random.default_rng(2)
+        said, happened = generator.uniform(0.1, 0.9, (3, events, 1)), generator.uniform(size=(events, 1)) < 0.5
+        forecasts = from_arrays(said, happened, odds=np.full((events, 1), 0.5), exclusive=False)
+        report = rank_panel(forecasts, replace(QUICK, metrics=("brier", "average_return")))
+        entry, name = report["forecasters"]["f0"], "average_return:1"
+        band = report["curves"]["average_return"]["1"]["bands"]["f0"]
+        assert (entry["average_return_ci"]["1"] is None, band[0][-1] is None) == (events < 40, events < 40)
+        assert entry["brier_ci"] is not None
+        assert entry["log_wealth_ci"]["1"] is not None
+        assert report["no_interval"].get(name) == ("fewer than 40 events: f0, f1, f2" if events < 40 else None)
 
     def test_intervals_end_where_scores_do(self) -> None:
         rows = answers(ann=[0.9, 0.6, 0.8, 0.4, 0.4, 0.3, 0.7])
