@@ -18,7 +18,17 @@ from tests.faults.processes import SUNDAY, CommandRunner
 
 AT_0005 = {job.function for job in jobs.JOBS}
 """Every schedule is made due at the start."""
-AT_0306 = {"sync", "snapshots", "resolutions", "cohort", "decisions", "forecasts", "costs", "alerts"}
+AT_0306 = {
+    "sync",
+    "snapshots",
+    "resolutions",
+    "cohort",
+    "decisions",
+    "forecasts",
+    "costs",
+    "alerts",
+    "past_leaderboards",
+}
 AT_0210 = {"sync", "snapshots"}
 AT_MIDNIGHT = {"sync", "snapshots", "resolutions", "cohort"}
 WEEKS_LATER = SUNDAY + timedelta(days=17, hours=12, minutes=1)

@@ -118,7 +118,8 @@ def values(model: Any, *fields: str) -> Callable[[], Any]:
 
 JOBS = (
     "sync_markets", "check_resolutions", "take_snapshots", "compute_scores", "verify_ledger", "run_forecasts",
-    "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts", "prune",
+    "backfill_leaderboards", "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts",
+    "prune",
 )  # fmt: skip
 """Actions that enqueue a job and need nothing to do."""
 CASES = [
