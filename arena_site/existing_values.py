@@ -1,6 +1,6 @@
-"""The values that references and texts have now, for the schema that the arena serves; one in a file can not know them.
+"""Existing values of the API's parameters, which complete the OpenAPI document when it is served.
 
-A parameter's value that no row has is a 400, so the values are a part of what is valid.
+A value that no row has is a 400, so that these values are part of what is valid; the committed document has none.
 """
 
 from collections.abc import Iterator
@@ -26,13 +26,20 @@ UNFILTERED: dict[str, tuple[type[Model], str]] = {
     "category": (Market, "category"),
 }
 """Models and columns that parameters of views without a filter set refer to."""
+Values = dict[tuple[str, str], dict[str, Any]]
+"""Parts of a parameter's JSON schema, by its path and name."""
 
 
-def with_existing_values(document: dict[str, Any]) -> dict[str, Any]:
-    """The OpenAPI document with the values that its parameters can have at present, at most ten minutes old."""
-    existing = cache.get_or_set("existing-values", lambda: dict(_existing_values(document)), KEPT_S)
+def existing_values(document: dict[str, Any]) -> Values:
+    """The limits that existing rows set to the document's parameters, at most ten minutes old."""
+    values: Values = cache.get_or_set("existing-values", lambda: dict(_limits_by_parameter(document)), KEPT_S) or {}
+    return values
+
+
+def with_values(document: dict[str, Any], values: Values) -> dict[str, Any]:
+    """A copy of the OpenAPI document with these limits of its parameters."""
     document = deepcopy(document)
-    for (path, name), limits in (existing or {}).items():
+    for (path, name), limits in values.items():
         for parameter in document["paths"][path]["get"]["parameters"]:
             if parameter["name"] == name:
                 schema = parameter["schema"]
@@ -40,7 +47,7 @@ def with_existing_values(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def _existing_values(document: dict[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+def _limits_by_parameter(document: dict[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
     """The limits of each path's parameter that refers to rows."""
     known: dict[tuple[type[Model], str], dict[str, Any]] = {}
     for path, operations in document["paths"].items():
@@ -68,7 +75,8 @@ def _limits(model: type[Model], column: str) -> dict[str, Any]:
     """The values of a column as an enumeration, or its range."""
     rows = model._default_manager.order_by()
     most = MAX_IDS if column == "pk" else MAX_TEXTS
-    values = [value for value in rows.values_list(column, flat=True).distinct()[: most + 1] if value not in ("", None)]
+    values = list(rows.values_list(column, flat=True).distinct()[: most + 1])
     if len(values) <= most:
-        return {"enum": sorted(values)} if values else {}
+        given = sorted(value for value in values if value not in ("", None))
+        return {"enum": given} if given else {}
     return rows.aggregate(minimum=Min("pk"), maximum=Max("pk")) if column == "pk" else {}

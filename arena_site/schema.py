@@ -15,7 +15,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from agents.api.agent_records import AgentRecordSerializer
 from agents.api.tasks import TaskCostSerializer
-from arena_site.existing_values import with_existing_values
+from arena_site.existing_values import Values, existing_values, with_values
 from arena_site.schema_rules import describe_component, describe_operation
 from markets.foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
 from markets.foundation.rest.serializers import ReadSerializer, StrictSerializer
@@ -64,8 +64,8 @@ class CachedSchemaView(SpectacularAPIView):
     """The schema, generated once per process, since only the code can change it, with the values that exist now."""
 
     _document: ClassVar[dict[str, Any]] = {}
-    _rendered: ClassVar[dict[str, tuple[dict[str, Any], bytes]]] = {}
-    """The last document in each media type."""
+    _rendered: ClassVar[dict[str, tuple[Values, bytes]]] = {}
+    """The last values and contents in each media type."""
     _generator_lock = Lock()
     """drf-spectacular loads its extensions in place, which two threads at once would break."""
 
@@ -76,11 +76,11 @@ class CachedSchemaView(SpectacularAPIView):
         with self._generator_lock:
             if not self._document:
                 self._document.update(super()._get_schema_response(request).data)
-            document = with_existing_values(self._document)
-            rendered, contents = self._rendered.get(renderer.media_type, ({}, b""))
-            if rendered != document:
-                contents = renderer.render(document, renderer.media_type, {})
-                self._rendered[renderer.media_type] = document, contents
+        values = existing_values(self._document)
+        rendered, contents = self._rendered.get(renderer.media_type, (None, b""))
+        if rendered != values:
+            contents = renderer.render(with_values(self._document, values), renderer.media_type, {})
+            self._rendered[renderer.media_type] = values, contents
         filename = self._get_filename(request, None)
         charset = f"; charset={renderer.charset}" if renderer.charset else ""
         return HttpResponse(

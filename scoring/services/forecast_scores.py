@@ -47,7 +47,7 @@ def score_forecasts(*, at: datetime) -> int:
     A crash between a question's resolution and its scores loses nothing: the next call finds the unscored forecasts.
     """
     unscored = Forecast.objects.resolved().filter(question__resolved_at__lte=at, score=None)
-    # Those of an entry together, so that it is read once.
+    # Ordered by entry, so that each entry is read for one batch.
     ids = list(unscored.order_by("entry", "pk").values_list("pk", flat=True))
     for start in range(0, len(ids), BATCH):
         scores = forecast_scores(Forecast.objects.filter(pk__in=ids[start : start + BATCH]), at=at)

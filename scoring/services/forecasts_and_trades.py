@@ -95,6 +95,7 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
     first_day = QuestionSet.objects.aggregate(first=Min("day"))["first"]
     if first_day is None:
         return []
+    # Only purchases that a forecast can stand beside.
     asked = QuestionOption.objects.exclude(outcome=None).values("outcome__market")
     purchases = Trade.objects.filter(
         kind=Trade.Kind.BUY, market__in=asked, decision__universe__frozen_at__gte=first_day

@@ -4,6 +4,7 @@ from datetime import timedelta
 from math import log, sqrt
 
 import pytest
+from django.db import IntegrityError
 
 from agents.models import Forecast
 from markets.foundation.bulk import insert_rows
@@ -116,6 +117,15 @@ def test_scores_that_another_process_stored_first_stay() -> None:
     first, second = ForecastScore.objects.order_by("pk")
     assert (first.pk, first.scored_at, first.updated_at) == (stored.pk, END, stored.updated_at)
     assert (second.forecast.family.slug, second.scored_at) == (GROK, END + timedelta(1))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_scores_are_stored_all_or_none() -> None:
+    ask_and_end({GPT: [0.7, 0.3], GROK: [0.2, 0.8]}, "YES")
+    first, second = forecast_scores(Forecast.objects.all(), at=END)
+    with pytest.raises(IntegrityError):
+        insert_rows(ForecastScore, ScoredForecast._fields, [first, second._replace(brier=2.0)])
+    assert not ForecastScore.objects.exists()
 
 
 def test_a_resolution_pass_ends_questions_and_scores_forecasts(venue: Venue) -> None:

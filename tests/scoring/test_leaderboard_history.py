@@ -54,7 +54,7 @@ INSTANTS = [WEEK, WEEK + 2.75 * DAY, WEEK + 3 * DAY, END]
 
 
 def score_and_store() -> None:
-    """The daily job."""
+    """The jobs that score and that store past leaderboards."""
     scores.compute_scores(at=END)
     backfill_history()
 

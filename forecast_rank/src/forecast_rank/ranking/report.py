@@ -97,7 +97,7 @@ def _rank_panel(
     for done, (_, caption, act) in enumerate(parts):
         progress(done, len(parts), caption)
         act(scoreboard, panel, report)
-        # Without the arrays that they cached: a gigabyte of 20 million rows.
+        # Drops the cached arrays, half a gigabyte for 20 million rows.
         scoreboard.panel, panel = replace(scoreboard.panel), replace(panel)
     progress(len(parts), len(parts), "")
     return assemble_report(
