@@ -1,6 +1,7 @@
 """Reads and writes of many rows: iteration in batches, insertion, and updates of the rows and fields that changed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import connections, models, router, transaction
@@ -39,14 +40,18 @@ def insert_rows(model: Any, names: Sequence[str], rows: Iterable[Sequence[Any]])
     columns, places = ", ".join(quoted(field.column) for field in fields), ", ".join(["%s"] * len(fields))
     table = quoted(model._meta.db_table)
     statement = f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608
-    prepared = [
-        [field.get_db_prep_save(value, connection) for field, value in zip(fields, [*row, *changed_at], strict=True)]
-        for row in rows
-    ]
-    if prepared:
+    columns_of_values = list(zip(*([*row, *changed_at] for row in rows), strict=True))
+    if columns_of_values:
+        prepared = zip(*map(partial(_prepared, connection), fields, columns_of_values), strict=True)
         # As in `bulk_create`: without a transaction SQLite would commit each row by itself.
         with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-            cursor.executemany(statement, prepared)
+            cursor.executemany(statement, list(prepared))
+
+
+def _prepared(connection: Any, field: Any, values: Sequence[Any]) -> list[Any]:
+    """The values of a column as the driver takes them; one that many rows share, such as an instant, is made once."""
+    by_value = {value: field.get_db_prep_save(value, connection) for value in set(values)}
+    return [by_value[value] for value in values]
 
 
 def update_changed(

@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from itertools import chain
+from math import isnan, nan
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,11 @@ from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions, distinc
 
 from agents.models import Elicitation, Family, Forecast
 from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption
-from scoring.constants import ENSEMBLE, ENSEMBLE_EXTREMISED, ENSEMBLE_MEDIAN, EXTREMISING, MARKET, REFERENCES, UNIFORM
+from scoring.constants import REFERENCES
+from scoring.services.reference_forecasts import reference_vectors
+
+Vector = Sequence[float]
+"""Python's numbers, since numpy's are slower for the two or three options that most questions have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class Selection:
         return tasks.filter(methodology__version=self.methodology) if self.methodology else tasks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ResolvedEntry:
     """A resolved question on the day it was asked, with its prices and forecasts by family.
 
@@ -51,24 +57,12 @@ class ResolvedEntry:
     exclusive: bool
     closed_at: float
     options: Sequence[str]
-    happened: Floats
-    quote: Floats
-    odds: Floats
-    no_odds: Floats
-    forecasts: dict[str, Floats] = field(default_factory=dict)
-    external_forecasts: dict[str, Floats] = field(default_factory=dict)
-
-    @cached_property
-    def references(self) -> dict[str, Floats]:
-        """The vector of each reference with a forecast on the entry; read once all forecasts are there."""
-        size = len(self.options)
-        vectors = {UNIFORM: np.full(size, 1 / size if self.exclusive else 0.5)}
-        if not np.isnan(self.quote).any():
-            vectors[MARKET] = self.quote / self.quote.sum() if self.exclusive else self.quote
-        if self.forecasts:
-            combined = ensemble_vectors(list(self.forecasts.values()), exclusive=self.exclusive)
-            vectors |= zip((ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED), combined, strict=True)
-        return vectors
+    happened: Vector
+    quote: Vector
+    odds: Vector
+    no_odds: Vector
+    forecasts: dict[str, Vector] = field(default_factory=dict)
+    external_forecasts: dict[str, Vector] = field(default_factory=dict)
 
 
 class Panels(NamedTuple):
@@ -142,44 +136,16 @@ def last_forecasts(entries: Iterable[ResolvedEntry]) -> list[ResolvedEntry]:
 
 def panels(entries: Sequence[ResolvedEntry], families: Collection[str], externals: Collection[str] = ()) -> Panels:
     """The panels of these entries, with a row of each name even if it has no forecast."""
-    questions = _questions(entries)
-
-    def panel(names: Collection[str], vectors: Sequence[Mapping[str, Floats]]) -> Panel:
-        rows = [(i, j, own[name]) for j, own in enumerate(vectors) for i, name in enumerate(names) if name in own]
-        return _panel(names, rows, entries, questions)
-
+    asked = _asked(entries)
+    own = _stated_panel(families, asked, [entry.forecasts for entry in entries])
     return Panels(
-        panel(families, [entry.forecasts for entry in entries]),
-        panel(REFERENCES, [entry.references for entry in entries]),
-        panel(externals, [entry.external_forecasts for entry in entries]),
+        own, _reference_panel(asked, own), _stated_panel(externals, asked, [e.external_forecasts for e in entries])
     )
 
 
-def single_forecasts_panel(rows: Sequence[tuple[ResolvedEntry, Floats]]) -> Panel:
+def single_forecasts_panel(rows: Sequence[tuple[ResolvedEntry, Vector]]) -> Panel:
     """A panel of one nameless forecaster with one question per row, for scores of single forecasts."""
-    entries = [entry for entry, _ in rows]
-    return _panel([""], [(0, j, vector) for j, (_, vector) in enumerate(rows)], entries, _questions(entries))
-
-
-def ensemble_vectors(vectors: Sequence[Floats], *, exclusive: bool) -> tuple[Floats, Floats, Floats]:
-    """The mean of vectors, their median per option, and the extremised mean.
-
-    Where options are exclusive, the last two are divided by their sums; a median of zeros gives the mean.
-
-    Examples
-    --------
-    >>> crowd = [np.array([0.9, 0.1]), np.array([0.6, 0.4]), np.array([0.6, 0.4])]
-    >>> [vector.round(4).tolist() for vector in ensemble_vectors(crowd, exclusive=True)]
-    [[0.7, 0.3], [0.6, 0.4], [0.7809, 0.2191]]
-    """
-    table = np.sort(np.stack(vectors), axis=0)
-    # Several times as fast as numpy's median on so few numbers.
-    mean, median = table.mean(axis=0), (table[(len(table) - 1) // 2] + table[len(table) // 2]) / 2
-    sure, unsure = mean**EXTREMISING, (1 - mean) ** EXTREMISING
-    extremised = sure / (sure + unsure)
-    if not exclusive:
-        return mean, median, extremised
-    return mean, median / median.sum() if median.sum() > 0 else mean, extremised / extremised.sum()
+    return _stated_panel([""], _asked([entry for entry, _ in rows]), [{"": vector} for _, vector in rows])
 
 
 # ── from rows to arrays ───────────────────────────────────────────────────────────────────────────
@@ -199,22 +165,21 @@ def resolved_entry(
     """An entry with its prices in columns: the ask where there is one, else the mid; NaN where no bet can be made."""
     names = [name for name, _ in options]
     quote, ask, no_ask = (
-        np.array([float((prices.get(name) or {}).get(key) or "nan") for name in names])
-        for key in ("price", "ask", "no_ask")
+        [_number((prices.get(name) or {}).get(key)) for name in names] for key in ("price", "ask", "no_ask")
     )
-    odds = _bettable(np.where(np.isnan(ask), quote, ask))
-    no_odds = _bettable(np.where(np.isnan(no_ask), 1 - quote, no_ask))
-    if exclusive and not np.nansum(quote) > 0:
-        quote = np.full(len(names), np.nan)  # nothing can be brought to a sum of 1
+    odds = [_bettable(mid if isnan(own) else own) for mid, own in zip(quote, ask, strict=True)]
+    no_odds = [_bettable(1 - mid if isnan(own) else own) for mid, own in zip(quote, no_ask, strict=True)]
+    if exclusive and not any(mid > 0 for mid in quote):
+        quote = [nan] * len(names)  # nothing can be brought to a sum of 1
     return ResolvedEntry(
         entry=entry,
         question=question,
         event=event_key,
         category=category,
         exclusive=exclusive,
-        closed_at=np.nan if closed_at is None else closed_at.timestamp(),
+        closed_at=nan if closed_at is None else closed_at.timestamp(),
         options=names,
-        happened=np.array([float(bool(happened)) for _, happened in options]),
+        happened=[float(bool(happened)) for _, happened in options],
         quote=quote,
         odds=odds,
         no_odds=no_odds,
@@ -230,25 +195,33 @@ def _options(questions: Any) -> dict[int, list[tuple[str, bool | None]]]:
     return options
 
 
-def _bettable(odds: Floats) -> Floats:
-    return np.where((odds > 0) & (odds < 1), odds, np.nan)
+def _number(text: str | None) -> float:
+    return nan if text is None else float(text)
 
 
-def forecast_vector(probabilities: Mapping[str, float], options: Sequence[str]) -> Floats:
+def _bettable(odds: float) -> float:
+    return odds if 0 < odds < 1 else nan
+
+
+def forecast_vector(probabilities: Mapping[str, float], options: Sequence[str]) -> Vector:
     """A forecast's probabilities in the order of the options."""
-    return np.array([probabilities[name] for name in options], dtype=np.float64)
+    return [probabilities[name] for name in options]
 
 
-def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
-    place: dict[str, int] = {}
-    codes = [place.setdefault(name, len(place)) for name in names]
-    return np.array(codes, dtype=np.int64), list(place)
+class _Asked(NamedTuple):
+    """Entries in columns: the questions of a panel, the ids of what they ask, and the prices of all their options."""
+
+    questions: Questions
+    ids: Codes
+    quote: Floats
+    odds: Floats
+    no_odds: Floats
 
 
-def _questions(entries: Sequence[ResolvedEntry]) -> Questions:
+def _asked(entries: Sequence[ResolvedEntry]) -> _Asked:
     event, event_names = _codes(entry.event for entry in entries)
     category, category_names = _codes(entry.category for entry in entries)
-    return Questions(
+    questions = Questions(
         offsets=np.cumsum([0, *(len(entry.options) for entry in entries)]),
         outcome=_joined(entry.happened for entry in entries),
         exclusive=np.array([entry.exclusive for entry in entries], dtype=bool),
@@ -260,35 +233,52 @@ def _questions(entries: Sequence[ResolvedEntry]) -> Questions:
         event_names=event_names,
         category_names=category_names,
     )
+    ids = np.array([entry.question for entry in entries], dtype=np.int64)
+    quote, odds, no_odds = (_joined(map(attrgetter(price), entries)) for price in ("quote", "odds", "no_odds"))
+    return _Asked(questions, ids, quote, odds, no_odds)
 
 
-def _panel(
-    names: Collection[str],
-    rows: Sequence[tuple[int, int, Floats]],
-    entries: Sequence[ResolvedEntry],
-    questions: Questions,
-) -> Panel:
-    """The panel of rows of (forecaster, entry, vector), in the order of their entries, then their forecasters."""
-    forecaster = np.array([i for i, _, _ in rows], dtype=np.int64)
-    entry = np.array([j for _, j, _ in rows], dtype=np.int64)
+def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
+    place: dict[str, int] = {}
+    codes = [place.setdefault(name, len(place)) for name in names]
+    return np.array(codes, dtype=np.int64), list(place)
+
+
+def _stated_panel(names: Collection[str], asked: _Asked, vectors: Sequence[Mapping[str, Vector]]) -> Panel:
+    """The panel of the named forecasters' vectors, given by name for each entry."""
+    rows = [(i, j, own[name]) for j, own in enumerate(vectors) for i, name in enumerate(names) if name in own]
+    forecaster, entry = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
+    return _panel(names, asked, forecaster, entry, _joined(vector for _, _, vector in rows))
+
+
+def _reference_panel(asked: _Asked, families: Panel) -> Panel:
+    by_name = reference_vectors(families, asked.quote)
+    vectors, questions = np.stack([by_name[name] for name in REFERENCES]), asked.questions
+    entry, forecaster = np.nonzero(~np.isnan(vectors[:, questions.offsets[:-1]]).T)
     sizes = questions.sizes[entry]
-    cells = spans(questions.offsets[entry], sizes)
-    asked = np.array([entry.question for entry in entries], dtype=np.int64)
-    _, pair = distinct_codes(forecaster + len(names) * distinct_codes(asked)[1][entry])
+    probability = vectors[np.repeat(forecaster, sizes), spans(questions.offsets[entry], sizes)]
+    return _panel(REFERENCES, asked, forecaster, entry, probability)
+
+
+def _panel(names: Collection[str], asked: _Asked, forecaster: Codes, entry: Codes, probability: Floats) -> Panel:
+    """The panel of forecasts on entries, in the order of their entries, then their forecasters."""
+    sizes = asked.questions.sizes[entry]
+    cells = spans(asked.questions.offsets[entry], sizes)
+    _, pair = distinct_codes(forecaster + len(names) * distinct_codes(asked.ids)[1][entry])
     return Panel(
-        questions=questions,
+        questions=asked.questions,
         forecasters=list(names),
         forecaster=forecaster,
         question=entry,
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
-        probability=_joined(vector for _, _, vector in rows),
-        odds=_joined(entry.odds for entry in entries)[cells],
-        no_odds=_joined(entry.no_odds for entry in entries)[cells],
-        weight=1 / np.bincount(pair)[pair] if len(rows) else np.zeros(0),
-        made_at=np.full(len(rows), np.nan),
-        quote=_joined(entry.quote for entry in entries)[cells],
+        probability=probability,
+        odds=asked.odds[cells],
+        no_odds=asked.no_odds[cells],
+        weight=1 / np.bincount(pair)[pair] if len(entry) else np.zeros(0),
+        made_at=np.full(len(entry), np.nan),
+        quote=asked.quote[cells],
     )
 
 
-def _joined(parts: Iterable[Floats]) -> Floats:
-    return np.concatenate([np.zeros(0), *parts])
+def _joined(vectors: Iterable[Vector]) -> Floats:
+    return np.fromiter(chain.from_iterable(vectors), dtype=np.float64)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from forecast_rank.metrics.panel import Floats
 from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
 from forecast_rank.metrics.skill import market_brier
 
@@ -14,7 +13,13 @@ from agents.models.forecast import ForecastQuerySet
 from markets.foundation.bulk import insert_rows
 from markets.models import QuestionEntry
 from scoring.models import ForecastScore
-from scoring.services.forecast_panels import ResolvedEntry, entries_by_id, forecast_vector, single_forecasts_panel
+from scoring.services.forecast_panels import (
+    ResolvedEntry,
+    Vector,
+    entries_by_id,
+    forecast_vector,
+    single_forecasts_panel,
+)
 
 MEASURES = {
     "brier": brier,
@@ -68,7 +73,7 @@ def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[Scored
     ]
 
 
-def forecast_figures(rows: Sequence[tuple[ResolvedEntry, Floats]]) -> list[dict[str, Any]]:
+def forecast_figures(rows: Sequence[tuple[ResolvedEntry, Vector]]) -> list[dict[str, Any]]:
     """The measures of single forecasts, given as vectors on entries; null where there is no number."""
     panel = single_forecasts_panel(rows)
     columns = [measure(panel).tolist() for measure in MEASURES.values()]
