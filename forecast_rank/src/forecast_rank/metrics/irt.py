@@ -16,7 +16,9 @@ from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 SAMPLE = 1000
-"""Questions that the first round is fitted to, evenly taken; the second round starts there, with its curvature."""
+"""Questions that the first round is fitted to at most, evenly taken; the second starts there, with its curvature."""
+COARSE = 2.0
+"""Steps of the first round's grid, in those of the second: half as many nodes in each direction."""
 FULL_MATRIX = 300
 """Up to so many parameters the second round begins with all second derivatives of the first."""
 DIFFERENCE = 1e-5
@@ -105,8 +107,8 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
     few; their errors are posterior standard deviations, which rely on the response distribution.
 
     Weights, divided by their mean, multiply log likelihoods. Deterministic: two rounds of quasi-Newton steps, the first
-    on 1,000 evenly spaced questions. Forecasters without a common question are compared on the assumption that their
-    questions are alike.
+    on 1,000 evenly spaced questions and, with questions integrated out, a coarse grid. Forecasters without a common
+    question are compared on the assumption that their questions are alike.
 
     The ability is not a proper score. Discrimination is estimated from outcomes: on a surprising question confident
     forecasters did badly, the model finds little order in it and gives it a low weight, so that overconfidence costs
@@ -306,14 +308,12 @@ class _Estimates(NamedTuple):
 
 def _fit_abilities(data: IrtResponses) -> _Estimates:
     """The fit with questions integrated out."""
-    model, start, inverse = MarginalOverQuestions(data), None, None
-    step = -(-data.questions // SAMPLE)
-    if step > 1:
-        part = data.sample(step)
-        sample = MarginalOverQuestions(part)
-        start, _ = _minimise(sample, len(part.value))
-        inverse = _inverse_curvature(sample, start)
-        inverse = inverse * len(part.value) / len(data.value) if inverse is not None else None
+    model, part = MarginalOverQuestions(data), data.sample(-(-data.questions // SAMPLE))
+    rough = MarginalOverQuestions(part, spacing=COARSE)
+    start, _ = _minimise(rough, len(part.value))
+    inverse = _inverse_curvature(rough, start)
+    if inverse is not None:
+        inverse *= len(part.value) / len(data.value)
     z, max_slope = _minimise(model, len(data.value), start, inverse)
     size, theta = data.forecasters, z[: data.forecasters]
     mean, sd = theta.mean(), theta.std()

@@ -68,9 +68,12 @@ class Nodes(NamedTuple):
 
 
 class MarginalOverQuestions:
-    """Marginal likelihood of the abilities, with its derivatives, and the posterior of the questions' parameters."""
+    """Marginal likelihood of the abilities, with its derivatives, and the posterior of the questions' parameters.
 
-    def __init__(self, data: IrtResponses) -> None:
+    `spacing` multiplies the steps of the grid: 1 is exact enough to report, more is faster.
+    """
+
+    def __init__(self, data: IrtResponses, spacing: float = 1.0) -> None:
         self.forecasters, self.questions = data.forecasters, data.questions
         shape = (self.questions, self.forecasters)
         self.scored = sum_table(data.question, data.forecaster, data.weight * data.value, shape)
@@ -82,8 +85,8 @@ class MarginalOverQuestions:
         # A question with more answers has a sharper posterior, which needs a finer grid. With few answers the estimated
         # prior may be as narrow as its bound, and the grid must resolve the prior.
         fine = np.sqrt(50 / max(len(data.value) / self.questions, 1.0))
-        x = _even(3.0, np.clip(0.5 * fine, 0.25, 0.5))
-        u = _even(4.2, along := np.clip(0.2 * fine, 0.1, LARGEST_STEP))
+        x = _even(3.0, spacing * np.clip(0.5 * fine, 0.25, 0.5))
+        u = _even(4.2, along := spacing * np.clip(0.2 * fine, 0.1, LARGEST_STEP))
         grid = np.meshgrid(x, u, indexing="ij")
         # log a = t x; a b = 3 sinh u: steps that grow as the information about b falls.
         self.x, self.product = grid[0].ravel(), 3 * np.sinh(grid[1].ravel())
