@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
 from django.utils import timezone
 
 from agents.models import Decision, Position
@@ -64,6 +64,8 @@ def check_resolutions(
         report.log += looked_up.log
         report.failures += looked_up.failures
         failpoint("settlement.refreshed")
+        closed = {external_id for external_id, row in rows.items() if row.closed}
+        prefetch_related_objects([market for market in markets if market.external_id in closed], "outcomes")
         for market in markets:
             progress(done, total)
             done += 1
