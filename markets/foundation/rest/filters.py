@@ -240,6 +240,8 @@ class StrictFilterSet(filters.FilterSet):
         },
     }
 
+    base_filters: dict[str, filters.Filter]
+
     def __init__(self, data: Any = None, **options: Any) -> None:
         # The others would be copied for nothing, which takes most of a filtered page's time.
         self.base_filters = {name: each for name, each in self.base_filters.items() if name in (data or ())}
