@@ -267,10 +267,13 @@ class Venue:
         return answer
 
     def _catalogue(self, request: Request) -> Response:
+        closed, ids = request.args.get("closed") == "true", request.args.getlist("id")
         rows = [
             row
             for key, row in self.rows.items()
-            if key not in self.gone and not (isinstance(row, dict) and row.get("closed"))
+            if key not in self.gone
+            and bool(isinstance(row, dict) and row.get("closed")) == closed
+            and (not ids or key in ids)
         ]
         rows.sort(key=lambda row: -float((row.get("volumeNum") or 0) if isinstance(row, dict) else 0))
         start = int(request.args.get("after_cursor", "0"))

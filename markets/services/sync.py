@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import islice
@@ -27,6 +27,8 @@ DAY = timedelta(days=1)
 GONE_ALERT = "market-gone"
 MAX_CLOSED_AGE = 30 * DAY
 """The time after its close for which a market that nothing depends on is looked up."""
+FEW = 20
+"""So many markets at most are looked up by a request each, which tells of each one why it can not be read."""
 MAX_FAILURES = 3
 """Consecutive failed lookups, after which one more market decides whether the venue is down."""
 MAX_UNLISTED = 200
@@ -209,12 +211,13 @@ def _look_up(
     catalogue: Catalogue, markets: Iterable[Market], fetched: FetchedMarkets, at: datetime, report: SyncReport
 ) -> None:
     waiting, failures = deque(markets), 0
+    listed = _listed(catalogue, waiting, report)
     gone: list[Market] = []
     while waiting:
         # After so many failures the venue is down, or neighbours are broken: the last market of all distinguishes them.
         market = waiting.pop() if failures == MAX_FAILURES else waiting.popleft()
         try:
-            row = catalogue.market(market.external_id)
+            row = listed.get(market.external_id) or catalogue.market(market.external_id)
         except UpstreamError as error:
             failures += 1
             if failures > MAX_FAILURES:
@@ -235,6 +238,17 @@ def _look_up(
         else:
             fetched.by_id[row.external_id] = row
     _alert_gone(gone, fetched.by_id.keys(), at)
+
+
+def _listed(catalogue: Catalogue, markets: Collection[Market], report: SyncReport) -> dict[str, VenueMarket]:
+    """Those of many markets that the venue lists by their ids, by id; the others are left to requests of their own."""
+    if len(markets) <= FEW:
+        return {}
+    try:
+        return catalogue.markets([market.external_id for market in markets])
+    except UpstreamError as error:
+        report.log.append(f"{error}: each market is looked up by a request of its own")
+        return {}
 
 
 def _alert_gone(gone: Sequence[Market], found: Set[str], at: datetime) -> None:

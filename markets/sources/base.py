@@ -158,6 +158,13 @@ class Catalogue(HttpService):
         """A market of any status; None if the venue has none with this id."""
         raise NotImplementedError
 
+    def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
+        """Those of several markets of any status that the venue lists by their ids, by id; none if it has no such list.
+
+        A market that is missing, or whose row can not be used, is left out. Raises UpstreamError.
+        """
+        return {}
+
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
         """The result that a closed market's row documents, by the venue's own rule. Raises UpstreamError."""
         raise NotImplementedError

@@ -19,6 +19,7 @@ from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from typing import Any
+from urllib.parse import parse_qs
 
 from tests.benchmarks.environment import set_up_production
 
@@ -36,7 +37,7 @@ BARS_S = {
 
 
 class Venue(BaseHTTPRequestHandler):
-    """Answers look-ups of single markets, every list with an empty one, and requests for midpoints with them."""
+    """Answers look-ups of markets by their ids, every other list with an empty one, and requests for midpoints."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # one packet a response: a second one would wait for the receipt of the first
@@ -44,8 +45,11 @@ class Venue(BaseHTTPRequestHandler):
     midpoints: dict[str, str] = {}
 
     def do_GET(self) -> None:
-        row = self.rows.get(self.path.partition("?")[0].rpartition("/")[2])
-        self._answer(row if row else {"markets": []})
+        path, _, query = self.path.partition("?")
+        asked = parse_qs(query)
+        closed = asked.get("closed") == ["true"]
+        listed = [row for key in asked.get("id", []) if (row := self.rows.get(key)) and row["closed"] is closed]
+        self._answer(self.rows.get(path.rpartition("/")[2]) or {"markets": listed})
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -224,6 +224,58 @@ def test_venue_that_fails_for_all_is_asked_about_four_and_named_in_four_lines(ve
     assert lines[-1] == "gamma: gave up looking up markets, 16 not requested"
 
 
+# ── many markets ──────────────────────────────────────────────────────────────────────────────────
+
+MANY = [f"Question {number}?" for number in range(30)]
+
+
+def bought_and_resolved(venue: Venue) -> None:
+    """Positions on many markets, of which all but two resolve."""
+    bought_all(venue, *MANY)
+    for question in MANY[2:]:
+        venue.resolve(question, "Yes")
+    venue.requests.clear()
+
+
+def test_many_markets_are_looked_up_by_one_request_for_each_status(venue: Venue) -> None:
+    bought_and_resolved(venue)
+    ran = run("check_resolutions", LATER)
+    assert (ran.code, ran["checked"], ran["resolved"]) == (0, 30, 28)
+    assert Position.objects.open().count() == 2
+    assert venue.requests == ["GET /gamma/markets/keyset"] * 2
+
+
+def test_market_that_the_list_lacks_or_breaks_is_looked_up_by_itself(venue: Venue) -> None:
+    bought_and_resolved(venue)
+    broken, gone = venue.row(MANY[5]), venue.row(MANY[6])
+    broken["outcomes"] = "null"
+    venue.gone.add(gone["id"])
+    ran = run("check_resolutions", LATER)
+    assert (ran["resolved"], Position.objects.open().count()) == (26, 4)
+    assert venue.requests[2:] == [f"GET /gamma/markets/{row['id']}" for row in (broken, gone)]
+    lines = "\n".join(Run.objects.latest("pk").log_texts)
+    assert broken["id"] in lines
+    assert f"market {gone['id']} no longer exists at its venue" in lines
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_venue_without_a_list_by_id_is_asked_for_each_market(venue: Venue, settings: Any, status: int) -> None:
+    """One that ignores the ids answers with markets that nobody asked for."""
+    bought_and_resolved(venue)
+    other = venue.market("Another?")
+    del venue.rows[other["id"]]
+
+    def look_up(request: Request) -> Response:
+        listed = request.path.endswith("/keyset")
+        return Response(json.dumps({"markets": [other]}), status) if listed else venue._market(request)
+
+    venue.server.expect_request(re.compile("^/odd/markets/")).respond_with_handler(look_up)
+    settings.GAMMA_BASE_URL = venue.server.url_for("/odd")
+    ran = run("check_resolutions", LATER)
+    assert (ran.code, ran["checked"], ran["resolved"]) == (0, 30, 28)
+    assert not Market.objects.filter(question="Another?").exists()
+
+
 # ── rows that close ───────────────────────────────────────────────────────────────────────────────
 
 PRICELESS = {"absent": ..., "null": None, "no list": "n/a", "empty": "[]", "unreadable": '["-", "-"]'}

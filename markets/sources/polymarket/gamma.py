@@ -1,6 +1,6 @@
 """Client of Gamma, Polymarket's catalogue."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -61,6 +61,19 @@ class Gamma(Catalogue):
         """A market of any status; None if Gamma has none with this id."""
         raw = self.find_json(f"/markets/{quote(external_id, safe='')}", {"include_tag": "true"}, missing={404, 422})
         return None if raw is None else self.with_id(external_id, parse_market(raw, external_id))
+
+    def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
+        """Those of several markets that Gamma lists: open and closed ones by separate requests, a hundred at a time."""
+        found: dict[str, VenueMarket] = {}
+        for first in range(0, len(external_ids), LARGEST_PAGE):
+            missing = list(external_ids[first : first + LARGEST_PAGE])
+            for closed in ("false", "true"):
+                query = {"id": missing, "closed": closed, "limit": LARGEST_PAGE, "include_tag": "true"}
+                rows = self._keyset_page(query, None).rows if missing else ()
+                # A server that ignores the ids answers with other markets too.
+                found |= {row.external_id: row for row in rows if row.external_id in missing}
+                missing = [external_id for external_id in missing if external_id not in found]
+        return found
 
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
         """The result of a closed market of the first protocol; a final price alone decides nothing.
