@@ -252,6 +252,15 @@ def page(cursor: str | None, *tickers: str) -> str:
     return json.dumps({"events": events, "cursor": cursor})
 
 
+def test_many_markets_are_listed_by_their_tickers(httpserver: HTTPServer, kalshi: Kalshi) -> None:
+    tickers = [f"T{number}" for number in range(130)]
+    for some in (tickers[:100], tickers[100:]):
+        listed = json.dumps({"markets": [raw(ticker=ticker) for ticker in (*some[1:], "OTHER")]})
+        query = {"tickers": ",".join(some), "limit": str(len(some))}
+        httpserver.expect_request("/markets", query_string=query).respond_with_data(listed)
+    assert kalshi.markets(tickers).keys() == set(tickers) - {"T0", "T100"}
+
+
 def test_walk_follows_the_cursor_to_its_end(httpserver: HTTPServer, kalshi: Kalshi) -> None:
     asked = {"status": "open", "with_nested_markets": "true", "limit": "200"}
     httpserver.expect_request("/events", query_string=asked).respond_with_data(page("two", "A", "B"))

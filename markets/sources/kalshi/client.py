@@ -88,6 +88,11 @@ class Kalshi(Catalogue):
             raise UpstreamError(self.service, f"GET {path} answered no market", status=200)
         return self.with_id(external_id, parse_market(answer["market"], external_id))
 
+    def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
+        """Those of several markets that Kalshi lists by their tickers; ones that settled months ago it does not."""
+        batches = (external_ids[first : first + LARGEST_BATCH] for first in range(0, len(external_ids), LARGEST_BATCH))
+        return {row.external_id: row for batch in batches for row in self._markets_by_ticker(batch).rows}
+
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
         """The result of a closed market, by its terminal status: one merely determined may be disputed and amended.
 
