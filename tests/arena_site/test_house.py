@@ -1,9 +1,11 @@
 """Rules of the house that no linter knows."""
 
 import ast
+import doctest
 import re
 import subprocess
 from collections import defaultdict
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,6 +14,8 @@ TOP_LEVEL = {
     *("Dockerfile", "compose.yaml", "docs", "forecast_rank", "arena_site", "cohorts", "markets", "agents", "scoring"),
     *("templates", "tests", "fixtures"),
 }
+
+APPS = ("agents", "arena_site", "cohorts", "markets", "scoring")
 
 
 def tracked() -> list[Path]:
@@ -51,6 +55,15 @@ def test_every_link_of_the_documentation_leads_to_a_file() -> None:
     ]
     assert len(pages) > 10
     assert broken == []
+
+
+def test_examples_in_docstrings_are_true() -> None:
+    """Those of the apps; the library has a test of its own."""
+    apps = [path for path in tracked() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in APPS]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in apps if ">>> " in path.read_text()]
+    results = {name: doctest.testmod(import_module(name)) for name in names}
+    assert len(results) >= 3
+    assert {name: result.failed for name, result in results.items() if result.failed or not result.attempted} == {}
 
 
 def test_every_path_and_name_in_the_documentation_exists() -> None:
