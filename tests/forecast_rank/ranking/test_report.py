@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.panel import Panel, from_arrays, references
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.ranking import model_fits, scoreboard
+from forecast_rank.ranking import report as report_module
 from forecast_rank.ranking.model_fits import sampled_events, with_references
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.report_tables import report_tables
@@ -126,6 +128,22 @@ class TestShape:
         rank_panel(forecasts, replace(QUICK, metrics=("brier", "alpha")), lambda *step: seen.append(step))
         assert [done for done, _, _ in seen] == list(range(len(seen)))
         assert seen[-1][0] == seen[-1][1]
+
+    def test_parts_side_by_side_make_the_same_report(
+        self, forecasts: Panel, report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(report_module, "MANY_FORECASTS", 0)
+        seen: list[str] = []
+        together = rank_panel(forecasts, QUICK, lambda done, of, caption: seen.append(caption))
+        same = json.dumps(together) == json.dumps(report)
+        assert same, "not the same bytes"  # a comparison of both would be long
+        assert seen[0] == "Brier scores and pairs"
+
+    def test_error_in_one_of_the_parts_ends_the_report(self, forecasts: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(report_module, "MANY_FORECASTS", 0)
+        monkeypatch.setattr(report_module, "alpha", Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            rank_panel(forecasts, QUICK)
 
 
 class TestFigures:

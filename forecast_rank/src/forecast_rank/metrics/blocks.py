@@ -37,17 +37,22 @@ def blocks(panel: Panel) -> Iterator[Panel]:
 
     Questions keep their events, categories and names; their codes begin at 0 in each block.
     """
+    yield from (_part(panel, own, cells) for own, cells in block_slices(panel))
+
+
+def block_slices(panel: Panel) -> Iterator[tuple[slice, slice]]:
+    """The forecasts and the cells of each block."""
     first = 0
     while first < len(panel):
         last = int(np.searchsorted(panel.offsets, panel.offsets[first] + CELLS, side="right")) - 1
         last = min(max(last, first + 1), len(panel))
-        yield _part(panel, first, last)
+        yield slice(first, last), slice(int(panel.offsets[first]), int(panel.offsets[last]))
         first = last
 
 
-def _part(panel: Panel, first: int, last: int) -> Panel:
+def _part(panel: Panel, own: slice, cells: slice) -> Panel:
+    first, last = own.start, own.stop
     start, end = int(panel.question[first]), int(panel.question[last - 1]) + 1
-    own, cells = slice(first, last), slice(int(panel.offsets[first]), int(panel.offsets[last]))
     asked = panel.questions
     options = slice(int(asked.offsets[start]), int(asked.offsets[end]))
     questions = replace(

@@ -9,12 +9,14 @@ or equal count: edges at the quantiles of a forecaster's own pairs, with equal p
 may be fewer bins. Rounding is compensated: 0.3 falls in the bin that begins at 0.3.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from forecast_rank.metrics.blocks import block_slices
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs
 from forecast_rank.metrics.panel import Floats, Panel
 
@@ -98,7 +100,7 @@ def reliability_curve(panel: Panel, bins: int = BINS, kind: Kind = "width", leve
     if not 0 < level < 1:
         raise ValueError(f"level: between 0 and 1, not {level}")
     binned = bin_pairs(panel, bins, kind)
-    squares = binned.sums(np.square(binned.weight))
+    squares = binned.sums(lambda block: np.square(binned.weight[block]))
     effective_pairs = np.divide(np.square(binned.mass), squares, out=np.ones(len(squares)), where=squares > 0)
     z = float(ndtri((1 + level) / 2))
     rate = np.clip(binned.outcome, 0, 1)
@@ -231,11 +233,15 @@ def ece_noise_floor(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Flo
     [0.0399]
     """
     binned = bin_pairs(panel, bins, kind)
-    # The sum of a forecast's probabilities in the bin of each option: exclusive options are drawn together.
-    place = panel.cell_forecast * bins + binned.code % bins
-    joint_probability = np.bincount(place, panel.probability, len(panel) * bins)[place]
-    joint_probability = np.where(panel.spread(panel.exclusive), np.minimum(joint_probability, 1.0), panel.probability)
-    variance = binned.sums(np.square(binned.weight) * panel.probability * (1 - joint_probability))
+    variance = np.zeros(len(binned.mass))
+    for own, cells in block_slices(panel):
+        sizes, probability, code = panel.sizes[own], panel.probability[cells], binned.code[cells]
+        # The sum of a forecast's probabilities in the bin of each option: exclusive options are drawn together.
+        place = np.repeat(np.arange(len(sizes)) * bins, sizes) + code % bins
+        joint = np.minimum(np.bincount(place, probability, len(sizes) * bins)[place], 1.0)
+        joint = np.where(np.repeat(panel.exclusive[own], sizes), joint, probability)
+        spread = np.square(binned.weight[cells]) * probability * (1 - joint)
+        variance += np.bincount(code, spread, len(variance))
     deviation = np.divide(np.sqrt(variance), binned.mass, out=np.zeros(len(variance)), where=binned.mass > 0)
     return binned.mean(binned.table(deviation) * np.sqrt(2 / np.pi))
 
@@ -287,24 +293,27 @@ def murphy_decomposition(panel: Panel, bins: int = BINS, kind: Kind = "width") -
     share = binned.share
     rate = np.nan_to_num(binned.table(binned.outcome))
     base = (share * rate).sum(axis=1, keepdims=True)
-    forecast_deviation, outcome_deviation = (
-        panel.probability - binned.forecast[binned.code],
-        panel.outcome - binned.outcome[binned.code],
-    )
+    outcome = panel.outcome
 
-    def within(products: Floats) -> Floats:
-        sums = binned.table(binned.sums(binned.weight * products)).sum(axis=1)
+    def forecast_deviation(block: slice) -> Floats:
+        return panel.probability[block] - binned.forecast[binned.code[block]]
+
+    def outcome_deviation(block: slice) -> Floats:
+        return outcome[block] - binned.outcome[binned.code[block]]
+
+    def within(products: Callable[[slice], Floats]) -> Floats:
+        sums = binned.table(binned.sums(lambda block: binned.weight[block] * products(block))).sum(axis=1)
         mass = binned.table(binned.mass).sum(axis=1)
         return np.divide(sums, mass, out=np.full(len(mass), np.nan), where=mass > 0)
 
     resolution = binned.mean(np.square(rate - base))
     return MurphyDecomposition(
-        brier=within(np.square(panel.probability - panel.outcome)),
+        brier=within(lambda block: np.square(panel.probability[block] - outcome[block])),
         reliability=binned.mean(np.square(binned.gap)),
         resolution=resolution,
-        uncertainty=resolution + within(np.square(outcome_deviation)),
-        within_bin_variance=within(np.square(forecast_deviation)),
-        within_bin_covariance=2 * within(forecast_deviation * outcome_deviation),
+        uncertainty=resolution + within(lambda block: np.square(outcome_deviation(block))),
+        within_bin_variance=within(lambda block: np.square(forecast_deviation(block))),
+        within_bin_covariance=2 * within(lambda block: forecast_deviation(block) * outcome_deviation(block)),
     )
 
 

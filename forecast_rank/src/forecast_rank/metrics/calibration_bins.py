@@ -1,11 +1,12 @@
 """Bins of (probability, outcome) pairs for each forecaster, as used by `calibration`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forecast_rank.metrics.blocks import CELLS
 from forecast_rank.metrics.panel import Codes, Floats, Panel, spans
 
 EDGE_TOLERANCE = 1e-9
@@ -22,7 +23,7 @@ class BinnedPairs(NamedTuple):
     bins : int
     edges : array, shape (N, B + 1)
         NaN beyond the last bin of a forecaster with fewer.
-    code : array of int, shape (C,)
+    code : array of int32, shape (C,)
         Forecaster x B + bin of each pair.
     weight : array, shape (C,)
         Weight of the forecast over its number of options.
@@ -34,7 +35,7 @@ class BinnedPairs(NamedTuple):
 
     bins: int
     edges: Floats
-    code: Codes
+    code: NDArray[np.int32]
     weight: Floats
     pairs: NDArray[np.int64]
     mass: Floats
@@ -44,9 +45,9 @@ class BinnedPairs(NamedTuple):
     def table(self, sums: Floats) -> Floats:
         return sums.reshape(-1, self.bins)
 
-    def sums(self, values: Floats) -> Floats:
-        """Sums of the pairs' values in each bin: (C,) to (N x B,)."""
-        return sum_by_code(self.code, values, len(self.mass))
+    def sums(self, values: Callable[[slice], Floats]) -> Floats:
+        """Sums over the pairs of each bin, (N x B,), of the values that a function gives for a block of them."""
+        return sums_by_code(self.code.__getitem__, values, len(self.code), len(self.mass))
 
     @property
     def gap(self) -> Floats:
@@ -72,26 +73,43 @@ def bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
     if bins < 1:
         raise ValueError(f"bins: at least 1, not {bins}")
     n_forecasters = len(panel.forecasters)
+    size = n_forecasters * bins
+    code = panel.spread((panel.forecaster * bins).astype(np.int32))
     if kind == "width":
         edges = np.tile(np.arange(bins + 1) / bins, (n_forecasters, 1))
-        column = (panel.probability * bins + EDGE_TOLERANCE).astype(np.int64)
-        np.minimum(column, bins - 1, out=column)
+        for block in _blocks(len(code)):
+            place = (panel.probability[block] * bins + EDGE_TOLERANCE).astype(np.int32)
+            code[block] += np.minimum(place, bins - 1)
     elif kind == "count":
         edges, column = _equal_counts(panel.probability, panel.spread(panel.forecaster), n_forecasters, bins)
+        np.add(code, column, out=code)
     else:
         raise ValueError(f"kind: width or count, not {kind}")
-    code = panel.spread(panel.forecaster * bins)
-    code += column
-    del column  # hundreds of megabytes of a large panel
-    weight = panel.spread(panel.weight / panel.sizes)
-    mass = sum_by_code(code, weight, n_forecasters * bins)
+    weight, outcome = panel.spread(panel.weight / panel.sizes), panel.outcome
+    mass = sums_by_code(code.__getitem__, weight.__getitem__, len(code), size)
 
     def mean(values: Floats) -> Floats:
-        total = sum_by_code(code, weight * values, n_forecasters * bins)
-        return np.divide(total, mass, out=np.full(len(mass), np.nan), where=mass > 0)
+        total = sums_by_code(code.__getitem__, lambda block: weight[block] * values[block], len(code), size)
+        return np.divide(total, mass, out=np.full(size, np.nan), where=mass > 0)
 
-    pairs = np.bincount(code, minlength=n_forecasters * bins)
-    return BinnedPairs(bins, edges, code, weight, pairs, mass, mean(panel.probability), mean(panel.outcome))
+    pairs = np.zeros(size, dtype=np.int64)
+    for block in _blocks(len(code)):
+        pairs += np.bincount(code[block], minlength=size)
+    return BinnedPairs(bins, edges, code, weight, pairs, mass, mean(panel.probability), mean(outcome))
+
+
+def sums_by_code(
+    code: Callable[[slice], NDArray[np.integer]], values: Callable[[slice], Floats], pairs: int, length: int
+) -> Floats:
+    """Sums of values by code, (length,); both are given for a block of the pairs at a time, to keep memory small."""
+    total = np.zeros(length)
+    for block in _blocks(pairs, max(CELLS, length)):
+        total += np.bincount(code(block), values(block), length)
+    return total
+
+
+def _blocks(pairs: int, size: int = CELLS) -> Iterator[slice]:
+    return (slice(first, min(first + size, pairs)) for first in range(0, pairs, size))
 
 
 class DistinctPairs(NamedTuple):
@@ -148,12 +166,9 @@ def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
         )
 
 
-def sum_by_code(code: Codes, values: Floats, length: int) -> Floats:
-    """Sums of values by code, (length,)."""
-    return np.asarray(np.bincount(code, values, length), dtype=np.float64)
-
-
-def _equal_counts(values: Floats, forecaster: Codes, n_forecasters: int, bins: int) -> tuple[Floats, Codes]:
+def _equal_counts(
+    values: Floats, forecaster: Codes, n_forecasters: int, bins: int
+) -> tuple[Floats, NDArray[np.integer]]:
     """Edges, (people, bins + 1), at every m/bins-th of a person's m ordered values, and the bin of each value."""
     ends = np.cumsum(np.bincount(forecaster, minlength=n_forecasters))
     # NumPy sorts two-byte integers by radix, several times as fast.

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 
 from forecast_rank.metrics.calibration import BINS
-from forecast_rank.metrics.calibration_bins import Kind, bin_pairs, sum_by_code
+from forecast_rank.metrics.calibration_bins import Kind, bin_pairs, sums_by_code
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.uncertainty import CHUNK, LEVEL, tail_levels
 
@@ -231,7 +231,7 @@ def ece_debiased(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Floats
     ([0.1], [0.099256])
     """
     binned = bin_pairs(panel, bins, kind)
-    squares = binned.sums(np.square(binned.weight))
+    squares = binned.sums(lambda block: np.square(binned.weight[block]))
     inverse = np.divide(squares, np.square(binned.mass), out=np.zeros(len(squares)), where=binned.mass > 0)
     rate = np.clip(np.nan_to_num(binned.outcome), 0, 1)
     deviation = binned.table(np.sqrt(rate * (1 - rate) * inverse))
@@ -247,9 +247,19 @@ def _event_gaps(panel: Panel, bins: int) -> tuple[Floats, Floats]:
     seen, column = panel.events
     events, n_forecasters = len(seen), len(panel.forecasters)
     width = n_forecasters * bins
-    code = panel.spread(column) * width + binned.code
-    gaps = sum_by_code(code, binned.weight * (panel.probability - panel.outcome), events * width)
-    weights = sum_by_code(column * n_forecasters + panel.forecaster, panel.weight, events * n_forecasters)
+    event, outcome = panel.spread(column.astype(np.int32)), panel.outcome
+    gaps = sums_by_code(
+        lambda block: event[block].astype(np.int64) * width + binned.code[block],
+        lambda block: binned.weight[block] * (panel.probability[block] - outcome[block]),
+        len(event),
+        events * width,
+    )
+    weights = sums_by_code(
+        lambda block: column[block] * n_forecasters + panel.forecaster[block],
+        panel.weight.__getitem__,
+        len(panel),
+        events * n_forecasters,
+    )
     return gaps.reshape(events, n_forecasters, bins), weights.reshape(events, n_forecasters)
 
 

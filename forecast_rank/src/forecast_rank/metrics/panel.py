@@ -114,7 +114,8 @@ class Panel:
     @cached_property
     def outcome(self) -> Floats:
         """The outcome of each cell's option, (C,)."""
-        return self.questions.outcome[self.cell_option]
+        # Not by `cell_option`, which would stay in memory: eight bytes a cell.
+        return self.questions.outcome[spans(self.questions.offsets[self.question], self.sizes)]
 
     @cached_property
     def exclusive(self) -> NDArray[np.bool_]:

@@ -1,7 +1,9 @@
 """The content of a report as one dictionary: figures with uncertainty, rankings, pairs, agreement and curves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,12 @@ from forecast_rank.ranking.scoreboard import (
 from forecast_rank.ranking.settings import Settings
 
 Progress = Callable[[int, int, str], None]
+Part = Callable[[Scoreboard, Panel, dict[str, Any]], None]
+_Result = tuple[Scoreboard, dict[str, Any]]
+
+MANY_FORECASTS = 200_000
+"""From so many forecasts on, groups of metrics are computed side by side."""
+THREADS = 2
 
 SIGNIFICANCE, POWER = 0.05, 0.8
 EQUAL_COVERAGE = 0.95
@@ -91,18 +99,47 @@ def rank_panel(
 def _rank_panel(
     panel: Panel, settings: Settings, progress: Progress, reference_panel: Panel | None, agreement_of_rankings: bool
 ) -> dict[str, Any]:
-    scoreboard = Scoreboard(panel, settings, reference_panel)
-    report: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
-    parts = [part for part in _PARTS if not part[0] or set(part[0]) & set(settings.metrics)]
-    for done, (_, caption, act) in enumerate(parts):
+    blank = Scoreboard(panel, settings, reference_panel)
+    _presence(blank)
+    scoreboard, report = blank.copy(), _empty_report()
+    parts = [(caption, act) for metrics, caption, act in _PARTS if set(metrics) & set(settings.metrics)]
+    results = _in_turn_or_side_by_side(partial(_part, blank, panel), [act for _, act in parts], len(panel))
+    for done, (caption, _) in enumerate(parts):
         progress(done, len(parts), caption)
-        act(scoreboard, panel, report)
-        # Drops the cached arrays, half a gigabyte for 20 million rows.
-        scoreboard.panel, panel = replace(scoreboard.panel), replace(panel)
+        table, of_part = next(results)
+        scoreboard.include(table)
+        for name, content in of_part.items():
+            report[name] = report[name] + content if isinstance(content, list) else report[name] | content
     progress(len(parts), len(parts), "")
     return assemble_report(
         scoreboard, _data(panel), report | {"agreement": agreement_table(scoreboard) if agreement_of_rankings else {}}
     )
+
+
+def _part(blank: Scoreboard, panel: Panel, act: Part) -> tuple[Scoreboard, dict[str, Any]]:
+    """The figures and the report of a group of metrics."""
+    own, report = blank.copy(), _empty_report()
+    act(own, replace(panel), report)
+    own.panel = blank.panel  # its copy has cached arrays, half a gigabyte for 20 million rows
+    return own, report
+
+
+def _in_turn_or_side_by_side(
+    compute: Callable[[Part], _Result], parts: Sequence[Part], forecasts: int
+) -> Iterator[_Result]:
+    """The results in the order of the parts; of many forecasts, each by one of two threads, as memory allows.
+
+    NumPy computes on large arrays without Python's lock.
+    """
+    if forecasts < MANY_FORECASTS:
+        yield from map(compute, parts)
+        return
+    with ThreadPoolExecutor(THREADS) as threads:
+        yield from threads.map(compute, parts)
+
+
+def _empty_report() -> dict[str, Any]:
+    return {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
 
 
 def assemble_report(scoreboard: FigureTable, data: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
@@ -146,11 +183,11 @@ def _data(panel: Panel) -> dict[str, Any]:
     }
 
 
-def _presence(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+def _presence(scoreboard: Scoreboard) -> None:
     combined = scoreboard.panel
     n = np.bincount(combined.forecaster, minlength=len(combined.forecasters))
     scoreboard.set_figure("n", n)
-    scoreboard.set_figure("coverage", n / max(len(panel.questions), 1))
+    scoreboard.set_figure("coverage", n / max(len(combined.questions), 1))
 
 
 def _brier(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
@@ -321,13 +358,12 @@ def rank_with_pm_rank_definitions(panel: Panel, settings: Settings, *, defects: 
     forecaster_figures = pm_rank_compatibility.scores(panel, gammas, defects=defects)
     reference_figures = pm_rank_compatibility.scores(references(panel), gammas, defects=defects)
     reference_figures["pool_weight"] = np.full(len(REFERENCES), np.nan)
-    _presence(scoreboard, panel, {})
+    _presence(scoreboard)
     for name, values in forecaster_figures.items():
         combined = np.concatenate([values, reference_figures[name]])
         scoreboard.set_figure(name, combined)
         scoreboard.add_ranking(name, combined, None, lower=name == "calibration")
-    report: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
-    return assemble_report(scoreboard, _data(panel), report | {"agreement": agreement_table(scoreboard)})
+    return assemble_report(scoreboard, _data(panel), _empty_report() | {"agreement": agreement_table(scoreboard)})
 
 
 def agreement_table(scoreboard: FigureTable) -> dict[str, Any]:
@@ -351,8 +387,7 @@ def agreement_table(scoreboard: FigureTable) -> dict[str, Any]:
     }
 
 
-_PARTS: tuple[tuple[tuple[str, ...], str, Callable[[Scoreboard, Panel, dict[str, Any]], None]], ...] = (
-    ((), "coverage", _presence),
+_PARTS: tuple[tuple[tuple[str, ...], str, Part], ...] = (
     (("brier",), "Brier scores and pairs", _brier),
     (("log",), "log scores", _log),
     (("spherical",), "spherical scores", _spherical),

@@ -7,6 +7,7 @@ among the forecasters; the rank range of a reference is the one it would have am
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -226,7 +227,8 @@ class FigureTable:
         """Takes over the figures and rankings of a table of the same forecasters and references that it lacks."""
         for key, values in other.figures.items():
             if isinstance(values, dict):
-                self.figures[key] = values | self.figures.get(key, {})
+                own = self.figures.setdefault(key, {})
+                own |= {name: part for name, part in values.items() if name not in own}
             else:
                 self.figures.setdefault(key, values)
         self.rankings |= {name: values for name, values in other.rankings.items() if name not in self.rankings}
@@ -257,6 +259,14 @@ class Scoreboard(FigureTable):
         names = self.panel.forecasters
         answered = np.bincount(self.panel.forecaster, minlength=len(names))
         super().__init__(names, len(panel.forecasters), answered, len(self.panel.events[0]), settings)
+
+    def copy(self) -> Scoreboard:
+        """A scoreboard of the same forecasts and figures, to which more can be added without a change of this one."""
+        other = copy(self)
+        other.panel = replace(self.panel)
+        other.figures = {key: dict(part) if isinstance(part, dict) else part for key, part in self.figures.items()}
+        other.rankings, other.no_interval = dict(self.rankings), dict(self.no_interval)
+        return other
 
     def add_score(
         self,
