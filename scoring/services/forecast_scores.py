@@ -1,6 +1,7 @@
 """Scores of forecasts on resolved questions, one row each."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ MEASURES = {
 }
 """The measures of a forecast, by their columns in `ForecastScore`."""
 BATCH = 5_000
-"""Forecasts scored at a time, which bounds the memory after an outage."""
+"""Forecasts scored at a time, and the rest of those on the last one's entry, which bounds memory after an outage."""
 
 
 class ScoredForecast(NamedTuple):
@@ -52,12 +53,15 @@ def score_forecasts(*, at: datetime) -> int:
     A crash between a question's resolution and its scores loses nothing: the next call finds the unscored forecasts.
     """
     unscored = Forecast.objects.resolved().filter(question__resolved_at__lte=at, score=None)
-    # Ordered by entry, so that each entry is read for one batch.
-    ids = list(unscored.order_by("entry", "pk").values_list("pk", flat=True))
-    for start in range(0, len(ids), BATCH):
-        scores = forecast_scores(Forecast.objects.filter(pk__in=ids[start : start + BATCH]), at=at)
-        insert_rows(ForecastScore, ScoredForecast._fields, scores)
-    return len(ids)
+    entries = list(unscored.order_by("entry").values_list("entry", flat=True))
+    done = 0
+    while done < len(entries):
+        # By the range of their entries: with 5,000 ids in the statement PostgreSQL takes half as long again.
+        last = entries[min(done + BATCH, len(entries)) - 1]
+        batch = unscored.filter(entry__gte=entries[done], entry__lte=last)
+        insert_rows(ForecastScore, ScoredForecast._fields, forecast_scores(batch, at=at))
+        done = bisect_right(entries, last)
+    return len(entries)
 
 
 def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[ScoredForecast]:

@@ -100,10 +100,10 @@ def test_a_cancelled_question_scores_nobody() -> None:
 
 
 def test_many_are_scored_in_batches_each_with_its_own_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scoring.services.forecast_scores.BATCH", 2)
+    monkeypatch.setattr("scoring.services.forecast_scores.BATCH", 3)  # ends between the two forecasts of an entry
     for tenths in range(1, 6):
-        ask_and_end({GPT: [tenths / 10, 1 - tenths / 10]}, "YES")
-    assert score_forecasts(at=END) == 5
+        ask_and_end({GPT: [tenths / 10, 1 - tenths / 10], GROK: [1 - tenths / 10, tenths / 10]}, "YES")
+    assert score_forecasts(at=END) == 10
     for forecast in Forecast.objects.select_related("score"):
         assert forecast.score.brier == pytest.approx((forecast.probabilities["YES"] - 1) ** 2)
 
