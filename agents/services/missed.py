@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
+from django.db.models import Count, Q
 from django.utils import timezone
 
 from agents.models import Agent, Decision, Elicitation, Registration, Task
@@ -20,7 +21,7 @@ MISSED = {"status": Task.Status.MISSED, "lease_id": None, "lease_until": None}
 
 def record_missed_decisions(cohorts: Iterable[Cohort], *, at: datetime, family: str | None = None) -> int:
     """Marks every decision of `cohorts` whose window has ended by `at` as missed; returns their number."""
-    return sum(_record_cohort(cohort, at, family) for cohort in cohorts)
+    return sum(_record_cohort(cohort, at, family) for cohort in _unfinished_cohorts(cohorts, at))
 
 
 def record_missed_elicitations(*, at: datetime) -> int:
@@ -61,6 +62,20 @@ def _unsubmitted_elicitations(batch: QuestionBatch) -> Iterator[Elicitation]:
             )
 
 
+def _unfinished_cohorts(cohorts: Iterable[Cohort], at: datetime) -> Iterator[Cohort]:
+    """Those in which an active agent has no final decision of a week that has begun: few of the many that are open."""
+    open_cohorts = list(cohorts)
+    final = Q(decisions__status__in=(Decision.Status.COMPLETED, Decision.Status.MISSED))
+    agents = Agent.objects.filter(cohort__in=open_cohorts, status=Agent.Status.ACTIVE).order_by()
+    fewest: dict[int, int] = {}
+    for cohort, number in agents.annotate(final=Count("decisions", filter=final)).values_list("cohort", "final"):
+        fewest[cohort] = min(number, fewest.get(cohort, number))
+    for each in open_cohorts:
+        weeks = _last_week(each, at)
+        if fewest.get(each.pk, weeks) < weeks:
+            yield each
+
+
 def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
     agents = Agent.objects.filter(cohort=cohort, status=Agent.Status.ACTIVE).select_related("family")
     window, weeks = cohort.methodology.retry_window, _weeks_so_far(cohort, at).items()
@@ -95,8 +110,12 @@ def _missed_decision(agent: Agent, universe: Universe | None, week: int) -> Deci
 def _weeks_so_far(cohort: Cohort, at: datetime) -> dict[int, tuple[datetime, Universe | None]]:
     """The cohort's decision weeks that have begun by `at`: start, and universe if one was frozen."""
     methodology = cohort.methodology
-    last = min(cohort.decision_week(at), methodology.decision_weeks)
-    starts = {week: cohort.week_start + (week - 1) * WEEK for week in range(1, last + 1)}
+    starts = {week: cohort.week_start + (week - 1) * WEEK for week in range(1, _last_week(cohort, at) + 1)}
     frozen = Universe.objects.filter(methodology=methodology.version, week_start__in=starts.values())
     universes = {universe.week_start: universe for universe in frozen.defer("market_block")}
     return {week: (start, universes.get(start)) for week, start in starts.items()}
+
+
+def _last_week(cohort: Cohort, at: datetime) -> int:
+    """The newest decision week that has begun by `at`."""
+    return min(cohort.decision_week(at), cohort.methodology.decision_weeks)
