@@ -63,14 +63,14 @@ def _unsubmitted_elicitations(batch: QuestionBatch) -> Iterator[Elicitation]:
 
 
 def _unfinished_cohorts(cohorts: Iterable[Cohort], at: datetime) -> Iterator[Cohort]:
-    """Those in which an active agent has no final decision of a week that has begun: few of the many that are open."""
-    open_cohorts = list(cohorts)
+    """The cohorts in which an active agent has fewer final decisions than weeks have begun."""
+    candidates = list(cohorts)
     final = Q(decisions__status__in=(Decision.Status.COMPLETED, Decision.Status.MISSED))
-    agents = Agent.objects.filter(cohort__in=open_cohorts, status=Agent.Status.ACTIVE).order_by()
+    agents = Agent.objects.filter(cohort__in=candidates, status=Agent.Status.ACTIVE).order_by()
     fewest: dict[int, int] = {}
     for cohort, number in agents.annotate(final=Count("decisions", filter=final)).values_list("cohort", "final"):
         fewest[cohort] = min(number, fewest.get(cohort, number))
-    for each in open_cohorts:
+    for each in candidates:
         weeks = _last_week(each, at)
         if fewest.get(each.pk, weeks) < weeks:
             yield each

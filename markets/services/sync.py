@@ -241,7 +241,7 @@ def _look_up(
 
 
 def _listed(catalogue: Catalogue, markets: Collection[Market], report: SyncReport) -> dict[str, VenueMarket]:
-    """Those of many markets that the venue lists by their ids, by id; the others are left to requests of their own."""
+    """The rows of many markets that the venue's list by id gives, by id; few markets are left to single requests."""
     if len(markets) <= FEW:
         return {}
     try:

@@ -159,9 +159,9 @@ class Catalogue(HttpService):
         raise NotImplementedError
 
     def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
-        """Those of several markets of any status that the venue lists by their ids, by id; none if it has no such list.
+        """Markets of any status, looked up together, by id; empty if the venue has no list by id.
 
-        A market that is missing, or whose row can not be used, is left out. Raises UpstreamError.
+        The result lacks markets that are missing or can not be used. Raises UpstreamError.
         """
         return {}
 

@@ -22,13 +22,14 @@ def reference_vectors(families: Panel, quote: Floats) -> dict[str, Floats]:
     stated = np.full((max(len(families.forecasters), 1), len(quote)), np.nan)
     stated[families.spread(families.forecaster), families.cell_option] = families.probability
     mean, median, extremised = ensembles(stated)
+    quotes, medians = total(quote), total(median)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
-            MARKET: np.where(exclusive, quote / total(quote), quote + 0 * total(quote)),
+            MARKET: np.where(exclusive, quote / quotes, np.where(np.isnan(quotes), np.nan, quote)),
             UNIFORM: np.where(exclusive, 1 / np.repeat(questions.sizes, questions.sizes), 0.5),
             ENSEMBLE: mean,
             # The median of each of several exclusive options may be 0.
-            ENSEMBLE_MEDIAN: np.where(exclusive, np.where(total(median) > 0, median / total(median), mean), median),
+            ENSEMBLE_MEDIAN: np.where(exclusive, np.where(medians > 0, median / medians, mean), median),
             ENSEMBLE_EXTREMISED: np.where(exclusive, extremised / total(extremised), extremised),
         }
 

@@ -58,7 +58,7 @@ def test_every_link_of_the_documentation_leads_to_a_file() -> None:
 
 
 def test_examples_in_docstrings_are_true() -> None:
-    """Those of the apps; the library has a test of its own."""
+    """The apps' examples; the library's have a test of their own."""
     apps = [path for path in tracked() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in APPS]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in apps if ">>> " in path.read_text()]
     results = {name: doctest.testmod(import_module(name)) for name in names}

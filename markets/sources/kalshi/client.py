@@ -89,7 +89,7 @@ class Kalshi(Catalogue):
         return self.with_id(external_id, parse_market(answer["market"], external_id))
 
     def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
-        """Those of several markets that Kalshi lists by their tickers; ones that settled months ago it does not."""
+        """Markets by ticker, a hundred in a request. Kalshi's list lacks markets that settled months ago."""
         batches = (external_ids[first : first + LARGEST_BATCH] for first in range(0, len(external_ids), LARGEST_BATCH))
         return {row.external_id: row for batch in batches for row in self._markets_by_ticker(batch).rows}
 

@@ -63,7 +63,7 @@ class Gamma(Catalogue):
         return None if raw is None else self.with_id(external_id, parse_market(raw, external_id))
 
     def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
-        """Those of several markets that Gamma lists: open and closed ones by separate requests, a hundred at a time."""
+        """Markets by id, a hundred in a request. Gamma lists open or closed ones, so that there are two requests."""
         found: dict[str, VenueMarket] = {}
         for first in range(0, len(external_ids), LARGEST_PAGE):
             missing = list(external_ids[first : first + LARGEST_PAGE])

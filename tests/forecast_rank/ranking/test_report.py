@@ -12,7 +12,7 @@ from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.panel import Panel, from_arrays, references
 from forecast_rank.metrics.proper_scores import brier
-from forecast_rank.ranking import model_fits, scoreboard
+from forecast_rank.ranking import model_fits, scoreboard, threads
 from forecast_rank.ranking import report as report_module
 from forecast_rank.ranking.model_fits import sampled_events, with_references
 from forecast_rank.ranking.report import rank_panel
@@ -132,7 +132,7 @@ class TestShape:
     def test_parts_side_by_side_make_the_same_report(
         self, forecasts: Panel, report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(report_module, "MANY_FORECASTS", 0)
+        monkeypatch.setattr(threads, "MANY_FORECASTS", 0)
         seen: list[str] = []
         together = rank_panel(forecasts, QUICK, lambda done, of, caption: seen.append(caption))
         same = json.dumps(together) == json.dumps(report)
@@ -140,7 +140,7 @@ class TestShape:
         assert seen[0] == "Brier scores and pairs"
 
     def test_error_in_one_of_the_parts_ends_the_report(self, forecasts: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(report_module, "MANY_FORECASTS", 0)
+        monkeypatch.setattr(threads, "MANY_FORECASTS", 0)
         monkeypatch.setattr(report_module, "alpha", Mock(side_effect=MemoryError))
         with pytest.raises(MemoryError):
             rank_panel(forecasts, QUICK)

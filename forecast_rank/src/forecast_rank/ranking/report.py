@@ -1,7 +1,6 @@
 """The content of a report as one dictionary: figures with uncertainty, rankings, pairs, agreement and curves."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -49,14 +48,10 @@ from forecast_rank.ranking.scoreboard import (
     to_json_value,
 )
 from forecast_rank.ranking.settings import Settings
+from forecast_rank.ranking.threads import results_in_order
 
 Progress = Callable[[int, int, str], None]
 Part = Callable[[Scoreboard, Panel, dict[str, Any]], None]
-_Result = tuple[Scoreboard, dict[str, Any]]
-
-MANY_FORECASTS = 200_000
-"""From so many forecasts on, groups of metrics are computed side by side."""
-THREADS = 2
 
 SIGNIFICANCE, POWER = 0.05, 0.8
 EQUAL_COVERAGE = 0.95
@@ -103,7 +98,7 @@ def _rank_panel(
     _presence(blank)
     scoreboard, report = blank.copy(), _empty_report()
     parts = [(caption, act) for metrics, caption, act in _PARTS if set(metrics) & set(settings.metrics)]
-    results = _in_turn_or_side_by_side(partial(_part, blank, panel), [act for _, act in parts], len(panel))
+    results = results_in_order(partial(_part, blank, panel), [act for _, act in parts], len(panel))
     for done, (caption, _) in enumerate(parts):
         progress(done, len(parts), caption)
         table, of_part = next(results)
@@ -122,20 +117,6 @@ def _part(blank: Scoreboard, panel: Panel, act: Part) -> tuple[Scoreboard, dict[
     act(own, replace(panel), report)
     own.panel = blank.panel  # its copy has cached arrays, half a gigabyte for 20 million rows
     return own, report
-
-
-def _in_turn_or_side_by_side(
-    compute: Callable[[Part], _Result], parts: Sequence[Part], forecasts: int
-) -> Iterator[_Result]:
-    """The results in the order of the parts; of many forecasts, each by one of two threads, as memory allows.
-
-    NumPy computes on large arrays without Python's lock.
-    """
-    if forecasts < MANY_FORECASTS:
-        yield from map(compute, parts)
-        return
-    with ThreadPoolExecutor(THREADS) as threads:
-        yield from threads.map(compute, parts)
 
 
 def _empty_report() -> dict[str, Any]:

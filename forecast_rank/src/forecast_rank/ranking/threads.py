@@ -1,0 +1,22 @@
+"""Computation of a report's parts on two threads where there are many forecasts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+MANY_FORECASTS = 200_000
+"""With fewer forecasts a part is over too soon for a second thread to help."""
+THREADS = 2
+"""Each needs memory for the part that it computes. NumPy releases Python's lock while it computes large arrays."""
+
+
+def results_in_order(compute: Callable[[Item], Result], items: Sequence[Item], forecasts: int) -> Iterator[Result]:
+    """The result of each item, in the order of the items; computed when it is asked for unless there are threads."""
+    if forecasts < MANY_FORECASTS:
+        yield from map(compute, items)
+        return
+    with ThreadPoolExecutor(THREADS) as threads:
+        yield from threads.map(compute, items)
