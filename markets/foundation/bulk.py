@@ -30,22 +30,27 @@ def field_values(row: models.Model, names: Sequence[str]) -> FieldValues:
 def insert_rows(model: Any, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Inserts all rows or none, each the values of the named fields; a row that is stored already is left out.
 
-    One prepared statement for all. The names must cover every column without a default; a `ChangeTime` gets its time.
+    The names must cover every column without a default; a `ChangeTime` gets its time.
     """
     fields: list[Any] = [model._meta.get_field(name) for name in names]
     changed_at = [timezone.now()] if issubclass(model, ChangeTime) else []
     fields += [model._meta.get_field(UPDATED_AT)] * len(changed_at)
     connection = connections[router.db_for_write(model)]
-    quoted = connection.ops.quote_name
-    columns, places = ", ".join(quoted(field.column) for field in fields), ", ".join(["%s"] * len(fields))
-    table = quoted(model._meta.db_table)
-    statement = f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608
     columns_of_values = list(zip(*([*row, *changed_at] for row in rows), strict=True))
-    if columns_of_values:
-        prepared = zip(*map(partial(_prepared, connection), fields, columns_of_values), strict=True)
-        # As in `bulk_create`: without a transaction SQLite would commit each row by itself.
-        with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-            cursor.executemany(statement, list(prepared))
+    if not columns_of_values:
+        return
+    prepared = list(map(partial(_prepared, connection), fields, columns_of_values))
+    quoted = connection.ops.quote_name
+    into = f"INSERT INTO {quoted(model._meta.db_table)} ({', '.join(quoted(field.column) for field in fields)})"
+    # As in `bulk_create`: without a transaction SQLite would commit each row by itself.
+    with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # Columns as binary arrays: 50,000 scores take 0.9 s, with a statement for each row 1.7 s.
+            arrays = ", ".join(f"%b::{field.db_type(connection).partition('(')[0]}[]" for field in fields)
+            cursor.execute(f"{into} SELECT * FROM UNNEST({arrays}) ON CONFLICT DO NOTHING", prepared)  # noqa: S608 - our own names
+        else:
+            places = ", ".join(["%s"] * len(fields))
+            cursor.executemany(f"{into} VALUES ({places}) ON CONFLICT DO NOTHING", list(zip(*prepared, strict=True)))
 
 
 def _prepared(connection: Any, field: Any, values: Sequence[Any]) -> list[Any]:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from forecast_rank.metrics.panel import Panel
@@ -109,6 +109,10 @@ def suite_seconds(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]
     def returns(gamma: float) -> object:
         return panel.forecaster_means(average_return(panel, gamma))
 
+    def calibration(kind: Literal["width", "count"]) -> object:
+        panel._shared.clear()  # its bins
+        return ece(panel, kind=kind)
+
     parts: dict[str, Callable[[], object]] = {
         "brier": lambda: panel.forecaster_means(brier(panel)),
         "log": lambda: panel.forecaster_means(log_score(panel, 0.01)),
@@ -117,8 +121,8 @@ def suite_seconds(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]
         "average return 0": lambda: returns(0),
         "average return 0.5": lambda: returns(0.5),
         "return stream": lambda: return_stream(panel, average_return(panel, 0), max(1, len(panel.questions) // 200)),
-        "calibration": lambda: ece(panel),
-        "calibration by count": lambda: ece(panel, kind="count"),
+        "calibration": lambda: calibration("width"),
+        "calibration by count": lambda: calibration("count"),
         "bradley_terry": lambda: pool_weights(panel),
         "bootstrap": bootstrap,
         "irt": lambda: fit_irt(panel),

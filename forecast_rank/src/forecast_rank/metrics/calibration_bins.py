@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_rank.metrics.blocks import CELLS
-from forecast_rank.metrics.panel import Codes, Floats, Panel, spans
+from forecast_rank.metrics.panel import Floats, Panel, spans
 
 EDGE_TOLERANCE = 1e-9
 """Bin widths by which a probability may miss an edge from below, through rounding, and still be at the edge."""
@@ -70,32 +70,37 @@ class BinnedPairs(NamedTuple):
 
 def bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
     """All pairs of the panel in bins. Raises ValueError for fewer than one bin or another kind."""
+    return panel.shared(("bins", bins, kind), lambda: _bin_pairs(panel, bins, kind))
+
+
+def _bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
     if bins < 1:
         raise ValueError(f"bins: at least 1, not {bins}")
     n_forecasters = len(panel.forecasters)
     size = n_forecasters * bins
-    code = panel.spread((panel.forecaster * bins).astype(np.int32))
     if kind == "width":
+        code = panel.spread((panel.forecaster * bins).astype(np.int32))
         edges = np.tile(np.arange(bins + 1) / bins, (n_forecasters, 1))
         for block in _blocks(len(code)):
             place = (panel.probability[block] * bins + EDGE_TOLERANCE).astype(np.int32)
             code[block] += np.minimum(place, bins - 1)
     elif kind == "count":
-        edges, column = _equal_counts(panel.probability, panel.spread(panel.forecaster), n_forecasters, bins)
-        np.add(code, column, out=code)
+        edges, code = _equal_counts(panel, bins)
     else:
         raise ValueError(f"kind: width or count, not {kind}")
-    weight, outcome = panel.spread(panel.weight / panel.sizes), panel.outcome
-    mass = sums_by_code(code.__getitem__, weight.__getitem__, len(code), size)
+    weight = panel.spread(panel.weight / panel.sizes)
+    pairs, (mass, forecast, outcome) = np.zeros(size, dtype=np.int64), np.zeros((3, size))
+    for block in _blocks(len(code), max(CELLS, size)):
+        place, mass_of = code[block].astype(np.intp), weight[block]
+        pairs += np.bincount(place, minlength=size)
+        mass += np.bincount(place, mass_of, size)
+        forecast += np.bincount(place, mass_of * panel.probability[block], size)
+        outcome += np.bincount(place, mass_of * panel.outcome[block], size)
 
-    def mean(values: Floats) -> Floats:
-        total = sums_by_code(code.__getitem__, lambda block: weight[block] * values[block], len(code), size)
+    def mean(total: Floats) -> Floats:
         return np.divide(total, mass, out=np.full(size, np.nan), where=mass > 0)
 
-    pairs = np.zeros(size, dtype=np.int64)
-    for block in _blocks(len(code)):
-        pairs += np.bincount(code[block], minlength=size)
-    return BinnedPairs(bins, edges, code, weight, pairs, mass, mean(panel.probability), mean(outcome))
+    return BinnedPairs(bins, edges, code, weight, pairs, mass, mean(forecast), mean(outcome))
 
 
 def sums_by_code(
@@ -166,16 +171,15 @@ def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
         )
 
 
-def _equal_counts(
-    values: Floats, forecaster: Codes, n_forecasters: int, bins: int
-) -> tuple[Floats, NDArray[np.integer]]:
-    """Edges, (people, bins + 1), at every m/bins-th of a person's m ordered values, and the bin of each value."""
-    ends = np.cumsum(np.bincount(forecaster, minlength=n_forecasters))
+def _equal_counts(panel: Panel, bins: int) -> tuple[Floats, NDArray[np.int32]]:
+    """Edges, (people, bins + 1), at every m/bins-th of a person's m ordered values, and the code of each pair."""
+    people = len(panel.forecasters)
+    ends = np.cumsum(np.bincount(panel.forecaster, panel.sizes, people).astype(np.int64))
     # NumPy sorts two-byte integers by radix, several times as fast.
-    narrow = forecaster.astype(np.uint16) if n_forecasters <= np.iinfo(np.uint16).max else forecaster
-    order = np.argsort(narrow, kind="stable")
-    grouped, column = values[order], np.zeros(len(values), dtype=np.min_scalar_type(bins))
-    edges = np.full((n_forecasters, bins + 1), np.nan)
+    narrow = panel.forecaster.astype(np.uint16) if people <= np.iinfo(np.uint16).max else panel.forecaster
+    order = np.argsort(panel.spread(narrow), kind="stable")
+    grouped, code = panel.probability[order], np.empty(len(order), dtype=np.int32)
+    edges = np.full((people, bins + 1), np.nan)
     start = 0
     for person, end in enumerate(ends):
         own, start = slice(start, end), end
@@ -184,9 +188,9 @@ def _equal_counts(
             continue
         cuts = ordered[np.arange(bins) * len(ordered) // bins]
         cuts = cuts[np.append(True, np.diff(cuts) > EDGE_TOLERANCE / bins)]
-        reached = np.zeros(len(ordered), dtype=column.dtype)
+        reached = np.zeros(len(ordered), dtype=np.min_scalar_type(bins))
         for cut in cuts[1:] - EDGE_TOLERANCE / bins:  # a fifth of the time of a binary search
             reached += grouped[own] >= cut
-        column[order[own]] = reached
+        code[order[own]] = reached + np.int32(person * bins)
         edges[person, : len(cuts)], edges[person, len(cuts)] = cuts, ordered[-1]
-    return edges, column
+    return edges, code

@@ -243,6 +243,10 @@ def ece_debiased(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Floats
 
 def _event_gaps(panel: Panel, bins: int) -> tuple[Floats, Floats]:
     """Sums of weight x (p - o) by event, forecaster and bin, (E, N, bins), and of weights, (E, N)."""
+    return panel.shared(("gaps by event", bins), lambda: _summed_gaps(panel, bins))
+
+
+def _summed_gaps(panel: Panel, bins: int) -> tuple[Floats, Floats]:
     binned = bin_pairs(panel, bins, "width")
     seen, column = panel.events
     events, n_forecasters = len(seen), len(panel.forecasters)

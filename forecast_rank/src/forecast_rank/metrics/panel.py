@@ -5,14 +5,17 @@ forecaster's vector on one question) and hold probabilities and prices; the cell
 question's options. Shapes: N forecasters, Q questions, O options, F forecasts, C cells.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+Result = TypeVar("Result")
 SPARSE = 16
 """Codes up to so many times their number are counted in a table, larger ones are sorted."""
 
@@ -91,9 +94,16 @@ class Panel:
     weight: Floats
     made_at: Floats
     quote: Floats | None = None
+    _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.forecaster)
+
+    def shared(self, key: Any, compute: Callable[[], Result]) -> Result:
+        """A result that several metrics of this panel take, computed by the first of them."""
+        if key not in self._shared:
+            self._shared[key] = compute()
+        return cast(Result, self._shared[key])
 
     @cached_property
     def sizes(self) -> Codes:
