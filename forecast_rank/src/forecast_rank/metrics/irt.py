@@ -25,6 +25,8 @@ DIFFERENCE = 1e-5
 """Step of the differences that these are computed from."""
 TOLERANCE = 1e-7
 """Largest derivative per answer at which the search ends; ten times as much passes as converged."""
+ROUGH_TOLERANCE = 1e-4
+"""The same in the first round: its curvature leads the second to the minimum in as few steps."""
 EQUAL_ABILITIES = 1e-6
 """Standard deviation of abilities below which they count as equal."""
 ROUNDS = 1000
@@ -310,7 +312,8 @@ def _fit_abilities(data: IrtResponses) -> _Estimates:
     """The fit with questions integrated out."""
     model, part = MarginalOverQuestions(data), data.sample(-(-data.questions // SAMPLE))
     rough = MarginalOverQuestions(part, spacing=COARSE)
-    start, _ = _minimise(rough, len(part.value))
+    tolerance = ROUGH_TOLERANCE if len(rough.start) <= FULL_MATRIX else TOLERANCE
+    start, _ = _minimise(rough, len(part.value), tolerance=tolerance)
     inverse = _inverse_curvature(rough, start)
     if inverse is not None:
         inverse *= len(part.value) / len(data.value)
@@ -365,19 +368,20 @@ def _minimise(
     answers: int,
     start: Floats | None = None,
     inverse: Floats | None = None,
+    tolerance: float = TOLERANCE,
 ) -> tuple[Floats, float]:
-    """The minimum of the loss, and its largest slope there per response.
+    """The minimum of the loss, and its largest slope there per response; the search ends at the `tolerance` of slopes.
 
     BFGS with a `start` and the `inverse` of the curvature there; otherwise, or if that leaves the bounds, L-BFGS-B.
     """
     low, high = np.array(model.bounds).T
     z = model.start if start is None else start
     if inverse is not None:
-        options = {"gtol": TOLERANCE * answers, "maxiter": ROUNDS, "hess_inv0": inverse}
+        options = {"gtol": tolerance * answers, "maxiter": ROUNDS, "hess_inv0": inverse}
         result = minimize(model.loss, z, jac=True, method="BFGS", options=options)
         if ((result.x > low) & (result.x < high)).all():
             return result.x, float(np.abs(result.jac).max()) / answers
-    options = {"gtol": TOLERANCE * answers, "ftol": 1e-14, "maxiter": ROUNDS, "maxfun": ROUNDS, "maxcor": 50}
+    options = {"gtol": tolerance * answers, "ftol": 1e-14, "maxiter": ROUNDS, "maxfun": ROUNDS, "maxcor": 50}
     result = minimize(model.loss, z, jac=True, method="L-BFGS-B", bounds=model.bounds, options=options)
     # At a bound the slope may point outward.
     outward = (result.x <= low) & (result.jac > 0) | (result.x >= high) & (result.jac < 0)
