@@ -55,7 +55,11 @@ def insert_rows(model: Any, names: Sequence[str], rows: Iterable[Sequence[Any]])
 
 def _prepared(connection: Any, field: Any, values: Sequence[Any]) -> list[Any]:
     """The values of a column as the driver takes them; one that many rows share, such as an instant, is made once."""
-    by_value = {value: field.get_db_prep_save(value, connection) for value in set(values)}
+    try:
+        distinct = set(values)
+    except TypeError:  # JSON
+        return [field.get_db_prep_save(value, connection) for value in values]
+    by_value = {value: field.get_db_prep_save(value, connection) for value in distinct}
     return [by_value[value] for value in values]
 
 
@@ -86,15 +90,14 @@ def _update(model: Any, rows: Sequence[Any], fields: list[Any]) -> None:
         return
     if issubclass(model, ChangeTime):
         fields = [*fields, model._meta.get_field(UPDATED_AT)]
+        now = timezone.now()
         for row in rows:
-            row.updated_at = timezone.now()
+            row.updated_at = now
     connection = connections[router.db_for_write(model)]
     quoted = connection.ops.quote_name
     columns = ", ".join(f"{quoted(field.column)} = %s" for field in fields)
     key: Any = model._meta.pk
     statement = f"UPDATE {quoted(model._meta.db_table)} SET {columns} WHERE {quoted(key.column)} = %s"  # noqa: S608
-    values = [
-        [*(field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields), row.pk] for row in rows
-    ]
+    prepared = [_prepared(connection, field, [getattr(row, field.attname) for row in rows]) for field in fields]
     with connection.cursor() as cursor:
-        cursor.executemany(statement, values)
+        cursor.executemany(statement, list(zip(*prepared, [row.pk for row in rows], strict=True)))
