@@ -39,6 +39,16 @@ class SnapshotReport:
     failures: FailureLines = field(default_factory=FailureLines)
 
 
+@dataclass(slots=True)
+class Holding:
+    """What an agent held of an outcome at an instant."""
+
+    agent: int
+    outcome: int
+    shares: Decimal
+    cost_basis: Decimal
+
+
 def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     """Prices every unsettled position and records each agent that plays at `at`, rounded down to the grid.
 
@@ -89,7 +99,7 @@ def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) 
         held = holdings[agent.pk]
         worth = Valuation(
             cash=agent.cash - cash_since.get(agent.pk, ZERO),
-            positions_value=sum((marked_value(p.shares, p.cost_basis, prices.get(p.outcome_id)) for p in held), ZERO),
+            positions_value=sum((marked_value(p.shares, p.cost_basis, prices.get(p.outcome)) for p in held), ZERO),
             starting_balance=agent.cohort.methodology.starting_balance,
         )
         record = scores.get(agent.pk, NO_RECORD)
@@ -105,7 +115,7 @@ def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) 
                 brier=record.brier,
                 resolved_bets=record.resolved_bets,
                 open_positions=len(held),
-                stale_positions=sum(p.outcome_id in stale or p.outcome_id not in prices for p in held),
+                stale_positions=sum(p.outcome in stale or p.outcome not in prices for p in held),
             )
         )
     record_snapshots(rows)
@@ -131,9 +141,12 @@ def delete_snapshots(keys: Sequence[int]) -> int:
     return deleted
 
 
-def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[Position]]:
+def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[Holding]]:
     """The positions of each agent as they were at `instant`: all later trades and settlements are taken back."""
-    held = {p.pk: p for p in Position.objects.held_at(instant).filter(agent__in=list(agents))}
+    positions = Position.objects.held_at(instant).filter(agent__in=list(agents))
+    # Columns, since models of all positions would take half of a pass.
+    rows = positions.values_list("pk", "agent", "outcome", "shares", "cost_basis")
+    held = {position: Holding(agent, outcome, shares, cost) for position, agent, outcome, shares, cost in rows}
     later = Trade.objects.filter(executed_at__gt=instant, agent__in=list(agents), position__opened_at__lte=instant)
     for trade in later:
         if trade.position_id in held:
@@ -144,10 +157,10 @@ def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[Positi
         if settlement.position_id in held:
             held[settlement.position_id].shares += settlement.shares
             held[settlement.position_id].cost_basis += settlement.cost_basis
-    by_agent: dict[int, list[Position]] = defaultdict(list)
-    for position in held.values():
-        if position.shares > 0:
-            by_agent[position.agent_id].append(position)
+    by_agent: dict[int, list[Holding]] = defaultdict(list)
+    for holding in held.values():
+        if holding.shares > 0:
+            by_agent[holding.agent].append(holding)
     return by_agent
 
 
