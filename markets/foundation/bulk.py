@@ -54,12 +54,11 @@ def insert_rows(model: Any, names: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def _prepared(connection: Any, field: Any, values: Sequence[Any]) -> list[Any]:
-    """The values of a column as the driver takes them; one that many rows share, such as an instant, is made once."""
-    try:
-        distinct = set(values)
-    except TypeError:  # JSON
-        return [field.get_db_prep_save(value, connection) for value in values]
-    by_value = {value: field.get_db_prep_save(value, connection) for value in distinct}
+    """The values of a column as the driver takes them; one that many rows share, such as an instant, is made once.
+
+    Values must be hashable: no JSON.
+    """
+    by_value = {value: field.get_db_prep_save(value, connection) for value in set(values)}
     return [by_value[value] for value in values]
 
 

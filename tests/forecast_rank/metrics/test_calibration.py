@@ -12,7 +12,7 @@ from forecast_rank.metrics.calibration import (
     reliability_curve,
     sharpness,
 )
-from forecast_rank.metrics.calibration_bins import Kind
+from forecast_rank.metrics.calibration_bins import Kind, bin_pairs
 from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.panel import Floats, Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
@@ -286,3 +286,14 @@ def test_sharpness_by_hand() -> None:
     )
     first = (3 * ((0.6 - 1 / 3) ** 2 + 2 * (0.2 - 1 / 3) ** 2) / 3 + 0.25) / 4
     assert sharpness(forecasts) == pytest.approx([first, 0, (0.16 + 0.01) / 3])
+
+
+def test_bins_belong_to_one_panel_their_number_and_kind() -> None:
+    original = binary([0.1, 0.2, 0.3, 0.9], [0, 1, 1, 1])
+    before = bin_pairs(original, 2, "width")
+    assert bin_pairs(original, 2, "width") is before
+    assert before.code.tolist() == [0, 0, 0, 1]
+    assert bin_pairs(original, 4, "width").code.tolist() == [0, 0, 1, 3]
+    assert bin_pairs(original, 2, "count").code.tolist() == [0, 0, 1, 1]
+    changed = replace(original, probability=np.array([0.9, 0.6, 0.2, 0.1]))
+    assert bin_pairs(changed, 2, "width").code.tolist() == [1, 1, 0, 0]
