@@ -30,6 +30,12 @@ def report() -> dict[str, Any]:
     return drawable(made.panel, QUICK)
 
 
+@pytest.fixture(scope="module")
+def pictures(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The report's pictures, drawn once."""
+    return draw(report, tmp_path_factory.mktemp("pictures"))
+
+
 def drawable(forecasts: Any, settings: Settings) -> dict[str, Any]:
     return {"settings": {"level": settings.level, "gammas": list(settings.gammas)}, **rank_panel(forecasts, settings)}
 
@@ -39,10 +45,9 @@ def words(file: Path) -> str:
     return " ".join(part for part in ElementTree.parse(file).getroot().itertext() if part.strip())
 
 
-def test_every_picture_is_drawn_whole(report: dict[str, Any], tmp_path: Path) -> None:
-    files = draw(report, tmp_path)
-    assert [file.stem for file in files] == ALL
-    for file in files:
+def test_every_picture_is_drawn_whole(report: dict[str, Any], pictures: list[Path]) -> None:
+    assert [file.stem for file in pictures] == ALL
+    for file in pictures:
         text = words(file)
         assert ElementTree.parse(file).getroot().tag.endswith("svg")
         if file.stem != "agreement":
@@ -54,19 +59,18 @@ def test_pictures_may_be_pixels(report: dict[str, Any], tmp_path: Path) -> None:
         assert file.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_same_report_gives_the_same_pictures(report: dict[str, Any], tmp_path: Path) -> None:
-    one, other = draw(report, tmp_path / "one"), draw(report, tmp_path / "other")
-    assert [file.read_bytes() for file in one] == [file.read_bytes() for file in other]
+def test_the_same_report_gives_the_same_pictures(report: dict[str, Any], pictures: list[Path], tmp_path: Path) -> None:
+    assert [file.read_bytes() for file in pictures] == [file.read_bytes() for file in draw(report, tmp_path)]
 
 
-def test_figures_in_the_pictures_are_those_of_the_report(report: dict[str, Any], tmp_path: Path) -> None:
-    draw(report, tmp_path)
-    reliability, returns = words(tmp_path / "reliability.svg"), words(tmp_path / "average_return_1.svg")
+def test_figures_in_the_pictures_are_those_of_the_report(report: dict[str, Any], pictures: list[Path]) -> None:
+    text = {file.stem: words(file) for file in pictures}
+    reliability, returns = text["reliability"], text["average_return_1"]
     for name, entry in report["forecasters"].items():
         assert f"{name}  ECE {entry['ece']:.3f}" in reliability
         assert f"{name}  {entry['average_return']['1']:.3f}" in returns
     rho = report["agreement"]["spearman"]["log"]["brier"]
-    assert f"{rho:.2f}".replace("-", "−") in words(tmp_path / "agreement.svg")
+    assert f"{rho:.2f}".replace("-", "−") in text["agreement"]
 
 
 def test_forest_plot_and_matrix_show_the_figures(report: dict[str, Any]) -> None:
