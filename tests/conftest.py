@@ -1,5 +1,6 @@
 """Fixtures that many test packages share, and the order in which tests run."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -136,6 +137,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = [Path(__file__).parent / name for name in selection.SLOW]
     place = {path: place for place, path in enumerate(dict.fromkeys([*slow, *(item.path for item in items)]))}
     items.sort(key=lambda item: (place[item.path], uses_shared_rows(item)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Exempts all imported and collected objects from garbage collection, which took a tenth of the tests' time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_configure(config: pytest.Config) -> None:
