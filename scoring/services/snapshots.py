@@ -41,7 +41,7 @@ class SnapshotReport:
 
 @dataclass(slots=True)
 class Holding:
-    """What an agent held of an outcome at an instant."""
+    """The shares and the cost of a position at an instant; its agent and its outcome by their ids."""
 
     agent: int
     outcome: int

@@ -110,7 +110,7 @@ def suite_seconds(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]
         return panel.forecaster_means(average_return(panel, gamma))
 
     def calibration(kind: Literal["width", "count"]) -> object:
-        panel._shared.clear()  # its bins
+        panel._shared.clear()  # else only the first of three would bin the pairs
         return ece(panel, kind=kind)
 
     parts: dict[str, Callable[[], object]] = {

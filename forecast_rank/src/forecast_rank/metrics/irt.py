@@ -26,7 +26,8 @@ DIFFERENCE = 1e-5
 TOLERANCE = 1e-7
 """Largest derivative per answer at which the search ends; ten times as much passes as converged."""
 ROUGH_TOLERANCE = 1e-4
-"""The same in the first round: its curvature leads the second to the minimum in as few steps."""
+"""The same in the first round where the second starts with its curvature. Without that, a fit of 400 forecasters moved
+abilities by 0.0025."""
 EQUAL_ABILITIES = 1e-6
 """Standard deviation of abilities below which they count as equal."""
 ROUNDS = 1000
@@ -370,7 +371,7 @@ def _minimise(
     inverse: Floats | None = None,
     tolerance: float = TOLERANCE,
 ) -> tuple[Floats, float]:
-    """The minimum of the loss, and its largest slope there per response; the search ends at the `tolerance` of slopes.
+    """The minimum of the loss, and its largest slope there per response: at most `tolerance` if the search converged.
 
     BFGS with a `start` and the `inverse` of the curvature there; otherwise, or if that leaves the bounds, L-BFGS-B.
     """

@@ -100,7 +100,7 @@ class Panel:
         return len(self.forecaster)
 
     def shared(self, key: Any, compute: Callable[[], Result]) -> Result:
-        """A result that several metrics of this panel take, computed by the first of them."""
+        """A result that several metrics of this panel take, computed by the first of them; nobody may change it."""
         if key not in self._shared:
             self._shared[key] = compute()
         return cast(Result, self._shared[key])
