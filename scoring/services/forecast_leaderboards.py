@@ -5,36 +5,31 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, Max, Q, Sum
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.panel import Panel
 
-from agents.models import Elicitation, Forecast, ModelCall, Trade
 from forecast_rank import Settings, rank_panel, to_json_value
 from markets.foundation.heartbeats import beat
-from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.methodologies import arms_asked, versions_in_play
-from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
+from scoring.models import Leaderboard, QuestionDifficulty
+from scoring.services.forecast_inputs import inputs_version, is_current, is_fitted
 from scoring.services.forecast_panels import (
     Panels,
     ResolvedEntry,
     Selection,
-    asked_and_resolved,
     family_names,
     last_forecasts,
     panels,
     resolved_entries,
-    selection_families,
 )
 from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboard
-from scoring.stored_json import to_json
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration")
 FITTED = ("adjusted_brier", "bradley_terry")
@@ -57,8 +52,6 @@ RANKING = (
     "bt_ability",
 )  # fmt: skip
 """The figures that rank forecasters, besides the averaged returns."""
-FORMAT = 5
-"""The format of stored leaderboards: those of an older one are computed anew, although their inputs are the same."""
 
 
 def refresh_forecast_leaderboards(*, at: datetime, refit: bool = True) -> int:
@@ -86,20 +79,16 @@ def forecast_leaderboard(
     externals: Mapping[str, str],
     *,
     metrics: tuple[str, ...] = AVERAGED,
-    slow: tuple[str, ...] = (),
     reported: bool = True,
 ) -> LeaderboardContents:
     """The leaderboard over these entries, by Brier score; families without an answer have nulls and stand last.
 
     `families` and `externals` are display names by slug. A reference's rank is the place that it would take among the
-    families; an external agent has none. The `slow` metrics take a question as one item, whatever the days it was
-    asked on, with the last forecast of each. The report is empty unless `reported`.
+    families; an external agent has none. The report is empty unless `reported`.
     """
     built = panels(resolved, families, externals)
     step = max(1, math.ceil(len(resolved) / CURVE_POINTS))
     report = _rank(built, Settings(metrics, GAMMAS, stream=step))
-    if slow:
-        _join(report, _rank(panels(last_forecasts(resolved), families, externals), Settings(slow, GAMMAS)))
     figures_by_name = report["forecasters"] | report["references"] | report["externals"]
     questions = {name: number for panel in built for name, number in _questions_answered(panel, resolved)}
     names = {**families, **externals, **REFERENCE_NAMES}
@@ -133,14 +122,24 @@ def _rank(built: Panels, settings: Settings) -> dict[str, Any]:
     return rank(reference_panel=references) | {"externals": apart}
 
 
-def _join(report: dict[str, Any], fitted: Mapping[str, Any]) -> None:
-    """Adds the slow fits to a report of the other metrics."""
-    for group in ("forecasters", "references", "externals"):
-        for name, figures in fitted[group].items():
-            report[group][name] |= {key: figures.get(key) for key in SLOW_FIGURES}
-    report["models"] |= fitted["models"]
-    report["questions"] = fitted["questions"]
-    report["notes"] += fitted["notes"]
+class SlowFits(NamedTuple):
+    """The figures of each forecaster that the slow fits give, and what they say of the models and the questions."""
+
+    figures: dict[str, dict[str, Any]]
+    models: dict[str, Any]
+    notes: list[str]
+    questions: dict[str, dict[str, Any]]
+
+
+def slow_fits(resolved: Sequence[ResolvedEntry], families: Mapping[str, str], externals: Mapping[str, str]) -> SlowFits:
+    """The slow fits to these entries: a question is one item, whatever the days it was asked on, with the last
+    forecast of each."""
+    report = _rank(panels(last_forecasts(resolved), families, externals), Settings(SLOWLY_FITTED, GAMMAS))
+    figures_by_name = report["forecasters"] | report["references"] | report["externals"]
+    return SlowFits(
+        {name: {key: figures.get(key) for key in SLOW_FIGURES} for name, figures in figures_by_name.items()},
+        *(report[part] for part in ("models", "notes", "questions")),
+    )
 
 
 def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, refit: bool) -> int:
@@ -152,7 +151,7 @@ def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, ref
     if "" in current and (not refit or (fitted and current == stored.keys())):
         return 0
     slow = not fitted and (refit or before is None or before.report.get("fitted") is None)
-    omitted = (current if refit else stored.keys()) - {""}
+    omitted = current if refit else stored.keys() - {""}
     leaderboards, difficulties = compute_forecast_leaderboards(
         selection, inputs, before, at=at, slow=slow, omitted=omitted
     )
@@ -185,54 +184,57 @@ def compute_forecast_leaderboards(
     """The leaderboards of an arm by category, but the `omitted` ones, and the difficulties of its questions.
 
     Without `slow`, the results of the slow fits are those of the leaderboard `before`, and there are no difficulties.
+    If the leaderboard over all categories is omitted, it is given all the same with `slow`: as it was `before`, with
+    new results of the slow fits.
     """
     resolved = resolved_entries(selection)
     families, externals = family_names(selection), family_names(selection, external=True)
+    leaderboards = _by_category(selection, [e for e in resolved if e.category not in omitted], families, externals)
+    for category, contents in leaderboards.items():
+        contents.report["inputs"] = inputs["categories"].get(category)
     slow = slow and bool(resolved)
-    leaderboard = forecast_leaderboard(
-        resolved, families, externals, metrics=(*AVERAGED, *FITTED), slow=SLOWLY_FITTED if slow else ()
-    )
+    if before is None or "" not in omitted:
+        leaderboards[""] = _over_categories(selection, resolved, families, externals)
+        leaderboards[""].report["inputs"] = inputs
+        if before and not slow:
+            _copy_slow_figures(leaderboards[""], before)
+    elif slow:
+        leaderboards[""] = LeaderboardContents(before.entries, before.report)
+    if not slow:
+        return leaderboards, []
+    fits = slow_fits(resolved, families, externals)
+    _add_fits(leaderboards[""], fits)
+    leaderboards[""].report.update(fitted=inputs["resolved"], fitted_at=at.isoformat())
+    difficulties = [
+        QuestionDifficulty(question_id=int(question), arm=selection.arm, **figures)
+        for question, figures in fits.questions.items()
+        if figures["difficulty"] is not None
+    ]
+    return leaderboards, difficulties
+
+
+def _over_categories(
+    selection: Selection,
+    resolved: Sequence[ResolvedEntry],
+    families: Mapping[str, str],
+    externals: Mapping[str, str],
+) -> LeaderboardContents:
+    """The leaderboard over all categories, without slow fits."""
+    leaderboard = forecast_leaderboard(resolved, families, externals, metrics=(*AVERAGED, *FITTED))
     bets = forecast_bets(selection.arm, selection.methodology)
-    report_before = before.report if before else {}
     leaderboard.report.update(
-        inputs=inputs,
-        fitted=inputs["resolved"] if slow else report_before.get("fitted"),
-        fitted_at=at.isoformat() if slow else report_before.get("fitted_at"),
-        forecasts_and_trades=family_figures(bets),
-        stakes=stake_points(bets),
+        fitted=None, fitted_at=None, forecasts_and_trades=family_figures(bets), stakes=stake_points(bets)
     )
-    if before and not slow:
-        _copy_slow_figures(leaderboard, before)
     participation = participation_by_family(selection)
     for entry in leaderboard.entries:
         entry |= dict.fromkeys(NO_PARTICIPATION) if entry["reference"] else participation[entry["family"]]
-    figures_by_question = leaderboard.report.pop("questions")
-    by_category = _by_category(selection, [e for e in resolved if e.category not in omitted], families, externals)
-    for category, contents in by_category.items():
-        contents.report["inputs"] = inputs["categories"].get(category)
-    difficulties = [
-        QuestionDifficulty(question_id=int(question), arm=selection.arm, **figures)
-        for question, figures in figures_by_question.items()
-        if slow and figures["difficulty"] is not None
-    ]
-    return {"": leaderboard} | by_category, difficulties
+    return leaderboard
 
 
 def stored_by_category(arm: str, methodology: str) -> dict[str, Leaderboard]:
     """The stored leaderboards of an arm under a methodology."""
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology)
     return {row.category: row for row in rows}
-
-
-def is_current(leaderboard: Leaderboard, inputs: Mapping[str, Any]) -> bool:
-    """True if a stored leaderboard was computed from these inputs, or from those of its category."""
-    own = inputs["categories"].get(leaderboard.category) if leaderboard.category else inputs
-    return leaderboard.report.get("inputs") == own
-
-
-def is_fitted(leaderboard: Leaderboard | None, inputs: Mapping[str, Any]) -> bool:
-    """True if the slow fits of a stored leaderboard are of these inputs."""
-    return leaderboard is not None and leaderboard.report.get("fitted") == inputs["resolved"]
 
 
 def _by_category(
@@ -246,7 +248,6 @@ def _by_category(
     for category in sorted({entry.category for entry in resolved} - {""}):
         of_category = [entry for entry in resolved if entry.category == category]
         leaderboard = forecast_leaderboard(of_category, families, externals)
-        leaderboard.report.pop("questions")
         # A batch mixes categories: its cost, and whether its model declined, belongs to none of them.
         for row in leaderboard.entries:
             refusals = None if row["reference"] else refused[row["family"], category]
@@ -255,60 +256,12 @@ def _by_category(
     return leaderboards
 
 
-def inputs_version(selection: Selection) -> dict[str, Any]:
-    """Numbers and newest instants of an arm's inputs, as JSON: as long as they are the same, so are its leaderboards.
-
-    Numbers alone would miss an outcome that was reversed.
-    """
-    forecasts = Forecast.objects.filter(arm=selection.arm)
-    if selection.methodology:
-        forecasts = forecasts.filter(methodology=selection.methodology)
-    tasks = selection.elicitations()
-    calls = ModelCall.objects.filter(elicitation__in=tasks)
-    bets = Trade.objects.filter(kind=Trade.Kind.BUY)
-    resolved_bets = bets.filter(market__status=Market.Status.RESOLVED)
-    scores = ForecastScore.objects.filter(forecast__in=forecasts.order_by())
-    number = Count("pk")
-    families = list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external"))
-    inputs = {
-        "format": FORMAT,
-        "families": families,
-        "categories": _category_inputs(selection, families),
-        "resolved": asked_and_resolved(selection).aggregate(number=number, newest=Max("question__resolved_at"))
-        | scores.aggregate(forecasts=number, scored_at=Max("scored_at")),
-        "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
-        "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),
-        "calls": calls.aggregate(number=number, cost=Sum("cost_usd")),
-        "bets": bets.aggregate(number=number, newest=Max("executed_at")),
-        "resolved_bets": resolved_bets.aggregate(number=number, newest=Max("market__resolved_at")),
-    }
-    return to_json(inputs)
-
-
-def _category_inputs(selection: Selection, families: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """The numbers and newest instants of the inputs of each category's leaderboard, by category."""
-    inputs: dict[str, dict[str, Any]] = defaultdict(lambda: {"format": FORMAT, "families": families})
-    resolved = asked_and_resolved(selection).order_by().values_list("question__category")
-    for category, number, newest in resolved.annotate(Count("pk"), Max("question__resolved_at")):
-        inputs[category]["resolved"] = (number, newest)
-    scores = ForecastScore.objects.filter(forecast__arm=selection.arm).order_by()
-    if selection.methodology:
-        scores = scores.filter(forecast__methodology=selection.methodology)
-    by_category = scores.values_list("forecast__question__category")
-    for category, number, newest in by_category.annotate(Count("pk"), Max("scored_at")):
-        inputs[category]["scores"] = (number, newest)
-    refused = refused_forecasts(selection, "entry__question__category")
-    for (_, category), number in sorted(refused.items()):
-        inputs[category].setdefault("refused", []).append(number)
-    return dict(inputs)
-
-
 def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
     """The results besides the ranking."""
     figures_by_name = report["forecasters"] | report["references"]
     return {
         "murphy": {name: figures["murphy"] for name, figures in figures_by_name.items() if figures.get("murphy")},
-        **{part: report[part] for part in ("pairs", "curves", "rankings", "models", "notes", "questions")},
+        **{part: report[part] for part in ("pairs", "curves", "rankings", "models", "notes")},
         "data": report["data"] | {"questions": len({e.question for e in resolved}), "entries": len(resolved)},
         "extremising": EXTREMISING,
     }
@@ -338,12 +291,22 @@ def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(entries, key=order)
 
 
+def _add_fits(leaderboard: LeaderboardContents, fits: SlowFits) -> None:
+    """Adds the results of the slow fits to a leaderboard that has none of them, or earlier ones."""
+    for entry in leaderboard.entries:
+        entry |= fits.figures[entry["forecaster"]]
+    leaderboard.report["models"] |= fits.models
+    leaderboard.report["notes"] += fits.notes
+    leaderboard.report["agreement"] = _agreement(leaderboard.entries)
+
+
 def _copy_slow_figures(leaderboard: LeaderboardContents, before: Leaderboard) -> None:
     """Copies the results of the last slow fits from the stored leaderboard."""
     entries = {entry["forecaster"]: entry for entry in before.entries}
     for entry in leaderboard.entries:
         entry |= {key: entries.get(entry["forecaster"], {}).get(key) for key in SLOW_FIGURES}
     leaderboard.report["agreement"] = _agreement(leaderboard.entries)
+    leaderboard.report.update({name: before.report.get(name) for name in ("fitted", "fitted_at")})
     if "irt" in before.report.get("models", {}):
         leaderboard.report["models"]["irt"] = before.report["models"]["irt"]
 

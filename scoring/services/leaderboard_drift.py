@@ -25,11 +25,9 @@ from scoring.models import (
     LeaderboardHistory,
     QuestionDifficulty,
 )
+from scoring.services.forecast_inputs import inputs_version, is_current, is_fitted
 from scoring.services.forecast_leaderboards import (
     compute_forecast_leaderboards,
-    inputs_version,
-    is_current,
-    is_fitted,
     leaderboard_selections,
     store_difficulties,
     stored_by_category,

@@ -24,6 +24,7 @@ from scoring.services.forecast_panels import Selection, family_names, panels, re
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.leaderboard_drift import leaderboard_drift
 from scoring.services.scores import clear_scores, compute_scores
+from scoring.stored_json import first_difference
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, reverse_to
 from tests.scoring.reads import statements
 
@@ -308,6 +309,24 @@ def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_
     compute_scores(at=END + 3 * DAY)
     assert stored().report["fitted_at"] != fitted
     assert stored_entry(category="Politics")["n"] == 3
+
+
+def test_slow_fits_added_to_a_current_leaderboard_give_what_one_computation_gives() -> None:
+    a_week(4)
+    compute_scores(at=END)
+    asked_and_ended({GPT: [0.9, 0.1], GROK: [0.1, 0.9], KIMI: [0.4, 0.6]})
+    compute_scores(at=END + DAY, refit=False)
+    before = stored()
+    compute_scores(at=END + 2 * DAY)
+    in_two_steps = stored()
+    assert in_two_steps.report["fitted"] != before.report["fitted"]
+    assert list(leaderboard_drift(at=END + 2 * DAY)) == []
+    Leaderboard.objects.all().delete()
+    compute_scores(at=END + 2 * DAY)
+    at_once = stored()
+    assert first_difference(in_two_steps.entries, at_once.entries) is None
+    assert first_difference(in_two_steps.report, at_once.report) is None
+    assert QuestionDifficulty.objects.filter(arm="priced").count() == 5
 
 
 def test_a_category_without_a_new_resolution_keeps_its_leaderboard() -> None:
