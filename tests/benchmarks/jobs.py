@@ -9,17 +9,20 @@ on this machine; `!` marks what misses its bar, which is the goal set for an are
 import argparse
 import cProfile
 import json
+import multiprocessing
 import os
 import pstats
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
+from multiprocessing.connection import Connection
 from typing import Any
 from urllib.parse import parse_qs
+
+import httpx
 
 from tests.benchmarks.environment import set_up_production
 
@@ -37,28 +40,34 @@ BARS_S = {
 
 
 class Venue(BaseHTTPRequestHandler):
-    """Answers look-ups of markets by their ids, every other list with an empty one, and requests for midpoints."""
+    """Answers look-ups of markets by their ids, every other list with an empty one, and requests for midpoints.
+
+    PUT replaces the markets (`/markets`, by id) or the midpoints (`/midpoints`, by token).
+    """
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # one packet a response: a second one would wait for the receipt of the first
-    rows: dict[str, dict[str, Any]] = {}
-    midpoints: dict[str, str] = {}
+    held: dict[str, dict[str, Any]] = {"markets": {}, "midpoints": {}}
+
+    def do_PUT(self) -> None:
+        self.held[self.path[1:]] = self._body()
+        self._answer({})
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        asked = parse_qs(query)
+        asked, markets = parse_qs(query), self.held["markets"]
         closed = asked.get("closed") == ["true"]
-        listed = [row for key in asked.get("id", []) if (row := self.rows.get(key)) and row["closed"] is closed]
-        self._answer(self.rows.get(path.rpartition("/")[2]) or {"markets": listed})
+        listed = [row for key in asked.get("id", []) if (row := markets.get(key)) and row["closed"] is closed]
+        self._answer(markets.get(path.rpartition("/")[2]) or {"markets": listed})
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        tokens = [row["token_id"] for row in asked]
+        tokens, midpoints = [row["token_id"] for row in self._body()], self.held["midpoints"]
         books = [{"asset_id": token, "bids": [], "asks": []} for token in tokens]
         is_book = self.path.startswith("/books")
-        self._answer(
-            books if is_book else {token: self.midpoints[token] for token in tokens if token in self.midpoints}
-        )
+        self._answer(books if is_book else {token: midpoints[token] for token in tokens if token in midpoints})
+
+    def _body(self) -> Any:
+        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
 
     def _answer(self, contents: Any) -> None:
         body = json.dumps(contents).encode()
@@ -70,6 +79,26 @@ class Venue(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """No line for each request."""
+
+
+def serve_venue(port: "Connection[Any, Any]") -> None:
+    """Serves a venue in this process and sends its port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Venue)
+    port.send(server.server_port)
+    server.serve_forever()
+
+
+@contextmanager
+def running_venue() -> Iterator[str]:
+    """The address of a venue in a process of its own: its work is none of the jobs'."""
+    spawn = multiprocessing.get_context("spawn")
+    here, there = spawn.Pipe()
+    process = spawn.Process(target=serve_venue, args=(there,), daemon=True)
+    process.start()
+    try:
+        yield f"http://127.0.0.1:{here.recv()}"
+    finally:
+        process.terminate()
 
 
 def venue_rows(resolved: set[int]) -> dict[str, dict[str, Any]]:
@@ -174,7 +203,7 @@ def rolled_back() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def measure(markets: int, positions: int, *, profile: bool) -> int:
+def measure(venue: str, markets: int, positions: int, *, profile: bool) -> int:
     """Prints the table; how many bars are missed."""
     from django.core.management import call_command
     from django.db.models import Max
@@ -185,23 +214,25 @@ def measure(markets: int, positions: int, *, profile: bool) -> int:
 
     begin = Snapshot.objects.aggregate(last=Max("taken_at"))["last"]
     watch = Stopwatch(large=Snapshot.objects.count() >= LARGE, profile=profile)
-    Venue.midpoints = {o.token_id: str(o.price) for o in Outcome.objects.exclude(price=None).exclude(token_id="")}
+    priced = Outcome.objects.exclude(price=None).exclude(token_id="")
+    httpx.put(f"{venue}/midpoints", json={outcome.token_id: str(outcome.price) for outcome in priced})
     minutes = iter(range(10, 1000, 10))
 
-    def command(name: str, **options: Any) -> Callable[[], None]:
+    def command(name: str, **options: Any) -> Callable[[], object]:
         at = begin + timedelta(minutes=next(minutes))
         return lambda: call_command(name, at=at, json=True, stdout=StringIO(), **options)
 
     last, *chosen = chosen_markets(markets + 1, positions)
     command("take_snapshots")()  # the first pass stores prices that the generator rounded otherwise
     watch.time("take_snapshots", command("take_snapshots"), bar="take_snapshots")
-    Venue.rows, settled = venue_rows(set(chosen)), Settlement.objects.count()
+    rows, settled = venue_rows(set(chosen)), Settlement.objects.count()
+    httpx.put(f"{venue}/markets", json=rows, timeout=60)
     watch.time(f"check_resolutions, {len(chosen)} markets resolved", command("check_resolutions"), bar="settle")
-    print(f"  {Settlement.objects.count() - settled} positions settled, {len(Venue.rows)} markets looked up")
+    print(f"  {Settlement.objects.count() - settled} positions settled, {len(rows)} markets looked up")
     watch.time("take_snapshots after it", command("take_snapshots"))
     watch.time("compute_scores after it", command("compute_scores"))
     watch.time("compute_scores, nothing new", command("compute_scores"))
-    Venue.rows = venue_rows({last})
+    httpx.put(f"{venue}/markets", json=venue_rows({last}), timeout=60)
     watch.time("check_resolutions, one market resolved", command("check_resolutions"))
     watch.time("compute_scores after it", command("compute_scores"), bar="scores of one market")
     for derived in (BrierScore, ForecastScore, Leaderboard, QuestionDifficulty):
@@ -217,12 +248,11 @@ def main() -> None:
     parser.add_argument("--positions", type=int, default=280)
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Venue)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    os.environ |= {f"{name}_BASE_URL": f"http://127.0.0.1:{server.server_port}" for name in ("GAMMA", "CLOB")}
-    set_up_production(options.database)
-    with rolled_back():
-        missed = measure(options.markets, options.positions, profile=options.profile)
+    with running_venue() as venue:
+        os.environ |= {f"{name}_BASE_URL": venue for name in ("GAMMA", "CLOB")}
+        set_up_production(options.database)
+        with rolled_back():
+            missed = measure(venue, options.markets, options.positions, profile=options.profile)
     raise SystemExit(bool(missed))
 
 
