@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import UTC
+from select import POLLIN, poll
 from typing import Any
 
 from django.db.backends.postgresql import base, features, operations
-from psycopg import Error
+from psycopg import Connection, Error, OperationalError
 from psycopg.types.datetime import TimestamptzLoader
 
+SILENT_S = 1.5
+"""How long a server may take to answer an empty query: longer than one at work needs, shorter than a reader waits."""
 _poolers: dict[tuple[str, int], bool] = {}
 """By host and port: whether a pooler answers there."""
 
@@ -30,21 +33,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """A connection of the pool that works.
 
         The pool's own check pauses for a second or more after each that the server has ended, which after a restart
-        of the server are all: the first pages would wait until their time was over.
+        of the server are all: the first pages would wait until their time was over. Raises OperationalError if the
+        server is silent: its host has vanished, or it is stopped.
         """
         while True:
             connection = super().get_new_connection(conn_params)
             try:
                 if self.is_behind_pooler(connection):
                     connection.prepare_threshold = None
-                if self.pool is not None:
-                    self.pool.check_connection(connection)
+                alive = self.pool is None or answers(connection)
             except Error:
                 if self.pool is None:
                     raise
                 self.pool.putconn(connection)  # which drops it and opens another
-            else:
+                continue
+            if alive:
                 return connection
+            self.pool.putconn(connection)
+            raise OperationalError("the database server does not answer")
 
     def is_behind_pooler(self, connection: Any = None) -> bool:
         """True where a PgBouncer in transaction mode, say, stands before the server: it owns the session.
@@ -75,3 +81,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
             # takes 0.2 µs, so that 300 of a page's save 3 ms. The connection's zone is UTC already.
             cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
         return cursor
+
+
+def answers(connection: Connection[Any]) -> bool:
+    """Whether the server answers an empty query in time; raises the driver's error if it has ended the connection."""
+    libpq = connection.pgconn
+    libpq.send_query(b"")
+    answer = poll()
+    answer.register(libpq.socket, POLLIN)
+    if not answer.poll(SILENT_S * 1000):
+        return False
+    while (result := libpq.get_result()) is not None:
+        if message := result.error_message:
+            raise OperationalError(message.decode(errors="replace"))
+    return True

@@ -111,6 +111,12 @@ def test_a_pool_is_back_soon_after_its_server() -> None:
     assert options["pool"]["reconnect_timeout"] <= options["pool"]["timeout"], "its pauses would outgrow the outage"
 
 
+def test_a_postgres_whose_host_vanished_is_given_up_within_the_time_of_a_page() -> None:
+    arena = "postgres://arena@127.0.0.1/arena"
+    assert conf.database(arena)["OPTIONS"]["tcp_user_timeout"] == 1500
+    assert conf.database(f"{arena}?tcp_user_timeout=60000")["OPTIONS"]["tcp_user_timeout"] == 60000
+
+
 @pytest.mark.parametrize(
     ("at", "what"),
     [("2026-03-08T00:05:00", "has no time zone"), ("last sunday", "is not an ISO-8601 time")],

