@@ -91,7 +91,10 @@ class ChainLink(TaskReference, models.Model):
                 name="link_holds_one_task_or_a_record",
             ),
         ]
-        indexes = [models.Index(fields=["sequence", "id"], name="link_by_sequence")]
+        indexes = [
+            models.Index(fields=["sequence", "id"], name="link_by_sequence"),
+            models.Index(fields=["decision", "sequence"], name="link_by_decision"),
+        ]
         ordering = ["protocol", "sequence"]
 
     def __str__(self) -> str:
