@@ -1,10 +1,11 @@
 """The inputs of the forecast leaderboards as numbers that tell whether stored ones are still right."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, Max, Q, QuerySet, Sum
 
 from agents.models import Elicitation, Forecast, ModelCall, Trade
 from markets.models import Market
@@ -29,15 +30,26 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     calls = ModelCall.objects.filter(elicitation__in=tasks)
     bets = Trade.objects.filter(kind=Trade.Kind.BUY)
     resolved_bets = bets.filter(market__status=Market.Status.RESOLVED)
-    scores = ForecastScore.objects.filter(forecast__in=forecasts.order_by())
+    scores = ForecastScore.objects.filter(forecast__arm=selection.arm)
+    if selection.methodology:
+        scores = scores.filter(forecast__methodology=selection.methodology)
     number = Count("pk")
     families = list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external"))
+    resolved = _inputs_by_category(asked_and_resolved(selection), "question__category", "question__resolved_at")
+    scored = _inputs_by_category(scores, "forecast__question__category", "scored_at")
+    categories: dict[str, dict[str, Any]] = defaultdict(lambda: {"format": FORMAT, "families": families})
+    for name, by_category in (("resolved", resolved), ("scores", scored)):
+        for category, own in by_category.items():
+            categories[category][name] = own
+    refused = refused_forecasts(selection, "entry__question__category")
+    for (_, category), refusals in sorted(refused.items()):
+        categories[category].setdefault("refused", []).append(refusals)
     inputs = {
         "format": FORMAT,
         "families": families,
-        "categories": _category_inputs(selection, families),
-        "resolved": asked_and_resolved(selection).aggregate(number=number, newest=Max("question__resolved_at"))
-        | scores.aggregate(forecasts=number, scored_at=Max("scored_at")),
+        "categories": categories,
+        "resolved": dict(zip(("number", "newest"), _total(resolved), strict=True))
+        | dict(zip(("forecasts", "scored_at"), _total(scored), strict=True)),
         "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
         "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),
         "calls": calls.aggregate(number=number, cost=Sum("cost_usd")),
@@ -47,22 +59,16 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     return to_json(inputs)
 
 
-def _category_inputs(selection: Selection, families: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """The numbers and newest instants of the inputs of each category's leaderboard, by category."""
-    inputs: dict[str, dict[str, Any]] = defaultdict(lambda: {"format": FORMAT, "families": families})
-    resolved = asked_and_resolved(selection).order_by().values_list("question__category")
-    for category, number, newest in resolved.annotate(Count("pk"), Max("question__resolved_at")):
-        inputs[category]["resolved"] = (number, newest)
-    scores = ForecastScore.objects.filter(forecast__arm=selection.arm).order_by()
-    if selection.methodology:
-        scores = scores.filter(forecast__methodology=selection.methodology)
-    by_category = scores.values_list("forecast__question__category")
-    for category, number, newest in by_category.annotate(Count("pk"), Max("scored_at")):
-        inputs[category]["scores"] = (number, newest)
-    refused = refused_forecasts(selection, "entry__question__category")
-    for (_, category), number in sorted(refused.items()):
-        inputs[category].setdefault("refused", []).append(number)
-    return dict(inputs)
+def _inputs_by_category(rows: QuerySet, category: str, instant: str) -> dict[str, tuple[int, datetime | None]]:
+    """The number and the newest instant of the rows of each category, given the paths of both columns."""
+    counted = rows.order_by().values_list(category).annotate(Count("pk"), Max(instant))
+    return {name: (number, newest) for name, number, newest in counted}
+
+
+def _total(by_category: Mapping[str, tuple[int, datetime | None]]) -> tuple[int, datetime | None]:
+    """The number and the newest instant over all categories."""
+    newest = [own for _, own in by_category.values() if own is not None]
+    return sum(number for number, _ in by_category.values()), max(newest, default=None)
 
 
 def is_current(leaderboard: Leaderboard, inputs: Mapping[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions, distinct_codes, spans
 
 from agents.models import Elicitation, Family, Forecast
+from markets.foundation.bulk import rows_with_json
 from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption
 from scoring.constants import REFERENCES
 from scoring.services.reference_forecasts import reference_vectors
@@ -91,8 +92,8 @@ def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
     forecasts = Forecast.objects.filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
     # Where two releases of a family answered the same batch, the newer one counts.
     rows = forecasts.order_by("release__effective_from", "release", "pk")
-    columns = ("entry", "family__slug", "family__external", "probabilities")
-    for pk, slug, external, probabilities in rows.values_list(*columns):
+    columns = ("entry", "family__slug", "family__external")
+    for pk, slug, external, probabilities in rows_with_json(rows, *columns, json_field="probabilities"):
         entry = by_id[pk]
         forecasts_of = entry.external_forecasts if external else entry.forecasts
         forecasts_of[slug] = forecast_vector(probabilities, entry.options)
@@ -103,10 +104,10 @@ def entries_by_id(entries: QuerySet[QuestionEntry]) -> dict[int, ResolvedEntry]:
     """These entries of resolved questions by id, in their order, without forecasts."""
     options = _options(entries.order_by().values("question"))
     columns = ("event_key", "category", "exclusive", "closed_at")
-    rows = entries.values_list("pk", "question", "prices", *(f"question__{column}" for column in columns))
+    rows = rows_with_json(entries, "pk", "question", *(f"question__{name}" for name in columns), json_field="prices")
     return {
         pk: resolved_entry(pk, question, options[question], prices, **dict(zip(columns, question_columns, strict=True)))
-        for pk, question, prices, *question_columns in rows
+        for pk, question, *question_columns, prices in rows
     }
 
 

@@ -11,7 +11,7 @@ from forecast_rank.metrics.skill import market_brier
 
 from agents.models import Forecast
 from agents.models.forecast import ForecastQuerySet
-from markets.foundation.bulk import insert_rows
+from markets.foundation.bulk import insert_rows, rows_with_json
 from markets.models import QuestionEntry
 from scoring.models import ForecastScore
 from scoring.services.forecast_panels import (
@@ -67,8 +67,8 @@ def score_forecasts(*, at: datetime) -> int:
 def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[ScoredForecast]:
     """The scores of those of the forecasts whose questions have resolved, not stored yet."""
     # Columns, since a model with its entry for each forecast would take half of the time.
-    columns = ("pk", "entry", "question__resolved_at", "probabilities")
-    rows = list(forecasts.resolved().order_by("entry", "pk").values_list(*columns))
+    resolved = forecasts.resolved().order_by("entry", "pk")
+    rows = rows_with_json(resolved, "pk", "entry", "question__resolved_at", json_field="probabilities")
     entries = entries_by_id(QuestionEntry.objects.filter(pk__in={entry for _, entry, *_ in rows}))
     vectors = [(entries[entry], forecast_vector(stated, entries[entry].options)) for _, entry, _, stated in rows]
     return [

@@ -1,5 +1,6 @@
 """Scratch databases and a web server for measurements. Nothing of Django is imported before it is set up."""
 
+import gc
 import os
 import socket
 import tempfile
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from manage import ALLOCATION_THRESHOLD
 from tests.databases import DatabaseCopies, postgres_url
 
 
@@ -47,6 +49,7 @@ def set_up_production(url: str) -> None:
 def _set_up() -> None:
     import django
 
+    gc.set_threshold(ALLOCATION_THRESHOLD)
     django.setup()
 
 
