@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 from django.db import transaction
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.panel import Panel
@@ -90,7 +91,7 @@ def forecast_leaderboard(
     step = max(1, math.ceil(len(resolved) / CURVE_POINTS))
     report = _rank(built, Settings(metrics, GAMMAS, stream=step))
     figures_by_name = report["forecasters"] | report["references"] | report["externals"]
-    questions = {name: number for panel in built for name, number in _questions_answered(panel, resolved)}
+    questions = {name: number for panel in built for name, number in _questions_answered(panel).items()}
     names = {**families, **externals, **REFERENCE_NAMES}
     entries = [
         {
@@ -267,12 +268,11 @@ def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dic
     }
 
 
-def _questions_answered(panel: Panel, resolved: Sequence[ResolvedEntry]) -> Iterator[tuple[str, int]]:
-    """Each forecaster and the number of questions that it answered, one of several days counted once."""
-    answered: list[set[int]] = [set() for _ in panel.forecasters]
-    for forecaster, entry in zip(panel.forecaster.tolist(), panel.question.tolist(), strict=True):
-        answered[forecaster].add(resolved[entry].question)
-    yield from zip(panel.forecasters, map(len, answered), strict=True)
+def _questions_answered(panel: Panel) -> dict[str, int]:
+    """The number of questions that each forecaster answered, one of several days counted once."""
+    # Each of k forecasts of a question weighs 1/k.
+    numbers = np.bincount(panel.forecaster, panel.weight, len(panel.forecasters))
+    return dict(zip(panel.forecasters, np.rint(numbers).astype(int).tolist(), strict=True))
 
 
 def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
