@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Q, Value, prefetch_related_objects
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from agents.models import Decision, Position
@@ -131,11 +132,10 @@ def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> in
     Returns the number of positions, or None if the market was final already.
     """
     with transaction.atomic():
-        unsettled = Market.objects.unsettled().filter(pk=market.pk)
-        # A market may go from open to final between two looks.
-        unsettled.filter(closed_at=None).update(status=Market.Status.CLOSED, closed_at=at)
         final = {"status": resolution.market_status, "winning_outcome": resolution.winner, "resolved_at": at}
-        if not unsettled.update(**final):
+        # A market may go from open to final between two looks.
+        closed_at = Coalesce("closed_at", Value(at))
+        if not Market.objects.unsettled().filter(pk=market.pk).update(**final, closed_at=closed_at):
             return None
         settled = _settle_positions(market, resolution, at=at)
         clear_alert(OVERDUE_ALERT, [market.external_id], at=at)
@@ -147,7 +147,10 @@ def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> in
 def _settle_positions(market: Market, resolution: Resolution, *, at: datetime) -> int:
     """Settles every open position on a market; returns their number."""
     positions = Position.objects.open().filter(market=market)
-    agents = ledger.lock_agents(positions.values_list("agent_id", flat=True))
+    owners = list(positions.values_list("agent_id", flat=True))
+    if not owners:
+        return 0
+    agents = ledger.lock_agents(owners)
     held = list(positions.filter(agent__in=agents).order_by("agent", "pk"))
     ledger.settle(agents, held, resolution=resolution, at=at)
     for agent in agents.values():
