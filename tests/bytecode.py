@@ -1,18 +1,30 @@
-"""A bytecode cache for one run where PYTHONDONTWRITEBYTECODE is set: the tests start hundreds of processes."""
+"""A bytecode cache where PYTHONDONTWRITEBYTECODE is set: the tests start hundreds of processes.
 
-import atexit
+It lies beside what pytest keeps, so that the next run compiles only what has changed.
+"""
+
 import os
 import shutil
 import sys
-import tempfile
+import sysconfig
+from pathlib import Path
+
+KEPT = Path(__file__).resolve().parents[1] / ".pytest_cache" / "bytecode"
 
 
 def cache() -> None:
-    """Points this process and its children at a temporary cache, removed when this process ends."""
+    """Points this process and its children at the cache; one for other packages or another Python is removed.
+
+    Another release of a package may have files of the same size and date, by which Python recognises what it compiled;
+    installing it changes the folder of packages.
+    """
     if not sys.dont_write_bytecode:
         return
-    folder = tempfile.mkdtemp(prefix="arena-bytecode-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    installed = Path(sysconfig.get_path("purelib")).stat().st_mtime_ns
+    folder = KEPT / f"{sys.implementation.cache_tag}-{installed}"
+    for other in KEPT.glob("*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = folder
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(folder)
     sys.dont_write_bytecode = False
