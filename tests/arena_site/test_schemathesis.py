@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 import schemathesis
@@ -13,6 +14,7 @@ from django.db import close_old_connections
 from django.test import RequestFactory
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.pytest.lazy import get_all_tests
+from schemathesis.python._constants.orchestrator import build_constants_pool
 
 from arena_site.api import schema_view
 from markets.prompt_conditions import PRICED
@@ -58,18 +60,22 @@ def _quiet(season: None, db: None, caplog: pytest.LogCaptureFixture) -> None:
 OPERATIONS = [(method, path) for path, methods in DOCUMENT["paths"].items() for method in methods]
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=[f"{method} {path}" for method, path in OPERATIONS])
-def test_api_conforms_to_its_schema(method: str, path: str) -> None:
+@cache
+def served_schema() -> schemathesis.schemas.BaseSchema:
     """The schema as it is served, with the values that exist; the committed one names the operations."""
     # Not by a client, which connects the signals that `_one_connection` disconnects.
     request = RequestFactory().get("/api/schema/", headers={"accept": "application/vnd.oai.openapi+json"})
-    document = json.loads(schema_view(request).content)  # type: ignore[attr-defined]
-    schema = schemathesis.openapi.from_dict(document | {"paths": {path: document["paths"][path]}})
+    schema = schemathesis.openapi.from_dict(json.loads(schema_view(request).content))  # type: ignore[attr-defined]
     schema.app = application
+    build_constants_pool(schema)  # reads the source of the arena, here for the tests of all operations
+    return schema
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=[f"{method} {path}" for method, path in OPERATIONS])
+def test_api_conforms_to_its_schema(method: str, path: str) -> None:
+    schema = served_schema().include(method=method.upper(), path=path)
     # Generated here: `schema.parametrize` does it when tests are collected, which every worker does.
-    (generated,) = get_all_tests(
-        schema=schema.include(method=method.upper()), test_func=check_response, settings=SETTINGS, given_kwargs=None
-    )
+    (generated,) = get_all_tests(schema=schema, test_func=check_response, settings=SETTINGS, given_kwargs=None)
     _, test = generated.ok()
     test()
 
