@@ -6,6 +6,7 @@ among the forecasters; the rank range of a reference is the one it would have am
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -343,14 +344,16 @@ def _of(values: Any, index: int, *, integers: bool) -> Any:
 def to_json_value(value: Any) -> Any:
     """A NumPy number or array as Python values; None for infinite or missing numbers and for an array of them."""
     if isinstance(value, np.ndarray):
-        items = [to_json_value(item) for item in value]
+        items = [to_json_value(item) for item in (value.tolist() if value.ndim == 1 else value)]
         return None if items and all(item is None for item in items) else items
+    if isinstance(value, float):  # first, as most are; NumPy's usual floats among them
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, np.bool_ | bool):
         return bool(value)
     if isinstance(value, np.integer):
         return int(value)
-    if isinstance(value, np.floating | float):
-        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.floating):
+        return float(value) if math.isfinite(value) else None
     return value
 
 
