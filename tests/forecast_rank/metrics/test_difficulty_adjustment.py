@@ -148,6 +148,16 @@ def test_parts_are_numbered_from_the_largest() -> None:
     assert connected_components(EMPTY).forecaster.tolist() == []
 
 
+@pytest.mark.parametrize("length", [2, 3, 5, 9])
+def test_chain_of_common_questions_is_one_part_until_it_is_cut(length: int) -> None:
+    links = [(f"f{i}", f"q{i + k}") for i in range(length) for k in (0, 1)]
+    rows = [row for name, question in links for row in rows_of(name, question, [0.5, 0.5], 0)]
+    chain = connected_components(panel(rows))
+    assert (chain.forecaster.tolist(), chain.question.tolist()) == ([0] * length, [0] * (length + 1))
+    cut = connected_components(panel(rows), np.arange(2 * length) != 2)  # without f1 on q1, or f1's only link to f0
+    assert cut.forecaster.tolist() == ([0, 1] if length == 2 else [1, *[0] * (length - 1)])
+
+
 def test_events_pull_as_in_the_jackknife_of_a_mean() -> None:
     """Unequal clusters: U'U / n^2 is the jackknife's variance of the mean, cluster by cluster."""
     values, event = np.array([1.0, 2.0, 4.0, 8.0, 3.0]), np.array([0, 0, 1, 2, 2])

@@ -51,6 +51,10 @@ def connected_components(panel: Panel, counted: NDArray[np.bool_] | None = None)
     forecaster, question = panel.forecaster, panel.question
     if counted is not None:
         forecaster, question = forecaster[counted], question[counted]
+    answered, asked = np.zeros(n_forecasters, dtype=bool), np.zeros(n_questions, dtype=bool)
+    answered[forecaster], asked[question] = True, True
+    if len(forecaster) and _links_all(forecaster, question, asked):
+        return ConnectedComponents(np.where(answered, 0, NO_COMPONENT), np.where(asked, 0, NO_COMPONENT))
     total = n_forecasters + n_questions
     links = sparse.coo_array(
         (np.ones(len(forecaster), dtype=bool), (forecaster, n_forecasters + question)), (total, total)
@@ -69,3 +73,14 @@ def connected_components(panel: Panel, counted: NDArray[np.bool_] | None = None)
         np.where(has_forecast, place[label[:n_forecasters]], NO_COMPONENT),
         np.where(answers > 0, place[label[n_forecasters:]], NO_COMPONENT),
     )
+
+
+def _links_all(forecaster: Codes, question: Codes, asked: NDArray[np.bool_]) -> bool:
+    """Whether two steps from the first forecaster to common questions reach every question, as they mostly do."""
+    reached = np.zeros(len(asked), dtype=bool)
+    reached[question[forecaster == forecaster[0]]] = True
+    for _ in range(2):
+        linked = np.zeros(int(forecaster.max()) + 1, dtype=bool)
+        linked[forecaster[reached[question]]] = True
+        reached[question[linked[forecaster]]] = True
+    return bool(reached[asked].all())

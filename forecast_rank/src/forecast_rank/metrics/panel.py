@@ -173,8 +173,9 @@ class Panel:
         """
         weight = self.weight if weight is None else weight
         counted = ~np.isnan(values)
-        weight = np.where(counted, weight, 0.0)
-        total = np.bincount(self.forecaster, np.where(counted, values, 0.0) * weight, len(self.forecasters))
+        if not counted.all():
+            values, weight = np.where(counted, values, 0.0), np.where(counted, weight, 0.0)
+        total = np.bincount(self.forecaster, values * weight, len(self.forecasters))
         mass = np.bincount(self.forecaster, weight, len(self.forecasters))
         return np.divide(total, mass, out=np.full(len(self.forecasters), np.nan), where=mass > 0)
 

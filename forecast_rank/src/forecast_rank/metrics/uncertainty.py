@@ -78,13 +78,17 @@ def event_sums(panel: Panel, values: Floats) -> EventSums:
     n_forecasters = len(panel.forecasters)
     event_codes, column = panel.events
     counted = ~np.isnan(values)
-    place = (panel.forecaster * len(event_codes) + column)[counted]
-    weight = panel.weight[counted]
-    finite_values = np.where(np.isinf(values[counted]), np.nan, values[counted])
+    forecaster, weight = panel.forecaster, panel.weight
+    if not counted.all():
+        forecaster, column, weight, values = forecaster[counted], column[counted], weight[counted], values[counted]
+    place = forecaster * len(event_codes)
+    place += column
+    infinite = np.isinf(values)
+    finite_values = np.where(infinite, np.nan, values) if infinite.any() else values
 
     def table(summand: Floats) -> Floats:
-        totals = np.bincount(place, summand, n_forecasters * len(event_codes)).astype(np.float64)
-        return totals.reshape(n_forecasters, len(event_codes))
+        totals = np.bincount(place, summand, n_forecasters * len(event_codes))
+        return totals.astype(np.float64, copy=False).reshape(n_forecasters, len(event_codes))
 
     return EventSums(table(weight * finite_values), table(weight))
 
