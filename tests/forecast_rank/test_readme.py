@@ -13,7 +13,7 @@ import yaml
 LIBRARY = Path(__file__).parents[2] / "forecast_rank"
 README = (LIBRARY / "README.md").read_text()
 INTERNAL = {
-    "blocks", "calibration_bins", "closing_columns", "cluster_robust", "connectivity", "event_groups",
+    "blocks", "calibration_bins", "closing_columns", "cluster_robust", "connectivity", "distinct_pairs", "event_groups",
     "irt_marginal_over_forecasters", "irt_marginal_over_questions", "irt_responses", "linear_pool", "pair_sums",
     "pairwise_comparisons", "panel", "staking",
 }  # fmt: skip

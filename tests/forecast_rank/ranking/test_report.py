@@ -7,11 +7,16 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from forecast_rank.metrics import irt
+from forecast_rank.metrics import irt, thurstone_mosteller
 from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.distinct_pairs import distinct_pairs
+from forecast_rank.metrics.kelly_growth import expected_growth
+from forecast_rank.metrics.linear_pool import pool_contests
 from forecast_rank.metrics.panel import Panel, from_arrays, references
 from forecast_rank.metrics.proper_scores import brier
+from forecast_rank.metrics.returns import log_wealth
+from forecast_rank.metrics.uncertainty import resample_counts
 from forecast_rank.ranking import model_fits, scoreboard, threads
 from forecast_rank.ranking import report as report_module
 from forecast_rank.ranking.model_fits import sampled_events, with_references
@@ -138,6 +143,33 @@ class TestShape:
         same = json.dumps(together) == json.dumps(report)
         assert same, "not the same bytes"  # a comparison of both would be long
         assert seen[0] == "Brier scores and pairs"
+
+    def test_what_several_figures_take_is_computed_once(
+        self, forecasts: Panel, report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fits, sorted_pairs = Mock(wraps=adjusted_brier), Mock(wraps=distinct_pairs)
+        contests, draws = Mock(wraps=pool_contests), Mock(wraps=resample_counts)
+        monkeypatch.setattr(model_fits, "adjusted_brier", fits)
+        monkeypatch.setattr(thurstone_mosteller, "adjusted_brier", fits)
+        monkeypatch.setattr(model_fits, "pool_contests", contests)
+        monkeypatch.setattr(report_module, "distinct_pairs", sorted_pairs)
+        monkeypatch.setattr(scoreboard, "resample_counts", draws)
+        again = rank_panel(forecasts, QUICK)
+        assert json.dumps(again) == json.dumps(report)
+        assert fits.call_count == 2  # without the references and with them
+        assert (sorted_pairs.call_count, contests.call_count) == (1, 1)
+        assert draws.call_count == 2  # for the means, and for the calibration error
+
+    def test_expected_growth_does_not_depend_on_the_risk_aversions(self, forecasts: Panel) -> None:
+        means = (
+            forecasts.forecaster_means(expected_growth(forecasts)),
+            forecasts.forecaster_means(log_wealth(forecasts)),
+        )
+        for gammas in (("0.5",), ("1", "0"), ("0", "1.0")):
+            found = rank_panel(forecasts, replace(QUICK, metrics=("average_return",), gammas=gammas))["forecasters"]
+            entries = [found[name] for name in forecasts.forecasters]
+            assert [entry["expected_growth"] for entry in entries] == means[0].tolist()
+            assert [entry["realised_growth"] for entry in entries] == means[1].tolist()
 
     def test_error_in_one_of_the_parts_ends_the_report(self, forecasts: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(threads, "MANY_FORECASTS", 0)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
+from itertools import chain
 from typing import Concatenate, ParamSpec
 
 import numpy as np
@@ -27,7 +28,7 @@ def by_blocks(
     def of_blocks(panel: Panel, /, *args: Options.args, **kwargs: Options.kwargs) -> Floats:
         if len(panel.probability) <= CELLS:
             return score(panel, *args, **kwargs)
-        return np.concatenate([score(block, *args, **kwargs) for block in blocks(panel)], axis=-1)
+        return _joined((score(block, *args, **kwargs) for block in blocks(panel)), len(panel))
 
     return of_blocks
 
@@ -48,6 +49,17 @@ def block_slices(panel: Panel) -> Iterator[tuple[slice, slice]]:
         last = min(max(last, first + 1), len(panel))
         yield slice(first, last), slice(int(panel.offsets[first]), int(panel.offsets[last]))
         first = last
+
+
+def _joined(parts: Iterator[Floats], length: int) -> Floats:
+    """Arrays one after another along the last axis, without holding both them and the whole."""
+    first = next(parts)
+    whole = np.empty((*first.shape[:-1], length), first.dtype)
+    start = 0
+    for part in chain([first], parts):
+        whole[..., start : start + part.shape[-1]] = part
+        start += part.shape[-1]
+    return whole
 
 
 def _part(panel: Panel, own: slice, cells: slice) -> Panel:

@@ -13,7 +13,13 @@ from scipy.special import expit
 
 from forecast_rank.metrics.cluster_robust import event_scores, weighted_gram
 from forecast_rank.metrics.connectivity import connected_components
-from forecast_rank.metrics.linear_pool import ITERATIONS, TOLERANCE, maximise_pool_likelihood, pool_contests
+from forecast_rank.metrics.linear_pool import (
+    ITERATIONS,
+    TOLERANCE,
+    PoolContests,
+    maximise_pool_likelihood,
+    pool_contests,
+)
 from forecast_rank.metrics.pairwise_comparisons import (
     fit_strengths,
     likelihood_contributions,
@@ -55,7 +61,7 @@ class PoolWeights(NamedTuple):
     impossible: int
 
 
-def pool_weights(panel: Panel, pseudo_count: float = 0.01) -> PoolWeights:
+def pool_weights(panel: Panel, pseudo_count: float = 0.01, *, contests: PoolContests | None = None) -> PoolWeights:
     """Weights theta of the linear pool under which the outcomes are most likely.
 
     The maximum of sum_q w_q log(sum_f theta_f p_f(outcome) / sum_f theta_f) + c sum_f log(theta_f / sum theta), both
@@ -74,6 +80,8 @@ def pool_weights(panel: Panel, pseudo_count: float = 0.01) -> PoolWeights:
     panel : Panel
     pseudo_count : float
         c, at least 0.
+    contests : PoolContests, optional
+        `pool_contests(panel)`, if it is known.
 
     Returns
     -------
@@ -103,7 +111,7 @@ def pool_weights(panel: Panel, pseudo_count: float = 0.01) -> PoolWeights:
     n_forecasters = len(panel.forecasters)
     component = connected_components(panel).forecaster
     compared = np.flatnonzero(component >= 0)
-    data = pool_contests(panel)
+    data = pool_contests(panel) if contests is None else contests
     if len(compared) == 0 or len(data.weight) == 0:
         weight = np.full(n_forecasters, np.nan)
         return PoolWeights(weight, np.nan, np.nan, 0, False, pseudo_count, component, data.impossible)
@@ -141,7 +149,7 @@ class ExponentialForm(NamedTuple):
     ridge: float
 
 
-def exponential_form(panel: Panel, ridge: float = 1.0) -> ExponentialForm:
+def exponential_form(panel: Panel, ridge: float = 1.0, *, contests: PoolContests | None = None) -> ExponentialForm:
     """Prophet Arena's contest of two teams, P(outcome) = sigma(sum_f (2 p_f(outcome) - 1) theta_f).
 
     A forecaster adds p_f theta_f to the team of the outcome and (1 - p_f) theta_f to the other; the chance to win is
@@ -156,6 +164,8 @@ def exponential_form(panel: Panel, ridge: float = 1.0) -> ExponentialForm:
     panel : Panel
     ridge : float
         Questions per squared logit, like a prior with standard deviation 1 / sqrt(ridge); above 0.
+    contests : PoolContests, optional
+        `pool_contests(panel)`, if it is known.
 
     Returns
     -------
@@ -179,7 +189,7 @@ def exponential_form(panel: Panel, ridge: float = 1.0) -> ExponentialForm:
     """
     if not ridge > 0:
         raise ValueError(f"ridge: above 0, not {ridge}")
-    n_forecasters, data = len(panel.forecasters), pool_contests(panel)
+    n_forecasters, data = len(panel.forecasters), pool_contests(panel) if contests is None else contests
     has_forecast = np.bincount(panel.forecaster, minlength=n_forecasters) > 0
     sides = 2 * data.support - data.present[data.question]
     total = max(float(data.weight.sum()), 1e-300)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_rank.metrics.blocks import CELLS
-from forecast_rank.metrics.panel import Floats, Panel, spans
+from forecast_rank.metrics.panel import Floats, Panel
 
 EDGE_TOLERANCE = 1e-9
 """Bin widths by which a probability may miss an edge from below, through rounding, and still be at the edge."""
@@ -115,60 +115,6 @@ def sums_by_code(
 
 def _blocks(pairs: int, size: int = CELLS) -> Iterator[slice]:
     return (slice(first, min(first + size, pairs)) for first in range(0, pairs, size))
-
-
-class DistinctPairs(NamedTuple):
-    """The pairs of one forecaster summed by probability: K different ones in ascending order, all of shape (K,).
-
-    Attributes
-    ----------
-    probability : array
-    mass, happened : arrays
-        Sums of the weights, and of weight x outcome.
-    spread : array
-        Sums of weight x (outcome - mean outcome)^2.
-    lowest, highest : arrays
-        Of the outcomes.
-    """
-
-    probability: Floats
-    mass: Floats
-    happened: Floats
-    spread: Floats
-    lowest: Floats
-    highest: Floats
-
-
-def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
-    """The forecasters with forecasts, each with the sums of their pairs; weighted as in `bin_pairs`."""
-    people, asked = len(panel.forecasters), panel.questions
-    whose = panel.forecaster.astype(np.uint16) if people <= np.iinfo(np.uint16).max else panel.forecaster
-    order = np.argsort(whose, kind="stable")
-    ends = np.cumsum(np.bincount(panel.forecaster, minlength=people))
-    for person in range(people):
-        own = order[ends[person - 1] if person else 0 : ends[person]]
-        if not len(own):
-            continue
-        sizes = panel.sizes[own]
-        stated = panel.probability[spans(panel.offsets[own], sizes)]
-        by_probability = np.argsort(stated, kind="stable")
-        stated = stated[by_probability]
-        happened = asked.outcome[spans(asked.offsets[panel.question[own]], sizes)[by_probability]]
-        weight = np.repeat(panel.weight[own] / sizes, sizes)[by_probability]
-        starts = np.flatnonzero(np.concatenate([[True], np.diff(stated) > 0]))
-        mass, total = np.add.reduceat(weight, starts), np.add.reduceat(weight * happened, starts)
-        rate = np.repeat(total / mass, np.diff(np.append(starts, len(stated))))
-        yield (
-            person,
-            DistinctPairs(
-                stated[starts],
-                mass,
-                total,
-                np.add.reduceat(weight * np.square(happened - rate), starts),
-                np.minimum.reduceat(happened, starts),
-                np.maximum.reduceat(happened, starts),
-            ),
-        )
 
 
 def _equal_counts(panel: Panel, bins: int) -> tuple[Floats, NDArray[np.int32]]:

@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import isotonic_regression
 
-from forecast_rank.metrics.calibration_bins import DistinctPairs, distinct_pairs
+from forecast_rank.metrics.distinct_pairs import brier_parts, distinct_pairs, isotonic
 from forecast_rank.metrics.panel import Floats, Panel
 from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, tail_levels
 
@@ -111,7 +110,7 @@ def corp_curve(
     mass = np.bincount(place, weight).astype(np.float64)
 
     def regressed(outcomes: NDArray) -> Floats:
-        return _isotonic(np.bincount(place, weight * outcomes) / mass, mass)
+        return isotonic(np.bincount(place, weight * outcomes) / mass, mass)
 
     generator = np.random.default_rng(seed)
     draws = np.array([regressed(generator.random(len(outcome)) < probability) for _ in range(resamples)])
@@ -148,22 +147,5 @@ def corp_decomposition(panel: Panel) -> CorpDecomposition:
     """
     parts = np.full((4, len(panel.forecasters)), np.nan)
     for person, pairs in distinct_pairs(panel):
-        parts[:, person] = _parts(pairs)
+        parts[:, person] = brier_parts(pairs)
     return CorpDecomposition(*parts)
-
-
-def _parts(pairs: DistinctPairs) -> tuple[float, float, float, float]:
-    """Brier score, miscalibration, discrimination and uncertainty."""
-    total, rate = pairs.mass.sum(), pairs.happened / pairs.mass
-    base = pairs.happened.sum() / total
-    within = pairs.spread.sum() / total
-    # The mean squared distance of each forecast from the frequency observed where it was stated.
-    stated, calibrated, climate = (
-        float(pairs.mass @ np.square(forecast - rate) / total)
-        for forecast in (pairs.probability, _isotonic(rate, pairs.mass), base)
-    )
-    return float(stated + within), stated - calibrated, climate - calibrated, float(climate + within)
-
-
-def _isotonic(values: Floats, weight: Floats) -> Floats:
-    return np.asarray(isotonic_regression(values, weights=weight).x, dtype=np.float64)

@@ -65,9 +65,10 @@ def running_intervals(
     order = np.flatnonzero(counted)
     order = order[np.argsort(panel.forecaster[order] * len(position) + position[panel.question[order]])]
     forecaster, question = panel.forecaster[order], panel.question[order]
-    event, place = panel.questions.event[question], columns.place[question]
-    begins = np.concatenate([[True], (np.diff(forecaster) != 0) | (np.diff(event) != 0)])[: len(order)]
-    cell = forecaster * shape[1] + place // step
+    begins = np.concatenate([[True], (np.diff(forecaster) != 0) | (np.diff(panel.questions.event[question]) != 0)])
+    begins = begins[: len(order)]
+    cell = forecaster * shape[1] + (columns.place // step)[question]
+    del forecaster, question  # with many forecasts memory counts
     weight = panel.weight[order]
     gain = weight * values[order]
 

@@ -5,6 +5,7 @@ account of 1/n of the dollar per option, with the two legs YES and NO. Computed 
 overflows for a small gamma.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -134,9 +135,31 @@ def relative_demand(accounts: StakingAccounts, gamma: float) -> Floats:
     return _below(edges, accounts.spread(np.where(top > -np.inf, top, 0.0)), gamma)
 
 
-def optimal_log_wealth(accounts: StakingAccounts, gamma: float) -> LogWealth:
-    """Logarithms of the wealth with the stakes of `returns.cash_stakes`, exact where (p/q)^(1/gamma) would overflow."""
-    _check(gamma)
+class ChosenBets(NamedTuple):
+    """The legs that are worth a stake, the same at every risk aversion.
+
+    Attributes
+    ----------
+    edges : array, shape (L,)
+        ln(p/q) with probabilities that sum to 1 in their account.
+    chosen : array of bool, shape (L,)
+    top : array, shape (A,)
+        The largest edge.
+    floor : array, shape (A,)
+        ln of the ratio R of `returns.cash_stakes`, the edge of cash.
+    free : array, shape (A,)
+        1 less the prices of the chosen legs.
+    """
+
+    edges: Floats
+    chosen: NDArray[np.bool_]
+    top: Floats
+    floor: Floats
+    free: Floats
+
+
+def chosen_bets(accounts: StakingAccounts) -> ChosenBets:
+    """The set S of `returns.cash_stakes` in each account; where it is empty, top and floor are 0 and free is 1."""
     mass = accounts.sum(accounts.probability)
     mass = np.where(mass > 0, mass, 1.0)
     probability, edges = accounts.probability / accounts.spread(mass), _edges(accounts) - accounts.spread(np.log(mass))
@@ -150,11 +173,22 @@ def optimal_log_wealth(accounts: StakingAccounts, gamma: float) -> LogWealth:
         free = 1 - accounts.sum(np.where(chosen, accounts.price, 0.0))
         rate = np.minimum(rate, np.divide(left, free, out=np.zeros(len(rate)), where=free > 0))
     has_stakes = accounts.max(chosen.astype(np.float64)) > 0
-    top = np.where(has_stakes, accounts.max(edges), 0.0)
-    floor = np.where(has_stakes, _log(rate), 0.0)
+    return ChosenBets(
+        edges,
+        chosen,
+        top=np.where(has_stakes, accounts.max(edges), 0.0),
+        floor=np.where(has_stakes, _log(rate), 0.0),
+        free=np.where(has_stakes, free, 1.0),
+    )
+
+
+def optimal_log_wealth(accounts: StakingAccounts, gamma: float, bets: ChosenBets | None = None) -> LogWealth:
+    """Logarithms of the wealth with the stakes of `returns.cash_stakes`, exact where (p/q)^(1/gamma) would overflow."""
+    _check(gamma)
+    edges, chosen, top, floor, free = chosen_bets(accounts) if bets is None else bets
     above = accounts.spread(top)
     drawn = np.where(chosen, _below(edges, above, gamma), 0.0)
-    scale = np.log(np.where(has_stakes, free, 1.0) * _below(floor, top, gamma) + accounts.sum(drawn * accounts.price))
+    scale = np.log(free * _below(floor, top, gamma) + accounts.sum(drawn * accounts.price))
     cash = _deepened(floor - top, gamma) - scale
     legs = np.where(chosen, _deepened(edges - above, gamma) - accounts.spread(scale), accounts.spread(cash))
     return LogWealth(legs, cash, chosen)
@@ -222,21 +256,24 @@ def expected_log_wealth(panel: Panel, accounts: StakingAccounts, owned: LogWealt
 
 
 @by_blocks
-def betting_results(panel: Panel, gamma: float) -> Floats:
-    """`average_return`, `log_wealth`, `realised_utility` and `expected_growth` of each forecast, (4, F).
+def betting_results(panel: Panel, gammas: Sequence[float]) -> Floats:
+    """Three rows for each of G risk aversions, then one, of values of each forecast, (3 G + 1, F).
 
-    The stakes of the last are those at this risk aversion, as meant at 1 alone.
+    The rows are `average_return`, `log_wealth` and `realised_utility` at each risk aversion, and `expected_growth`.
     """
     accounts = staking_accounts(panel)
-    owned = optimal_log_wealth(accounts, gamma)
-    return np.stack(
-        [
+    bets = chosen_bets(accounts)
+    owned = {gamma: optimal_log_wealth(accounts, gamma, bets) for gamma in {*gammas, 1.0}}
+    rows = [
+        row
+        for gamma in gammas
+        for row in (
             payoff(panel, accounts, gamma),
-            realised_log_wealth(panel, accounts, owned),
-            realised_utility(panel, accounts, owned, gamma),
-            expected_log_wealth(panel, accounts, owned),
-        ]
-    )
+            realised_log_wealth(panel, accounts, owned[gamma]),
+            realised_utility(panel, accounts, owned[gamma], gamma),
+        )
+    ]
+    return np.stack([*rows, expected_log_wealth(panel, accounts, owned[1.0])])
 
 
 def _log(values: Floats) -> Floats:

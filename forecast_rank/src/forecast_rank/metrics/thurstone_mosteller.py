@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 from forecast_rank.metrics.uncertainty import EventSums
 
@@ -34,7 +34,7 @@ class MarginAbility(NamedTuple):
     sums: EventSums
 
 
-def margin_ability(panel: Panel, values: Floats) -> MarginAbility:
+def margin_ability(panel: Panel, values: Floats, *, fit: AdjustedScores | None = None) -> MarginAbility:
     """Thurstone–Mosteller abilities (case V) from score differences instead of wins.
 
     On a common question the score of j less that of i is normal with mean noise x (theta_i - theta_j) and standard
@@ -48,6 +48,8 @@ def margin_ability(panel: Panel, values: Floats) -> MarginAbility:
     panel : Panel
     values : array, shape (F,)
         A score of each forecast, lower is better; NaN leaves a forecast out.
+    fit : AdjustedScores, optional
+        `adjusted_brier(panel, values)`, if it is known.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def margin_ability(panel: Panel, values: Floats) -> MarginAbility:
     >>> (ability.value * ability.noise).round(4).tolist(), round(ability.noise, 4)
     ([0.09, -0.09], 0.0849)
     """
-    fit = adjusted_brier(panel, values)
+    fit = adjusted_brier(panel, values) if fit is None else fit
     noise = np.sqrt(2) * fit.residual_deviation if fit.residual_deviation > 0 else np.nan
     sums = EventSums(fit.effect_sums.sums / -noise, fit.effect_sums.weights)
     return MarginAbility(-fit.effect / noise, fit.effect_se / noise, float(noise), fit.component, sums)

@@ -10,10 +10,11 @@ import numpy as np
 
 from forecast_rank.metrics import irt
 from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
-from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier
+from forecast_rank.metrics.linear_pool import pool_contests
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 from forecast_rank.metrics.proper_scores import brier
-from forecast_rank.metrics.thurstone_mosteller import margin_ability
+from forecast_rank.metrics.thurstone_mosteller import MarginAbility, margin_ability
 from forecast_rank.metrics.uncertainty import EventSums
 from forecast_rank.ranking.scoreboard import Scoreboard, listed, to_json_list, to_json_value
 
@@ -27,7 +28,9 @@ the least covered forecaster in 75 %, since the scale and shape that are held fi
 
 def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     """Adds pool weights, the exponential form and pairwise ability; the last is ranked, if the settings name it."""
-    pool, exponential = pool_weights(panel), exponential_form(panel)
+    contests = pool_contests(panel)
+    pool, exponential = pool_weights(panel, contests=contests), exponential_form(panel, contests=contests)
+    del contests  # tables of questions by forecasters
     scoreboard.set_figure("pool_weight", _without_references(scoreboard, pool.weight))
     scoreboard.set_figure("exponential_weight", _without_references(scoreboard, exponential.value))
     own, joint = pairwise_ability(panel), pairwise_ability(scoreboard.panel)
@@ -61,24 +64,22 @@ def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) 
     _note_unlinked("Bradley–Terry", panel, own.components, report)
 
 
-def thurstone_mosteller(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
-    """Adds abilities by the margins of Brier scores on common questions."""
-    own = margin_ability(panel, brier(panel))
-    joint = margin_ability(scoreboard.panel, brier(scoreboard.panel))
-    unit = joint.noise / own.noise  # the unit is the forecasters' noise: the references must not change it
-    value, error = with_references(own.value, own.se, joint.value * unit, joint.se * unit)
-    scoreboard.set_figure("tm_se", error)
-    scaled = EventSums(joint.sums.sums * unit, joint.sums.weights)
-    sums = sums_with_references(scoreboard, panel, own.sums, scaled, value)
-    scoreboard.add_estimate("thurstone_mosteller", value, sums, lower=False, key="tm_ability")
-    report["models"]["tm_ability"] = {"noise": to_json_value(own.noise)}
-    _note_unlinked("Thurstone–Mosteller", panel, own.component, report)
+def difficulty_models(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
+    """Adds the difficulty-adjusted Brier score and the abilities by its margins, which are one fit in two units."""
+    scores, joint_scores = brier(panel), brier(scoreboard.panel)
+    own, joint = adjusted_brier(panel, scores), adjusted_brier(scoreboard.panel, joint_scores)
+    if "adjusted_brier" in scoreboard.settings.metrics:
+        _adjusted(scoreboard, panel, own, joint, report)
+    if "thurstone_mosteller" in scoreboard.settings.metrics:
+        abilities = margin_ability(panel, scores, fit=own)
+        _thurstone_mosteller(
+            scoreboard, panel, abilities, margin_ability(scoreboard.panel, joint_scores, fit=joint), report
+        )
 
 
-def adjusted(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
-    """Adds the difficulty-adjusted Brier score."""
-    own = adjusted_brier(panel, brier(panel))
-    joint = adjusted_brier(scoreboard.panel, brier(scoreboard.panel))
+def _adjusted(
+    scoreboard: Scoreboard, panel: Panel, own: AdjustedScores, joint: AdjustedScores, report: dict[str, Any]
+) -> None:
     value, error = with_references(own.value, own.se, joint.value, joint.se)
     effect, effect_error = with_references(own.effect, own.effect_se, joint.effect, joint.effect_se)
     scoreboard.set_figure("adjusted_brier_se", error)
@@ -87,6 +88,19 @@ def adjusted(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
     sums = sums_with_references(scoreboard, panel, own.sums, joint.sums, value)
     scoreboard.add_estimate("adjusted_brier", value, sums, lower=True, key="adjusted_brier")
     _note_unlinked("adjusted Brier score", panel, own.component, report)
+
+
+def _thurstone_mosteller(
+    scoreboard: Scoreboard, panel: Panel, own: MarginAbility, joint: MarginAbility, report: dict[str, Any]
+) -> None:
+    unit = joint.noise / own.noise  # the unit is the forecasters' noise: the references must not change it
+    value, error = with_references(own.value, own.se, joint.value * unit, joint.se * unit)
+    scoreboard.set_figure("tm_se", error)
+    scaled = EventSums(joint.sums.sums * unit, joint.sums.weights)
+    sums = sums_with_references(scoreboard, panel, own.sums, scaled, value)
+    scoreboard.add_estimate("thurstone_mosteller", value, sums, lower=False, key="tm_ability")
+    report["models"]["tm_ability"] = {"noise": to_json_value(own.noise)}
+    _note_unlinked("Thurstone–Mosteller", panel, own.component, report)
 
 
 def response_theory(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:

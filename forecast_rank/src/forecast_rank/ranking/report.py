@@ -20,8 +20,9 @@ from forecast_rank.metrics.calibration import (
     sharpness,
 )
 from forecast_rank.metrics.calibration_error import ece_debiased
-from forecast_rank.metrics.corp import corp_decomposition
-from forecast_rank.metrics.kelly_growth import expected_growth, realised_growth
+from forecast_rank.metrics.corp import CorpDecomposition
+from forecast_rank.metrics.distinct_pairs import brier_parts, distinct_pairs, fitted_line
+from forecast_rank.metrics.kelly_growth import realised_growth
 from forecast_rank.metrics.paired_tests import PairedComparisons, paired_tests
 from forecast_rank.metrics.panel import REFERENCES, Floats, Panel, references
 from forecast_rank.metrics.proper_scores import (
@@ -34,7 +35,6 @@ from forecast_rank.metrics.proper_scores import (
     spherical,
 )
 from forecast_rank.metrics.ranked_probability import ranked_probability
-from forecast_rank.metrics.recalibration import recalibration_line
 from forecast_rank.metrics.returns import return_stream, sharpe
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
@@ -229,12 +229,11 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
     scoreboard.set_figure("overround", combined.forecaster_means(overround(combined)))
     people, step = scoreboard.forecaster_count, scoreboard.settings.stream
     curves: dict[str, Any] = {}
-    growth: tuple[Floats, Floats] | None = None
-    for text in scoreboard.settings.gammas:
-        gamma = float(text)
-        paid, wealth, utility, expected = betting_results(combined, gamma)
-        if gamma == 1:
-            growth = wealth, expected
+    texts, gammas = scoreboard.settings.gammas, [float(text) for text in scoreboard.settings.gammas]
+    *results, expected = betting_results(combined, gammas)
+    for text, gamma, paid, wealth, utility in zip(
+        texts, gammas, results[::3], results[1::3], results[2::3], strict=True
+    ):
         scoreboard.add_score(f"average_return:{text}", paid, lower=False, key="average_return", under=text)
         scoreboard.set_figure("net_return", scoreboard.figures["average_return"][text] - 1, text)
         scoreboard.set_figure("sharpe", sharpe(combined, paid), text)
@@ -258,7 +257,7 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
             "bands": bands,
         }
     report["curves"]["average_return"] = curves
-    realised, expected = growth or (realised_growth(combined), expected_growth(combined))
+    realised = results[1::3][gammas.index(1)] if 1 in gammas else realised_growth(combined)
     scoreboard.set_figure("expected_growth", combined.forecaster_means(expected))
     scoreboard.set_figure("realised_growth", combined.forecaster_means(realised))
 
@@ -298,13 +297,16 @@ def _calibration(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -
     scoreboard.set_figure("ece_noise_floor", ece_noise_floor(combined, bins))
     scoreboard.set_figure("ece_debiased", ece_debiased(combined, bins))
     scoreboard.set_figure("max_calibration_error", max_calibration_error(combined, bins))
-    line = recalibration_line(combined)
-    scoreboard.set_figure("calibration_slope", line[:, 0])
-    scoreboard.set_figure("calibration_intercept", line[:, 1])
+    # Sorting each forecaster's pairs takes longer than `recalibration_line` and `corp_decomposition` of sorted ones.
+    lines, parts = np.full((2, len(combined.forecasters)), np.nan), np.full((4, len(combined.forecasters)), np.nan)
+    for person, pairs in distinct_pairs(combined):
+        lines[:, person], parts[:, person] = fitted_line(pairs), brier_parts(pairs)
+    scoreboard.set_figure("calibration_slope", lines[0])
+    scoreboard.set_figure("calibration_intercept", lines[1])
     scoreboard.set_figure("sharpness", sharpness(combined))
     for name, part in murphy_decomposition(combined, bins)._asdict().items():
         scoreboard.set_figure("murphy", part, name)
-    for name, part in corp_decomposition(combined)._asdict().items():
+    for name, part in CorpDecomposition(*parts)._asdict().items():
         scoreboard.set_figure("corp", part, name)
     curve = reliability_curve(combined, bins, level=scoreboard.settings.level)
     report["curves"]["reliability"] = {
@@ -377,8 +379,7 @@ _PARTS: tuple[tuple[tuple[str, ...], str, Part], ...] = (
     (("average_return",), "averaged returns", _returns),
     (("alpha",), "alpha", _alpha),
     (("calibration",), "calibration", _calibration),
-    (("adjusted_brier",), "Brier scores adjusted for difficulty", model_fits.adjusted),
-    (("thurstone_mosteller",), "Thurstone–Mosteller", model_fits.thurstone_mosteller),
+    (("adjusted_brier", "thurstone_mosteller"), "Brier scores adjusted for difficulty", model_fits.difficulty_models),
     (("thurstone_mosteller", "bradley_terry"), "Bradley–Terry", model_fits.bradley_terry),
     (("irt", "weighted_brier"), "item response theory", model_fits.response_theory),
 )

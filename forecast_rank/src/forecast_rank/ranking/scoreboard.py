@@ -70,6 +70,8 @@ class FigureTable:
         Questions of each.
     event_count : int
         Events with forecasts.
+    counts : array of int, shape (resamples, events or groups of them)
+        How often each is drawn in each resample; empty without resamples.
     figures : dict
         Key of the report to an array of shape (N + references, …), or to a dict of such arrays by gamma or ranking.
     rankings : dict of str to array, shape (N,)
@@ -84,6 +86,8 @@ class FigureTable:
         self.names, self.forecaster_count = names, forecaster_count
         self.answered, self.event_count = answered, event_count
         self.settings = settings
+        drawn, resamples = min(event_count, MOST_EVENTS), settings.bootstrap
+        self.counts = resample_counts(drawn, resamples or 1, settings.seed)[:resamples]
         self.figures: dict[str, Any] = {}
         self.rankings: dict[str, Floats] = {}
         self.no_interval: dict[str, str] = {}
@@ -92,11 +96,6 @@ class FigureTable:
     def qualified(self) -> NDArray[np.bool_]:
         """Whether each forecaster has the questions that a rank takes."""
         return self.answered[: self.forecaster_count] >= self.settings.min_questions
-
-    @cached_property
-    def counts(self) -> NDArray[np.uint8]:
-        """How often each event, or group of events, is drawn in each resample, the same for every metric."""
-        return resample_counts(min(self.event_count, MOST_EVENTS), self.settings.bootstrap, self.settings.seed)
 
     def set_figure(self, key: str, values: NDArray, under: str | None = None) -> None:
         """Stores a figure of all forecasters and references; `under` is its gamma, ranking or category."""
@@ -112,13 +111,14 @@ class FigureTable:
         means = np.where(ruined, np.inf if lower else -np.inf, sums.means)
         self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
-        ends = np.clip(self._interval(sums), *SCORE_RANGES.get(key, (-np.inf, np.inf)))
+        groups = self._groups(sums)
+        ends = np.clip(self._interval(sums, groups), *SCORE_RANGES.get(key, (-np.inf, np.inf)))
         least = LEAST_EVENTS
         if key == "average_return":
             least = LEAST_EVENTS_OF_RETURNS
             ends[sums.events < least] = np.nan
         self.set_interval(f"{key}_ci", ends, means, sums.events, ranking=ranking, under=under, least=least)
-        self.add_ranking(ranking, means, sums, lower=lower)
+        self.add_ranking(ranking, means, sums, groups, lower=lower)
 
     def add_estimate(
         self,
@@ -137,17 +137,18 @@ class FigureTable:
         `least` events has no interval.
         """
         self.set_figure(key, values)
-        ends = np.where((sums.events >= least)[:, None], self._interval(sums), np.nan)
+        groups = self._groups(sums)
+        ends = np.where((sums.events >= least)[:, None], self._interval(sums, groups), np.nan)
         self.set_interval(f"{key}_ci", ends, values, sums.events, ranking=ranking, least=least)
         if not ranked:
             return
         unknown = ~np.isnan(values) & (sums.events == 0)
-        self.add_ranking(
-            ranking,
-            values,
-            EventSums(np.where(unknown[:, None], np.nan, sums.sums), np.where(unknown[:, None], 1.0, sums.weights)),
-            lower=lower,
-        )
+        if unknown.any():
+            sums, groups = (
+                EventSums(np.where(unknown[:, None], np.nan, part.sums), np.where(unknown[:, None], 1.0, part.weights))
+                for part in (sums, groups)
+            )
+        self.add_ranking(ranking, values, sums, groups, lower=lower)
 
     def set_interval(
         self,
@@ -165,11 +166,14 @@ class FigureTable:
             self.set_figure(key, ends, under)
         self._explain(ranking, values, np.isnan(ends.sum(axis=1)), events, least)
 
-    def _interval(self, sums: EventSums) -> Floats:
+    def _groups(self, sums: EventSums) -> EventSums:
+        """The sums of groups of events, which are resampled; without resamples the sums of the events."""
+        return grouped_events(sums, MOST_EVENTS, self.settings.seed) if self.settings.bootstrap else sums
+
+    def _interval(self, sums: EventSums, groups: EventSums) -> Floats:
         """Intervals of the kind that the settings name; NaN without resamples."""
         if not self.settings.bootstrap:
-            return np.full((len(sums.means), 2), np.nan)
-        groups = grouped_events(sums, MOST_EVENTS, self.settings.seed)
+            return np.full((len(sums.sums), 2), np.nan)
         if self.settings.interval == "studentised":
             return studentised_interval(sums, self.counts, self.settings.level, drawn=groups)
         draws = bootstrap_means(groups, self.counts)
@@ -198,8 +202,13 @@ class FigureTable:
             groups.setdefault(why, []).append(self.names[i])
         self.no_interval[ranking] = "; ".join(f"{why}: {listed(names)}" for why, names in groups.items())
 
-    def add_ranking(self, ranking: str, values: Floats, sums: EventSums | None, *, lower: bool) -> None:
-        """Ranks the forecasters by a figure that somebody has; rank ranges and P(best) come from its event sums."""
+    def add_ranking(
+        self, ranking: str, values: Floats, sums: EventSums | None, groups: EventSums | None = None, *, lower: bool
+    ) -> None:
+        """Ranks the forecasters by a figure that somebody has; rank ranges and P(best) come from its event sums.
+
+        `groups` are the sums of groups of events, which are resampled.
+        """
         values = self._of_ranked(values)
         own = values[: self.forecaster_count]
         if not np.isfinite(own).any():
@@ -207,13 +216,16 @@ class FigureTable:
         self.rankings[ranking] = own if lower else -own
         ranges = np.full((len(values), 2), np.nan)
         best = np.full(len(values), np.nan)
-        if sums is not None and self.settings.bootstrap:
+        if sums is not None and groups is not None and self.settings.bootstrap:
             level, forecasters = self.settings.level, slice(self.forecaster_count)
             absent = np.isnan(self._of_ranked(np.zeros(len(values))))[:, None]
-            sums = EventSums(np.where(absent, 0.0, sums.sums), np.where(absent, 0.0, sums.weights))
-            among = EventSums(sums.sums[forecasters], sums.weights[forecasters])
+            if absent.any():
+                sums, groups = (
+                    EventSums(np.where(absent, 0.0, part.sums), np.where(absent, 0.0, part.weights))
+                    for part in (sums, groups)
+                )
             ranges = all_rank_ranges(sums, self.forecaster_count, lower_is_better=lower, level=level)
-            draws = bootstrap_means(grouped_events(among, MOST_EVENTS, self.settings.seed), self.counts)
+            draws = bootstrap_means(EventSums(groups.sums[forecasters], groups.weights[forecasters]), self.counts)
             best[forecasters] = probability_best(draws, own, lower_is_better=lower)
         self.set_figure("rank_ranges", ranges, ranking)
         self.set_figure("probability_best", best, ranking)

@@ -1,0 +1,128 @@
+"""Each forecaster's pairs of a probability and an outcome summed by probability, and what is fitted to the sums."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from forecast_rank.metrics.panel import Floats, Panel, spans
+
+LOGIT_CLIP = 1e-6
+STEPS = 50
+
+
+class DistinctPairs(NamedTuple):
+    """The pairs of one forecaster summed by probability: K different ones in ascending order, all of shape (K,).
+
+    Attributes
+    ----------
+    probability : array
+    mass, happened : arrays
+        Sums of the weights, and of weight x outcome.
+    spread : array
+        Sums of weight x (outcome - mean outcome)^2.
+    lowest, highest : arrays
+        Of the outcomes.
+    """
+
+    probability: Floats
+    mass: Floats
+    happened: Floats
+    spread: Floats
+    lowest: Floats
+    highest: Floats
+
+
+def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
+    """The forecasters with forecasts, each with the sums of their pairs; weighted as in `bin_pairs`.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> [(person, pairs)] = distinct_pairs(from_arrays([[[0.7], [0.2], [0.2]]], [[1], [0], [1]], exclusive=False))
+    >>> pairs.probability.tolist(), pairs.mass.tolist(), pairs.happened.tolist()
+    ([0.2, 0.7], [2.0, 1.0], [1.0, 1.0])
+    """
+    people, asked = len(panel.forecasters), panel.questions
+    whose = panel.forecaster.astype(np.uint16) if people <= np.iinfo(np.uint16).max else panel.forecaster
+    order = np.argsort(whose, kind="stable")
+    ends = np.cumsum(np.bincount(panel.forecaster, minlength=people))
+    for person in range(people):
+        own = order[ends[person - 1] if person else 0 : ends[person]]
+        if not len(own):
+            continue
+        sizes = panel.sizes[own]
+        stated = panel.probability[spans(panel.offsets[own], sizes)]
+        by_probability = np.argsort(stated, kind="stable")
+        stated = stated[by_probability]
+        happened = asked.outcome[spans(asked.offsets[panel.question[own]], sizes)[by_probability]]
+        weight = np.repeat(panel.weight[own] / sizes, sizes)[by_probability]
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(stated) > 0]))
+        mass, total = np.add.reduceat(weight, starts), np.add.reduceat(weight * happened, starts)
+        rate = np.repeat(total / mass, np.diff(np.append(starts, len(stated))))
+        yield (
+            person,
+            DistinctPairs(
+                stated[starts],
+                mass,
+                total,
+                np.add.reduceat(weight * np.square(happened - rate), starts),
+                np.minimum.reduceat(happened, starts),
+                np.maximum.reduceat(happened, starts),
+            ),
+        )
+
+
+def fitted_line(pairs: DistinctPairs, clip: float = LOGIT_CLIP) -> Floats:
+    """Slope and intercept of one forecaster; NaN where no finite maximum exists, or the steps do not converge."""
+    probability = np.clip(pairs.probability, clip, 1 - clip)
+    logit = np.log(probability / (1 - probability))
+    weight, happened = pairs.mass / pairs.mass.sum(), pairs.happened / pairs.mass.sum()
+    none = np.full(2, np.nan)
+    if not _overlap(logit, pairs):
+        return none
+    target, moment = happened.sum(), happened @ logit
+    best, best_loss, step = np.array([1.0, 0.0]), np.inf, np.zeros(2)
+    for _ in range(STEPS):
+        slope, intercept = best + step
+        line = slope * logit + intercept
+        decay = np.exp(-np.abs(line))
+        loss = weight @ (np.maximum(line, 0) + np.log1p(decay)) - slope * moment - intercept * target
+        if loss <= best_loss + 1e-12:
+            rate = np.where(line >= 0, 1.0, decay) / (1 + decay)
+            information = weight * rate * (1 - rate)
+            a, b, c = information @ np.square(logit), information @ logit, information.sum()
+            slopes = moment - weight @ (rate * logit), target - weight @ rate
+            best, best_loss, determinant = np.array([slope, intercept]), loss, a * c - b * b
+            newton = np.array([c * slopes[0] - b * slopes[1], a * slopes[1] - b * slopes[0]])
+            step = newton / determinant if determinant > 0 else np.zeros(2)
+        else:  # A step that increases the loss by more than rounding is halved and tried again from its start.
+            step = step / 2
+        if np.abs(step).max() <= 1e-10:
+            break
+    return best + step if np.abs(step).max() <= 1e-8 else none
+
+
+def _overlap(logit: Floats, pairs: DistinctPairs) -> bool:
+    """Whether the logits of options that happened and did not happen overlap, so that a finite maximum exists."""
+    happened, failed = logit[pairs.highest > 0], logit[pairs.lowest < 1]
+    return len(happened) > 0 < len(failed) and happened.min() < failed.max() and failed.min() < happened.max()
+
+
+def brier_parts(pairs: DistinctPairs) -> tuple[float, float, float, float]:
+    """The parts of `CorpDecomposition` of one forecaster."""
+    total, rate = pairs.mass.sum(), pairs.happened / pairs.mass
+    base = pairs.happened.sum() / total
+    within = pairs.spread.sum() / total
+    # The mean squared distance of each forecast from the frequency observed where it was stated.
+    stated, calibrated, climate = (
+        float(pairs.mass @ np.square(forecast - rate) / total)
+        for forecast in (pairs.probability, isotonic(rate, pairs.mass), base)
+    )
+    return float(stated + within), stated - calibrated, climate - calibrated, float(climate + within)
+
+
+def isotonic(values: Floats, weight: Floats) -> Floats:
+    """The non-decreasing sequence with the least squared distance to the values."""
+    return np.asarray(isotonic_regression(values, weights=weight).x, dtype=np.float64)
