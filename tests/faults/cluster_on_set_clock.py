@@ -2,7 +2,8 @@
 
 CLOCK is a file of eight bytes: how many nanoseconds the clock is ahead of the real one. All of a cluster's processes
 read it at each look at the clock, so that they jump together, as they would on one machine. LOCK_S is how long they
-wait for SQLite's lock. They look for messages and for what is due more often than real ones, for tests' sake.
+wait for SQLite's lock. They look for messages and for what is due more often than real ones, for tests' sake, and
+begin with the modules that each worker would import by itself.
 """
 
 import mmap
@@ -10,6 +11,7 @@ import multiprocessing.synchronize
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import time_machine
@@ -17,6 +19,11 @@ import time_machine
 SLICE_S = 0.1
 POLL_S = 0.5
 SCHEDULER_INTERVAL_S = 1
+MODULES = (
+    *("httpx", "stamina", "markets.foundation.deadlines", "cohorts.forecast_rules"),
+    *("scoring.services.scores", "scoring.services.snapshots"),
+)
+"""What most jobs import when they run. Not Polars, which one job uses and which is best imported after a fork."""
 steady_wait: Callable[..., bool] = multiprocessing.synchronize.Event.wait
 
 
@@ -47,6 +54,8 @@ def main(clock: Path, lock_s: int) -> None:
         options["init_command"] += f"PRAGMA busy_timeout={lock_s * 1000};"
     settings.Q_CLUSTER["poll"] = POLL_S
     django.setup()
+    for module in MODULES:
+        import_module(module)
 
     from arena_site import scheduler
 

@@ -73,6 +73,7 @@ class Gateway:
     def __init__(self, server: HTTPServer, models: str) -> None:
         self.url, self.port, self.models = server.url_for("/gateway"), server.port, models
         self.hold, self.held, self.over = Event(), Event(), Event()
+        self.client = httpx.Client()
         server.expect_request("/gateway/chat/completions").respond_with_handler(self._answer)
 
     def _answer(self, request: Request) -> Response:
@@ -80,7 +81,7 @@ class Gateway:
             self.held.set()
             self.over.wait(PATIENCE_S)
         headers = {name: request.headers[name] for name in ("Idempotency-Key",) if name in request.headers}
-        said = httpx.post(f"{self.models}/chat/completions", content=request.get_data(), headers=headers)
+        said = self.client.post(f"{self.models}/chat/completions", content=request.get_data(), headers=headers)
         return Response(said.content, said.status_code, content_type="application/json")
 
 

@@ -147,9 +147,13 @@ class CommandRunner:
             self._child(name, lambda: _deactivate_all_but(line_up))
         for at, command in FIRST_WEEK:
             self.set_clock(at)
-            for module in self.read(name, partial(_imported_by, command, at)):
-                import_module(module)
+            self._import(self.read(name, partial(_imported_by, command, at)))
         return name
+
+    def _import(self, modules: Sequence[str]) -> None:
+        """Imports what a child has imported, so that the next ones start with it."""
+        for module in modules:
+            import_module(module)
 
     def run(self, name: str, step: Step, kill: Kill | FailpointRecorder | None = None) -> int:
         """A command's exit code; -9 if it was killed."""
@@ -161,17 +165,22 @@ class CommandRunner:
         """The results of one command in several processes that start it at the same instant."""
         at, command = step
         self.set_clock(at)
-        start, results = FORK.Barrier(processes), FORK.SimpleQueue()
+        start, results, imported = FORK.Barrier(processes), FORK.SimpleQueue(), FORK.SimpleQueue()
+        before = {*sys.modules}
 
         def work() -> int:
             start.wait(BARRIER_S)
             result = _command_result(command, at)
             results.put(replace(result, stderr=result.stderr[-2000:]))  # less than a pipe holds until it is read
+            if processes == 1:
+                imported.put([module for module in _loaded_modules() if module not in before])
             return result.code
 
         children = [self.start(name, work) for _ in range(processes)]
         for child in children:
             child.join()
+        if not imported.empty():
+            self._import(imported.get())
         outputs = [results.get() for _ in children if not results.empty()]
         assert len(outputs) == processes, "a process died before it reported its result"
         return outputs
@@ -300,8 +309,13 @@ def _command_result(name: str, at: datetime, *arguments: str, **options: Any) ->
 
 
 def _imported_by(command: str, at: datetime) -> list[str]:
-    """The modules of the project loaded after a command, so that the next fork starts with them."""
+    """The modules loaded after a command."""
     assert _command(command, at) in COMPLETED
+    return _loaded_modules()
+
+
+def _loaded_modules() -> list[str]:
+    """The modules of the project that this process has loaded, and SciPy's."""
     return [name for name in sys.modules if name.partition(".")[0] in PACKAGES]
 
 
