@@ -58,12 +58,21 @@ def agreement(rankings: Mapping[str, Mapping[str, float]]) -> Agreement:
     size = len(names)
     rho, tau = np.full((size, size), np.nan), np.full((size, size), np.nan)
     common = np.zeros((size, size), dtype=np.int64)
+    known = ~np.isnan(table)
+    ranks: dict[tuple[int, bytes], NDArray] = {}  # most pairs have the same forecasters in common
+
+    def ranks_among(row: int, chosen: NDArray) -> NDArray:
+        key = row, chosen.tobytes()
+        if key not in ranks:
+            ranks[key] = _mean_ranks(table[row, chosen])
+        return ranks[key]
+
     for row in range(size):
         for column in range(row, size):
-            both = ~np.isnan(table[row]) & ~np.isnan(table[column])
-            one, other = table[row, both], table[column, both]
-            rho[row, column] = rho[column, row] = spearman(one, other)
-            tau[row, column] = tau[column, row] = kendall(one, other)
+            both = known[row] & known[column]
+            one, other = ranks_among(row, both), ranks_among(column, both)
+            rho[row, column] = rho[column, row] = _correlation(one, other)
+            tau[row, column] = tau[column, row] = _tau_b(one, other)
             common[row, column] = common[column, row] = both.sum()
     return Agreement(names, rho, tau, common)
 
@@ -96,11 +105,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     >>> spearman([1, 2, 3, 4], [10, 30, 20, 40])
     0.8
     """
-    one, other = _ranks(first, second)
-    middle = (len(one) + 1) / 2
-    one, other = one - middle, other - middle
-    size = np.sqrt((one @ one) * (other @ other))
-    return float(one @ other / size) if size > 0 else np.nan
+    return _correlation(*_ranks(first, second))
 
 
 def kendall(first: ArrayLike, second: ArrayLike) -> float:
@@ -132,14 +137,7 @@ def kendall(first: ArrayLike, second: ArrayLike) -> float:
     >>> round(kendall([1, 2, 3, 4], [10, 30, 20, 40]), 4)  # five pairs agree, one does not
     0.6667
     """
-    one, other = _ranks(first, second)
-    if len(one) > COUNTED:
-        from scipy.stats import kendalltau  # takes a second to load, which every command would pay
-
-        return float(kendalltau(one, other, variant="b").statistic)
-    signs, others = np.sign(one[:, None] - one), np.sign(other[:, None] - other)
-    pairs, other_pairs = np.abs(signs).sum(), np.abs(others).sum()
-    return float((signs * others).sum() / np.sqrt(pairs * other_pairs)) if pairs * other_pairs > 0 else np.nan
+    return _tau_b(*_ranks(first, second))
 
 
 def _ranks(first: ArrayLike, second: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -155,3 +153,22 @@ def _mean_ranks(values: NDArray) -> NDArray:
         return np.full(len(values), np.nan)
     _, place, tied = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(tied) - (tied - 1) / 2)[place]
+
+
+def _correlation(one: NDArray, other: NDArray) -> float:
+    """Spearman's rho of ranks."""
+    middle = (len(one) + 1) / 2
+    one, other = one - middle, other - middle
+    size = np.sqrt((one @ one) * (other @ other))
+    return float(one @ other / size) if size > 0 else np.nan
+
+
+def _tau_b(one: NDArray, other: NDArray) -> float:
+    """Kendall's tau-b of ranks."""
+    if len(one) > COUNTED:
+        from scipy.stats import kendalltau  # takes a second to load, which every command would pay
+
+        return float(kendalltau(one, other, variant="b").statistic)
+    signs, others = np.sign(one[:, None] - one), np.sign(other[:, None] - other)
+    pairs, other_pairs = np.abs(signs).sum(), np.abs(others).sum()
+    return float((signs * others).sum() / np.sqrt(pairs * other_pairs)) if pairs * other_pairs > 0 else np.nan
