@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.metrics.proper_scores import brier
+from forecast_rank.ranking import validation
 from forecast_rank.ranking.forecasts import InvalidRow, LoadedForecasts, read_forecasts
 
 from tests.forecast_rank.panels import stated_probabilities
@@ -344,6 +345,17 @@ class TestBadRows:
         with pytest.raises(InvalidRow, match=rf"row {first_row(format) + 1}: probability 1.5 is outside \[0, 1\]"):
             read_forecasts(write(tmp_path, rows, format), strict=True)
 
+    def test_contradictions_are_found_however_many_forecasts_are_compared_at_a_time(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rows = [item for name in ("ann", "bob", "cyd") for q in "pqr" for item in pair(name, q)]
+        rows += [*pair("dan", "p"), *pair("dan", "q", won="b"), *(row("dan", "r", k, 0.5, k == "a") for k in "ac")]
+        whole = read_forecasts(pl.DataFrame(rows))
+        monkeypatch.setattr(validation, "_FORECASTS_AT_ONCE", 2)
+        split = read_forecasts(pl.DataFrame(rows))
+        assert split.rejected == whole.rejected
+        assert {line.row for line in split.rejected} == {21, 22, 23, 24}
+
 
 class TestPlacesInTheFile:
     @pytest.mark.parametrize(
@@ -485,6 +497,31 @@ class TestForms:
         frame.with_columns(pl.Series(column, values)).write_parquet(tmp_path / "f.parquet")
         with pytest.raises(UnreadableFile, match=why):
             read_forecasts(tmp_path / "f.parquet")
+
+    def test_a_parquet_column_that_can_not_be_read_is_no_panel(self, tmp_path: Path) -> None:
+        frame = pl.DataFrame(pair("ann", "p")).with_columns(pl.Series("question", [b"\xff", b"p"]))
+        frame.write_parquet(tmp_path / "forecasts.parquet")
+        with pytest.raises(UnreadableFile, match=r"forecasts\.parquet: invalid utf-?8"):
+            read_forecasts(tmp_path / "forecasts.parquet")
+
+    def test_columns_in_pieces_with_empty_cells_are_those_of_a_whole_one(self) -> None:
+        rows = [item for name in ("cyd", "ann", "bob") for q in "qp" for item in pair(name, q)]
+        for k, item in enumerate(rows):
+            item |= {"odds": None if k in (3, 4, 7) else 0.6, "event": None if k % 3 else "e", "closed_at": None}
+            item["closed_at"] = f"2026-03-1{k % 7}" if k % 2 else None
+        pieces = pl.concat(
+            [pl.DataFrame([item], schema_overrides={"odds": pl.Float64}) for item in rows],
+            rechunk=False,
+            how="vertical_relaxed",
+        )
+        assert pieces.n_chunks() > 1
+        split, whole = read_forecasts(pieces).panel, read_forecasts(pieces.rechunk()).panel
+        for name in ("forecaster", "question", "probability", "odds", "no_odds"):
+            assert getattr(split, name).tolist() == pytest.approx(getattr(whole, name).tolist(), abs=0, nan_ok=True)
+        assert split.questions.names == ["p", "q"]
+        assert split.questions.event_names == whole.questions.event_names
+        assert split.questions.closed_at.tolist() == whole.questions.closed_at.tolist()
+        assert np.isnan(split.odds).sum() == 3
 
     @pytest.mark.parametrize("format", FORMATS)
     def test_a_file_that_names_no_options_holds_plain_binary_questions(self, tmp_path: Path, format: str) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from forecast_rank.files.columns import FLAGS
 from forecast_rank.files.faults import Fault, UnreadableFile
@@ -62,7 +63,7 @@ class NumberColumn:
 def parse_numbers(cells: pl.Series, name: str, label: str | None = None, *, percent: bool = False) -> NumberColumn:
     """The numbers of the column `name`, which messages call `label`; with `percent` all of them are hundredths."""
     if cells.dtype != pl.String:
-        values = cells.to_numpy()
+        values = _own_numbers(cells)
         return NumberColumn(values / 100 if percent else values)
     text = cells.str.strip_chars()
     if name in FLAGS:
@@ -81,6 +82,15 @@ def parse_numbers(cells: pl.Series, name: str, label: str | None = None, *, perc
     for place in (numbers.is_null() & text.is_not_null() & (text != "")).arg_true():
         column.faults[place] = Fault("is not a number", label or name, repr(cells[place].strip()), number_fix(name))
     return column
+
+
+def _own_numbers(cells: pl.Series) -> Floats:
+    """A copy of the numbers in memory of NumPy, which gives back what is freed; polars keeps it."""
+    values, start = np.empty(len(cells)), 0
+    for part in cells.get_chunks():
+        values[start : start + len(part)] = part.to_numpy()
+        start += len(part)
+    return values
 
 
 def number_fix(name: str) -> str:
@@ -112,7 +122,7 @@ def parse_times(cells: pl.Series, name: str) -> TimeColumn:
     Raises UnreadableFile if days and months cannot be told apart.
     """
     if cells.dtype == pl.Float64:
-        column = TimeColumn(cells.to_numpy())
+        column = TimeColumn(_own_numbers(cells))
         for place in np.flatnonzero(np.abs(column.values) >= _LATEST_SECONDS).tolist():
             column.faults[place] = _too_large(name, f"{column.values[place]:.0f}")
         return column
@@ -136,11 +146,23 @@ def parse_times(cells: pl.Series, name: str) -> TimeColumn:
     if bad:
         for place in cells.cast(pl.String).is_in(list(bad)).arg_true():
             column.faults[place] = bad[cells[place]]
-    codes, empty = cells.to_physical(), cells.is_null().to_numpy()
-    of_code = np.full(int(codes.max() or 0) + 1, np.nan)  # type: ignore[arg-type]
-    of_code[kinds.to_physical().fill_null(0).to_numpy()] = seconds
-    column.values = np.where(empty, np.nan, of_code[codes.fill_null(0).to_numpy()])
+    column.values = by_category(cells, kinds, seconds, np.nan)
     return column
+
+
+def by_category(cells: pl.Series, kinds: pl.Series, values: NDArray, missing: float) -> NDArray:
+    """The value of each cell's category, `missing` where the cell is empty or its category is none of `kinds`."""
+    of_code = np.full(int(cells.to_physical().max() or 0) + 1, missing, values.dtype)  # type: ignore[arg-type]
+    known = kinds.is_not_null()
+    of_code[kinds.filter(known).to_physical().to_numpy()] = values[known.to_numpy()]
+    result, start = np.empty(len(cells), values.dtype), 0
+    for part in cells.get_chunks():
+        own = result[start : start + len(part)]
+        own[:] = of_code[part.to_physical().fill_null(0).to_numpy()]
+        if part.null_count():
+            own[part.is_null().to_numpy()] = missing
+        start += len(part)
+    return result
 
 
 def _too_large(name: str, cell: str) -> Fault:

@@ -1,6 +1,7 @@
 """Frames of polars, pandas and Arrow, and Parquet files: columns that have types."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,24 +76,37 @@ def polars_frame(source: Any) -> pl.DataFrame:
 def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> UnparsedTable:
     """The columns that are read of a typed frame, each as the one kind that its cells are parsed from.
 
-    Names are turned into codes part by part, so that the texts of a file are never in memory together.
+    Each column is read when it is asked for, and names are turned into codes part by part, so that the texts and the
+    numbers of a file are never in memory together.
     """
     stored = frame.select(headings.read)
     try:
         schema = stored.collect_schema()
         columns = [_typed_column(heading, name, schema[heading]) for heading, name in headings.known.items()]
         columns += [_forecaster_column(heading, schema[heading]) for heading in headings.forecasters]
-        typed = stored.with_columns(columns).collect(engine="streaming")
+        height = frame.select(pl.len()).collect().item()
     except REFUSED as error:
         raise UnreadableFile(f"{label}: {str(error).splitlines()[0]}") from error
     except TypeError as error:
         raise UnreadableFile(f"{label}: {error}") from error
-    return UnparsedTable(
-        typed,
-        headings,
-        partial(np.arange, 1, typed.height + 1),
-        texts=stored.collect,
-    )
+    typed = StoredColumns(stored.with_columns(columns), headings.read, height, label)
+    return UnparsedTable(typed, headings, partial(np.arange, 1, height + 1), texts=stored.collect)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumns:
+    """Columns of a file or frame that are read one at a time. Raises UnreadableFile for one that cannot be read."""
+
+    frame: pl.LazyFrame
+    columns: list[str]
+    height: int
+    label: str
+
+    def __getitem__(self, heading: str) -> pl.Series:
+        try:
+            return self.frame.select(heading).collect(engine="streaming").to_series()
+        except REFUSED as error:
+            raise UnreadableFile(f"{self.label}: {str(error).splitlines()[0]}") from error
 
 
 def _typed_column(heading: str, name: str, kind: pl.DataType) -> pl.Expr:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,18 @@ from forecast_rank.files.columns import NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import Fault
 from forecast_rank.files.headings import Headings
 from forecast_rank.metrics.panel import Codes, Floats
+
+
+class Columns(Protocol):
+    """What a table needs of a polars frame: columns by their headings, all of the same height."""
+
+    @property
+    def columns(self) -> list[str]: ...
+
+    @property
+    def height(self) -> int: ...
+
+    def __getitem__(self, heading: str, /) -> pl.Series: ...
 
 
 @dataclass(slots=True)
@@ -73,7 +86,7 @@ class UnparsedTable:
 
     Attributes
     ----------
-    frame : polars.DataFrame
+    frame : polars.DataFrame or other columns
         Names and times are categorical, numbers are floats or texts; a time that is stored as such is a float.
     headings : Headings
     lines : callable
@@ -85,10 +98,10 @@ class UnparsedTable:
         The cells of the frame as they are written; None if the frame has them so.
     """
 
-    frame: pl.DataFrame
+    frame: Columns
     headings: Headings
     lines: Callable[[], Codes]
     faults: dict[int, Fault] = field(default_factory=dict)
     understood: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    texts: Callable[[], pl.DataFrame] | None = None
+    texts: Callable[[], Columns] | None = None

@@ -12,7 +12,7 @@ import polars as pl
 from forecast_rank.files.columns import KNOWN, REQUIRED
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.headings import Headings, understand_headings
-from forecast_rank.files.input_table import UnparsedTable
+from forecast_rank.files.input_table import Columns, UnparsedTable
 from forecast_rank.files.text_files import LINES_AT_ONCE, REFUSED, line_count, not_utf8, schema_of, text_frame
 from forecast_rank.metrics.panel import Codes
 
@@ -81,7 +81,7 @@ def _read_by_line(path: Path, headings: Headings) -> UnparsedTable:
     return UnparsedTable(pl.concat(frames), headings, lambda: np.array(begins, dtype=np.int64), faults)
 
 
-def _texts(path: Path, headings: Headings) -> pl.DataFrame:
+def _texts(path: Path, headings: Headings) -> Columns:
     return _read_by_line(path, headings).frame
 
 

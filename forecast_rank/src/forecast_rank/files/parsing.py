@@ -57,7 +57,7 @@ def _add_faults(faults: dict[int, Fault], more: dict[int, Fault]) -> None:
 
 
 def _categories(value: str | None, height: int) -> pl.Series:
-    return pl.repeat(value, height, dtype=pl.String, eager=True).cast(pl.Categorical)
+    return pl.Series([value], dtype=pl.Categorical).new_from_index(0, height)
 
 
 def _cells_as_written(raw: UnparsedTable, heading_of: dict[str, str]) -> Callable[[int, str], tuple[str, str | None]]:

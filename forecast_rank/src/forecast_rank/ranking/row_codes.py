@@ -4,22 +4,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from forecast_rank.files.cells import by_category
 from forecast_rank.metrics.panel import Codes, Floats
 
 Mask = NDArray[np.bool_]
 
 
-def name_codes(names: pl.Series) -> tuple[Codes, list[str]]:
+def name_codes(names: pl.Series) -> tuple[NDArray[np.int32], list[str]]:
     """Codes of a categorical column in the order of the sorted names, -1 where it is empty, and the names."""
     kinds = names.unique().drop_nulls()
     texts = kinds.cast(pl.String)
     kinds = kinds.gather(texts.arg_sort()).filter(texts.sort() != "")
-    of_physical = np.full(int(names.to_physical().max() or 0) + 1, -1, np.int64)  # type: ignore[arg-type]
-    of_physical[kinds.to_physical().to_numpy()] = np.arange(len(kinds))
-    codes = of_physical[names.to_physical().fill_null(0).to_numpy()]
-    if names.null_count():
-        codes[names.is_null().to_numpy()] = -1
-    return codes, kinds.cast(pl.String).to_list()
+    return by_category(names, kinds, np.arange(len(kinds), dtype=np.int32), -1), kinds.cast(pl.String).to_list()
 
 
 def one_if_missing(values: Floats) -> Floats:

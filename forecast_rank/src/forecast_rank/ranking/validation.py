@@ -21,6 +21,8 @@ EMPTY, NO_NUMBER = "is empty", "is not a number"
 ODDS_FIX = "write the price of a contract that pays 1, or leave the cell empty where there was none"
 _ROUNDING = 1e-12
 _LARGEST_KEY = 2**62
+_FORECASTS_AT_ONCE = 100_000
+"""Forecasts that are compared at a time, to keep memory small."""
 
 
 class ForecastValidator:
@@ -64,8 +66,9 @@ class ForecastValidator:
         self.weight = one_if_missing(numbers["weight"])
         self.exclusive_flag = one_if_missing(numbers["exclusive"])
         self.made_at, self.closed_at = table.times["made_at"], table.times["closed_at"]
-        self.rows, self.repeated = self._without_repeats(self._sorted_rows())
-        self._in_order = len(self.rows) == len(table) and bool((np.diff(self.rows) == 1).all())
+        self.rows = self._sorted_rows()
+        self._in_order = len(self.rows) == len(table) and bool((self.rows[1:] > self.rows[:-1]).all())
+        self.repeated = self._take_out_repeats()
         new_pair = changes(self.sorted(self.question_code)) | changes(self.sorted(self.forecaster_code))
         begins = np.flatnonzero(new_pair)
         if not np.isnan(self.made_at).all():
@@ -87,7 +90,10 @@ class ForecastValidator:
             forecaster, question, option, made = forecaster[rows], question[rows], option[rows], made[rows]
         forecasters, options = len(self.forecasters) + 1, len(self.options) + 1
         if (len(self.questions) + 1) * forecasters * options < _LARGEST_KEY:
-            key = (question * forecasters + forecaster) * options + option
+            key = question.astype(np.int64)
+            for size, code in ((forecasters, forecaster), (options, option)):
+                key *= size
+                key += code
             order = None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
         else:
             order = np.lexsort((option, forecaster, question))
@@ -104,22 +110,27 @@ class ForecastValidator:
             rows[part] = rows[part][np.lexsort((option[part], made[part], forecaster[part], question[part]))]
         return rows
 
-    def _without_repeats(self, rows: Codes) -> tuple[Codes, Codes]:
-        """Sorted rows without those that equal an earlier one in every column, and these."""
-        same = ~(changes(self.question_code[rows]) | changes(self.forecaster_code[rows]))
-        same &= ~changes(self.option_code[rows]) & ~changes(np.nan_to_num(self.made_at[rows], nan=-np.inf))
+    def _take_out_repeats(self) -> Codes:
+        """Takes those out of `rows` that equal an earlier one in every column, and returns them."""
+        same = ~(changes(self.sorted(self.question_code)) | changes(self.sorted(self.forecaster_code)))
+        same &= ~changes(self.sorted(self.option_code))
+        if same.any():
+            same &= ~changes(np.nan_to_num(self.sorted(self.made_at), nan=-np.inf))
         if not same.any():
-            return rows, rows[:0]
+            return self.rows[:0]
         suspects = np.flatnonzero(same | np.append(same[1:], False))
-        places = rows[suspects]
-        columns = {
+        places = self.rows[suspects]
+        columns: dict[str, NDArray] = {
             "question": self.question_code, "forecaster": self.forecaster_code, "option": self.option_code,
             "made_at": self.made_at, "closed_at": self.closed_at, **self.table.numbers,
         }  # fmt: skip
         labels = [self.table.names[name].to_physical()[places].alias(name) for name in ("event", "category")]
         cells = pl.DataFrame({name: column[places] for name, column in columns.items()}).with_columns(labels)
         repeated = suspects[~cells.to_struct().is_first_distinct().to_numpy()]
-        return np.delete(rows, repeated), rows[repeated]
+        taken = self.rows[repeated]
+        self.rows = np.delete(self.rows, repeated)
+        self._in_order &= not len(taken)
+        return taken
 
     def sorted(self, values: NDArray) -> NDArray:
         """The values of `rows`, in their order."""
@@ -128,7 +139,8 @@ class ForecastValidator:
     @cached_property
     def comparable_outcome(self) -> Floats:
         """The outcomes with -1 for missing ones, so that two missing outcomes compare equal."""
-        return np.nan_to_num(self.outcome, nan=-1.0)
+        missing = np.isnan(self.outcome)
+        return np.where(missing, -1.0, self.outcome) if missing.any() else self.outcome
 
     @cached_property
     def line(self) -> Codes:
@@ -175,7 +187,9 @@ class ForecastValidator:
 
     def check_duplicates(self) -> None:
         """Rejects rows with the forecaster, question, option and time of an earlier row."""
-        same = np.flatnonzero((np.diff(self.sorted(self.option_code)) == 0) & (np.diff(self.forecast_of_row) == 0))
+        repeats = ~changes(self.sorted(self.option_code))
+        repeats[self.offsets[:-1]] = False
+        same = np.flatnonzero(repeats) - 1
         for earlier, place in zip(self.rows[same].tolist(), self.rows[same + 1].tolist(), strict=True):
             self.faults.setdefault(
                 place,
@@ -260,17 +274,17 @@ class ForecastValidator:
         begins = np.flatnonzero(changes(question))
         model = np.repeat(valid[begins], np.diff(np.append(begins, len(valid))))
         alike = (sizes == self.sizes[model]) & (self.exclusive[valid] == self.exclusive[model])
-        compared = valid[alike]
+        compared, model = valid[alike], model[alike]
         option, outcome = self.sorted(self.option_code), self.sorted(self.comparable_outcome)
-        here = spans(self.offsets[compared], self.sizes[compared])
-        there = here + np.repeat(self.offsets[model[alike]] - self.offsets[compared], self.sizes[compared])
-        if len(here) < len(option):
-            option_here, outcome_here = option[here], outcome[here]
-        else:
-            option_here, outcome_here = option, outcome
-        differs = (option_here != option[there]) | (outcome_here != outcome[there])
-        if differs.any():
-            alike &= ~np.isin(valid, self.forecast_of_row[here[differs]])
+        differing = [valid[:0]]
+        for first in range(0, len(compared), _FORECASTS_AT_ONCE):
+            own, other = (which[first : first + _FORECASTS_AT_ONCE] for which in (compared, model))
+            sizes = self.sizes[own]
+            here, there = spans(self.offsets[own], sizes), spans(self.offsets[other], sizes)
+            differs = (option[here] != option[there]) | (outcome[here] != outcome[there])
+            differing.append(np.repeat(own, sizes)[differs])
+        if len(others := np.concatenate(differing)):
+            alike &= ~np.isin(valid, others)
         elif alike.all():
             return
         contested = np.isin(question, question[~alike])
@@ -326,8 +340,11 @@ class ForecastValidator:
     def first_stated(self, values: Floats, rows: Codes, starts: Codes) -> Floats:
         """The value in the earliest row of each group that has one, else NaN; groups begin at `starts` of `rows`."""
         never = len(self.table)
-        places = np.minimum.reduceat(np.where(np.isnan(values[rows]), never, rows), starts)
-        return np.append(values, np.nan)[places]
+        missing = np.isnan(values[rows])
+        places = np.minimum.reduceat(np.where(missing, never, rows) if missing.any() else rows, starts)
+        stated = np.full(len(places), np.nan)
+        stated[places < never] = values[places[places < never]]
+        return stated
 
     def complete_faults(self) -> None:
         """Adds to the faults the cells as written, and a fault for every other row of a pair with a fault."""
