@@ -12,7 +12,7 @@ from forecast_rank.metrics.calibration import (
     reliability_curve,
     sharpness,
 )
-from forecast_rank.metrics.calibration_bins import Kind, bin_pairs
+from forecast_rank.metrics.calibration_bins import GRID, Kind, bin_pairs
 from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.panel import Floats, Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
@@ -86,6 +86,32 @@ def test_equal_probabilities_stay_in_one_bin_of_equal_counts() -> None:
     assert np.isnan(curve.edges[0, 4:]).all()
     rounding = reliability_curve(binary([0.3, 0.1 + 0.2, 0.7, 0.7], [0.0] * 4), bins=4, kind="count")
     assert rounding.pairs[0].tolist() == [2, 2, 0, 0]
+
+
+@pytest.mark.parametrize("bins", [1, 3, 10, 40])
+@pytest.mark.parametrize("stated", ["many digits", "one digit", "grid", "beside the grid", "long shots", "certain"])
+def test_equal_counts_are_those_of_sorted_pairs(bins: int, stated: str) -> None:
+    made = synthetic(6, 60, seed=bins, missing=0.5, exclusive=0.5).panel
+    p, on_grid = made.probability, np.round(made.probability * GRID) / GRID
+    probability = {
+        "many digits": p,
+        "one digit": np.round(p, 1),
+        "grid": on_grid,
+        "beside the grid": np.clip(on_grid + np.resize([-1e-10, 1e-12, 0, 1e-10, -1e-12], len(p)), 0, 1),
+        "long shots": p**20,
+        "certain": np.round(p),
+    }[stated]
+    made = replace(made, probability=probability)
+    found = bin_pairs(made, bins, "count")
+    for person in range(6):
+        own = probability[made.forecaster[made.cell_forecast] == person]
+        ordered = np.sort(own)
+        cuts = [ordered[k * len(own) // bins] for k in range(bins)]
+        cuts = [cut for k, cut in enumerate(cuts) if k == 0 or cut - cuts[k - 1] > 1e-9 / bins]
+        assert found.edges[person, : len(cuts) + 1].tolist() == [*cuts, ordered[-1]]
+        assert np.isnan(found.edges[person, len(cuts) + 1 :]).all()
+        bin_of = [sum(value >= cut - 1e-9 / bins for cut in cuts[1:]) for value in own]
+        assert found.code[made.forecaster[made.cell_forecast] == person].tolist() == [person * bins + b for b in bin_of]
 
 
 def test_each_forecaster_has_bins_of_equal_counts_of_his_own() -> None:

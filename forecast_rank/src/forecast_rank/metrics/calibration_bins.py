@@ -12,6 +12,9 @@ from forecast_rank.metrics.panel import Floats, Panel
 EDGE_TOLERANCE = 1e-9
 """Bin widths by which a probability may miss an edge from below, through rounding, and still be at the edge."""
 
+GRID = 1024
+"""Cells of a grid over [0, 1] in which values are counted before they are sorted; a power of 2."""
+
 Kind = Literal["width", "count"]
 
 
@@ -118,25 +121,74 @@ def _blocks(pairs: int, size: int = CELLS) -> Iterator[slice]:
 
 
 def _equal_counts(panel: Panel, bins: int) -> tuple[Floats, NDArray[np.int32]]:
-    """Edges, (people, bins + 1), at every m/bins-th of a person's m ordered values, and the code of each pair."""
-    people = len(panel.forecasters)
-    ends = np.cumsum(np.bincount(panel.forecaster, panel.sizes, people).astype(np.int64))
-    # NumPy sorts two-byte integers by radix, several times as fast.
-    narrow = panel.forecaster.astype(np.uint16) if people <= np.iinfo(np.uint16).max else panel.forecaster
-    order = np.argsort(panel.spread(narrow), kind="stable")
-    grouped, code = panel.probability[order], np.empty(len(order), dtype=np.int32)
-    edges = np.full((people, bins + 1), np.nan)
-    start = 0
-    for person, end in enumerate(ends):
-        own, start = slice(start, end), end
-        ordered = np.sort(grouped[own])
-        if len(ordered) == 0:
-            continue
-        cuts = ordered[np.arange(bins) * len(ordered) // bins]
+    """Edges, (people, bins + 1), at every m/bins-th of a person's m ordered values, and the code of each pair.
+
+    Values are counted in the cells of a grid, which tells in which cells edges lie. Only values there are sorted, and
+    compared with edges.
+    """
+    people, width = len(panel.forecasters), GRID + 1  # the last cell is that of probability 1
+    cell = panel.spread((panel.forecaster * width).astype(np.int32))
+    counts = np.zeros(people * width, dtype=np.int64)
+    for block in _blocks(len(cell), max(CELLS, len(counts))):
+        cell[block] += _grid_cell(panel.probability[block])
+        counts += np.bincount(cell[block], minlength=len(counts))
+    through = np.cumsum(counts.reshape(people, width), axis=1)
+    total = through[:, -1]
+    rank = np.concatenate([np.arange(bins) * total[:, None] // bins, total[:, None] - 1], axis=1)
+    answered = np.flatnonzero(total)
+    at = [np.searchsorted(through[person], rank[person], side="right") for person in answered]
+    at_cell = np.reshape(at, (len(answered), bins + 1)).astype(np.int64) + answered[:, None] * width
+    before = np.take_along_axis(through.ravel() - counts, at_cell.ravel(), 0).reshape(at_cell.shape)
+    values = _in_order(panel.probability, cell, at_cell, rank[answered] - before)
+
+    edges, steps = np.full((people, bins + 1), np.nan), np.full((people, bins), np.inf)
+    for person, ordered in zip(answered.tolist(), values, strict=True):
+        cuts, last = ordered[:-1], ordered[-1]
         cuts = cuts[np.append(True, np.diff(cuts) > EDGE_TOLERANCE / bins)]
-        reached = np.zeros(len(ordered), dtype=np.min_scalar_type(bins))
-        for cut in cuts[1:] - EDGE_TOLERANCE / bins:  # a fifth of the time of a binary search
-            reached += grouped[own] >= cut
-        code[order[own]] = reached + np.int32(person * bins)
-        edges[person, : len(cuts)], edges[person, len(cuts)] = cuts, ordered[-1]
-    return edges, code
+        edges[person, : len(cuts)], edges[person, len(cuts)] = cuts, last
+        steps[person, : len(cuts) - 1] = cuts[1:] - EDGE_TOLERANCE / bins
+    return edges, _steps_reached(panel.probability, cell, steps)
+
+
+def _grid_cell(probability: Floats) -> NDArray[np.int32]:
+    """The cell of each value; a larger value is in no lower cell, since a product with a power of 2 is exact."""
+    return (probability * GRID).astype(np.int32)
+
+
+def _in_order(
+    values: Floats, cell: NDArray[np.int32], wanted: NDArray[np.int64], rank: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The value of each rank, from 0, among the values in each wanted cell."""
+    cells = np.unique(wanted)
+    chosen = np.zeros(int(cell.max(initial=0)) + 1, dtype=np.int32)
+    chosen[cells] = np.arange(1, len(cells) + 1)
+    group = np.take(chosen, cell)
+    places = np.flatnonzero(group)
+    group = group[places]
+    # NumPy sorts two-byte integers by radix, several times as fast.
+    order = np.argsort(group.astype(np.min_scalar_type(len(cells))), kind="stable")
+    ordered = values[places[order]]
+    ends = np.cumsum(np.bincount(group, minlength=len(cells) + 1))
+    for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        ordered[first:last].sort()
+    return ordered[ends[chosen[wanted] - 1] + rank]
+
+
+def _steps_reached(values: Floats, cell: NDArray[np.int32], steps: Floats) -> NDArray[np.int32]:
+    """Person x bins + the number of the person's ascending steps that each value reaches."""
+    people, bins = steps.shape
+    width = GRID + 1
+    person, k = np.nonzero(np.isfinite(steps))
+    at_cell = person * width + _grid_cell(steps[person, k])
+    in_cell = np.bincount(at_cell, minlength=people * width)
+    lower = np.cumsum(in_cell.reshape(people, width), axis=1).ravel() - in_cell
+    of_cell = lower + np.repeat(np.arange(people) * bins, width)
+    code = np.take(np.where(in_cell > 0, -1 - of_cell, of_cell).astype(np.int32), cell)
+    mixed = np.flatnonzero(code < 0)  # values that lie in the cell of a step are compared with it
+    code[mixed] = -1 - code[mixed]
+    whose, own, first = cell[mixed] // width, values[mixed], code[mixed] % bins
+    reached = np.zeros(len(mixed), dtype=np.int32)
+    for step in range(int(in_cell.max(initial=0))):
+        reached += (own >= steps[whose, np.minimum(first + step, bins - 1)]) & (step < in_cell[cell[mixed]])
+    code[mixed] += reached
+    return code
