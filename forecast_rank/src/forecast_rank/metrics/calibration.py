@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from forecast_rank.metrics.blocks import block_slices
+from forecast_rank.metrics.blocks import block_slices, by_blocks
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs
 from forecast_rank.metrics.panel import Floats, Panel
 
@@ -344,5 +344,11 @@ def sharpness(panel: Panel) -> Floats:
     >>> sharpness(from_arrays([[[0.5, 0.5], [1.0, 0.0]]], [[1, 0], [0, 1]])).tolist()
     [0.125]
     """
+    return panel.forecaster_means(_distance_from_uniform(panel))
+
+
+@by_blocks
+def _distance_from_uniform(panel: Panel) -> Floats:
+    """(1/n) sum_k (p_k - u)^2 of each forecast, (F,)."""
     uniform = np.where(panel.exclusive, 1 / panel.sizes, 0.5)
-    return panel.forecaster_means(panel.sum_cells(np.square(panel.probability - panel.spread(uniform))) / panel.sizes)
+    return panel.sum_cells(np.square(panel.probability - panel.spread(uniform))) / panel.sizes

@@ -115,10 +115,12 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
 
     # Codes within the component; forecasts stay sorted by question, then forecaster.
     used = counted & (part.forecaster[panel.forecaster] == 0)
-    _, forecaster = distinct_codes(panel.forecaster[used])
-    asked_codes, question = distinct_codes(panel.question[used])
-    weight, score = panel.weight[used], values[used]
-    event = panel.questions.event[panel.question[used]]
+    whose, asked, weight, score = panel.forecaster, panel.question, panel.weight, values
+    if not used.all():
+        whose, asked, weight, score = whose[used], asked[used], weight[used], score[used]
+    _, forecaster = distinct_codes(whose)
+    asked_codes, question = distinct_codes(asked)
+    event = panel.questions.event[asked]
     alpha, solve = _effects(forecaster, question, weight, score)
     mass = np.bincount(question, weight)
     beta = np.bincount(question, weight * (score - alpha[forecaster])) / mass

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Result = TypeVar("Result")
+AT_ONCE = 1 << 16
+"""Forecasts whose cells are worked on at a time, to keep memory small."""
 SPARSE = 16
 """Codes up to so many times their number are counted in a table, larger ones are sorted."""
 
@@ -118,14 +120,20 @@ class Panel:
     @cached_property
     def cell_option(self) -> Codes:
         """The option of each cell, (C,)."""
-        shift = self.questions.offsets[self.question] - self.offsets[:-1]
-        return np.arange(len(self.probability)) + np.repeat(shift, self.sizes)
+        option = np.repeat(self.questions.offsets[self.question] - self.offsets[:-1], self.sizes)
+        option += np.arange(len(option))
+        return option
 
     @cached_property
     def outcome(self) -> Floats:
         """The outcome of each cell's option, (C,)."""
-        # Not by `cell_option`, which would stay in memory: eight bytes a cell.
-        return self.questions.outcome[spans(self.questions.offsets[self.question], self.sizes)]
+        # Not by `cell_option`, which would stay in memory, and some forecasts at a time: eight bytes a cell.
+        outcome = np.empty(len(self.probability))
+        for first in range(0, len(self), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            options = spans(self.questions.offsets[self.question[part]], self.sizes[part])
+            outcome[self.offsets[first] : self.offsets[first] + len(options)] = self.questions.outcome[options]
+        return outcome
 
     @cached_property
     def exclusive(self) -> NDArray[np.bool_]:

@@ -63,12 +63,16 @@ def running_intervals(
     position = np.empty(len(panel.questions), dtype=np.int64)
     position[np.lexsort((columns.place, panel.questions.event))] = np.arange(len(panel.questions))
     order = np.flatnonzero(counted)
-    order = order[np.argsort(panel.forecaster[order] * len(position) + position[panel.question[order]])]
+    key = panel.forecaster[order] * len(position)
+    key += position[panel.question[order]]
+    order = order[np.argsort(key)]
+    del key  # with many forecasts memory counts
     forecaster, question = panel.forecaster[order], panel.question[order]
     begins = np.concatenate([[True], (np.diff(forecaster) != 0) | (np.diff(panel.questions.event[question]) != 0)])
     begins = begins[: len(order)]
-    cell = forecaster * shape[1] + (columns.place // step)[question]
-    del forecaster, question  # with many forecasts memory counts
+    cell = forecaster * shape[1]
+    cell += (columns.place // step)[question]
+    del forecaster, question
     weight = panel.weight[order]
     gain = weight * values[order]
 
@@ -91,6 +95,8 @@ def running_intervals(
 
 def _within(summand: Floats, begins: np.ndarray) -> Floats:
     """The sum of what stands before each value in its group."""
-    before = np.cumsum(summand) - summand
+    before = np.cumsum(summand)
+    before -= summand
     starts = np.flatnonzero(begins)
-    return before - np.repeat(before[starts], np.diff(np.append(starts, len(summand))))
+    before -= np.repeat(before[starts], np.diff(np.append(starts, len(summand))))
+    return before

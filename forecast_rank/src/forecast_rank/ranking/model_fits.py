@@ -4,6 +4,7 @@ The forecasters are fitted alone, so that references do not change their figures
 fit, whose scale is then shifted to that of the first by the figures that both give the forecasters.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,14 @@ the least covered forecaster in 75 %, since the scale and shape that are held fi
 
 def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     """Adds pool weights, the exponential form and pairwise ability; the last is ranked, if the settings name it."""
-    contests = pool_contests(panel)
+    contests = pool_contests(replace(panel))  # of a copy: its cached arrays go
     pool, exponential = pool_weights(panel, contests=contests), exponential_form(panel, contests=contests)
     del contests  # tables of questions by forecasters
     scoreboard.set_figure("pool_weight", _without_references(scoreboard, pool.weight))
     scoreboard.set_figure("exponential_weight", _without_references(scoreboard, exponential.value))
-    own, joint = pairwise_ability(panel), pairwise_ability(scoreboard.panel)
+    joint = pairwise_ability(scoreboard.panel)
+    joint = joint._replace(sums=_of_references(scoreboard, joint.sums))
+    own = pairwise_ability(panel)
     value, error = with_references(own.value, own.se, joint.value, joint.se)
     scoreboard.set_figure("bt_se", error)
     sums = sums_with_references(scoreboard, panel, own.sums, joint.sums, value)
@@ -67,7 +70,11 @@ def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) 
 def difficulty_models(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     """Adds the difficulty-adjusted Brier score and the abilities by its margins, which are one fit in two units."""
     scores, joint_scores = brier(panel), brier(scoreboard.panel)
-    own, joint = adjusted_brier(panel, scores), adjusted_brier(scoreboard.panel, joint_scores)
+    joint = adjusted_brier(scoreboard.panel, joint_scores)
+    joint = joint._replace(
+        sums=_of_references(scoreboard, joint.sums), effect_sums=_of_references(scoreboard, joint.effect_sums)
+    )
+    own = adjusted_brier(panel, scores)
     if "adjusted_brier" in scoreboard.settings.metrics:
         _adjusted(scoreboard, panel, own, joint, report)
     if "thurstone_mosteller" in scoreboard.settings.metrics:
@@ -157,7 +164,8 @@ def _abilities(scoreboard: Scoreboard, panel: Panel, own: irt.IrtFit, report: di
     unit = own_ability.std() / joint_ability.std() if both.any() and joint_ability.std() > 0 else np.nan
     value, error = with_references(own.ability, own.ability_se, joint.ability * unit, joint.ability_se * unit)
     scoreboard.set_figure("irt_se", error)
-    scaled = EventSums(np.nan_to_num(joint.sums.sums * unit), joint.sums.weights)
+    beside = _of_references(scoreboard, joint.sums)
+    scaled = EventSums(np.nan_to_num(beside.sums * unit), beside.weights)
     sums = sums_with_references(scoreboard, panel, own.sums, scaled, value)
     scoreboard.add_estimate("irt", value, sums, lower=False, key="irt_ability", least=LEAST_EVENTS_OF_ABILITIES)
     columns = {
@@ -184,17 +192,21 @@ def with_references(own: Floats, error: Floats, joint: Floats, joint_error: Floa
 def sums_with_references(
     scoreboard: Scoreboard, panel: Panel, own: EventSums, joint: EventSums, value: Floats
 ) -> EventSums:
-    """Event sums of the forecasters from their own fit, and of the references from the joint fit, moved to `value`."""
-    rows = slice(len(own.sums), None)
-    weights, means = joint.weights[rows], joint.means[rows]
-    moved = joint.sums[rows] + np.nan_to_num(value[rows] - means)[:, None] * weights
+    """Event sums of the forecasters from their own fit, and of the references, `joint`, moved to their `value`."""
+    moved = joint.sums + np.nan_to_num(value[len(own.sums) :] - joint.means)[:, None] * joint.weights
     # References may have events that no forecaster has.
     combined = scoreboard.panel
     events, _ = combined.events
     columns = np.searchsorted(events, panel.events[0])
     table, own_weights = np.zeros((2, len(own.sums), len(events)))
     table[:, columns], own_weights[:, columns] = own.sums, own.weights
-    return EventSums(np.concatenate([table, moved]), np.concatenate([own_weights, weights]))
+    return EventSums(np.concatenate([table, moved]), np.concatenate([own_weights, joint.weights]))
+
+
+def _of_references(scoreboard: Scoreboard, sums: EventSums) -> EventSums:
+    """The rows of the references, without the memory of the others."""
+    rows = slice(scoreboard.forecaster_count, None)
+    return EventSums(sums.sums[rows].copy(), sums.weights[rows].copy())
 
 
 def _without_references(scoreboard: Scoreboard, values: Floats) -> Floats:

@@ -107,7 +107,9 @@ def _rank_panel(
             report[name] = report[name] + content if isinstance(content, list) else report[name] | content
     progress(len(parts), len(parts), "")
     return assemble_report(
-        scoreboard, _data(panel), report | {"agreement": agreement_table(scoreboard) if agreement_of_rankings else {}}
+        scoreboard,
+        _data(replace(panel)),
+        report | {"agreement": agreement_table(scoreboard) if agreement_of_rankings else {}},
     )
 
 

@@ -268,7 +268,8 @@ class Scoreboard(FigureTable):
     """
 
     def __init__(self, panel: Panel, settings: Settings, reference_panel: Panel | None = None) -> None:
-        self.panel = concatenate_panels(panel, references(panel) if reference_panel is None else reference_panel)
+        beside = references(replace(panel)) if reference_panel is None else reference_panel  # of a copy: its caches go
+        self.panel = concatenate_panels(panel, beside)
         names = self.panel.forecasters
         answered = np.bincount(self.panel.forecaster, minlength=len(names))
         super().__init__(names, len(panel.forecasters), answered, len(self.panel.events[0]), settings)
