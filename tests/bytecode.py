@@ -1,6 +1,6 @@
 """A bytecode cache where PYTHONDONTWRITEBYTECODE is set: the tests start hundreds of processes.
 
-It lies beside what pytest keeps, so that the next run compiles only what has changed.
+It lies in the cache folder of pytest, so that the next run compiles only what has changed.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-KEPT = Path(__file__).resolve().parents[1] / ".pytest_cache" / "bytecode"
+CACHES = Path(__file__).resolve().parents[1] / ".pytest_cache" / "bytecode"
 
 
 def cache() -> None:
@@ -21,8 +21,8 @@ def cache() -> None:
     if not sys.dont_write_bytecode:
         return
     installed = Path(sysconfig.get_path("purelib")).stat().st_mtime_ns
-    folder = KEPT / f"{sys.implementation.cache_tag}-{installed}"
-    for other in KEPT.glob("*"):
+    folder = CACHES / f"{sys.implementation.cache_tag}-{installed}"
+    for other in CACHES.glob("*"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
