@@ -44,12 +44,12 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     refused = refused_forecasts(selection, "entry__question__category")
     for (_, category), refusals in sorted(refused.items()):
         categories[category].setdefault("refused", []).append(refusals)
+    (asked, newest), (scored_forecasts, scored_at) = _total(resolved), _total(scored)
     inputs = {
         "format": FORMAT,
         "families": families,
         "categories": categories,
-        "resolved": dict(zip(("number", "newest"), _total(resolved), strict=True))
-        | dict(zip(("forecasts", "scored_at"), _total(scored), strict=True)),
+        "resolved": {"number": asked, "newest": newest, "forecasts": scored_forecasts, "scored_at": scored_at},
         "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
         "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),
         "calls": calls.aggregate(number=number, cost=Sum("cost_usd")),

@@ -23,7 +23,7 @@ MODULES = (
     *("httpx", "stamina", "markets.foundation.deadlines", "cohorts.forecast_rules"),
     *("scoring.services.scores", "scoring.services.snapshots"),
 )
-"""What most jobs import when they run. Not Polars, which one job uses and which is best imported after a fork."""
+"""Modules that most jobs import. Polars is left out: it starts threads, with which a fork may hang."""
 steady_wait: Callable[..., bool] = multiprocessing.synchronize.Event.wait
 
 

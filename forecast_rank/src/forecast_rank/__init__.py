@@ -99,7 +99,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         TooFewForecasts as TooFewForecasts, read_rows as read_rows, usable_rows as usable_rows
     )
     from forecast_rank.ranking.report import rank_panel as rank_panel
-    from forecast_rank.ranking.scoreboard import to_json_value as to_json_value
+    from forecast_rank.ranking.json_values import to_json_value as to_json_value
     from forecast_rank.simulated_worlds import (
         WORLDS as WORLDS, Simulation as Simulation, World as World, simulate as simulate
     )
@@ -121,7 +121,7 @@ _MODULES = {
         "InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts", "read_rows", "usable_rows",
     ),
     "ranking.report": ("rank_panel",),
-    "ranking.scoreboard": ("to_json_value",),
+    "ranking.json_values": ("to_json_value",),
     "simulated_worlds": ("WORLDS", "Simulation", "World", "simulate"),
     "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
     "files.faults": ("UnreadableFile",),

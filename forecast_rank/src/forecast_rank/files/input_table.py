@@ -14,7 +14,7 @@ from forecast_rank.metrics.panel import Codes, Floats
 
 
 class Columns(Protocol):
-    """What a table needs of a polars frame: columns by their headings, all of the same height."""
+    """The part of a polars frame that a table uses: columns of one height, each read by its heading."""
 
     @property
     def columns(self) -> list[str]: ...

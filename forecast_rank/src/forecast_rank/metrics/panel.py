@@ -117,6 +117,10 @@ class Panel:
         """The forecast of each cell, (C,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
+    def uncached(self) -> "Panel":
+        """A copy without cached results, for a computation whose results would stay in memory."""
+        return replace(self)
+
     @cached_property
     def cell_option(self) -> Codes:
         """The option of each cell, (C,)."""

@@ -4,7 +4,6 @@ The forecasters are fitted alone, so that references do not change their figures
 fit, whose scale is then shifted to that of the first by the figures that both give the forecasters.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from forecast_rank.metrics.panel import Codes, Floats, Panel
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.thurstone_mosteller import MarginAbility, margin_ability
 from forecast_rank.metrics.uncertainty import EventSums
-from forecast_rank.ranking.scoreboard import Scoreboard, listed, to_json_list, to_json_value
+from forecast_rank.ranking.json_values import to_json_list, to_json_value
+from forecast_rank.ranking.scoreboard import Scoreboard, listed
 
 MOST_RESPONSES = 50_000
 """More forecasts are sampled for item response theory: a fit of 50,000 took 6 s of processor time, of a million over
@@ -29,7 +29,7 @@ the least covered forecaster in 75 %, since the scale and shape that are held fi
 
 def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     """Adds pool weights, the exponential form and pairwise ability; the last is ranked, if the settings name it."""
-    contests = pool_contests(replace(panel))  # of a copy: its cached arrays go
+    contests = pool_contests(panel.uncached())
     pool, exponential = pool_weights(panel, contests=contests), exponential_form(panel, contests=contests)
     del contests  # tables of questions by forecasters
     scoreboard.set_figure("pool_weight", _without_references(scoreboard, pool.weight))

@@ -40,12 +40,11 @@ from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, overround, uniform_brier
 from forecast_rank.metrics.staking import betting_results, equivalent_return
 from forecast_rank.ranking import model_fits
+from forecast_rank.ranking.json_values import to_json_list, to_json_value
 from forecast_rank.ranking.scoreboard import (
     LEAST_EVENTS_OF_RETURNS,
     FigureTable,
     Scoreboard,
-    to_json_list,
-    to_json_value,
 )
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.ranking.threads import results_in_order
@@ -108,7 +107,7 @@ def _rank_panel(
     progress(len(parts), len(parts), "")
     return assemble_report(
         scoreboard,
-        _data(replace(panel)),
+        _data(panel.uncached()),
         report | {"agreement": agreement_table(scoreboard) if agreement_of_rankings else {}},
     )
 
@@ -116,7 +115,7 @@ def _rank_panel(
 def _part(blank: Scoreboard, panel: Panel, act: Part) -> tuple[Scoreboard, dict[str, Any]]:
     """The figures and the report of a group of metrics."""
     own, report = blank.copy(), _empty_report()
-    act(own, replace(panel), report)
+    act(own, panel.uncached(), report)
     own.panel = blank.panel  # its copy has cached arrays, half a gigabyte for 20 million rows
     return own, report
 

@@ -6,7 +6,6 @@ among the forecasters; the rank range of a reference is the one it would have am
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -32,6 +31,7 @@ from forecast_rank.metrics.uncertainty import (
     percentile_interval,
     resample_counts,
 )
+from forecast_rank.ranking.json_values import to_json_value
 from forecast_rank.ranking.settings import Settings
 
 LEAST_EVENTS = 4
@@ -268,7 +268,7 @@ class Scoreboard(FigureTable):
     """
 
     def __init__(self, panel: Panel, settings: Settings, reference_panel: Panel | None = None) -> None:
-        beside = references(replace(panel)) if reference_panel is None else reference_panel  # of a copy: its caches go
+        beside = references(panel.uncached()) if reference_panel is None else reference_panel
         self.panel = concatenate_panels(panel, beside)
         names = self.panel.forecasters
         answered = np.bincount(self.panel.forecaster, minlength=len(names))
@@ -277,7 +277,7 @@ class Scoreboard(FigureTable):
     def copy(self) -> Scoreboard:
         """A scoreboard of the same forecasts and figures, to which more can be added without a change of this one."""
         other = copy(self)
-        other.panel = replace(self.panel)
+        other.panel = self.panel.uncached()
         other.figures = {key: dict(part) if isinstance(part, dict) else part for key, part in self.figures.items()}
         other.rankings, other.no_interval = dict(self.rankings), dict(self.no_interval)
         return other
@@ -352,27 +352,6 @@ def _of(values: Any, index: int, *, integers: bool) -> Any:
         return {name: _of(part, index, integers=integers) for name, part in values.items()}
     value = to_json_value(values[index])
     return [int(rank) for rank in value] if integers and value is not None else value
-
-
-def to_json_value(value: Any) -> Any:
-    """A NumPy number or array as Python values; None for infinite or missing numbers and for an array of them."""
-    if isinstance(value, np.ndarray):
-        items = [to_json_value(item) for item in (value.tolist() if value.ndim == 1 else value)]
-        return None if items and all(item is None for item in items) else items
-    if isinstance(value, float):  # first, as most are; NumPy's usual floats among them
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, np.bool_ | bool):
-        return bool(value)
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.floating):
-        return float(value) if math.isfinite(value) else None
-    return value
-
-
-def to_json_list(values: Floats) -> list[float | None]:
-    """An array as Python numbers, None for infinite or missing values."""
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def concatenate_panels(panel: Panel, others: Panel) -> Panel:
