@@ -4,7 +4,6 @@ The pages are those of `site` and `own_site` (tests/season/running_site.py). Not
 playwright keeps an event loop running in this thread, in which Django refuses synchronous queries.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.browser.visitor import Visitor
 from tests.databases import ON_POSTGRES
 from tests.season.full_season import PASSWORD
 from tests.season.running_site import Site
+from tests.selection import program
 
 # The season is an SQLite file whatever the suite runs on: looking at its pages once is enough.
 collect_ignore_glob = ["test_*.py"] if ON_POSTGRES else []
@@ -24,8 +24,8 @@ collect_ignore_glob = ["test_*.py"] if ON_POSTGRES else []
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """One for all tests of this folder in a worker, gone before another folder's begin."""
-    chromium = shutil.which("chromium")
-    assert chromium, "no Chromium on this machine (apt-get install chromium)"
+    chromium = program("browser")
+    assert chromium, "no Chromium on this machine (apt-get install chromium-headless-shell)"
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=chromium, args=["--disable-dev-shm-usage"])
         yield launched

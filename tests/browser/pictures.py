@@ -1,6 +1,5 @@
 """The README's pictures of the leaderboard, from a running demo: `python -m tests.browser.pictures URL`."""
 
-import shutil
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -9,6 +8,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from tests.browser.visitor import THEMES, WIDTHS, Visitor
+from tests.selection import program
 
 FOLDER = Path(__file__).resolve().parents[2] / ".github"
 NAMES = {"light": "leaderboard.png", "dark": "leaderboard-dark.png"}
@@ -18,7 +18,7 @@ LAST = "main section:nth-of-type(2)"
 
 def main(url: str) -> None:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
+        browser = playwright.chromium.launch(executable_path=program("browser"))
         for theme in THEMES:
             visitor = Visitor.of(browser, url.rstrip("/"))
             visitor.resize(WIDTHS[-1], theme)

@@ -133,18 +133,18 @@ class CommandRunner:
         self.kills = 0
         import_commands()
 
-    def migrated(self) -> str:
-        """The name of a new, migrated database."""
+    def migrated(self, line_up: Sequence[str] = ()) -> str:
+        """The name of a new, migrated database, whose active models are these, or all."""
         name = self.database.fresh(self.template)
         if self.template is None:
             assert self._child(name, lambda: _command("migrate", None)) in COMPLETED
+        if line_up:
+            self._child(name, lambda: _deactivate_all_but(line_up))
         return name
 
     def prepare(self, line_up: Sequence[str] = ()) -> str:
         """The name of a database at the end of a first week, played by these models, or by all."""
-        name = self.migrated()
-        if line_up:
-            self._child(name, lambda: _deactivate_all_but(line_up))
+        name = self.migrated(line_up)
         for at, command in FIRST_WEEK:
             self.set_clock(at)
             self._import(self.read(name, partial(_imported_by, command, at)))

@@ -83,8 +83,8 @@ def test_after_a_jump_ahead_each_schedule_passed_is_enqueued_once_for_the_presen
 
 
 def test_hours_jumped_over_stay_gaps(jumps: dict[str, Jump]) -> None:
-    assert jumps["start"].state["snapshots"] == {SUNDAY: 14}
-    assert jumps["ahead"].state["snapshots"] == {SUNDAY: 14, SUNDAY + timedelta(hours=3): 14}
+    assert jumps["start"].state["snapshots"] == {SUNDAY: 8}
+    assert jumps["ahead"].state["snapshots"] == {SUNDAY: 8, SUNDAY + timedelta(hours=3): 8}
 
 
 def test_a_clock_set_back_does_not_silence_the_schedules(jumps: dict[str, Jump]) -> None:
@@ -104,7 +104,7 @@ def test_weeks_jumped_over_are_missed_and_not_back_dated(jumps: dict[str, Jump])
     before, after = jumps["back a week"].state, jumps["weeks ahead"].state
     assert after["cohorts"] == before["cohorts"]
     assert after["missed weeks"] == [SUNDAY + timedelta(weeks=1), SUNDAY + timedelta(weeks=2)]
-    assert after["decisions"] == before["decisions"] | {None: {"missed": 14}}  # nothing was frozen in that week
+    assert after["decisions"] == before["decisions"] | {None: {"missed": 8}}  # nothing was frozen in that week
     assert after["calls"] == before["calls"]
     assert after["trades"] == before["trades"]
     assert set(after["snapshots"]) - set(before["snapshots"]) == {WEEKS_LATER - timedelta(minutes=1)}
@@ -124,7 +124,7 @@ def test_a_call_that_the_clock_outran_executes_once(arena: CommandRunner, prepar
             queue.gateway.over.set()  # now the first answer comes, too
             eventually(lambda: queue.ask(ended).total() == 2)
         after = queue.ask(_state)
-    assert before["decisions"][SUNDAY] == {"completed": 12, "failed": 2}  # one model is down
+    assert before["decisions"][SUNDAY] == {"completed": 6, "failed": 2}  # one model is down
     assert after["late"] == 1
     for table in ("decisions", "trades", "journal"):
         assert after[table] == before[table], table

@@ -8,7 +8,7 @@ import pytest
 
 from tests.commands import CommandOutput
 from tests.faults.ledger_state import differences
-from tests.faults.processes import FIRST_WEEK, SECOND_SUNDAY, CommandRunner, Step
+from tests.faults.processes import FIRST_WEEK, LINE_UP, SECOND_SUNDAY, CommandRunner, Step
 
 PROCESSES = 8
 SEASON: list[Step] = [*FIRST_WEEK, *SECOND_SUNDAY]
@@ -18,7 +18,7 @@ class Season:
     """Two weeks from an empty database, each command run by one process or by several at once."""
 
     def __init__(self, arena: CommandRunner, processes: int) -> None:
-        name = arena.migrated()
+        name = arena.migrated(LINE_UP)
         self.ends: dict[Step, list[CommandOutput]] = {
             step: arena.run_concurrently(name, step, processes) for step in SEASON
         }
