@@ -12,10 +12,10 @@ from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import csv_text, encode
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
-from scoring.methodologies import arms_asked, versions_in_play
+from scoring.methodologies import versions_in_play
 from scoring.models import Leaderboard
-from scoring.services.forecast_leaderboards import forecast_leaderboard
-from scoring.services.forecast_panels import Selection, family_names, resolved_entries
+from scoring.services.forecast_leaderboards import forecast_leaderboard, leaderboard_selections
+from scoring.services.forecast_panels import family_names, resolved_entries
 from scoring.services.trading_leaderboards import trading_leaderboard
 from scoring.valuations import NO_RECORD, bet_records, valuations
 
@@ -105,22 +105,25 @@ def _trading_leaderboard(selection: ExportSelection) -> Iterator[dict[str, Any]]
 def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     if not selection.is_whole:
         return
-    for arm in arms_asked():
-        for version in (ALL_METHODOLOGIES, *versions_in_play(FORECAST)):
-            chosen = Selection(arm, version)
-            resolved = resolved_entries(chosen)
-            families, externals = family_names(chosen), family_names(chosen, external=True)
-            stored = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=version, category="")
+    for chosen, versions in leaderboard_selections():
+        resolved = resolved_entries(chosen)
+        families, externals = family_names(chosen), family_names(chosen, external=True)
+        by_category = {}
+        for category in ("", *sorted({entry.category for entry in resolved} - {""})):
+            entries = [entry for entry in resolved if category in ("", entry.category)]
+            metrics = LEADERBOARD_METRICS if not category else LEADERBOARD_METRICS[:-1]
+            computed = forecast_leaderboard(entries, families, externals, metrics=metrics, reported=False)
+            by_category[category] = computed.entries
+        for version in versions:
+            stored = Leaderboard.objects.filter(protocol=FORECAST, arm=chosen.arm, methodology=version, category="")
             entries_fitted = stored.values_list("entries", flat=True).first() or []
             fitted = {entry["forecaster"]: entry for entry in entries_fitted}
-            for category in ("", *sorted({entry.category for entry in resolved} - {""})):
-                entries = [entry for entry in resolved if category in ("", entry.category)]
-                metrics = LEADERBOARD_METRICS if not category else LEADERBOARD_METRICS[:-1]
-                computed = forecast_leaderboard(entries, families, externals, metrics=metrics, reported=False)
-                for entry in computed.entries:
+            for category, leaderboard in by_category.items():
+                key = {"arm": chosen.arm, "methodology": version, "category": category}
+                for entry in leaderboard:
                     before = fitted.get(entry["forecaster"], {})
                     figures = entry if category else entry | {name: before.get(name) for name in FITTED_FIGURES}
-                    yield {**entry, "arm": arm, "methodology": version, "category": category, "figures": figures}
+                    yield {**entry, **key, "figures": figures}
 
 
 def _batches(rows: Iterable[Any], size: int) -> Iterator[Any]:

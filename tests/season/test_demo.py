@@ -47,11 +47,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return database, demo(database, "--seed", "3")
 
 
-def test_another_seed_another_table(played: tuple[Path, str], tmp_path: Path) -> None:
+def test_another_seed_another_table(played: tuple[Path, str], migrated_file: Path, tmp_path: Path) -> None:
     _, table = played
     families = ("GPT-5.2", "Gemini 3 Pro", "Grok 4.1", "Claude Opus 4.5", "DeepSeek V3.2", "Kimi K2", "Qwen 3")
     assert all(name in table for name in families)
-    assert demo(tmp_path / "other.sqlite3", "--seed", "4") != table
+    assert demo(Path(shutil.copy(migrated_file, tmp_path)), "--seed", "4") != table
 
 
 def test_ledger_of_a_demo_is_proved(played: tuple[Path, str]) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import httpx
@@ -39,8 +40,14 @@ def sandbox(settings: Any, db: None, monkeypatch: pytest.MonkeyPatch) -> Iterato
         yield addresses
 
 
+@cache
+def client() -> httpx.Client:
+    """One client for all requests: making it reads every certificate of the machine."""
+    return httpx.Client()
+
+
 def post(sandbox: Addresses, path: str, **body: Any) -> None:
-    httpx.post(f"{sandbox.root}/sandbox/{path}", json=body).raise_for_status()
+    client().post(f"{sandbox.root}/sandbox/{path}", json=body).raise_for_status()
 
 
 def at_clock(sandbox: Addresses, command: str, at: datetime, **options: Any) -> CommandOutput:
@@ -55,7 +62,7 @@ def cost_on_record() -> Decimal:
 
 def billed(sandbox: Addresses) -> Decimal:
     """What the gateway and the customer's own providers took for all answers, as the key states it."""
-    key = httpx.get(f"{sandbox.openrouter}/key").json()["data"]
+    key = client().get(f"{sandbox.openrouter}/key").json()["data"]
     return (Decimal(str(key["usage"])) + Decimal(str(key["byok_usage"]))).quantize(Decimal("1e-9"))
 
 
@@ -99,7 +106,7 @@ def test_own_key_costs_the_providers_price_and_the_gateways_fee(sandbox: Address
     call = ModelCall.objects.get()
     price = call.tokens_input * Decimal("0.00000175") + call.tokens_output * Decimal("0.000014")
     assert call.cost_usd == price * Decimal("1.05")
-    key = httpx.get(f"{sandbox.openrouter}/key").json()["data"]
+    key = client().get(f"{sandbox.openrouter}/key").json()["data"]
     assert (key["usage"], key["byok_usage"]) == pytest.approx((float(price) * 0.05, float(price)))
 
 
@@ -193,7 +200,7 @@ def test_endpoint_that_refuses_is_diagnosed(
 
 def test_unknown_fault_is_refused_with_the_known_ones(sandbox: Addresses) -> None:
     for target, known in (({"model": GPT}, "none, byok, cut"), ({"endpoint": "key"}, "missing, refused, down")):
-        reply = httpx.post(f"{sandbox.root}/sandbox/faults", json=target | {"faults": ["nonsense"]})
+        reply = client().post(f"{sandbox.root}/sandbox/faults", json=target | {"faults": ["nonsense"]})
         assert reply.status_code == 400
         assert reply.json()["error"]["message"].startswith(f"faults: expected some of {known}")
 

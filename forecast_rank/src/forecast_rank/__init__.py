@@ -36,7 +36,8 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         murphy_decomposition as murphy_decomposition, reliability_curve as reliability_curve, sharpness as sharpness
     )
     from forecast_rank.metrics.calibration_error import (
-        ece_debiased as ece_debiased, ece_draws as ece_draws, unbiased_ece as unbiased_ece
+        ece_debiased as ece_debiased, ece_draws as ece_draws, unbiased_ece as unbiased_ece,
+        unbiased_ece_at_levels as unbiased_ece_at_levels
     )
     from forecast_rank.metrics.anytime_valid import (
         anytime_p as anytime_p, confidence_sequence as confidence_sequence, e_process as e_process
@@ -140,7 +141,7 @@ _MODULES = {
     "metrics.calibration": (
         "ece", "ece_noise_floor", "max_calibration_error", "murphy_decomposition", "reliability_curve", "sharpness",
     ),
-    "metrics.calibration_error": ("ece_debiased", "ece_draws", "unbiased_ece"),
+    "metrics.calibration_error": ("ece_debiased", "ece_draws", "unbiased_ece", "unbiased_ece_at_levels"),
     "metrics.recalibration": ("recalibration_line",),
     "metrics.difficulty_adjustment": ("adjusted_brier",),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),

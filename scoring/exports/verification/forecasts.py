@@ -28,6 +28,8 @@ class ForecastRecords:
         self.releases = archive.by_id("releases")
         # Without the texts, which are most of a table.
         self.forecasts = {row["id"]: {**row, "rationale": None, "stated": None} for row in archive.rows("forecasts")}
+        self.inputs: dict[tuple[str, str], tuple[list[ResolvedEntry], dict[str, str], dict[str, str]]] = {}
+        self.leaderboards: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
     def entry(self, pk: int) -> ResolvedEntry:
         """An entry of a question set, without forecasts."""
@@ -66,6 +68,19 @@ class ForecastRecords:
             of_entry = entry.external_forecasts if forecast["family"] in self.archive.externals else entry.forecasts
             of_entry[forecast["family"]] = self.vector(forecast)
         return list(entries.values())
+
+    def leaderboard(self, arm: str, methodology: str, category: str) -> list[dict[str, Any]]:
+        """The rows of a leaderboard; methodologies with the same entries and families share it."""
+        if (arm, methodology) not in self.inputs:
+            families, externals = (self.families(arm, methodology, external=external) for external in (False, True))
+            self.inputs[arm, methodology] = self.resolved(arm, methodology), families, externals
+        resolved, families, externals = self.inputs[arm, methodology]
+        entries = [entry for entry in resolved if category in ("", entry.category)]
+        key = arm, tuple(entry.entry for entry in entries), tuple(families), tuple(externals)
+        if key not in self.leaderboards:
+            contents = forecast_leaderboard(entries, families, externals, metrics=METRICS, reported=False)
+            self.leaderboards[key] = contents.entries
+        return self.leaderboards[key]
 
     def families(self, arm: str, methodology: str, *, external: bool) -> dict[str, str]:
         """Display names of a leaderboard's families, by slug: all active ones, and those that were asked."""
@@ -122,10 +137,7 @@ def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
     missing = {(batch["arm"], "", "") for batch in archive.question_batches.values()}
     for (arm, methodology, category), leaderboard in groupby(rows, key=lambda row: tuple(row[name] for name in key)):
         missing.discard((arm, methodology, category))
-        entries = records.resolved(arm, methodology)
-        entries = [entry for entry in entries if category in ("", entry.category)]
-        families, externals = (records.families(arm, methodology, external=external) for external in (False, True))
-        due = forecast_leaderboard(entries, families, externals, metrics=METRICS, reported=False).entries
+        due = records.leaderboard(arm, methodology, category)
         computed = {row["forecaster"]: {name: row[name] for name in (*IDENTITY, *FIGURES)} for row in due}
         stated = {row["forecaster"]: row for row in leaderboard}
         name = f"leaderboard_forecast: {arm} {methodology or 'all'} {category}".strip()

@@ -4,6 +4,7 @@ The plug-in `calibration.ece` is positive by chance alone. The functions here co
 of the events. The population value is that of the same bins with all forecasts that the forecaster would ever make.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ SPREAD = 0.5
 """Standard errors that are added to the gap of each bin where the error is taken to lie."""
 TOLERANCE = 1e-9
 """By how much an inverted test may miss its root."""
+FORECASTERS_AT_A_TIME = 32
 LEAST_DRAWS = 2
 """Draws beyond a quantile for it to be known; further out it is extrapolated as a normal one."""
 
@@ -85,43 +87,72 @@ def unbiased_ece(panel: Panel, counts: NDArray, bins: int = BINS, level: float =
     >>> estimate.value.round(2).tolist(), estimate.interval.round(2).tolist()
     ([0.1], [[0.0, 0.19]])
     """
-    low, high = tail_levels(level)
+    return unbiased_ece_at_levels(panel, counts, (level,), bins)[0]
+
+
+def unbiased_ece_at_levels(
+    panel: Panel, counts: NDArray, levels: Sequence[float], bins: int = BINS
+) -> list[UnbiasedEce]:
+    """`unbiased_ece` at each of several levels, which share the draws.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> from forecast_rank.metrics.uncertainty import resample_counts
+    >>> forecasts, outcomes = np.full((1, 100, 1), 0.5), np.arange(100)[:, None] < 60
+    >>> panel = from_arrays(forecasts, outcomes, exclusive=False)
+    >>> both = unbiased_ece_at_levels(panel, resample_counts(100), (0.9, 0.99))
+    >>> [estimate.interval.round(2).tolist() for estimate in both]
+    [[[0.01, 0.18]], [[0.0, 0.22]]]
+    """
+    tails = [tail_levels(level) for level in levels]
     gaps, weights = _event_gaps(panel, bins)
-    events, n_forecasters = weights.shape
-    _check_counts(counts, events)
-    value, interval = np.full(n_forecasters, np.nan), np.full((n_forecasters, 2), np.nan)
-    for person in range(n_forecasters):
-        own = np.flatnonzero(weights[:, person] > 0)
-        if len(own) < 2:
-            continue
-        observed, direction, noise = _gap_errors(gaps[own, person], weights[own, person], counts[:, own], high)
-        tail = max(low, min(LEAST_DRAWS / max(len(noise), 1), 0.5))
-        wider = noise * (ndtri(low) / ndtri(tail) if tail < 0.5 else 1.0)
-        value[person] = _inverted(observed, direction, noise, 0.5)
-        if len(own) >= LEAST_EVENTS:
-            interval[person] = [
-                _inverted(observed, direction, wider, 1 - tail),
-                _inverted(observed, direction, wider, tail),
-            ]
-    return UnbiasedEce(value, interval)
+    n_forecasters = weights.shape[1]
+    _check_counts(counts, len(weights))
+    estimates = [UnbiasedEce(np.full(n_forecasters, np.nan), np.full((n_forecasters, 2), np.nan)) for _ in levels]
+    for person, own in _gap_errors(gaps, weights, counts.astype(np.float64)):
+        for (low, high), (value, interval) in zip(tails, estimates, strict=True):
+            noise = own.noise * stdtrit(own.events - 1, high) / ndtri(high)
+            tail = max(low, min(LEAST_DRAWS / max(len(noise), 1), 0.5))
+            wider = noise * (ndtri(low) / ndtri(tail) if tail < 0.5 else 1.0)
+            value[person] = _inverted(own.observed, own.direction, noise, 0.5)
+            if own.events >= LEAST_EVENTS:
+                interval[person] = [_inverted(own.observed, own.direction, wider, end) for end in (1 - tail, tail)]
+    return estimates
 
 
-def _gap_errors(gaps: Floats, weights: Floats, counts: NDArray, high: float) -> tuple[float, Floats, Floats]:
-    """The observed error, the direction of its gaps, (bins,), and draws of their errors, (R, bins)."""
-    events, mass = len(weights), weights.sum()
-    gap = gaps.sum(axis=0) / mass
-    residual = gaps - gap * weights[:, None]
-    used = np.any(gaps != 0, axis=0)
-    gap, residual = gap[used], residual[:, used]
-    scale = np.sqrt(events / (events - 1))
-    error = scale * np.sqrt(np.square(residual).sum(axis=0)) / mass
-    direction = np.where(gap < 0, -1.0, 1.0) * (np.abs(gap) + SPREAD * error)
-    total = np.abs(direction).sum()
-    drawn = counts.astype(np.float64)
-    of_draw = drawn @ weights
-    inflation = scale * stdtrit(events - 1, high) / ndtri(high)
-    noise = inflation * (drawn @ residual)[of_draw > 0] / of_draw[of_draw > 0, None]
-    return float(np.abs(gap).sum()), direction / total if total > 0 else direction, noise
+class _GapErrors(NamedTuple):
+    """One forecaster's observed error, the direction of its gaps, (bins,), and draws of their errors, (R, bins)."""
+
+    events: int
+    observed: float
+    direction: Floats
+    noise: Floats
+
+
+def _gap_errors(gaps: Floats, weights: Floats, counts: Floats) -> Iterator[tuple[int, _GapErrors]]:
+    """Each forecaster with two events or more, and what `unbiased_ece` takes from the sums of these events."""
+    n_forecasters = weights.shape[1]
+    for start in range(0, n_forecasters, FORECASTERS_AT_A_TIME):
+        part = slice(start, start + FORECASTERS_AT_A_TIME)
+        weight, mass = weights[:, part], weights[:, part].sum(axis=0)
+        means = gaps[:, part].sum(axis=0) / np.where(mass > 0, mass, 1.0)[:, None]
+        residuals = gaps[:, part] - means * weight[:, :, None]
+        of_draw = counts @ weight
+        drawn = (counts @ residuals.reshape(len(gaps), means.size)).reshape(len(counts), *means.shape)
+        for place, events in enumerate((weight > 0).sum(axis=0).tolist()):
+            if events < 2:
+                continue
+            used, valid = np.any(gaps[:, start + place] != 0, axis=0), of_draw[:, place] > 0
+            gap, scale = means[place, used], np.sqrt(events / (events - 1))
+            error = scale * np.sqrt(np.square(residuals[:, place, used]).sum(axis=0)) / mass[place]
+            direction = np.where(gap < 0, -1.0, 1.0) * (np.abs(gap) + SPREAD * error)
+            total = np.abs(direction).sum()
+            noise = scale * drawn[valid, place][:, used] / of_draw[valid, place, None]
+            yield (
+                start + place,
+                _GapErrors(events, float(np.abs(gap).sum()), direction / total if total > 0 else direction, noise),
+            )
 
 
 def _inverted(observed: float, direction: Floats, noise: Floats, level: float) -> float:

@@ -1,5 +1,7 @@
 """Rank ranges that hold for all forecasters together, from tests of all differences."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
@@ -88,13 +90,24 @@ def all_rank_ranges(sums: EventSums, forecasters: int, *, lower_is_better: bool,
     """`simultaneous_rank_ranges` of the first rows, then `rank_ranges_beside` of the others, (N + K, 2)."""
     tail_levels(level)
     tests, size = _Tests(sums), len(sums.sums)
-    first, second = np.triu_indices(forecasters, 1)
+    people, others = np.arange(forecasters), np.arange(forecasters, size)
+    pairs = tests.pairs(*np.triu_indices(forecasters, 1), lower_is_better)
     ranges = np.full((size, 2), np.nan)
-    ranges[:forecasters] = tests.ranges(np.arange(forecasters), first, second, lower_is_better, level)[:forecasters]
-    for row in range(forecasters, size):
-        people, beside = np.arange(forecasters), np.full(forecasters, row)
-        ranges[row] = tests.ranges(np.append(people, row), people, beside, lower_is_better, level)[row]
+    ranges[:forecasters] = tests.ranges(people, pairs, level)[:forecasters]
+    beside = tests.pairs(np.tile(people, len(others)), np.repeat(others, forecasters), lower_is_better)
+    for place, row in enumerate(others):
+        own = slice(place * forecasters, (place + 1) * forecasters)
+        ranges[row] = tests.ranges(np.append(people, row), _Pairs(*(column[own] for column in beside)), level)[row]
     return ranges
+
+
+class _Pairs(NamedTuple):
+    """Pairs of rows with p of equal means, NaN where there is no test, and 1 if the second is better, -1 if worse."""
+
+    first: Codes
+    second: Codes
+    p: Floats
+    sign: Floats
 
 
 class _Tests:
@@ -111,14 +124,13 @@ class _Tests:
         influence[~self.known] = 0.0
         self.influence, self.products = influence, influence @ influence.T
 
-    def ranges(self, rows: Codes, first: Codes, second: Codes, lower_is_better: bool, level: float) -> Floats:
+    def ranges(self, rows: Codes, pairs: _Pairs, level: float) -> Floats:
         """Rank ranges among `rows` by the pairs that differ significantly after Holm's correction, (N + K, 2)."""
-        p, sign = self.p(first, second)
-        claims = np.where(holm(p) < 1 - level, sign if lower_is_better else -sign, 0.0)
-        return _ranges(self.events > 0, rows, first, second, claims)
+        claims = np.where(holm(pairs.p) < 1 - level, pairs.sign, 0.0)
+        return _ranges(self.events > 0, rows, pairs.first, pairs.second, claims)
 
-    def p(self, first: Codes, second: Codes) -> tuple[Floats, Floats]:
-        """p of equal means and the sign of first less second, for each pair; NaN where there is no test."""
+    def pairs(self, first: Codes, second: Codes, lower_is_better: bool) -> _Pairs:
+        """The tests of these pairs of rows."""
         influence, means, events, known = self.influence, self.means, self.events, self.known
         own = np.diag(self.products)
         square = own[first] + own[second] - 2 * self.products[first, second]
@@ -133,7 +145,8 @@ class _Tests:
         testable = known[first] & known[second] & ((error > size) | (gap == 0))
         freedom = np.maximum(np.minimum(events[first], events[second]) - 1, 1)
         statistic = np.divide(np.abs(gap), error, out=np.zeros(len(gap)), where=testable & (error > size))
-        return np.where(testable, 2 * stdtr(freedom, -statistic), np.nan), np.sign(gap)
+        p = np.where(testable, 2 * stdtr(freedom, -statistic), np.nan)
+        return _Pairs(first, second, p, np.sign(gap) if lower_is_better else -np.sign(gap))
 
 
 def _ranges(answered: NDArray[np.bool_], rows: Codes, first: Codes, second: Codes, claims: Floats) -> Floats:

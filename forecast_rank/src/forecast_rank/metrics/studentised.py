@@ -45,14 +45,14 @@ def studentised_draws(sums: EventSums, counts: NDArray) -> Floats:
         raise ValueError(f"counts: one column per event, {events}, not shape {counts.shape}")
     mean = np.nan_to_num(sums.means)[:, None]
     residual, weight = sums.sums - mean * sums.weights, sums.weights
-    size = np.sqrt(np.square(sums.sums) + np.square(residual)).max(axis=1, initial=0.0)
+    size = np.sqrt(np.square(sums.sums) + np.square(residual)).max(axis=1, keepdims=True, initial=0.0)
     columns = (residual, weight, residual**2, residual * weight, weight**2, (weight > 0).astype(np.float64))
-    stacked = np.concatenate(columns).T
+    stacked = np.concatenate(columns)
     draws = np.empty((len(counts), n_forecasters))
     for start in range(0, len(counts), CHUNK):
         part = slice(start, start + CHUNK)
-        drawn = (counts[part].astype(np.float64) @ stacked).reshape(-1, len(columns), n_forecasters)
-        away, mass, squares, products, weights, own_events = drawn.transpose(1, 0, 2)
+        drawn = stacked @ counts[part].astype(np.float64).T
+        away, mass, squares, products, weights, own_events = drawn.reshape(len(columns), n_forecasters, drawn.shape[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             gap = away / mass
             spread = np.sqrt(np.maximum(squares - 2 * gap * products + gap**2 * weights, 0.0))
@@ -60,7 +60,7 @@ def studentised_draws(sums: EventSums, counts: NDArray) -> Floats:
             away = np.where(np.abs(away) > NO_SPREAD * size * own_events, away, 0.0)
             error = spread * np.sqrt(own_events / (own_events - 1))
             ratio = np.where(away == 0, 0.0, away / np.where(own_events > 1, error, 0.0))
-        draws[part] = np.where(mass > 0, ratio, np.nan)
+        draws[part] = np.where(mass > 0, ratio, np.nan).T
     return draws
 
 

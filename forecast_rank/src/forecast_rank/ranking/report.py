@@ -126,12 +126,12 @@ def _empty_report() -> dict[str, Any]:
 
 def assemble_report(scoreboard: FigureTable, data: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
     """The report of the figures, with the size of the `data` and the other parts in `report`."""
-    names = scoreboard.names
+    names, entries = scoreboard.names, scoreboard.entries()
     people = scoreboard.forecaster_count
     return {
         "headline": _headline(scoreboard),
-        "forecasters": {names[i]: scoreboard.entry(i) for i in range(people)},
-        "references": {names[i]: scoreboard.entry(i) for i in range(people, len(names))},
+        "forecasters": dict(zip(names[:people], entries[:people], strict=True)),
+        "references": dict(zip(names[people:], entries[people:], strict=True)),
         "rankings": {name: [names[i] for i in scoreboard.order(name)] for name in scoreboard.rankings},
         "no_interval": scoreboard.no_interval,
         "data": data,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece
+from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece_at_levels
 from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
 from forecast_rank.metrics.panel import Codes, Floats, Panel, references
 from forecast_rank.metrics.resampled_ranks import probability_best
@@ -253,9 +253,10 @@ class FigureTable:
         ranked = np.flatnonzero(self.qualified).tolist()
         return sorted(ranked, key=lambda i: (np.isnan(positions[i]), positions[i], names[i]))
 
-    def entry(self, index: int) -> dict[str, Any]:
-        """The figures of one forecaster or reference as JSON values."""
-        return {key: _of(values, index, integers=key in INTEGER_FIGURES) for key, values in self.figures.items()}
+    def entries(self) -> list[dict[str, Any]]:
+        """The figures of each forecaster and reference as JSON values."""
+        columns = {key: _json_column(values, integers=key in INTEGER_FIGURES) for key, values in self.figures.items()}
+        return [{key: column[index] for key, column in columns.items()} for index in range(len(self.names))]
 
 
 class Scoreboard(FigureTable):
@@ -303,16 +304,17 @@ class Scoreboard(FigureTable):
         panel = merged_events(self.panel, MOST_EVENTS_OF_BINS, self.settings.seed)
         groups = min(self.event_count, MOST_EVENTS_OF_BINS)
         counts = resample_counts(groups, self.settings.bootstrap or RESAMPLES, self.settings.seed)
-        values, ends = unbiased_ece(panel, counts, bins, level)
+        # Bonferroni: intervals that hold together do not overlap unless the errors differ.
+        together = 1 - (1 - level) / max(self.forecaster_count, 1)
+        (values, ends), (_, apart) = unbiased_ece_at_levels(panel, counts, (level, together), bins)
         self.set_figure("ece_unbiased", values)
         self.set_interval("ece_ci", ends, values, events, ranking="calibration")
         self.add_ranking("calibration", values, None, lower=True)
         if not self.settings.bootstrap or "calibration" not in self.rankings:
             return
-        # Bonferroni: intervals that hold together do not overlap unless the errors differ.
-        together = unbiased_ece(panel, counts, bins, 1 - (1 - level) / max(self.forecaster_count, 1)).interval
-        values, together = self._of_ranked(values), self._of_ranked(together)
-        self.set_figure("rank_ranges", _separated(together, values, self.forecaster_count), "calibration")
+        values = self._of_ranked(values)
+        ranges = _separated(self._of_ranked(apart), values, self.forecaster_count)
+        self.set_figure("rank_ranges", ranges, "calibration")
         draws = ece_draws(panel, counts, bins)
         draws[:, (events < 2) | np.isnan(values)] = np.nan
         forecasters = slice(self.forecaster_count)
@@ -347,11 +349,13 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _of(values: Any, index: int, *, integers: bool) -> Any:
+def _json_column(values: Any, *, integers: bool) -> list[Any]:
+    """One figure of everybody; a dictionary of such figures by gamma, ranking or category as one of each."""
     if isinstance(values, Mapping):
-        return {name: _of(part, index, integers=integers) for name, part in values.items()}
-    value = to_json_value(values[index])
-    return [int(rank) for rank in value] if integers and value is not None else value
+        columns = {name: _json_column(part, integers=integers) for name, part in values.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    column = [to_json_value(value) for value in (values.tolist() if values.ndim == 1 else values)]
+    return [value and [int(rank) for rank in value] for value in column] if integers else column
 
 
 def concatenate_panels(panel: Panel, others: Panel) -> Panel:
