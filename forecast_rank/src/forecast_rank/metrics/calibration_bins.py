@@ -162,9 +162,12 @@ def _in_order(
     cells = np.unique(wanted)
     chosen = np.zeros(int(cell.max(initial=0)) + 1, dtype=np.int32)
     chosen[cells] = np.arange(1, len(cells) + 1)
-    group = np.take(chosen, cell)
-    places = np.flatnonzero(group)
-    group = group[places]
+    found = []
+    for block in _blocks(len(cell)):
+        group = np.take(chosen, cell[block])
+        places = np.flatnonzero(group)
+        found.append((places + block.start, group[places]))
+    places, group = (np.concatenate(parts) for parts in zip(*found, strict=True))
     # NumPy sorts two-byte integers by radix, several times as fast.
     order = np.argsort(group.astype(np.min_scalar_type(len(cells))), kind="stable")
     ordered = values[places[order]]
@@ -183,7 +186,10 @@ def _steps_reached(values: Floats, cell: NDArray[np.int32], steps: Floats) -> ND
     in_cell = np.bincount(at_cell, minlength=people * width)
     lower = np.cumsum(in_cell.reshape(people, width), axis=1).ravel() - in_cell
     of_cell = lower + np.repeat(np.arange(people) * bins, width)
-    code = np.take(np.where(in_cell > 0, -1 - of_cell, of_cell).astype(np.int32), cell)
+    of_cell = np.where(in_cell > 0, -1 - of_cell, of_cell).astype(np.int32)
+    code = np.empty(len(cell), dtype=np.int32)
+    for block in _blocks(len(cell)):
+        np.take(of_cell, cell[block], out=code[block], mode="clip")  # unlike "raise" without a copy
     mixed = np.flatnonzero(code < 0)  # values that lie in the cell of a step are compared with it
     code[mixed] = -1 - code[mixed]
     whose, own, first = cell[mixed] // width, values[mixed], code[mixed] % bins
