@@ -162,12 +162,13 @@ def _in_order(
     cells = np.unique(wanted)
     chosen = np.zeros(int(cell.max(initial=0)) + 1, dtype=np.int32)
     chosen[cells] = np.arange(1, len(cells) + 1)
-    found = []
+    places_of, group_of = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.int32)]
     for block in _blocks(len(cell)):
         group = np.take(chosen, cell[block])
         places = np.flatnonzero(group)
-        found.append((places + block.start, group[places]))
-    places, group = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        places_of.append(places + block.start)
+        group_of.append(group[places])
+    places, group = np.concatenate(places_of), np.concatenate(group_of)
     # NumPy sorts two-byte integers by radix, several times as fast.
     order = np.argsort(group.astype(np.min_scalar_type(len(cells))), kind="stable")
     ordered = values[places[order]]

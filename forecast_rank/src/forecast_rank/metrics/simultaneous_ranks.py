@@ -1,5 +1,7 @@
 """Rank ranges that hold for all forecasters together, from tests of all differences."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -97,7 +99,7 @@ def all_rank_ranges(sums: EventSums, forecasters: int, *, lower_is_better: bool,
     beside = tests.pairs(np.tile(people, len(others)), np.repeat(others, forecasters), lower_is_better)
     for place, row in enumerate(others):
         own = slice(place * forecasters, (place + 1) * forecasters)
-        ranges[row] = tests.ranges(np.append(people, row), _Pairs(*(column[own] for column in beside)), level)[row]
+        ranges[row] = tests.ranges(np.append(people, row), beside.part(own), level)[row]
     return ranges
 
 
@@ -108,6 +110,9 @@ class _Pairs(NamedTuple):
     second: Codes
     p: Floats
     sign: Floats
+
+    def part(self, own: slice) -> _Pairs:
+        return _Pairs(self.first[own], self.second[own], self.p[own], self.sign[own])
 
 
 class _Tests:

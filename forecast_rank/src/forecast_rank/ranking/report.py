@@ -97,7 +97,8 @@ def _rank_panel(
     _presence(blank)
     scoreboard, report = blank.copy(), _empty_report()
     parts = [(caption, act) for metrics, caption, act in _PARTS if set(metrics) & set(settings.metrics)]
-    results = results_in_order(partial(_part, blank, panel), [act for _, act in parts], len(panel))
+    compute, acts = partial(_part, blank, panel), [act for _, act in parts]
+    results = results_in_order(compute, acts, len(panel), lambda act: _TURNS.get(act, 1))
     for done, (caption, _) in enumerate(parts):
         progress(done, len(parts), caption)
         table, of_part = next(results)
@@ -232,9 +233,13 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
     curves: dict[str, Any] = {}
     texts, gammas = scoreboard.settings.gammas, [float(text) for text in scoreboard.settings.gammas]
     *results, expected = betting_results(combined, gammas)
-    for text, gamma, paid, wealth, utility in zip(
-        texts, gammas, results[::3], results[1::3], results[2::3], strict=True
-    ):
+    scoreboard.set_figure("expected_growth", combined.forecaster_means(expected))
+    realised = results[1::3][gammas.index(1)] if 1 in gammas else realised_growth(combined)
+    scoreboard.set_figure("realised_growth", combined.forecaster_means(realised))
+    del expected, realised
+    results.reverse()
+    for text, gamma in zip(texts, gammas, strict=True):
+        paid, wealth, utility = results.pop(), results.pop(), results.pop()  # none of many forecasts stays in memory
         scoreboard.add_score(f"average_return:{text}", paid, lower=False, key="average_return", under=text)
         scoreboard.set_figure("net_return", scoreboard.figures["average_return"][text] - 1, text)
         scoreboard.set_figure("sharpe", sharpe(combined, paid), text)
@@ -258,9 +263,6 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
             "bands": bands,
         }
     report["curves"]["average_return"] = curves
-    realised = results[1::3][gammas.index(1)] if 1 in gammas else realised_growth(combined)
-    scoreboard.set_figure("expected_growth", combined.forecaster_means(expected))
-    scoreboard.set_figure("realised_growth", combined.forecaster_means(realised))
 
 
 def _note_on_returns(scoreboard: Scoreboard, paid: Floats, gamma: str) -> str:
@@ -384,3 +386,6 @@ _PARTS: tuple[tuple[tuple[str, ...], str, Part], ...] = (
     (("thurstone_mosteller", "bradley_terry"), "Bradley–Terry", model_fits.bradley_terry),
     (("irt", "weighted_brier"), "item response theory", model_fits.response_theory),
 )
+_TURNS: dict[Part, int] = {_returns: 0, model_fits.difficulty_models: 2, model_fits.response_theory: 2}
+"""Which parts two threads begin with, and end with: returns take as long as the scores and calibration together, which
+need little memory beside them; of the fits Bradley–Terry takes the longest."""

@@ -13,10 +13,18 @@ THREADS = 2
 """Each needs memory for the part that it computes. NumPy releases Python's lock while it computes large arrays."""
 
 
-def results_in_order(compute: Callable[[Item], Result], items: Sequence[Item], forecasts: int) -> Iterator[Result]:
-    """The result of each item, in the order of the items; computed when it is asked for unless there are threads."""
+def results_in_order(
+    compute: Callable[[Item], Result], items: Sequence[Item], forecasts: int, turn: Callable[[Item], int]
+) -> Iterator[Result]:
+    """The result of each item, in the order of the items; computed when it is asked for unless there are threads.
+
+    Threads begin with the items of the lowest `turn`.
+    """
     if forecasts < MANY_FORECASTS:
         yield from map(compute, items)
         return
     with ThreadPoolExecutor(THREADS) as threads:
-        yield from threads.map(compute, items)
+        by_turn = sorted(range(len(items)), key=lambda index: turn(items[index]))
+        begun = {index: threads.submit(compute, items[index]) for index in by_turn}
+        for index in range(len(items)):
+            yield begun.pop(index).result()
