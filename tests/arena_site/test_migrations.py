@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -132,10 +131,10 @@ def test_operations_that_may_block_are_for_a_person_to_review(operation: Any, bl
     assert may_block(operation, "scoring") is blocks
 
 
-@pytest.fixture
-def live(tmp_path: Path) -> Iterator[str]:
-    """The address of a migrated PostgreSQL, whatever the suite runs on."""
-    with DatabaseCopies(postgres_url(), tmp_path) as server:
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a PostgreSQL database with tables, whatever the suite runs on; tests may take some back."""
+    with DatabaseCopies(postgres_url(), tmp_path_factory.mktemp("live")) as server:
         url = server.address(server.fresh())
         assert migrate(url).returncode == 0
         yield url
