@@ -14,8 +14,10 @@ CONTRAST = "color-contrast"
 PLACES = ["target-size", "scrollable-region-focusable", "link-in-text-block"]
 """The rules besides contrast that depend on width and theme: looked for again, narrow and dark."""
 MARK_REPEATED_ROWS = """() => {
+  const styled = ["class", "scope", "style", "type"];
   const looks = e => [
-    e.tagName, e.getAttribute("class"), ...e.getAttributeNames(), "(", ...[...e.children].map(looks), ")"
+    e.tagName, ...e.getAttributeNames(), ...styled.map(name => e.getAttribute(name)),
+    "(", ...[...e.children].map(looks), ")"
   ].join(" ");
   for (const body of document.querySelectorAll("tbody")) {
     const seen = new Set();
@@ -26,7 +28,7 @@ MARK_REPEATED_ROWS = """() => {
     }
   }
 }"""
-"""Marks each row, but for the last, that has the elements, classes and stripe of an earlier row of its table.
+"""Marks each row, but for the last, that has an earlier row's elements, stripe, and attributes that style sheets name.
 
 Its colours are those of the other, and contrast takes four fifths of the time of all rules.
 """
@@ -35,10 +37,7 @@ FIND = """async ({context, options}) => (await axe.run(context, options)).violat
     ({target, failureSummary}) => ({target, failureSummary})
   )})
 )"""
-ELSEWHERE = {
-    *("leaderboard of a day", "cohort just started", "forecasts without prices", "forecasts of a category"),
-    *("trading of a version", "trading of a category", "trading of a range"),
-}
+ELSEWHERE = {"trading of a version", "leaderboard of a day", "cohort just started", "forecasts without prices"}
 """Made of the very pieces of another page that is looked at."""
 
 

@@ -28,7 +28,22 @@ def by_blocks(
     def of_blocks(panel: Panel, /, *args: Options.args, **kwargs: Options.kwargs) -> Floats:
         if len(panel.probability) <= CELLS:
             return score(panel, *args, **kwargs)
-        return _joined((score(block, *args, **kwargs) for block in blocks(panel)), len(panel))
+        (whole,) = _joined(([score(block, *args, **kwargs)] for block in blocks(panel)), len(panel))
+        return whole
+
+    return of_blocks
+
+
+def arrays_by_blocks(
+    scores: Callable[Concatenate[Panel, Options], list[Floats]],
+) -> Callable[Concatenate[Panel, Options], list[Floats]]:
+    """`by_blocks` for a function of several arrays, of which each can leave memory by itself."""
+
+    @wraps(scores)
+    def of_blocks(panel: Panel, /, *args: Options.args, **kwargs: Options.kwargs) -> list[Floats]:
+        if len(panel.probability) <= CELLS:
+            return scores(panel, *args, **kwargs)
+        return _joined((scores(block, *args, **kwargs) for block in blocks(panel)), len(panel))
 
     return of_blocks
 
@@ -51,15 +66,17 @@ def block_slices(panel: Panel) -> Iterator[tuple[slice, slice]]:
         first = last
 
 
-def _joined(parts: Iterator[Floats], length: int) -> Floats:
-    """Arrays one after another along the last axis, without holding both them and the whole."""
+def _joined(parts: Iterator[list[Floats]], length: int) -> list[Floats]:
+    """Each array of the parts one after another along the last axis, without holding both them and the whole."""
     first = next(parts)
-    whole = np.empty((*first.shape[:-1], length), first.dtype)
+    wholes = [np.empty((*array.shape[:-1], length), array.dtype) for array in first]
     start = 0
     for part in chain([first], parts):
-        whole[..., start : start + part.shape[-1]] = part
-        start += part.shape[-1]
-    return whole
+        end = start + part[0].shape[-1]
+        for whole, array in zip(wholes, part, strict=True):
+            whole[..., start:end] = array
+        start = end
+    return wholes
 
 
 def _part(panel: Panel, own: slice, cells: slice) -> Panel:

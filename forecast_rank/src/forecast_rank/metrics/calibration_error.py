@@ -24,6 +24,7 @@ SPREAD = 0.5
 TOLERANCE = 1e-9
 """By how much an inverted test may miss its root."""
 FORECASTERS_AT_A_TIME = 32
+"""Forecasters whose resamples are drawn together: bounds the table of resamples, forecasters and bins in memory."""
 LEAST_DRAWS = 2
 """Draws beyond a quantile for it to be known; further out it is extrapolated as a normal one."""
 
@@ -94,6 +95,25 @@ def unbiased_ece_at_levels(
     panel: Panel, counts: NDArray, levels: Sequence[float], bins: int = BINS
 ) -> list[UnbiasedEce]:
     """`unbiased_ece` at each of several levels, which share the draws.
+
+    Parameters
+    ----------
+    panel : Panel
+    counts : array of int, shape (R, E)
+        `uncertainty.resample_counts` for the events with forecasts.
+    levels : sequence of float
+        Each in (0, 1).
+    bins : int
+
+    Returns
+    -------
+    list of UnbiasedEce
+        One for each level, in their order.
+
+    Raises
+    ------
+    ValueError
+        As `unbiased_ece`.
 
     Examples
     --------

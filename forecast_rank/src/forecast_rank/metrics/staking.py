@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_rank.metrics.blocks import block_slices, blocks
+from forecast_rank.metrics.blocks import arrays_by_blocks
 from forecast_rank.metrics.panel import Codes, Floats, Panel, ragged_max
 from forecast_rank.metrics.proper_scores import TIE, settled
 
@@ -255,20 +255,13 @@ def expected_log_wealth(panel: Panel, accounts: StakingAccounts, owned: LogWealt
     return forecast_values(panel, accounts, np.divide(hoped, mass, out=np.zeros(len(mass)), where=mass > 0))
 
 
+@arrays_by_blocks
 def betting_results(panel: Panel, gammas: Sequence[float]) -> list[Floats]:
     """Three arrays for each of G risk aversions, then one, of values of each forecast, (F,).
 
     They are `average_return`, `log_wealth` and `realised_utility` at each risk aversion, and `expected_growth`: apart
     from each other, so that each can leave memory when it has been used.
     """
-    results = [np.empty(len(panel)) for _ in range(3 * len(gammas) + 1)]
-    for (own, _), block in zip(block_slices(panel), blocks(panel), strict=True):
-        for whole, part in zip(results, _betting_results(block, gammas), strict=True):
-            whole[own] = part
-    return results
-
-
-def _betting_results(panel: Panel, gammas: Sequence[float]) -> list[Floats]:
     accounts = staking_accounts(panel)
     bets = chosen_bets(accounts)
     owned = {gamma: optimal_log_wealth(accounts, gamma, bets) for gamma in {*gammas, 1.0}}
