@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
+from forecast_rank.metrics.pairwise_comparisons import pairwise_comparisons, win_matrix
 from forecast_rank.metrics.panel import Floats, Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from hypothesis import given
@@ -208,6 +209,18 @@ def test_pairwise_ability_is_bradley_and_terrys_maximum() -> None:
     theta = np.append(model.params, 0.0)
     found = pairwise_ability(forecasts, ridge=1e-9)
     assert found.value == pytest.approx(theta - theta.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("cells", [1, 40, 10**6])
+def test_wins_are_those_of_every_game_whatever_the_size_of_the_block(
+    cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forecasts = synthetic(5, 40, 6, missing=0.4, weighted=True).panel
+    monkeypatch.setattr("forecast_rank.metrics.pairwise_comparisons.CELLS", cells)
+    answers = np.bincount(forecasts.question, minlength=40)
+    shared = forecasts.take(answers[forecasts.question] > 1)
+    found = win_matrix(pairwise_comparisons(shared, shared.forecaster), 5)
+    assert found == pytest.approx(brute_wins(forecasts), abs=1e-12)
 
 
 def test_equal_scores_are_half_a_win_each_however_they_were_rounded() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.panel import distinct_codes, from_arrays, ragged_max, references
+from forecast_rank.metrics.panel import distinct_codes, from_arrays, ragged_max, references, stable_order
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +21,20 @@ def test_distinct_codes_are_those_of_sorting(codes: list[int]) -> None:
     array = np.array(codes, dtype=np.int64)
     expected = np.unique(array, return_inverse=True)
     assert [part.tolist() for part in distinct_codes(array)] == [part.tolist() for part in expected]
+
+
+@given(st.sampled_from([3, 300, 70_000]), st.lists(st.integers(0, 69_999), max_size=30))
+def test_stable_order_leaves_equal_codes_as_they_stand(count: int, codes: list[int]) -> None:
+    codes = [code % count for code in codes]
+    expected = sorted(range(len(codes)), key=codes.__getitem__)
+    assert stable_order(np.array(codes, dtype=np.int64), count).tolist() == expected
+
+
+def test_forecasts_in_an_order_of_questions() -> None:
+    made = synthetic(4, 30, seed=1, missing=0.4).panel
+    wanted = np.random.default_rng(2).permutation(len(made.questions))
+    expected = [i for question in wanted for i in np.flatnonzero(made.question == question)]
+    assert made.by_question(wanted).tolist() == expected
 
 
 def test_one_missing_value_is_the_largest_of_its_group_alone() -> None:

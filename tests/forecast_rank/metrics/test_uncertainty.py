@@ -218,6 +218,12 @@ class TestClusterSE:
         sums = EventSums(np.array([[1.0, 2, 6]]), np.array([[1.0, 2, 3]]))
         assert cluster_se(sums) == pytest.approx([np.sqrt(1.5 * 3.5) / 6])
 
+    def test_size_of_the_block_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        sums = table_sums(np.random.default_rng(3).random((7, 20)))
+        whole = cluster_se(sums)
+        monkeypatch.setattr("forecast_rank.metrics.uncertainty.CELLS", 50)
+        assert cluster_se(sums).tolist() == whole.tolist()
+
     def test_is_statsmodels_for_weighted_clustered_values(self) -> None:
         generator = np.random.default_rng(5)
         event, weight, values = np.arange(60) // 4, generator.uniform(0.5, 2, 60), generator.random(60)

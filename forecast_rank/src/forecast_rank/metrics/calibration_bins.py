@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_rank.metrics.blocks import CELLS
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.panel import Floats, Panel, stable_order
 
 EDGE_TOLERANCE = 1e-9
 """Bin widths by which a probability may miss an edge from below, through rounding, and still be at the edge."""
@@ -169,8 +169,7 @@ def _in_order(
         places_of.append(places + block.start)
         group_of.append(group[places])
     places, group = np.concatenate(places_of), np.concatenate(group_of)
-    # NumPy sorts two-byte integers by radix, several times as fast.
-    order = np.argsort(group.astype(np.min_scalar_type(len(cells))), kind="stable")
+    order = stable_order(group, len(cells) + 1)
     ordered = values[places[order]]
     ends = np.cumsum(np.bincount(group, minlength=len(cells) + 1))
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):

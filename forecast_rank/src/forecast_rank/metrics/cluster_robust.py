@@ -64,18 +64,19 @@ def event_scores(
     >>> float(np.sqrt((contributions**2).sum()) / 2)  # the standard error of the mean of 1 and 3; H is 2
     1.0
     """
-    place, inverse = distinct_codes(event * forecasters + forecaster)
-    column, event_code = place % max(forecasters, 1), place // max(forecasters, 1)
-    contribution, own_information = (
-        np.bincount(inverse, scores, len(place)),
-        np.bincount(inverse, information, len(place)),
+    codes, row = distinct_codes(event)
+    contributions, own = (
+        sum_table(row, forecaster, values, (len(codes), forecasters)) for values in (scores, information)
     )
-    total = np.bincount(column, own_information, forecasters)
-    informative = np.bincount(column[own_information > 0], minlength=forecasters)
+    total, informative = own.sum(axis=0), np.asarray((own > 0).sum(axis=0))
     known = informative >= 2
-    share = np.divide(own_information, total[column], out=np.zeros(len(place)), where=total[column] > 0)
     correction = np.where(known, np.sqrt(np.maximum(informative - 1, 0) / np.maximum(informative, 1)), 0.0)
-    contribution = np.where(known[column], correction[column] * contribution / np.maximum(1 - share, 1e-12), 0.0)
-    _, row = distinct_codes(event_code)
-    events = int(row.max()) + 1 if len(row) else 0
-    return sum_table(row, column, contribution, (events, forecasters)), known
+    total = np.where(total > 0, total, 1.0)
+    if isinstance(own, np.ndarray):
+        cells, share = contributions, own
+    else:  # the two have the same cells, of which only these are stored
+        cells, share, total, correction = contributions.data, own.data, total[own.indices], correction[own.indices]
+    share /= total
+    cells *= correction
+    cells /= np.maximum(1 - share, 1e-12)
+    return contributions, known

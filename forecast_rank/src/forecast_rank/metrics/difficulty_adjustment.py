@@ -140,6 +140,7 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     level_contributions *= np.sqrt((events - 1) / events) / np.maximum(1 - share, 1e-12)
     sensitivity = np.bincount(forecaster, (omega / mass)[question] * weight)
     effect_error, influence = _influence(contributions, solve, sensitivity, level_contributions)
+    del contributions, solve  # tables of events and of questions by forecasters
     error = np.sqrt(np.square(influence).sum(axis=0))
     known &= events > 1
 
@@ -149,13 +150,18 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
         return result
 
     def as_sums(estimates: Floats, moves: Floats) -> EventSums:
-        spread = np.zeros((events, n_forecasters))
-        spread[:, compared] = moves
-        return linearised_sums(panel, estimates, spread, event_codes)
+        if len(compared) < n_forecasters:
+            spread = np.zeros((events, n_forecasters))
+            spread[:, compared] = moves
+            moves = spread
+        return linearised_sums(panel, estimates, moves, event_codes)
 
     value, effect = expand(alpha + level), expand(alpha - alpha.mean())
     freedom = len(score) - len(alpha) - len(beta) + 1
     variance = np.average(np.square(residual), weights=weight) * len(score) / freedom if freedom > 0 else np.nan
+    value_sums = as_sums(value, influence)
+    # The moves of centred effects add up to 0, so that their mean is what each event adds to all values alike.
+    influence -= influence.mean(axis=1, keepdims=True)
     return AdjustedScores(
         value=value,
         se=expand(np.where(known, error, np.nan)),
@@ -163,9 +169,8 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
         effect_se=expand(np.where(known, effect_error, np.nan)),
         coverage=coverage,
         component=part.forecaster,
-        sums=as_sums(value, influence),
-        # The moves of centred effects add up to 0, so that their mean is what each event adds to all values alike.
-        effect_sums=as_sums(effect, influence - influence.mean(axis=1, keepdims=True)),
+        sums=value_sums,
+        effect_sums=as_sums(effect, influence),
         residual_deviation=float(np.sqrt(variance)),
     )
 

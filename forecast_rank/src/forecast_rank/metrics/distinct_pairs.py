@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from forecast_rank.metrics.panel import Floats, Panel, spans
+from forecast_rank.metrics.panel import Floats, Panel, spans, stable_order
 
 LOGIT_CLIP = 1e-6
 STEPS = 50
@@ -45,8 +45,7 @@ def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
     ([0.2, 0.7], [2.0, 1.0], [1.0, 1.0])
     """
     people, asked = len(panel.forecasters), panel.questions
-    whose = panel.forecaster.astype(np.uint16) if people <= np.iinfo(np.uint16).max else panel.forecaster
-    order = np.argsort(whose, kind="stable")
+    order = stable_order(panel.forecaster, people)
     ends = np.cumsum(np.bincount(panel.forecaster, minlength=people))
     for person in range(people):
         own = order[ends[person - 1] if person else 0 : ends[person]]

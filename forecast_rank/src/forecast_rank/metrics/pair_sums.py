@@ -4,10 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from forecast_rank.metrics.blocks import CELLS
 from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes
 
-CELLS = 2_000_000
-"""Pairs x questions that are compared at a time: keeps the memory small."""
 NO_SPREAD = 1e-10
 """A standard error below this share of the difference's size is rounding."""
 

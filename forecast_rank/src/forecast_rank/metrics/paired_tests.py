@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr
 
-from forecast_rank.metrics.pair_sums import CELLS, by_event, clustered_error
+from forecast_rank.metrics.blocks import CELLS
+from forecast_rank.metrics.pair_sums import by_event, clustered_error
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 
 DIFFERENCE = 0.01

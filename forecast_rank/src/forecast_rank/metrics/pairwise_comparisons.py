@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from forecast_rank.metrics.blocks import CELLS
 from forecast_rank.metrics.cluster_robust import sum_table
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.panel import Codes, Floats, Panel, stable_order
 from forecast_rank.metrics.proper_scores import brier
 
 TIE = 1e-10
@@ -82,14 +83,16 @@ def win_matrix(comparisons: PairwiseComparisons, n_forecasters: int) -> Floats:
     rank_table[comparisons.question, comparisons.forecaster] = (
         comparisons.rank
     )  # 0 without a forecast: below every rank, so neither a win nor a tie
-    order = np.argsort(comparisons.forecaster, kind="stable")
+    order = stable_order(comparisons.forecaster, n_forecasters)
     bounds = np.searchsorted(comparisons.forecaster[order], np.arange(n_forecasters + 1))
-    wins = np.zeros((n_forecasters, n_forecasters))
+    wins, step = np.zeros((n_forecasters, n_forecasters)), max(1, CELLS // n_forecasters)
     for i in range(n_forecasters):
-        rows = comparisons.question[order[bounds[i] : bounds[i + 1]]]
-        others, stake = rank_table[rows], comparisons.stake[rows]
-        own = others[:, [i]]
-        wins[i] = stake @ (others > own) + 0.5 * (stake @ (others == own))
+        own = comparisons.question[order[bounds[i] : bounds[i + 1]]]
+        for first in range(0, len(own), step):
+            rows = own[first : first + step]
+            ranks = rank_table[rows]
+            half_wins = (ranks > ranks[:, [i]]).view(np.uint8) + (ranks >= ranks[:, [i]])  # two for a win
+            wins[i] += comparisons.stake[rows] @ half_wins / 2
     np.fill_diagonal(wins, 0)
     return wins
 

@@ -159,6 +159,11 @@ class Panel:
         """The codes of events with forecasts in order, (E,), and the place of each forecast's event in them, (F,)."""
         return distinct_codes(self.questions.event[self.question])
 
+    def by_question(self, questions: Codes) -> Codes:
+        """The forecasts on the first of these questions, then those on the second, and so on: (F,) for all of them."""
+        bounds = np.searchsorted(self.question, np.arange(len(self.questions) + 1))
+        return spans(bounds[questions], np.diff(bounds)[questions])
+
     def sum_cells(self, values: Floats) -> Floats:
         """Sums over the cells of each forecast: (C,) to (F,)."""
         return np.asarray(np.bincount(self.cell_forecast, values, len(self)), dtype=np.float64)
@@ -222,6 +227,11 @@ def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
         return np.unique(codes, return_inverse=True)
     seen = np.bincount(codes) > 0
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
+
+
+def stable_order(codes: Codes, count: int) -> Codes:
+    """The order that sorts codes below `count` and leaves equal ones as they stand; by radix sort if they are few."""
+    return np.argsort(codes.astype(np.min_scalar_type(count), copy=False), kind="stable")
 
 
 def spans(starts: Codes, sizes: Codes) -> Codes:

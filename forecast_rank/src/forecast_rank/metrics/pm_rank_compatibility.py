@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from forecast_rank.metrics import proper_scores
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.panel import Floats, Panel, stable_order
 from forecast_rank.metrics.pm_rank_returns import Mode, average_return
 
 SWEEPS = 100
@@ -200,7 +200,7 @@ def calibration(
         raise ValueError(f"kind: uniform or quantile, not {kind}")
     result = np.full(len(panel.forecasters), np.nan)
     forecaster = panel.spread(panel.forecaster)
-    order = np.argsort(forecaster, kind="stable")
+    order = stable_order(forecaster, len(result))
     grouped = np.split(order, np.cumsum(np.bincount(forecaster, minlength=len(result)))[:-1]) if len(result) else []
     for person, cells in enumerate(grouped):
         if len(cells) == 0:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from forecast_rank.metrics.closing_columns import closing_columns
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.panel import Floats, Panel, stable_order
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
 
 
@@ -59,14 +59,11 @@ def running_intervals(
     counted = ~np.isnan(values)
     columns = closing_columns(panel, counted, step)
     shape = len(panel.forecasters), len(columns.questions)
-    # By forecaster, event and time: questions are sorted, then forecasts by one key.
-    position = np.empty(len(panel.questions), dtype=np.int64)
-    position[np.lexsort((columns.place, panel.questions.event))] = np.arange(len(panel.questions))
-    order = np.flatnonzero(counted)
-    key = panel.forecaster[order] * len(position)
-    key += position[panel.question[order]]
-    order = order[np.argsort(key)]
-    del key  # with many forecasts memory counts
+    # By forecaster, event and time: questions are sorted, then their forecasts by forecaster.
+    order = panel.by_question(np.lexsort((columns.place, panel.questions.event)))
+    order = order[stable_order(panel.forecaster[order], len(panel.forecasters))]
+    if not counted.all():
+        order = order[counted[order]]
     forecaster, question = panel.forecaster[order], panel.question[order]
     begins = np.concatenate([[True], (np.diff(forecaster) != 0) | (np.diff(panel.questions.event[question]) != 0)])
     begins = begins[: len(order)]

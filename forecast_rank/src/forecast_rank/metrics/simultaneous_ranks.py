@@ -123,7 +123,8 @@ class _Tests:
         mass = sums.weights.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             scale = np.sqrt(self.events / (self.events - 1.0)) / mass
-            influence = sums.sums - self.means[:, None] * sums.weights
+            influence = self.means[:, None] * sums.weights
+            np.subtract(sums.sums, influence, out=influence)
             influence *= scale[:, None]
         self.known = (self.events > 1) & np.isfinite(influence).all(axis=1)
         influence[~self.known] = 0.0

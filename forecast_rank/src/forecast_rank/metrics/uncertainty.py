@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from forecast_rank.metrics.blocks import CELLS
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 
 LEVEL = 0.95
@@ -151,17 +152,17 @@ def linearised_sums(panel: Panel, values: Floats, influence: Floats, event_codes
     """
     seen, column = panel.events
     size = len(panel.forecasters)
-    answered = (
-        np.bincount(panel.forecaster * len(seen) + column, minlength=size * len(seen)).reshape(size, len(seen)) > 0
-    )
-    answered &= ~np.isnan(values)[:, None]
+    answered = np.zeros((size, len(seen)), dtype=bool)
+    answered[panel.forecaster, column] = True
+    answered[np.isnan(values)] = False
     events = answered.sum(axis=1, keepdims=True)
     weights = answered / np.maximum(events, 1)
-    moves = np.zeros((size, len(seen)))
-    moves[:, np.searchsorted(seen, event_codes)] = np.nan_to_num(influence).T
-    moves *= np.sqrt(np.maximum(events - 1, 0) / np.maximum(events, 1))
-    sums = weights * (np.nan_to_num(values)[:, None] - moves.sum(axis=1, keepdims=True)) + moves
-    return EventSums(np.where(np.isnan(values)[:, None], 0.0, sums), weights)
+    sums = np.zeros((size, len(seen)))
+    sums[:, np.searchsorted(seen, event_codes)] = np.nan_to_num(influence).T
+    sums *= np.sqrt(np.maximum(events - 1, 0) / np.maximum(events, 1))
+    sums += weights * (np.nan_to_num(values)[:, None] - sums.sum(axis=1, keepdims=True))
+    sums[np.isnan(values)] = 0.0
+    return EventSums(sums, weights)
 
 
 def resample_counts(events: int, resamples: int = RESAMPLES, seed: int = 0) -> NDArray[np.uint8]:
@@ -362,10 +363,12 @@ def cluster_se(sums: EventSums) -> Floats:
     >>> cluster_se(table_sums([[1.0, 3.0]])).tolist()  # s / sqrt(n) where an event holds one forecast
     [1.0]
     """
-    events = sums.events
-    residuals = sums.sums - np.nan_to_num(sums.means)[:, None] * sums.weights
-    correction = _ratio(events, events - 1.0)
-    return _ratio(np.sqrt(correction * np.square(residuals).sum(axis=1)), sums.weights.sum(axis=1))
+    events, means = sums.events, np.nan_to_num(sums.means)
+    squares, step = np.empty(len(means)), max(1, CELLS // max(1, sums.sums.shape[1]))
+    for first in range(0, len(means), step):
+        rows = slice(first, first + step)
+        squares[rows] = np.square(sums.sums[rows] - means[rows, None] * sums.weights[rows]).sum(axis=1)
+    return _ratio(np.sqrt(_ratio(events, events - 1.0) * squares), sums.weights.sum(axis=1))
 
 
 def _ratio(above: NDArray, below: NDArray) -> Floats:

@@ -26,4 +26,4 @@ def to_json_value(value: Any) -> Any:
 
 def to_json_list(values: Floats) -> list[float | None]:
     """An array as Python numbers, None for infinite or missing values."""
-    return [float(value) if np.isfinite(value) else None for value in values]
+    return [value if math.isfinite(value) else None for value in values.tolist()]

@@ -362,7 +362,7 @@ def concatenate_panels(panel: Panel, others: Panel) -> Panel:
     """Forecasts of two panels with the same questions as one panel; the forecasters of `others` come last."""
     forecaster = np.concatenate([panel.forecaster, others.forecaster + len(panel.forecasters)])
     question = np.concatenate([panel.question, others.question])
-    order = np.lexsort((forecaster, question))
+    order = np.argsort(question, kind="stable")
     sizes = np.concatenate([panel.sizes, others.sizes])[order]
     starts = np.concatenate([panel.offsets[:-1], others.offsets[:-1] + panel.offsets[-1]])[order]
     offsets: Codes = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
