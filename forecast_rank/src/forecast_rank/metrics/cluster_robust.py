@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from forecast_rank.metrics.blocks import CELLS
 from forecast_rank.metrics.panel import Codes, Floats, distinct_codes
 
 DENSE = 40_000_000
@@ -21,7 +22,13 @@ def sum_table(rows: Codes, columns: Codes, values: NDArray, shape: tuple[int, in
 def weighted_gram(matrix: NDArray | sparse.csr_array, weight: NDArray | None = None) -> Floats:
     """X' diag(weight) X as a dense table."""
     if isinstance(matrix, np.ndarray):
-        return np.asarray((matrix if weight is None else matrix * weight[:, None]).T @ matrix)
+        if weight is None:
+            return np.asarray(matrix.T @ matrix)
+        gram, step = np.zeros((matrix.shape[1], matrix.shape[1])), max(1, CELLS // max(1, matrix.shape[1]))
+        for first in range(0, len(matrix), step):
+            rows = matrix[first : first + step]
+            gram += (rows * weight[first : first + step, None]).T @ rows
+        return gram
     scaled = matrix if weight is None else sparse.diags_array(weight) @ matrix
     return np.asarray((scaled.T @ matrix).toarray())
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from forecast_rank.metrics.panel import Floats, Panel, spans, stable_order
@@ -22,16 +23,16 @@ class DistinctPairs(NamedTuple):
         Sums of the weights, and of weight x outcome.
     spread : array
         Sums of weight x (outcome - mean outcome)^2.
-    lowest, highest : arrays
-        Of the outcomes.
+    any_happened, any_failed : arrays of bool
+        Whether an outcome is above 0, and whether one is below 1.
     """
 
     probability: Floats
     mass: Floats
     happened: Floats
     spread: Floats
-    lowest: Floats
-    highest: Floats
+    any_happened: NDArray[np.bool_]
+    any_failed: NDArray[np.bool_]
 
 
 def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
@@ -53,24 +54,14 @@ def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
             continue
         sizes = panel.sizes[own]
         stated = panel.probability[spans(panel.offsets[own], sizes)]
-        by_probability = np.argsort(stated, kind="stable")
-        stated = stated[by_probability]
-        happened = asked.outcome[spans(asked.offsets[panel.question[own]], sizes)[by_probability]]
-        weight = np.repeat(panel.weight[own] / sizes, sizes)[by_probability]
-        starts = np.flatnonzero(np.concatenate([[True], np.diff(stated) > 0]))
-        mass, total = np.add.reduceat(weight, starts), np.add.reduceat(weight * happened, starts)
-        rate = np.repeat(total / mass, np.diff(np.append(starts, len(stated))))
-        yield (
-            person,
-            DistinctPairs(
-                stated[starts],
-                mass,
-                total,
-                np.add.reduceat(weight * np.square(happened - rate), starts),
-                np.minimum.reduceat(happened, starts),
-                np.maximum.reduceat(happened, starts),
-            ),
-        )
+        happened = asked.outcome[spans(asked.offsets[panel.question[own]], sizes)]
+        weight = np.repeat(panel.weight[own] / sizes, sizes)
+        different = np.unique(stated)
+        place = np.searchsorted(different, stated)  # faster than to sort the places
+        mass, total = (np.bincount(place, each).astype(np.float64) for each in (weight, weight * happened))
+        spread = np.bincount(place, weight * np.square(happened - (total / mass)[place])).astype(np.float64)
+        any_happened, any_failed = (np.bincount(place, some) > 0 for some in (happened > 0, happened < 1))
+        yield person, DistinctPairs(different, mass, total, spread, any_happened, any_failed)
 
 
 def fitted_line(pairs: DistinctPairs, clip: float = LOGIT_CLIP) -> Floats:
@@ -105,7 +96,7 @@ def fitted_line(pairs: DistinctPairs, clip: float = LOGIT_CLIP) -> Floats:
 
 def _overlap(logit: Floats, pairs: DistinctPairs) -> bool:
     """Whether the logits of options that happened and did not happen overlap, so that a finite maximum exists."""
-    happened, failed = logit[pairs.highest > 0], logit[pairs.lowest < 1]
+    happened, failed = logit[pairs.any_happened], logit[pairs.any_failed]
     return len(happened) > 0 < len(failed) and happened.min() < failed.max() and failed.min() < happened.max()
 
 

@@ -229,7 +229,7 @@ def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
 
 
-def stable_order(codes: Codes, count: int) -> Codes:
+def stable_order(codes: NDArray[np.integer], count: int) -> Codes:
     """The order that sorts codes below `count` and leaves equal ones as they stand; by radix sort if they are few."""
     return np.argsort(codes.astype(np.min_scalar_type(count), copy=False), kind="stable")
 
