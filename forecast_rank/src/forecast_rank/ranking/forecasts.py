@@ -294,11 +294,13 @@ def _panel(validator: ForecastValidator, counted: Mask) -> Panel:
     option_offsets = offsets_of(sizes[model])
     option_rows = validator.rows[spans(validator.offsets[chosen[model]], sizes[model])]
     order = np.lexsort((option_rows, np.repeat(np.arange(len(questions)), sizes[model])))
-    moved = order - np.repeat(option_offsets[:-1], sizes[model])
-
-    sources = spans(option_offsets[:-1][question], sizes)
-    rows = validator.rows[np.repeat(validator.offsets[chosen], sizes) + moved[sources]]
-    del sources  # eight bytes a row
+    if len(chosen) == len(validator.sizes) and (order[1:] > order[:-1]).all():
+        rows = validator.rows
+    else:
+        moved = order - np.repeat(option_offsets[:-1], sizes[model])
+        sources = spans(option_offsets[:-1][question], sizes)
+        rows = validator.rows[np.repeat(validator.offsets[chosen], sizes) + moved[sources]]
+        del sources  # eight bytes a row
     option_rows = option_rows[order]
 
     starts = offsets[begins]

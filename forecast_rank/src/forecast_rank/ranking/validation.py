@@ -97,11 +97,11 @@ class ForecastValidator:
             order = None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
         else:
             order = np.lexsort((option, forecaster, question))
+        if np.isnan(made).all():
+            return rows if order is None else rows[order]
         if order is not None:
             rows, forecaster, question = rows[order], forecaster[order], question[order]
             option, made = option[order], made[order]
-        if np.isnan(made).all():
-            return rows
         made = np.where(np.isnan(made), -np.inf, made)
         begins = np.flatnonzero(changes(question) | changes(forecaster))
         several = np.maximum.reduceat(made, begins) != np.minimum.reduceat(made, begins)
@@ -339,9 +339,8 @@ class ForecastValidator:
 
     def first_stated(self, values: Floats, rows: Codes, starts: Codes) -> Floats:
         """The value in the earliest row of each group that has one, else NaN; groups begin at `starts` of `rows`."""
-        never = len(self.table)
-        missing = np.isnan(values[rows])
-        places = np.minimum.reduceat(np.where(missing, never, rows) if missing.any() else rows, starts)
+        never, missing = len(self.table), np.isnan(values)
+        places = np.minimum.reduceat(np.where(missing[rows], never, rows) if missing.any() else rows, starts)
         stated = np.full(len(places), np.nan)
         stated[places < never] = values[places[places < never]]
         return stated
