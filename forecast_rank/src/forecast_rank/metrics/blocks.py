@@ -56,11 +56,11 @@ def blocks(panel: Panel) -> Iterator[Panel]:
     yield from (_part(panel, own, cells) for own, cells in block_slices(panel))
 
 
-def block_slices(panel: Panel) -> Iterator[tuple[slice, slice]]:
-    """The forecasts and the cells of each block."""
-    first = 0
+def block_slices(panel: Panel, cells: int | None = None) -> Iterator[tuple[slice, slice]]:
+    """The forecasts and the cells of each block, of about `CELLS` or so many cells."""
+    first, most = 0, CELLS if cells is None else cells
     while first < len(panel):
-        last = int(np.searchsorted(panel.offsets, panel.offsets[first] + CELLS, side="right")) - 1
+        last = int(np.searchsorted(panel.offsets, panel.offsets[first] + most, side="right")) - 1
         last = min(max(last, first + 1), len(panel))
         yield slice(first, last), slice(int(panel.offsets[first]), int(panel.offsets[last]))
         first = last

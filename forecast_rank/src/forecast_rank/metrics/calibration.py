@@ -9,14 +9,13 @@ or equal count: edges at the quantiles of a forecaster's own pairs, with equal p
 may be fewer bins. Rounding is compensated: 0.3 falls in the bin that begins at 0.3.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from forecast_rank.metrics.blocks import block_slices, by_blocks
+from forecast_rank.metrics.blocks import CELLS, block_slices, by_blocks
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs
 from forecast_rank.metrics.panel import Floats, Panel
 
@@ -293,27 +292,25 @@ def murphy_decomposition(panel: Panel, bins: int = BINS, kind: Kind = "width") -
     share = binned.share
     rate = np.nan_to_num(binned.table(binned.outcome))
     base = (share * rate).sum(axis=1, keepdims=True)
-    outcome = panel.outcome
-
-    def forecast_deviation(block: slice) -> Floats:
-        return panel.probability[block] - binned.forecast[binned.code[block]]
-
-    def outcome_deviation(block: slice) -> Floats:
-        return outcome[block] - binned.outcome[binned.code[block]]
-
-    def within(products: Callable[[slice], Floats]) -> Floats:
-        sums = binned.table(binned.sums(lambda block: binned.weight[block] * products(block))).sum(axis=1)
-        mass = binned.table(binned.mass).sum(axis=1)
-        return np.divide(sums, mass, out=np.full(len(mass), np.nan), where=mass > 0)
-
+    # Of the squared error, and of squares and products of the deviations from the means of the bin.
+    sums = np.zeros((4, len(binned.mass)))
+    for own, block in block_slices(panel, max(CELLS, len(binned.mass))):
+        code, stated, happened = binned.code[block], panel.probability[block], panel.outcome_of(own)
+        away, missed = stated - binned.forecast[code], happened - binned.outcome[code]
+        products = (np.square(stated - happened), np.square(missed), np.square(away), away * missed)
+        for total, product in zip(sums, products, strict=True):
+            total += np.bincount(code, binned.weight[block] * product, len(total))
+    mass = binned.table(binned.mass).sum(axis=1)
+    totals = sums.reshape(4, len(mass), binned.bins).sum(axis=2)
+    error, missed, away, both = np.divide(totals, mass, out=np.full(totals.shape, np.nan), where=mass > 0)
     resolution = binned.mean(np.square(rate - base))
     return MurphyDecomposition(
-        brier=within(lambda block: np.square(panel.probability[block] - outcome[block])),
+        brier=error,
         reliability=binned.mean(np.square(binned.gap)),
         resolution=resolution,
-        uncertainty=resolution + within(lambda block: np.square(outcome_deviation(block))),
-        within_bin_variance=within(lambda block: np.square(forecast_deviation(block))),
-        within_bin_covariance=2 * within(lambda block: forecast_deviation(block) * outcome_deviation(block)),
+        uncertainty=resolution + missed,
+        within_bin_variance=away,
+        within_bin_covariance=2 * both,
     )
 
 

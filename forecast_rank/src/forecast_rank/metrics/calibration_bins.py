@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_rank.metrics.blocks import CELLS
+from forecast_rank.metrics.blocks import CELLS, block_slices
 from forecast_rank.metrics.panel import Floats, Panel, stable_order
 
 EDGE_TOLERANCE = 1e-9
@@ -76,6 +76,11 @@ def bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
     return panel.shared(("bins", bins, kind), lambda: _bin_pairs(panel, bins, kind))
 
 
+def share_bins(panel: Panel, other: Panel, bins: int, kind: Kind = "width") -> None:
+    """Gives `other`, which differs from the panel in its events alone, the pairs of the panel in bins."""
+    other.shared(("bins", bins, kind), lambda: bin_pairs(panel, bins, kind))
+
+
 def _bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
     if bins < 1:
         raise ValueError(f"bins: at least 1, not {bins}")
@@ -93,12 +98,12 @@ def _bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
         raise ValueError(f"kind: width or count, not {kind}")
     weight = panel.spread(panel.weight / panel.sizes)
     pairs, (mass, forecast, outcome) = np.zeros(size, dtype=np.int64), np.zeros((3, size))
-    for block in _blocks(len(code), max(CELLS, size)):
+    for own, block in block_slices(panel, max(CELLS, size)):
         place, mass_of = code[block].astype(np.intp), weight[block]
         pairs += np.bincount(place, minlength=size)
         mass += np.bincount(place, mass_of, size)
         forecast += np.bincount(place, mass_of * panel.probability[block], size)
-        outcome += np.bincount(place, mass_of * panel.outcome[block], size)
+        outcome += np.bincount(place, mass_of * panel.outcome_of(own), size)
 
     def mean(total: Floats) -> Floats:
         return np.divide(total, mass, out=np.full(size, np.nan), where=mass > 0)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 
+from forecast_rank.metrics.blocks import CELLS, block_slices
 from forecast_rank.metrics.calibration import BINS
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs, sums_by_code
 from forecast_rank.metrics.panel import Floats, Panel
@@ -302,13 +303,10 @@ def _summed_gaps(panel: Panel, bins: int) -> tuple[Floats, Floats]:
     seen, column = panel.events
     events, n_forecasters = len(seen), len(panel.forecasters)
     width = n_forecasters * bins
-    event, outcome = panel.spread(column.astype(np.int32)), panel.outcome
-    gaps = sums_by_code(
-        lambda block: event[block].astype(np.int64) * width + binned.code[block],
-        lambda block: binned.weight[block] * (panel.probability[block] - outcome[block]),
-        len(event),
-        events * width,
-    )
+    gaps = np.zeros(events * width)
+    for own, block in block_slices(panel, max(CELLS, len(gaps))):
+        code = np.repeat(column[own] * width, panel.sizes[own]) + binned.code[block]
+        gaps += np.bincount(code, binned.weight[block] * (panel.probability[block] - panel.outcome_of(own)), len(gaps))
     weights = sums_by_code(
         lambda block: column[block] * n_forecasters + panel.forecaster[block],
         panel.weight.__getitem__,

@@ -134,10 +134,13 @@ class Panel:
         # Not by `cell_option`, which would stay in memory, and some forecasts at a time: eight bytes a cell.
         outcome = np.empty(len(self.probability))
         for first in range(0, len(self), AT_ONCE):
-            part = slice(first, first + AT_ONCE)
-            options = spans(self.questions.offsets[self.question[part]], self.sizes[part])
-            outcome[self.offsets[first] : self.offsets[first] + len(options)] = self.questions.outcome[options]
+            part = self.outcome_of(slice(first, first + AT_ONCE))
+            outcome[self.offsets[first] : self.offsets[first] + len(part)] = part
         return outcome
+
+    def outcome_of(self, forecasts: slice) -> Floats:
+        """The outcome of each cell of some consecutive forecasts."""
+        return self.questions.outcome[spans(self.questions.offsets[self.question[forecasts]], self.sizes[forecasts])]
 
     @cached_property
     def exclusive(self) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forecast_rank.metrics.calibration_bins import share_bins
 from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece_at_levels
 from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
 from forecast_rank.metrics.panel import Codes, Floats, Panel, references
@@ -302,6 +303,7 @@ class Scoreboard(FigureTable):
         """Stores the unbiased calibration error with its interval, and ranks by it."""
         level, events = self.settings.level, event_sums(self.panel, np.zeros(len(self.panel))).events
         panel = merged_events(self.panel, MOST_EVENTS_OF_BINS, self.settings.seed)
+        share_bins(self.panel, panel, bins)
         groups = min(self.event_count, MOST_EVENTS_OF_BINS)
         counts = resample_counts(groups, self.settings.bootstrap or RESAMPLES, self.settings.seed)
         # Bonferroni: intervals that hold together do not overlap unless the errors differ.
