@@ -76,11 +76,13 @@ def connected_components(panel: Panel, counted: NDArray[np.bool_] | None = None)
 
 
 def _links_all(forecaster: Codes, question: Codes, asked: NDArray[np.bool_]) -> bool:
-    """Whether two steps from the first forecaster to common questions reach every question, as they mostly do."""
+    """Whether two steps from the first forecaster over common questions reach every question, as they mostly do."""
     reached = np.zeros(len(asked), dtype=bool)
     reached[question[forecaster == forecaster[0]]] = True
     for _ in range(2):
         linked = np.zeros(int(forecaster.max()) + 1, dtype=bool)
         linked[forecaster[reached[question]]] = True
+        if linked[forecaster].all():
+            return True
         reached[question[linked[forecaster]]] = True
     return bool(reached[asked].all())

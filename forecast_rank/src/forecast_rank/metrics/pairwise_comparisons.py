@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from forecast_rank.metrics.blocks import CELLS
 from forecast_rank.metrics.cluster_robust import sum_table
-from forecast_rank.metrics.panel import Codes, Floats, Panel, stable_order
+from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes, stable_order
 from forecast_rank.metrics.proper_scores import brier
 
 TIE = 1e-10
@@ -60,7 +60,8 @@ def pairwise_comparisons(panel: Panel, forecaster: Codes) -> PairwiseComparisons
     >>> pairwise_comparisons(panel, panel.forecaster).rank.tolist()  # the other two share the ranks 2 and 3
     [2, 5, 5]
     """
-    _, question, size = np.unique(panel.question, return_inverse=True, return_counts=True)
+    _, question = distinct_codes(panel.question)
+    size = np.bincount(question)
     steps = round(1 / TIE)
     key = question * (2 * steps) + np.rint(brier(panel) * steps).astype(np.int64)  # by question, then by score
     order = np.argsort(key)
