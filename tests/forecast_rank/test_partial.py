@@ -1,6 +1,7 @@
 """Partial results: their sum is the report of the whole, whatever the cut, and what can not be added is refused."""
 
 import json
+import re
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from forecast_rank.cli import main
 
 import forecast_rank as fr
 
@@ -129,6 +131,27 @@ def test_large_parquet_file_is_ranked_in_batches(
     rows.sort("question").with_columns(outcome=pl.lit(0.5)).write_parquet(path)
     with pytest.raises(fr.TooFewForecasts, match="rows are rejected"):
         fr.rank(path, metrics="brier")
+
+
+def test_command_ranks_a_large_parquet_file_in_batches(
+    rows: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    rows.sort("question").write_parquet(path)
+    monkeypatch.setattr("forecast_rank.batch_ranking.STREAMED_ROWS", len(rows) - 1)
+    outputs = ["--out", str(tmp_path / "report.json"), "--plots", str(tmp_path / "plots")]
+    assert main([str(path), "--metrics", "brier,calibration", "--bootstrap", "50", *outputs]) == 0
+    printed = capsys.readouterr().out
+    assert "without calibration: these need all forecasts at once" in printed
+    assert re.search(r"^ *1 +f\d", printed, re.MULTILINE)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert set(report["rankings"]) == {"brier", "accuracy"}
+    assert list((tmp_path / "plots").glob("*.svg"))
+    # Explained, a file is read at once.
+    assert main([str(path), "--metrics", "brier,calibration", "--bootstrap", "50", "--explain"]) == 0
+    printed = capsys.readouterr().out
+    assert re.match(r"file +/", printed)
+    assert "without calibration" not in printed
 
 
 def test_parquet_rows_that_stand_apart_are_refused(rows: pl.DataFrame, tmp_path: Path) -> None:

@@ -99,10 +99,11 @@ def rank_files(options: Mapping[str, Any], progress_bar: ProgressBar, show: Call
     _check_outputs(options["out"], options["plots"])
     try:
         with progress_bar("ranking") as progress:
-            loaded = read(_source(options["files"]), **{name: options[name] for name in _READING})
+            source: Any = _source(options["files"])
             if options["explain"]:
-                show(loaded.explanation() + "\n")
-            report = rank(loaded, progress=progress, **{name: options[name] for name in _OPTIONS})
+                source = read(source, **{name: options[name] for name in _READING})
+                show(source.explanation() + "\n")
+            report = rank(source, progress=progress, **{name: options[name] for name in _OPTIONS})
     except UnreadableFile as error:
         raise UsageError(str(error)) from error
     except InvalidSetting as error:

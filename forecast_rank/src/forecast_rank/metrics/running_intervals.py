@@ -1,6 +1,7 @@
 """Intervals of running means, clustered by event."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from forecast_rank.metrics.closing_columns import closing_columns
@@ -57,31 +58,14 @@ def running_intervals(
     if least_events < 2:
         raise ValueError(f"least_events: at least 2, not {least_events}")
     counted = ~np.isnan(values)
-    columns = closing_columns(panel, counted, step)
-    shape = len(panel.forecasters), len(columns.questions)
-    # By forecaster, event and time: questions are sorted, then their forecasts by forecaster.
-    order = panel.by_question(np.lexsort((columns.place, panel.questions.event)))
-    order = order[stable_order(panel.forecaster[order], len(panel.forecasters))]
-    if not counted.all():
-        order = order[counted[order]]
-    forecaster, question = panel.forecaster[order], panel.question[order]
-    begins = np.concatenate([[True], (np.diff(forecaster) != 0) | (np.diff(panel.questions.event[question]) != 0)])
-    begins = begins[: len(order)]
-    cell = forecaster * shape[1]
-    cell += (columns.place // step)[question]
-    del forecaster, question
-    weight = panel.weight[order]
-    gain = weight * values[order]
-
-    def running(summand: Floats) -> Floats:
-        return np.bincount(cell, summand, shape[0] * shape[1]).reshape(shape).cumsum(axis=1)
-
-    # What each forecast adds to the sums of squares and products of its event's running sums.
-    before, mass_before = _within(gain, begins), _within(weight, begins)
-    total, mass, events = running(gain), running(weight), running(begins.astype(np.float64))
-    squares = running(gain * (2 * before + gain))
-    products = running(gain * mass_before + weight * before + gain * weight)
-    weights = running(weight * (2 * mass_before + weight))
+    # Scores of the same forecasts share it.
+    times = panel.shared(("event times", step, counted.tobytes()), lambda: _EventTimes(panel, counted, step))
+    weight, mass, events = times.weight, times.mass, times.events
+    gain = weight * values[times.order]
+    before = times.within_event(gain)
+    total, squares = times.running(gain), times.running(gain * (2 * before + gain))
+    products = times.running(gain * times.mass_before + weight * before + gain * weight)
+    weights = times.weight_squares
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / mass
         spread = np.maximum(squares - 2 * mean * products + mean**2 * weights, 0)
@@ -90,10 +74,44 @@ def running_intervals(
     return np.stack([mean - away, mean + away], axis=-1)
 
 
-def _within(summand: Floats, begins: np.ndarray) -> Floats:
-    """The sum of what stands before each value in its group."""
-    before = np.cumsum(summand)
-    before -= summand
-    starts = np.flatnonzero(begins)
-    before -= np.repeat(before[starts], np.diff(np.append(starts, len(summand))))
-    return before
+class _EventTimes:
+    """The counted forecasts by forecaster, event and time, with the sums by time that follow from weights alone.
+
+    Attributes
+    ----------
+    order : array of int, shape (F,)
+    weight, mass_before : arrays, shape (F,)
+        The weight of each forecast, and that of its forecaster's earlier ones on the event.
+    mass, events, weight_squares : arrays, shape (N, T)
+        Up to each column the weight, the number of events, and the sum of squares of the events' weights.
+    """
+
+    def __init__(self, panel: Panel, counted: NDArray[np.bool_], step: int) -> None:
+        columns = closing_columns(panel, counted, step)
+        self._shape = len(panel.forecasters), len(columns.questions)
+        # Questions are sorted, then their forecasts by forecaster.
+        order = panel.by_question(np.lexsort((columns.place, panel.questions.event)))
+        order = order[stable_order(panel.forecaster[order], len(panel.forecasters))]
+        self.order = order if counted.all() else order[counted[order]]
+        forecaster, question = panel.forecaster[self.order], panel.question[self.order]
+        new_event = np.diff(forecaster, prepend=-1) != 0
+        new_event |= np.diff(panel.questions.event[question], prepend=-1) != 0
+        self._starts = np.flatnonzero(new_event)
+        self._cell = forecaster * self._shape[1]
+        self._cell += (columns.place // step)[question]
+        self.weight = panel.weight[self.order]
+        self.mass_before = self.within_event(self.weight)
+        self.mass, self.events = self.running(self.weight), self.running(new_event.astype(np.float64))
+        self.weight_squares = self.running(self.weight * (2 * self.mass_before + self.weight))
+
+    def running(self, summand: Floats) -> Floats:
+        """Sums up to each column, (F,) to (N, T)."""
+        rows, columns = self._shape
+        return np.bincount(self._cell, summand, rows * columns).reshape(self._shape).cumsum(axis=1)
+
+    def within_event(self, summand: Floats) -> Floats:
+        """The sum over the forecaster's earlier forecasts on the event, (F,) to (F,)."""
+        before = np.cumsum(summand)
+        before -= summand
+        before -= np.repeat(before[self._starts], np.diff(np.append(self._starts, len(summand))))
+        return before
