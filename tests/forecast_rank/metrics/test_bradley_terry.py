@@ -216,7 +216,7 @@ def test_wins_are_those_of_every_game_whatever_the_size_of_the_block(
     cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forecasts = synthetic(5, 40, 6, missing=0.4, weighted=True).panel
-    monkeypatch.setattr("forecast_rank.metrics.pairwise_comparisons.CELLS", cells)
+    monkeypatch.setattr("forecast_rank.metrics.blocks.CELLS", cells)
     answers = np.bincount(forecasts.question, minlength=40)
     shared = forecasts.take(answers[forecasts.question] > 1)
     found = win_matrix(pairwise_comparisons(shared, shared.forecaster), 5)

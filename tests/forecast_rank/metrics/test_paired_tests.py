@@ -102,7 +102,7 @@ class TestPairs:
         made = synthetic(7, 60, 5, event_size=3).panel
         values = np.random.default_rng(5).random(len(made))
         whole = paired_tests(made, values)
-        monkeypatch.setattr("forecast_rank.metrics.paired_tests.CELLS", 130)
+        monkeypatch.setattr("forecast_rank.metrics.blocks.CELLS", 130)
         for one, other in zip(whole, paired_tests(made, values), strict=True):
             assert one == pytest.approx(other, rel=1e-12)
 

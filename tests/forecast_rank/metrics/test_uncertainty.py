@@ -221,7 +221,7 @@ class TestClusterSE:
     def test_size_of_the_block_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         sums = table_sums(np.random.default_rng(3).random((7, 20)))
         whole = cluster_se(sums)
-        monkeypatch.setattr("forecast_rank.metrics.uncertainty.CELLS", 50)
+        monkeypatch.setattr("forecast_rank.metrics.blocks.CELLS", 50)
         assert cluster_se(sums).tolist() == whole.tolist()
 
     def test_is_statsmodels_for_weighted_clustered_values(self) -> None:

@@ -66,6 +66,12 @@ def block_slices(panel: Panel, cells: int | None = None) -> Iterator[tuple[slice
         first = last
 
 
+def row_slices(first: int, end: int, width: int) -> Iterator[slice]:
+    """Slices of the rows of a table from `first` to `end`, of about `CELLS` cells each where a row has `width`."""
+    step = max(1, CELLS // max(1, width))
+    return (slice(start, min(start + step, end)) for start in range(first, end, step))
+
+
 def _joined(parts: Iterator[list[Floats]], length: int) -> list[Floats]:
     """Each array of the parts one after another along the last axis, without holding both them and the whole."""
     first = next(parts)

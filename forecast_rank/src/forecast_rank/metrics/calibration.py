@@ -292,7 +292,7 @@ def murphy_decomposition(panel: Panel, bins: int = BINS, kind: Kind = "width") -
     share = binned.share
     rate = np.nan_to_num(binned.table(binned.outcome))
     base = (share * rate).sum(axis=1, keepdims=True)
-    # Of the squared error, and of squares and products of the deviations from the means of the bin.
+    # By bin: the squared error, the squared deviations of outcome and forecast from its means, and their product.
     sums = np.zeros((4, len(binned.mass)))
     for own, block in block_slices(panel, max(CELLS, len(binned.mass))):
         code, stated, happened = binned.code[block], panel.probability[block], panel.outcome_of(own)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forecast_rank.metrics.blocks import CELLS
+from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.panel import Codes, Floats, distinct_codes
 
 DENSE = 40_000_000
@@ -24,10 +24,9 @@ def weighted_gram(matrix: NDArray | sparse.csr_array, weight: NDArray | None = N
     if isinstance(matrix, np.ndarray):
         if weight is None:
             return np.asarray(matrix.T @ matrix)
-        gram, step = np.zeros((matrix.shape[1], matrix.shape[1])), max(1, CELLS // max(1, matrix.shape[1]))
-        for first in range(0, len(matrix), step):
-            rows = matrix[first : first + step]
-            gram += (rows * weight[first : first + step, None]).T @ rows
+        gram = np.zeros((matrix.shape[1], matrix.shape[1]))
+        for rows in row_slices(0, *matrix.shape):
+            gram += (matrix[rows] * weight[rows, None]).T @ matrix[rows]
         return gram
     scaled = matrix if weight is None else sparse.diags_array(weight) @ matrix
     return np.asarray((scaled.T @ matrix).toarray())

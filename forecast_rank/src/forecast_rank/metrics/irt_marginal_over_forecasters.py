@@ -20,7 +20,7 @@ from forecast_rank.metrics.irt_responses import (
     anchor_shares,
     response_distribution,
 )
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.panel import Floats, stable_order
 
 LOG_A_SD, B_SD, SHAPE_SD = 1.0, 10.0, 10.0
 """Priors log a ~ N(0, 1), b ~ N(0, 10^2) and shape ~ N(0, 10^2): they only bound what data leave open."""
@@ -117,7 +117,7 @@ class MarginalOverForecasters:
         distributions = self.distributions(z)
         cost = distributions.chance @ shape
         sums = np.zeros((3, self.questions))
-        order = np.argsort(data.forecaster, kind="stable")
+        order = stable_order(data.forecaster, self.forecasters)
         bounds = np.searchsorted(data.forecaster[order], np.arange(self.forecasters + 1))
         shares = anchor_shares(data.value) @ shape
         for part, mass, _ in self.posteriors(z, distributions):

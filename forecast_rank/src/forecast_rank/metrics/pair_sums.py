@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forecast_rank.metrics.blocks import CELLS
+from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes
 
 NO_SPREAD = 1e-10
@@ -63,11 +63,9 @@ def pair_sums(panel: Panel, values: Floats) -> PairSums:
     table, weights, starts = by_event(panel, values)
     events, _ = panel.events
     people = len(panel.forecasters)
-    step = max(1, CELLS // max(1, table.shape[1]))
     rows = [np.zeros((6, 0))]
     for one in range(people - 1 if len(events) else 0):
-        for start in range(one + 1, people, step):
-            others = slice(start, start + step)
+        for others in row_slices(one + 1, people, table.shape[1]):
             both = (weights[one] > 0) & (weights[others] > 0)
             weight = np.where(both, (weights[one] + weights[others]) / 2, 0.0)
             away = (table[one] - table[others]) * weight
@@ -76,7 +74,7 @@ def pair_sums(panel: Panel, values: Floats) -> PairSums:
             )
             pair, event = np.nonzero(mass > 0)
             sums = [part[pair, event] for part in (count, moved, mass)]
-            rows.append(np.stack([np.full(len(pair), one), pair + start, events[event], *sums]))
+            rows.append(np.stack([np.full(len(pair), one), pair + others.start, events[event], *sums]))
     first, second, code, questions, moved, mass = np.concatenate(rows, axis=1)
     codes = [column.astype(np.int64) for column in (first, second, code, questions)]
     return PairSums(codes[0], codes[1], codes[2], codes[3], moved, mass)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr
 
-from forecast_rank.metrics.blocks import CELLS
+from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.pair_sums import by_event, clustered_error
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 
@@ -99,10 +99,8 @@ def paired_tests(
     people = len(panel.forecasters)
     table, weights, starts = by_event(panel, values)
     rows: list[NDArray] = []
-    step = max(1, CELLS // max(1, table.shape[1]))
     for one in range(people - 1):
-        for start in range(one + 1, people, step):
-            others = slice(start, start + step)
+        for others in row_slices(one + 1, people, table.shape[1]):
             both = (weights[one] > 0) & (weights[others] > 0)
             weight = np.where(both, (weights[one] + weights[others]) / 2, 0.0)
             away = (table[one] - table[others]) * weight

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from forecast_rank.metrics.blocks import CELLS
+from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.cluster_robust import sum_table
 from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes, stable_order
 from forecast_rank.metrics.proper_scores import brier
@@ -86,11 +86,11 @@ def win_matrix(comparisons: PairwiseComparisons, n_forecasters: int) -> Floats:
     )  # 0 without a forecast: below every rank, so neither a win nor a tie
     order = stable_order(comparisons.forecaster, n_forecasters)
     bounds = np.searchsorted(comparisons.forecaster[order], np.arange(n_forecasters + 1))
-    wins, step = np.zeros((n_forecasters, n_forecasters)), max(1, CELLS // n_forecasters)
+    wins = np.zeros((n_forecasters, n_forecasters))
     for i in range(n_forecasters):
         own = comparisons.question[order[bounds[i] : bounds[i + 1]]]
-        for first in range(0, len(own), step):
-            rows = own[first : first + step]
+        for block in row_slices(0, len(own), n_forecasters):
+            rows = own[block]
             ranks = rank_table[rows]
             half_wins = (ranks > ranks[:, [i]]).view(np.uint8) + (ranks >= ranks[:, [i]])  # two for a win
             wins[i] += comparisons.stake[rows] @ half_wins / 2

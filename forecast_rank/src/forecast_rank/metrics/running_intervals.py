@@ -58,7 +58,7 @@ def running_intervals(
     if least_events < 2:
         raise ValueError(f"least_events: at least 2, not {least_events}")
     counted = ~np.isnan(values)
-    # Scores of the same forecasts share it.
+    # The order and the sums of weights are the same for all scores of these forecasts.
     times = panel.shared(("event times", step, counted.tobytes()), lambda: _EventTimes(panel, counted, step))
     weight, mass, events = times.weight, times.mass, times.events
     gain = weight * values[times.order]
@@ -89,7 +89,7 @@ class _EventTimes:
     def __init__(self, panel: Panel, counted: NDArray[np.bool_], step: int) -> None:
         columns = closing_columns(panel, counted, step)
         self._shape = len(panel.forecasters), len(columns.questions)
-        # Questions are sorted, then their forecasts by forecaster.
+        # Sorts the fewer questions, then their forecasts by radix.
         order = panel.by_question(np.lexsort((columns.place, panel.questions.event)))
         order = order[stable_order(panel.forecaster[order], len(panel.forecasters))]
         self.order = order if counted.all() else order[counted[order]]

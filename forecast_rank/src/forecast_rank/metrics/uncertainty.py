@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from forecast_rank.metrics.blocks import CELLS
+from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.panel import Codes, Floats, Panel
 
 LEVEL = 0.95
@@ -364,9 +364,8 @@ def cluster_se(sums: EventSums) -> Floats:
     [1.0]
     """
     events, means = sums.events, np.nan_to_num(sums.means)
-    squares, step = np.empty(len(means)), max(1, CELLS // max(1, sums.sums.shape[1]))
-    for first in range(0, len(means), step):
-        rows = slice(first, first + step)
+    squares = np.empty(len(means))
+    for rows in row_slices(0, *sums.sums.shape):
         squares[rows] = np.square(sums.sums[rows] - means[rows, None] * sums.weights[rows]).sum(axis=1)
     return _ratio(np.sqrt(_ratio(events, events - 1.0) * squares), sums.weights.sum(axis=1))
 
