@@ -61,6 +61,11 @@ def longer() -> fr.Report:
     return fr.rank(pl.DataFrame(LONGER), **QUICK)
 
 
+def table_lines(text: str) -> list[str]:
+    """Lines without blank ones and without blanks at their end."""
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
 class TestSources:
     def test_polars_pandas_and_files_give_the_same_report(self, report: fr.Report, tmp_path: Path) -> None:
         frame = pl.DataFrame(COLUMNS)
@@ -221,6 +226,19 @@ class TestReport:
         printed = console.file.getvalue()  # type: ignore[attr-defined]
         assert "Brier score, mean form" in printed
         assert "ann" in printed
+
+    def test_text_is_aligned_as_rich_aligns_it(self) -> None:
+        from rich.console import Console
+
+        names = ["予報士", "e\u0301va " * 20 + "[b]"]
+        frame = pl.DataFrame(COLUMNS | {"forecaster": [*names, *names, "x"], "odds": [0.5] * 5})
+        report = fr.rank(frame, bootstrap=0)
+        for width in (120, 200):  # some tables are folded in a narrow terminal
+            console = Console(file=io.StringIO(), width=width)
+            console.print(report)
+            printed = console.file.getvalue()  # type: ignore[attr-defined]
+            text, heading = report.to_text(width), "Brier score, mean form"
+            assert table_lines(text[text.index(heading) :]) == table_lines(printed[printed.index(heading) :])
 
     def test_pictures_are_axes(self, report: fr.Report) -> None:
         import matplotlib.pyplot as plt

@@ -386,6 +386,6 @@ _PARTS: tuple[tuple[tuple[str, ...], str, Part], ...] = (
     (("thurstone_mosteller", "bradley_terry"), "Bradley–Terry", model_fits.bradley_terry),
     (("irt", "weighted_brier"), "item response theory", model_fits.response_theory),
 )
-_TURNS: dict[Part, int] = {_returns: 0, model_fits.difficulty_models: 2, model_fits.response_theory: 2}
-"""Which parts two threads begin with, and end with: returns take as long as the scores and calibration together, which
-need little memory beside them; of the fits Bradley–Terry takes the longest."""
+_TURNS: dict[Part, int] = {_returns: 0, model_fits.difficulty_models: 2, model_fits.response_theory: 0}
+"""Which parts two threads begin with, and end with. Of many forecasts returns take the longest, and need little memory
+beside item response theory and the scores; of a million the sample's item response theory takes the longest."""

@@ -15,6 +15,7 @@ _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "±": r"$\pm$", "γ": r"$\gamma$",
 }  # fmt: skip
+_GAP = "  "
 _MARKDOWN_SPECIAL = {letter: f"\\{letter}" for letter in "\\|*_`[]<>"}
 
 
@@ -33,7 +34,24 @@ def rich_table(table: ReportTable) -> Table:
 
 
 def terminal_table(table: ReportTable, width: int = 120) -> str:
-    """The table aligned for a terminal of `width` characters."""
+    """The table aligned for a terminal of `width` characters; the cells of one that is wider are folded."""
+    from rich.cells import cell_len
+
+    columns = list(zip(table.header, *table.rows, strict=True))
+    widths = [max(map(cell_len, column)) for column in columns]
+    if sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        return _folded_table(table, width)
+
+    def padded(cell: str, place: int) -> str:
+        blanks = " " * (widths[place] - cell_len(cell))
+        return cell + blanks if place in table.text_columns else blanks + cell
+
+    return "".join(
+        _GAP.join(padded(cell, place) for place, cell in enumerate(row)) + "\n" for row in (table.header, *table.rows)
+    )
+
+
+def _folded_table(table: ReportTable, width: int) -> str:
     from rich.console import Console
 
     console = Console(file=io.StringIO(), width=width)
