@@ -30,7 +30,7 @@ from scoring.services.forecast_panels import (
 )
 from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
-from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboard
+from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration")
 FITTED = ("adjusted_brier", "bradley_terry")
@@ -156,14 +156,16 @@ def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, ref
     leaderboards, difficulties = compute_forecast_leaderboards(
         selection, inputs, before, at=at, slow=slow, omitted=omitted
     )
+    by_key = {
+        LeaderboardKey(FORECAST, version, selection.arm, category): contents
+        for version in versions
+        for category, contents in leaderboards.items()
+    }
     with transaction.atomic():
-        for version in versions:
-            for category, contents in leaderboards.items():
-                key = LeaderboardKey(FORECAST, version, selection.arm, category)
-                store_leaderboard(key, computed_at=at, **contents._asdict())
+        store_leaderboards(by_key, at=at)
         if slow and versions[0] == ALL_METHODOLOGIES:
             store_difficulties(selection.arm, difficulties)
-    return len(versions) * len(leaderboards)
+    return len(by_key)
 
 
 def store_difficulties(arm: str, difficulties: Sequence[QuestionDifficulty]) -> None:

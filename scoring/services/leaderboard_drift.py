@@ -38,7 +38,7 @@ from scoring.services.score_drift import GRACE
 from scoring.services.trading_leaderboards import (
     LeaderboardContents,
     compute_trading_leaderboards,
-    store_leaderboard,
+    store_leaderboards,
 )
 from scoring.stored_json import first_difference, is_same, to_json
 
@@ -120,7 +120,7 @@ def _compare(
         return
     yield f"leaderboard {' '.join(filter(None, key))}: {difference}"
     if repair and due is not None:
-        store_leaderboard(key, computed_at=at, **due._asdict())
+        store_leaderboards({key: due}, at=at)
     elif repair and stored is not None:
         with transaction.atomic():
             stored.delete()

@@ -59,8 +59,7 @@ def refresh_trading_leaderboards(*, at: datetime, reuse_scores: bool = False) ->
     alone, and resampling every bet takes longer each week.
     """
     computed = compute_trading_leaderboards(reuse_scores=reuse_scores)
-    for key, contents in computed.items():
-        store_leaderboard(key, computed_at=at, **contents._asdict())
+    store_leaderboards(computed, at=at)
     return len(computed)
 
 
@@ -85,10 +84,18 @@ def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
     return contents._replace(report={"scores": scores, "calibration": calibration, **contents.report})
 
 
-def store_leaderboard(key: LeaderboardKey, **fields: Any) -> None:
-    """Stores a current leaderboard in place of the one before."""
+def store_leaderboards(leaderboards: Mapping[LeaderboardKey, LeaderboardContents], *, at: datetime) -> None:
+    """Stores current leaderboards in place of those before, in one statement."""
+    rows = [Leaderboard(**key._asdict(), **board._asdict(), computed_at=at) for key, board in leaderboards.items()]
+    if not rows:
+        return
     with transaction.atomic():
-        Leaderboard.objects.update_or_create(**key._asdict(), defaults=fields)
+        Leaderboard.objects.bulk_create(
+            rows,
+            update_conflicts=True,
+            unique_fields=LeaderboardKey._fields,
+            update_fields=("computed_at", *LeaderboardContents._fields),
+        )
         renew_versions(Scope.LEADERBOARDS)
 
 

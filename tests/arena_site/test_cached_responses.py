@@ -25,7 +25,7 @@ from markets.models import Run
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import Leaderboard, Snapshot
-from scoring.services.trading_leaderboards import refresh_trading_leaderboards, store_leaderboard
+from scoring.services.trading_leaderboards import LeaderboardContents, refresh_trading_leaderboards, store_leaderboards
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
 
 pytestmark = pytest.mark.django_db
@@ -134,9 +134,8 @@ def test_a_new_leaderboard_shows_in_the_next_response(season: Agent, client: Cli
     assert client.get(LEADERBOARD).json()["results"][0]["return_percent"] == 0
     board = Leaderboard.objects.get(protocol="trading", methodology="")
     board.entries[0]["return_percent"] = 4.5
-    store_leaderboard(
-        LeaderboardKey("trading"), computed_at=board.computed_at, entries=board.entries, report=board.report
-    )
+    changed = LeaderboardContents(board.entries, board.report)
+    store_leaderboards({LeaderboardKey("trading"): changed}, at=board.computed_at)
     assert client.get(LEADERBOARD).json()["results"][0]["return_percent"] == 4.5
 
 

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from scoring.findings import Finding, findings
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.services.scores import compute_scores
-from scoring.services.trading_leaderboards import store_leaderboard
+from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def entry(slug: str, **values: Any) -> dict[str, Any]:
 
 def store(entries: list[dict[str, Any]], **report: Any) -> None:
     parts = {"data": {"events": 12}, "pairs": [], "curves": {}} | report
-    store_leaderboard(LeaderboardKey("forecast", arm="priced"), computed_at=END, entries=entries, report=parts)
+    store_leaderboards({LeaderboardKey("forecast", arm="priced"): LeaderboardContents(entries, parts)}, at=END)
 
 
 def test_nothing_is_compared_in_an_empty_arena() -> None:

@@ -17,7 +17,7 @@ from markets.models import Run
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
-from scoring.services.trading_leaderboards import refresh_trading_leaderboards, store_leaderboard
+from scoring.services.trading_leaderboards import LeaderboardContents, refresh_trading_leaderboards, store_leaderboards
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -210,7 +210,7 @@ def test_new_board_gets_a_new_share_image(client: Client, season: None) -> None:
     before = client.get("/og/forecasts.png")
     board = Leaderboard.objects.get(protocol="forecast", arm="priced", methodology="", category="")
     entries = [entry for entry in board.entries if entry["forecaster"] != GROK]
-    store_leaderboard(LeaderboardKey("forecast", arm="priced"), computed_at=END, entries=entries, report=board.report)
+    store_leaderboards({LeaderboardKey("forecast", arm="priced"): LeaderboardContents(entries, board.report)}, at=END)
     after = client.get("/og/forecasts.png", headers={"If-None-Match": before["ETag"]})
     assert after.status_code == 200
     assert after.content != before.content

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from scoring.leaderboard_history import LeaderboardKey
-from scoring.services.trading_leaderboards import store_leaderboard
+from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.markup import element, elements, get_page, visible_text
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def store_forecasts(p_values: dict[str, float | None], *, events: int = 12, **le
     entries += [entry("market", 0.2, 5, alpha_ci=None, alpha_se=None), entry("uniform", 0.25, 6)]
     pairs = [{"first": slugs[0], "second": slug, "p_holm": p} for slug, p in p_values.items()]
     report = {"pairs": pairs, "data": {"questions": 40, "events": events, "forecasts": 160}}
-    store_leaderboard(LeaderboardKey("forecast", arm="priced"), computed_at=AT, entries=entries, report=report)
+    store_leaderboards({LeaderboardKey("forecast", arm="priced"): LeaderboardContents(entries, report)}, at=AT)
 
 
 def answer(client: Client) -> str:
