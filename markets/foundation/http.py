@@ -212,7 +212,8 @@ class HttpService:
                 traffic.failures += error.status != HTTPStatus.NOT_FOUND
                 raise
             finally:
-                traffic.seconds += time.monotonic() - started
+                took = time.monotonic() - started
+                traffic.seconds += took  # in one step: requests may run side by side
 
         caller = stamina.RetryingCaller(
             attempts=self.retries + 1,

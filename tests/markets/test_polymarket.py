@@ -1,9 +1,11 @@
 """Gamma and the CLOB over HTTP: walking the catalogue, pricing tokens, and rows that are not what they should be."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -161,6 +163,43 @@ def test_unknown_market_is_none(httpserver: HTTPServer, gamma: Gamma, status: in
 def test_market_that_is_another_is_not_taken_for_it(httpserver: HTTPServer, gamma: Gamma) -> None:
     httpserver.expect_request("/markets/9").respond_with_json(raw())
     assert gamma.market("9") == SkippedMarket("9", "answered with another market, 1204")
+
+
+@contextmanager
+def keyset_server(answer: Callable[[Request], Response]) -> Iterator[Gamma]:
+    """A client of a server that answers several lists by id at a time."""
+    with HTTPServer(threaded=True) as server:
+        server.expect_request("/markets/keyset").respond_with_handler(answer)
+        with Gamma(server.url_for("/"), timeout_s=5) as gamma:
+            yield gamma
+
+
+def test_many_markets_are_listed_by_their_ids_several_lists_at_a_time() -> None:
+    ids, together = [str(number) for number in range(1000, 1350)], Barrier(4)
+
+    def answer(request: Request) -> Response:
+        asked, closed = request.args.getlist("id"), request.args["closed"] == "true"
+        if not closed:
+            together.wait(timeout=4)  # until all four batches are under way
+        rows = [raw(id=key, closed=closed) for key in (*asked, "7") if closed == (int(key) % 2 == 0)]
+        return Response(json.dumps({"markets": rows}))
+
+    with keyset_server(answer) as gamma:
+        found = gamma.markets(ids)
+    assert sorted(found) == ids  # "7" was not looked up
+    assert [found[key].closed for key in ids[:2]] == [True, False]
+
+
+def test_after_a_refused_list_no_further_one_is_requested() -> None:
+    requests: list[str] = []
+
+    def refuse(request: Request) -> Response:
+        requests.append(request.args["closed"])
+        return Response("no", 400)
+
+    with keyset_server(refuse) as gamma, pytest.raises(UpstreamError, match="400"):
+        gamma.markets([str(number) for number in range(10_000)])
+    assert 1 <= len(requests) < 50  # of a hundred lists
 
 
 def test_id_can_not_reach_another_path(httpserver: HTTPServer, gamma: Gamma) -> None:

@@ -13,6 +13,7 @@ from werkzeug import Request, Response
 from markets.foundation import heartbeats
 from markets.foundation.consistent_reads import consistent_reads
 from markets.foundation.http import HttpService
+from markets.foundation.parallel_requests import parallel_results
 from markets.models import Alert, Run
 from tests.commands import run
 from tests.venue import SUNDAY, Venue
@@ -113,3 +114,15 @@ def test_run_beats_while_a_model_thinks(httpserver: HTTPServer, monkeypatch: pyt
             assert service.get_json("/think") == {}
         finally:
             connection.in_atomic_block = True
+
+
+def test_run_beats_while_requests_are_under_way_in_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "INTERVAL_S", 0.05)
+    beaten = Semaphore(0)
+    with heartbeats.heartbeat(beaten.release):
+        connection.in_atomic_block = False  # the test's own transaction
+        try:
+            results = list(parallel_results(lambda _: beaten.acquire(timeout=20), range(6)))
+        finally:
+            connection.in_atomic_block = True
+    assert results == [True] * 6

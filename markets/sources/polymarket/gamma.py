@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from markets.foundation.http import UpstreamError
+from markets.foundation.parallel_requests import parallel_results
 from markets.sources.base import (
     Catalogue,
     CataloguePage,
@@ -64,15 +65,21 @@ class Gamma(Catalogue):
 
     def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
         """Markets by id, a hundred in a request. Gamma lists open or closed ones, so that there are two requests."""
+        batches = (external_ids[first : first + LARGEST_PAGE] for first in range(0, len(external_ids), LARGEST_PAGE))
         found: dict[str, VenueMarket] = {}
-        for first in range(0, len(external_ids), LARGEST_PAGE):
-            missing = list(external_ids[first : first + LARGEST_PAGE])
-            for closed in ("false", "true"):
-                query = {"id": missing, "closed": closed, "limit": LARGEST_PAGE, "include_tag": "true"}
-                rows = self._keyset_page(query, None).rows if missing else ()
-                # A server that ignores the ids answers with other markets too.
-                found |= {row.external_id: row for row in rows if row.external_id in missing}
-                missing = [external_id for external_id in missing if external_id not in found]
+        for of_batch in parallel_results(self._batch, batches):
+            found |= of_batch
+        return found
+
+    def _batch(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
+        found: dict[str, VenueMarket] = {}
+        missing = list(external_ids)
+        for closed in ("false", "true"):
+            query = {"id": missing, "closed": closed, "limit": LARGEST_PAGE, "include_tag": "true"}
+            rows = self._keyset_page(query, None).rows if missing else ()
+            # A server that ignores the ids answers with other markets too.
+            found |= {row.external_id: row for row in rows if row.external_id in missing}
+            missing = [external_id for external_id in missing if external_id not in found]
         return found
 
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
