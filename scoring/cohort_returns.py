@@ -94,8 +94,9 @@ def _means(returns: Sequence[Sequence[float]], ages: int) -> list[MeanReturn | N
             means.append(None)
             continue
         values = [each[index] for each in reached]
-        mean += fmean(values) - fmean(each[index - 1] for each in reached) if index else fmean(values)
+        own = fmean(values)
+        mean += own - fmean([each[index - 1] for each in reached]) if index else own
         low, _, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
-        shift = mean - fmean(values)
+        shift = mean - own
         means.append(MeanReturn(mean, low + shift, high + shift, len(values)))
     return means

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.models import RefusedForecast
+from agents.models import Forecast, RefusedForecast
 from arena_site.pages.formulas import FROZEN
 from arena_site.pages.views import agents as agent_views
 from arena_site.pages.views import universes
@@ -258,6 +258,16 @@ def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> Non
     assert "70.0 % 80.0 % 70.0 % 66.7 %" in visible_text(forecasts, "#calibration table")
     assert len(elements(forecasts, "#calibration .diagram")) == 2
     assert f"/forecasts/{forecast.pk}/" in links(section(shown, "latest-forecasts"))
+
+
+def test_a_family_shows_its_newest_forecasts_first(client: Client) -> None:
+    for number in (3, 5, 4, 1):
+        ask(QuestionFactory(), {GPT: [0.7, 0.3], GROK: [0.5, 0.5]}, day=WEEK + number * DAY)
+    own = Forecast.objects.filter(family__slug=GPT)
+    shown = section(get_page(client, f"/models/{GPT}/"), "latest-forecasts")
+    newest_first = [f"/forecasts/{pk}/" for pk in own.order_by("-made_at").values_list("pk", flat=True)]
+    assert [link for link in links(shown) if link.startswith("/forecasts/")] == newest_first
+    assert len(newest_first) == 4
 
 
 # --- rules, errors, nothing yet --------------------------------------------------------------------------
