@@ -14,8 +14,8 @@ from scoring.services.forecast_panels import Selection, asked_and_resolved, sele
 from scoring.services.forecast_participation import refused_forecasts
 from scoring.stored_json import to_json
 
-FORMAT = 5
-"""The format of stored leaderboards: those of an older one are computed anew, although their inputs are the same."""
+FORMAT = 6
+"""The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""
 
 
 def inputs_version(selection: Selection) -> dict[str, Any]:
@@ -49,7 +49,13 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
         "format": FORMAT,
         "families": families,
         "categories": categories,
-        "resolved": {"number": asked, "newest": newest, "forecasts": scored_forecasts, "scored_at": scored_at},
+        "resolved": {
+            "format": FORMAT,
+            "number": asked,
+            "newest": newest,
+            "forecasts": scored_forecasts,
+            "scored_at": scored_at,
+        },
         "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
         "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),
         "calls": calls.aggregate(number=number, cost=Sum("cost_usd")),

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.coverage --worlds 100 --events 10 50
 
-The truth is the same forecasters' figures in a run of 10,000 events (1,500 for item response theory). Each world plays
+The truth is the same forecasters' figures in a run of 10,000 events (8,000 for item response theory). Each world plays
 the ranking that a user gets, by `rank_panel`. One process; `--only irt` is the slow part.
 """
 
@@ -20,7 +20,7 @@ from forecast_rank.ranking.settings import Settings
 from forecast_rank.simulated_worlds import WORLDS, Simulation, simulate
 
 FORECASTERS = 10
-LONG_RUN, LONG_RUN_IRT = 10_000, 1_500
+LONG_RUN, LONG_RUN_IRT = 10_000, 8_000
 TRUTH_SEED = 1_000_000
 QUICK = (
     *("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier"),

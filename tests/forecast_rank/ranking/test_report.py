@@ -11,6 +11,7 @@ from forecast_rank.metrics import irt, thurstone_mosteller
 from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.distinct_pairs import distinct_pairs
+from forecast_rank.metrics.irt import fit_irt
 from forecast_rank.metrics.kelly_growth import expected_growth
 from forecast_rank.metrics.linear_pool import pool_contests
 from forecast_rank.metrics.panel import Panel, from_arrays, references
@@ -31,6 +32,8 @@ from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_o
 QUICK = Settings(bootstrap=200, stream=10)
 FITTED = ("irt", "weighted_brier", "thurstone_mosteller", "bradley_terry", "adjusted_brier")
 CHEAP = tuple(name for name in METRICS if name not in FITTED)
+BEST = 1.3
+"""The best forecaster's ability in a run of 4,000 questions of the world "independent", to 0.05."""
 KEYS = {
     "n", "coverage", "brier", "brier_ci", "rank_range", "log", "spherical", "accuracy", "average_return", "log_wealth",
     "alpha", "ece", "weighted_brier", "pool_weight", "bt_ability", "bt_se", "irt_ability", "irt_se", "adjusted_brier",
@@ -300,6 +303,24 @@ class TestFigures:
         assert entry["brier_ci"] is not None
         assert entry["log_wealth_ci"]["1"] is not None
         assert report["no_interval"].get(name) == ("fewer than 40 events: f0, f1, f2" if events < 40 else None)
+
+    def test_intervals_of_abilities_hold_them_in_units_free_of_errors(self) -> None:
+        settings, held, without_stretch = replace(QUICK, metrics=("irt",)), [], []
+        for seed in range(20):
+            made = simulate("independent", forecasters=10, events=50, seed=seed)
+            report, fit = rank_panel(made.panel, settings), fit_irt(made.panel)
+            low, high = report["forecasters"]["f0"]["irt_ability_ci"]
+            held.append(low <= BEST <= high)
+            without_stretch.append(abs(fit.ability[0] - BEST) <= 2 * fit.ability_se[0])
+        assert np.mean(held) >= 0.95
+        assert np.mean(without_stretch) <= 0.85
+
+    def test_equals_may_all_be_the_ablest(self) -> None:
+        settings, together = replace(QUICK, metrics=("irt",)), 0
+        for seed in range(12):
+            report = rank_panel(simulate("equal", forecasters=10, events=50, seed=seed).panel, settings)
+            together += all(entry["rank_ranges"]["irt"][0] == 1 for entry in report["forecasters"].values())
+        assert together >= 11
 
     def test_intervals_end_where_scores_do(self) -> None:
         rows = answers(ann=[0.9, 0.6, 0.8, 0.4, 0.4, 0.3, 0.7])

@@ -26,6 +26,9 @@ LEAST_EVENTS_OF_ABILITIES = 40
 """With fewer, intervals of item response abilities are too narrow: 15 events hold the truth in 91 % of worlds, and for
 the least covered forecaster in 75 %, since the scale and shape that are held fixed are uncertain themselves."""
 
+LEAST_RELIABILITY = 0.25
+"""Intervals allow for no more errors than three quarters of the spread of abilities: they are at most twice as wide."""
+
 
 def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     """Adds pool weights, the exponential form and pairwise ability; the last is ranked, if the settings name it."""
@@ -167,7 +170,9 @@ def _abilities(scoreboard: Scoreboard, panel: Panel, own: irt.IrtFit, report: di
     beside = _of_references(scoreboard, joint.sums)
     scaled = EventSums(np.nan_to_num(beside.sums * unit), beside.weights)
     sums = sums_with_references(scoreboard, panel, own.sums, scaled, value)
-    scoreboard.add_estimate("irt", value, sums, lower=False, key="irt_ability", least=LEAST_EVENTS_OF_ABILITIES)
+    scoreboard.add_estimate(
+        "irt", value, sums, lower=False, key="irt_ability", least=LEAST_EVENTS_OF_ABILITIES, stretch=_stretch(own)
+    )
     columns = {
         name: to_json_list(getattr(own, name))
         for name in ("difficulty", "difficulty_se", "discrimination", "discrimination_se")
@@ -176,6 +181,19 @@ def _abilities(scoreboard: Scoreboard, panel: Panel, own: irt.IrtFit, report: di
         name: {key: column[j] for key, column in columns.items()}
         for j, name in enumerate(scoreboard.panel.questions.names)
     }
+
+
+def _stretch(fit: irt.IrtFit) -> float:
+    """The factor by which abilities may exceed the estimates, whose unit is their own spread.
+
+    Errors add to that spread, so that an estimate is drawn to 0 by the root of the reliability: the share of the
+    variance that is not error. By how much is known only roughly, so that an interval holds what it would be in either
+    unit. Without it, intervals of ten forecasters of 50 questions held the ability of one of them in 71 % of
+    simulated worlds.
+    """
+    variance = np.square(fit.ability_se[~np.isnan(fit.ability_se)])
+    reliability = 1 - variance.mean() if len(variance) else 1.0
+    return float(1 / np.sqrt(max(reliability, LEAST_RELIABILITY)))
 
 
 def with_references(own: Floats, error: Floats, joint: Floats, joint_error: Floats) -> tuple[Floats, Floats]:

@@ -130,16 +130,19 @@ class FigureTable:
         lower: bool,
         key: str,
         least: int = LEAST_EVENTS,
+        stretch: float = 1.0,
         ranked: bool = True,
     ) -> None:
         """Stores a model's estimates with intervals, and ranks by them; `sums` are the estimates as means over events.
 
         A forecaster without sums, whose error is not known, has no interval and may have any rank; one with fewer than
-        `least` events has no interval.
+        `least` events has no interval. An interval holds its own ends times `stretch` too.
         """
         self.set_figure(key, values)
         groups = self._groups(sums)
         ends = np.where((sums.events >= least)[:, None], self._interval(sums, groups), np.nan)
+        low, high = ends.T
+        ends = np.stack([np.minimum(low, low * stretch), np.maximum(high, high * stretch)], axis=1)
         self.set_interval(f"{key}_ci", ends, values, sums.events, ranking=ranking, least=least)
         if not ranked:
             return
