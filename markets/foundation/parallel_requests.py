@@ -9,17 +9,16 @@ from markets.foundation import heartbeats
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
-AT_ONCE = 4
-"""Requests under way to one service: far below the limits that Polymarket states (300 in ten seconds)."""
 
-
-def parallel_results(request: Callable[[Argument], Result], arguments: Iterable[Argument]) -> Iterator[Result]:
-    """The result of `request` for each of the arguments, in their order.
+def parallel_results(
+    request: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int
+) -> Iterator[Result]:
+    """The result of `request` for each of the arguments, in their order; so many are under way `at_once`.
 
     `request` must not use the database: its thread would open a connection of its own. After the first error, which is
     raised, no further request begins.
     """
-    with ThreadPoolExecutor(AT_ONCE) as threads:
+    with ThreadPoolExecutor(at_once) as threads:
         try:
             for future in [threads.submit(request, argument) for argument in arguments]:
                 while not future.done():

@@ -46,7 +46,6 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
         categories[category].setdefault("refused", []).append(refusals)
     (asked, newest), (scored_forecasts, scored_at) = _total(resolved), _total(scored)
     inputs = {
-        "format": FORMAT,
         "families": families,
         "categories": categories,
         "resolved": {

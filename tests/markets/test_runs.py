@@ -122,7 +122,7 @@ def test_run_beats_while_requests_are_under_way_in_other_threads(monkeypatch: py
     with heartbeats.heartbeat(beaten.release):
         connection.in_atomic_block = False  # the test's own transaction
         try:
-            results = list(parallel_results(lambda _: beaten.acquire(timeout=20), range(6)))
+            results = list(parallel_results(lambda _: beaten.acquire(timeout=20), range(6), at_once=4))
         finally:
             connection.in_atomic_block = True
     assert results == [True] * 6

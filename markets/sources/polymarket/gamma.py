@@ -23,6 +23,8 @@ from markets.sources.polymarket.parsing import parse_market
 
 LARGEST_PAGE = 100
 """Gamma silently reduces a larger limit to this."""
+LISTS_AT_ONCE = 4
+"""Lists by id that are requested at a time. Polymarket delays what exceeds 300 requests in ten seconds."""
 SUM_TOLERANCE = Decimal("0.001")
 
 
@@ -67,7 +69,7 @@ class Gamma(Catalogue):
         """Markets by id, a hundred in a request. Gamma lists open or closed ones, so that there are two requests."""
         batches = (external_ids[first : first + LARGEST_PAGE] for first in range(0, len(external_ids), LARGEST_PAGE))
         found: dict[str, VenueMarket] = {}
-        for of_batch in parallel_results(self._batch, batches):
+        for of_batch in parallel_results(self._batch, batches, LISTS_AT_ONCE):
             found |= of_batch
         return found
 
