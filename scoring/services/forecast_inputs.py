@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Max, Q, QuerySet, Sum
@@ -16,6 +16,10 @@ from scoring.stored_json import to_json
 
 FORMAT = 6
 """The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""
+FIT_INTERVAL = timedelta(hours=20)
+"""The slow fits are repeated daily: less than a day, since a daily job may begin a little earlier than the last."""
+NEW_SHARE = 0.01
+"""The share of new forecasts up to which fits are left until the next day: they would hardly move."""
 
 
 def inputs_version(selection: Selection) -> dict[str, Any]:
@@ -85,3 +89,17 @@ def is_current(leaderboard: Leaderboard, inputs: Mapping[str, Any]) -> bool:
 def is_fitted(leaderboard: Leaderboard | None, inputs: Mapping[str, Any]) -> bool:
     """True if the slow fits of a stored leaderboard are of these inputs."""
     return leaderboard is not None and leaderboard.report.get("fitted") == inputs["resolved"]
+
+
+def is_fit_due(leaderboard: Leaderboard | None, inputs: Mapping[str, Any], *, at: datetime) -> bool:
+    """True if the slow fits are to be repeated: their inputs have changed, and by more than can wait for the next day.
+
+    A reversal does not wait: it adds no forecast, but changes what the fits rest on.
+    """
+    if leaderboard is None or not (fitted := leaderboard.report.get("fitted")) or fitted["format"] != FORMAT:
+        return True
+    if fitted == inputs["resolved"]:
+        return False
+    new = inputs["resolved"]["forecasts"] - fitted["forecasts"]
+    is_small = 0 < new <= NEW_SHARE * fitted["forecasts"]
+    return not is_small or abs(at - datetime.fromisoformat(leaderboard.report["fitted_at"])) >= FIT_INTERVAL

@@ -18,7 +18,7 @@ from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, 
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
-from scoring.services.forecast_inputs import inputs_version, is_current, is_fitted
+from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due
 from scoring.services.forecast_panels import (
     Panels,
     ResolvedEntry,
@@ -59,7 +59,8 @@ def refresh_forecast_leaderboards(*, at: datetime, refit: bool = True) -> int:
     """Stores the leaderboards of every methodology, arm and category whose forecasts, scores or bets have changed.
 
     Without `refit`, leaderboards by category and slow fits are only computed where there are none yet, since the job
-    runs every hour. Returns how many leaderboards it stored.
+    runs every hour. With it, slow fits are repeated daily, or as soon as more than 1 % of their forecasts are new.
+    Returns how many leaderboards it stored.
     """
     return sum(_refresh(selection, versions, at=at, refit=refit) for selection, versions in leaderboard_selections())
 
@@ -147,11 +148,11 @@ def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, ref
     """Stores the leaderboards of one arm under each of `versions`, which share them; returns how many."""
     inputs, stored = inputs_version(selection), stored_by_category(selection.arm, versions[0])
     before = stored.get("")
-    fitted = is_fitted(before, inputs)
+    has_fits = before is not None and before.report.get("fitted") is not None
+    slow = is_fit_due(before, inputs, at=at) if refit else not has_fits
     current = {category for category, row in stored.items() if is_current(row, inputs)}
-    if "" in current and (not refit or (fitted and current == stored.keys())):
+    if "" in current and (not refit or (not slow and current == stored.keys())):
         return 0
-    slow = not fitted and (refit or before is None or before.report.get("fitted") is None)
     omitted = current if refit else stored.keys() - {""}
     leaderboards, difficulties = compute_forecast_leaderboards(
         selection, inputs, before, at=at, slow=slow, omitted=omitted

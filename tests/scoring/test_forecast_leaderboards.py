@@ -311,6 +311,24 @@ def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_
     assert stored_entry(category="Politics")["n"] == 3
 
 
+def test_few_new_forecasts_wait_for_the_daily_fit() -> None:
+    everyone = {family.slug: [0.7, 0.3] for family in Family.objects.all()}
+    for _ in range(math.ceil(100 / len(everyone))):
+        asked_and_ended(everyone)
+    compute_scores(at=END)
+    fitted = stored().report["fitted"]
+    asked_and_ended({GPT: [0.9, 0.1]})
+    compute_scores(at=END + DAY / 2)
+    assert stored().report["fitted"] == fitted
+    assert stored_entry()["n"] == stored_entry(GROK)["n"] + 1
+    assert list(leaderboard_drift(at=END + DAY / 2)) == []
+    compute_scores(at=END + DAY)
+    assert stored().report["fitted"]["forecasts"] == fitted["forecasts"] + 1
+    asked_and_ended(everyone)
+    compute_scores(at=END + 1.5 * DAY)
+    assert stored().report["fitted"]["forecasts"] == fitted["forecasts"] + 1 + len(everyone)
+
+
 def test_slow_fits_added_to_a_current_leaderboard_give_what_one_computation_gives() -> None:
     a_week(4)
     compute_scores(at=END)
@@ -344,12 +362,14 @@ def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
     question = asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
     compute_scores(at=END)
     market = Market.objects.get(outcomes__question_options__question=question, outcomes__side="YES")
-    reverse_to(market, "NO", at=END + DAY)
-    clear_scores(market, correct_question_outcomes(market, at=END + DAY))
-    score_forecasts(at=END + DAY)
-    refresh_forecast_leaderboards(at=END + DAY, refit=False)
+    later = END + DAY / 2
+    reverse_to(market, "NO", at=later)
+    clear_scores(market, correct_question_outcomes(market, at=later))
+    score_forecasts(at=later)
+    refresh_forecast_leaderboards(at=later, refit=False)
     assert stored_entry()["brier"] == pytest.approx(0.49)
-    refresh_forecast_leaderboards(at=END + DAY)
+    refresh_forecast_leaderboards(at=later)
+    assert stored().report["fitted_at"] == later.isoformat()
     assert stored_entry(category="Politics")["brier"] == pytest.approx(0.49)
 
 
