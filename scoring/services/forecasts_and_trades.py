@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
-from django.db.models import Min
 from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.panel import Floats, from_arrays
@@ -16,7 +15,7 @@ from forecast_rank.metrics.sample_mean import cluster_interval
 
 from agents.models import Forecast, Trade
 from forecast_rank import to_json_value
-from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet
+from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
 
 MAX_POINTS = 200
@@ -92,29 +91,23 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
 
     With `at`, the purchases made and the markets resolved by then.
     """
-    first_day = QuestionSet.objects.aggregate(first=Min("day"))["first"]
-    if first_day is None:
-        return []
-    # Only purchases that a forecast can stand beside.
+    # Only purchases that a forecast can stand beside; by universe, since few of those are of a day with questions.
+    days = set(QuestionSet.objects.order_by().values_list("day", flat=True))
+    frozen = Universe.objects.order_by().values_list("pk", "frozen_at")
+    universes = [pk for pk, frozen_at in frozen if day_of(frozen_at) in days]
     asked = QuestionOption.objects.exclude(outcome=None).values("outcome__market")
-    purchases = Trade.objects.filter(
-        kind=Trade.Kind.BUY, market__in=asked, decision__universe__frozen_at__gte=first_day
-    )
+    purchases = Trade.objects.filter(kind=Trade.Kind.BUY, market__in=asked, decision__universe__in=universes)
     if methodology:
         purchases = purchases.filter(agent__cohort__methodology__version=methodology)
     if at is not None:
         purchases = purchases.filter(executed_at__lte=at)
-    of_purchases = purchases.order_by()
-    days = {day_of(at) for at in of_purchases.values_list("decision__universe__frozen_at", flat=True).distinct()}
-    markets = Market.objects.filter(pk__in=of_purchases.values("market"))
-    market_of = {
-        market.pk: market for market in markets.only("source", "event_id", "status", "winning_outcome", "resolved_at")
-    }
-    forecasts = _market_forecasts(market_of.keys(), days, arm)
-    bets = []
     # Columns, since a model with its relations for each row would take three quarters of the time.
-    for row in purchases.order_by("pk").values_list(*PURCHASE_COLUMNS):
-        purchase = Purchase._make(row)
+    rows = [Purchase._make(row) for row in purchases.order_by("pk").values_list(*PURCHASE_COLUMNS)]
+    markets = Market.objects.only("source", "event_id", "status", "winning_outcome", "resolved_at")
+    market_of = markets.in_bulk({purchase.market for purchase in rows})
+    forecasts = _market_forecasts(market_of.keys(), {day_of(purchase.frozen_at) for purchase in rows}, arm)
+    bets = []
+    for purchase in rows:
         forecast = forecasts.get((purchase.release, purchase.market, day_of(purchase.frozen_at), purchase.methodology))
         if forecast is not None:
             bets.append(_forecast_bet(purchase, market_of[purchase.market], forecast, at))
