@@ -130,13 +130,13 @@ def _record_trade(trade: Trade, agent: Agent, position: Position, decision: Deci
 
 
 def settle(
-    agents: Mapping[int, Agent], positions: Sequence[Position], *, resolution: Resolution, at: datetime
+    agents: Mapping[int, Agent], positions: Sequence[Position], *, resolutions: Mapping[int, Resolution], at: datetime
 ) -> list[Settlement]:
-    """Closes open positions with their payouts; `agents` are their owners by id."""
+    """Closes open positions with their payouts; `agents` are their owners and `resolutions` their markets', by id."""
     settlements = []
     before = {position.pk: field_values(position, SETTLED_FIELDS) for position in positions}
     for position in positions:
-        kind = resolution.settlement_kind(position.outcome_id)
+        kind = resolutions[position.market_id].settlement_kind(position.outcome_id)
         payout = settlement_payout(kind, position.shares, position.cost_basis)
         settlements.append(
             Settlement(

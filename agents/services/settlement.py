@@ -1,6 +1,7 @@
 """Settlement: positions of resolved and cancelled markets are paid once; cohorts that are over are completed."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -9,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, Value, prefetch_related_object
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from agents.models import Decision, Position
+from agents.models import Agent, Decision, Position
 from agents.services import ledger
 from agents.services.missed import record_missed_decisions
 from agents.services.resolutions import Resolution, read_resolution
@@ -27,6 +28,8 @@ from markets.sources.base import Catalogue, Unresolved, VenueMarket
 
 OVERDUE_AFTER = timedelta(hours=72)
 """How long a market may stay closed without a resolution before an alert is raised."""
+SETTLED_AT_ONCE = 50
+"""Markets settled in one transaction: few, since their owners are locked for as long."""
 OVERDUE_ALERT = "closed-unresolved"
 
 
@@ -66,14 +69,14 @@ def check_resolutions(
         report.failures += looked_up.failures
         failpoint("settlement.refreshed")
         closed = {external_id for external_id, row in rows.items() if row.closed}
-        prefetch_related_objects([market for market in markets if market.external_id in closed], "outcomes")
-        for market in markets:
-            progress(done, total)
-            done += 1
-            row = rows.get(market.external_id)
-            if row is not None:
-                report.checked += 1
-                _settle_if_final(market, row, catalogue, at=at, report=report)
+        report.checked += sum(market.external_id in rows for market in markets)
+        to_settle = [market for market in markets if market.external_id in closed]
+        prefetch_related_objects(to_settle, "outcomes")
+        done += len(markets) - len(to_settle)
+        for start in range(0, len(to_settle), SETTLED_AT_ONCE):
+            progress(done + start, total)
+            _settle_documented(to_settle[start : start + SETTLED_AT_ONCE], rows, catalogue, at=at, report=report)
+        done += len(to_settle)
         _alert_overdue(catalogue.source, at)
     for source, markets in unsettled.items():
         report.log.append(f"{source} is not among the sources: {len(markets)} not looked up")
@@ -96,34 +99,51 @@ def _unsettled_markets(at: datetime) -> dict[str, list[Market]]:
     return by_source
 
 
-def _settle_if_final(
-    market: Market, row: VenueMarket, catalogue: Catalogue, *, at: datetime, report: SettlementReport
+def _settle_documented(
+    markets: Sequence[Market],
+    rows: Mapping[str, VenueMarket],
+    catalogue: Catalogue,
+    *,
+    at: datetime,
+    report: SettlementReport,
 ) -> None:
-    if not row.closed:
+    """Settles those of some closed markets whose rows document a resolution."""
+    resolutions = {}
+    for market in markets:
+        resolution = _resolution(market, rows[market.external_id], catalogue, report)
+        if resolution is not None:
+            resolutions[market] = resolution
+    if not resolutions:
         return
+    settled = settle_markets(resolutions, at=at)
+    report.positions_settled += sum(settled.values())
+    for market, resolution in resolutions.items():
+        if market.pk not in settled:
+            continue  # settled by another process in the meantime
+        if resolution.winner:
+            report.resolved += 1
+            report.log.add(f"market {market.external_id} resolved: {resolution.winner.side}", market=market.pk)
+        else:
+            report.cancelled += 1
+            report.log.add(f"market {market.external_id} cancelled: refunded", market=market.pk)
+
+
+def _resolution(market: Market, row: VenueMarket, catalogue: Catalogue, report: SettlementReport) -> Resolution | None:
+    """The resolution of a closed market; None if its venue failed or documents none yet, which the report tells."""
     try:
         resolution = read_resolution(market, row, catalogue)
     except UpstreamError as error:
         report.failures.append(str(error))
-        return
+        return None
     except OutcomesChanged as error:
         resolution = Unresolved(str(error))
-    if isinstance(resolution, Unresolved):
-        report.waiting += 1
-        report.log.add(f"market {market.external_id} waits: {resolution.reason}", market=market.pk)
-        waiting = Market.objects.awaiting_resolution().filter(pk=market.pk)
-        waiting.exclude(unresolved_reason=resolution.reason).update(unresolved_reason=resolution.reason)
-        return
-    settled = settle_market(market, resolution, at=at)
-    if settled is None:
-        return  # settled by another process in the meantime
-    report.positions_settled += settled
-    if resolution.winner:
-        report.resolved += 1
-        report.log.add(f"market {market.external_id} resolved: {resolution.winner.side}", market=market.pk)
-    else:
-        report.cancelled += 1
-        report.log.add(f"market {market.external_id} cancelled: refunded", market=market.pk)
+    if isinstance(resolution, Resolution):
+        return resolution
+    report.waiting += 1
+    report.log.add(f"market {market.external_id} waits: {resolution.reason}", market=market.pk)
+    waiting = Market.objects.awaiting_resolution().filter(pk=market.pk)
+    waiting.exclude(unresolved_reason=resolution.reason).update(unresolved_reason=resolution.reason)
+    return None
 
 
 def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> int | None:
@@ -131,42 +151,66 @@ def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> in
 
     Returns the number of positions, or None if the market was final already.
     """
+    return settle_markets({market: resolution}, at=at).get(market.pk)
+
+
+def settle_markets(resolutions: Mapping[Market, Resolution], *, at: datetime) -> dict[int, int]:
+    """Marks markets final and settles their open positions, in one transaction.
+
+    Returns the number of positions by market, without markets that were final already.
+    """
     with transaction.atomic():
-        final = {"status": resolution.market_status, "winning_outcome": resolution.winner, "resolved_at": at}
-        # A market may go from open to final between two looks.
-        closed_at = Coalesce("closed_at", Value(at))
-        if not Market.objects.unsettled().filter(pk=market.pk).update(**final, closed_at=closed_at):
-            return None
-        settled = _settle_positions(market, resolution, at=at)
-        clear_alert(OVERDUE_ALERT, [market.external_id], at=at)
+        # Agents before markets, as a purchase locks them: the other order could end in a deadlock.
+        agents = _lock_owners([market.pk for market in resolutions])
+        final = {
+            market.pk: resolution for market, resolution in resolutions.items() if _mark_final(market, resolution, at)
+        }
+        settled = Counter(position.market_id for position in _settle_positions(agents, final, at=at))
+        clear_alert(OVERDUE_ALERT, [market.external_id for market in resolutions if market.pk in final], at=at)
         failpoint("settlement.paid")
     failpoint("settlement.committed")
-    return settled
+    return {pk: settled[pk] for pk in final}
 
 
-def _settle_positions(market: Market, resolution: Resolution, *, at: datetime) -> int:
-    """Settles every open position on a market; returns their number."""
-    positions = Position.objects.open().filter(market=market)
-    owners = list(positions.values_list("agent_id", flat=True))
-    if not owners:
-        return 0
-    agents = ledger.lock_agents(owners)
-    held = list(positions.filter(agent__in=agents).order_by("agent", "pk"))
-    ledger.settle(agents, held, resolution=resolution, at=at)
+def _mark_final(market: Market, resolution: Resolution, at: datetime) -> bool:
+    """Stores a market's resolution; False if it was final already."""
+    final = {"status": resolution.market_status, "winning_outcome": resolution.winner, "resolved_at": at}
+    # A market may go from open to final between two looks.
+    closed_at = Coalesce("closed_at", Value(at))
+    return Market.objects.unsettled().filter(pk=market.pk).update(**final, closed_at=closed_at) == 1
+
+
+def _lock_owners(markets: Sequence[int]) -> dict[int, Agent]:
+    """The agents with open positions on markets by id, locked until the transaction ends."""
+    owners = set(Position.objects.open().filter(market__in=markets).values_list("agent_id", flat=True))
+    return ledger.lock_agents(owners) if owners else {}
+
+
+def _settle_positions(
+    agents: Mapping[int, Agent], resolutions: Mapping[int, Resolution], *, at: datetime
+) -> list[Position]:
+    """Settles the open positions of locked agents on markets, whose resolutions are given by id; returns them."""
+    held = list(
+        Position.objects.open().filter(market__in=resolutions, agent__in=agents).order_by("market", "agent", "pk")
+    )
+    if not held:
+        return []
+    ledger.settle(agents, held, resolutions=resolutions, at=at)
     for agent in agents.values():
         ledger.declare_bankruptcy_if_due(agent, agent.cohort.methodology)
-    return len(held)
+    return held
 
 
 def _settle_late_positions(*, at: datetime) -> int:
     """Settles positions that were opened while their market was being settled; returns their number."""
     # On PostgreSQL a bet may commit just after a settlement that it could not see.
     final = Market.objects.filter(status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED))
-    settled = 0
-    for market in final.filter(positions__status=Position.Status.OPEN).select_related("winning_outcome").distinct():
-        with transaction.atomic():
-            settled += _settle_positions(market, Resolution(market.winning_outcome), at=at)
-    return settled
+    late = final.filter(positions__status=Position.Status.OPEN).select_related("winning_outcome").distinct()
+    resolutions = {market.pk: Resolution(market.winning_outcome) for market in late}
+    if not resolutions:
+        return 0
+    with transaction.atomic():
+        return len(_settle_positions(_lock_owners(list(resolutions)), resolutions, at=at))
 
 
 def _alert_overdue(source: str, at: datetime) -> None:

@@ -1,0 +1,52 @@
+"""Settlement beside a purchase by the owner of one of the markets: neither waits for the other in a circle."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection, transaction
+
+from agents.models import Settlement
+from agents.services import ledger
+from agents.services.audit import verify_ledger
+from agents.services.resolutions import Resolution
+from agents.services.settlement import settle_markets
+from tests.factories import WEEK, AgentFactory, MarketFactory, bet
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres_only]
+
+
+def wait_for_waiting_session() -> None:
+    """Returns as soon as another session of this database waits for a lock."""
+    with connection.cursor() as cursor:
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()"
+        for _ in range(100_000):
+            cursor.execute(waiting)
+            if cursor.fetchone() != (0,):
+                return
+    raise AssertionError("nothing waits")
+
+
+def test_purchase_of_a_market_that_is_settled_with_a_held_one_waits_in_no_circle() -> None:
+    agent, held, new = AgentFactory(), MarketFactory(), MarketFactory()
+    bet(agent, held)
+    resolutions = {market: Resolution(market.outcomes.get(side="YES")) for market in (new, held)}
+
+    def settle() -> dict[int, int]:
+        try:
+            return settle_markets(resolutions, at=WEEK + timedelta(days=30))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor() as pool:
+        with transaction.atomic():
+            ledger.lock_agent(agent.pk)
+            settling = pool.submit(settle)
+            wait_for_waiting_session()
+            bet(agent, new, amount="400.00", week=2)
+        assert settling.result(20) == {held.pk: 1, new.pk: 1}
+    assert Settlement.objects.count() == 2
+    agent.refresh_from_db()
+    assert agent.cash == Decimal("9100.00") + sum(Settlement.objects.values_list("payout", flat=True))
+    assert verify_ledger().violations == []
