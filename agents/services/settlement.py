@@ -30,6 +30,8 @@ OVERDUE_AFTER = timedelta(hours=72)
 """How long a market may stay closed without a resolution before an alert is raised."""
 SETTLED_AT_ONCE = 50
 """Markets settled in one transaction: few, since their owners are locked for as long."""
+LOOKED_UP_FIELDS = ("source", "external_id", "question", "traded", "has_questions")
+"""What a look-up needs of a market; others are long, and stored anew by it."""
 OVERDUE_ALERT = "closed-unresolved"
 
 
@@ -92,9 +94,8 @@ def _unsettled_markets(at: datetime) -> dict[str, list[Market]]:
     """The markets to look up, by source."""
     recently_closed = Q(status=Market.Status.CLOSED, closed_at__gt=at - MAX_CLOSED_AGE)
     by_source: dict[str, list[Market]] = {}
-    for market in (
-        Market.objects.unsettled().filter(Q(traded=True) | Q(has_questions=True) | recently_closed).order_by("pk")
-    ):
+    followed = Market.objects.unsettled().filter(Q(traded=True) | Q(has_questions=True) | recently_closed)
+    for market in followed.only(*LOOKED_UP_FIELDS).order_by("pk"):
         by_source.setdefault(market.source, []).append(market)
     return by_source
 

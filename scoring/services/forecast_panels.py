@@ -19,6 +19,7 @@ from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions, distinc
 
 from agents.models import Elicitation, Family, Forecast
 from markets.foundation.bulk import rows_with_json
+from markets.foundation.consistent_reads import consistent_reads
 from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption
 from scoring.constants import REFERENCES
 from scoring.services.reference_forecasts import reference_vectors
@@ -88,12 +89,14 @@ def selection_families(selection: Selection) -> QuerySet[Family]:
 def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
     """Every resolved question of the selection on each day it was asked in the arm, with its forecasts."""
     entries = asked_and_resolved(selection)
-    by_id = entries_by_id(entries.order_by("question_set__day", "pk"))
     forecasts = Forecast.objects.filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
     # Where two releases of a family answered the same batch, the newer one counts.
-    rows = forecasts.order_by("release__effective_from", "release", "pk")
+    forecasts = forecasts.order_by("release__effective_from", "release", "pk")
     columns = ("entry", "family__slug", "family__external")
-    for pk, slug, external, probabilities in rows_with_json(rows, *columns, json_field="probabilities"):
+    with consistent_reads():  # a question that resolves meanwhile would be there in part
+        by_id = entries_by_id(entries.order_by("question_set__day", "pk"))
+        rows = rows_with_json(forecasts, *columns, json_field="probabilities")
+    for pk, slug, external, probabilities in rows:
         entry = by_id[pk]
         forecasts_of = entry.external_forecasts if external else entry.forecasts
         forecasts_of[slug] = forecast_vector(probabilities, entry.options)
