@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, Value, prefetch_related_objects
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
 from django.utils import timezone
 
 from agents.models import Agent, Decision, Position
@@ -15,6 +14,7 @@ from agents.services import ledger
 from agents.services.missed import record_missed_decisions
 from agents.services.resolutions import Resolution, read_resolution
 from cohorts.models import Cohort
+from markets.foundation.bulk import compare_and_swap
 from markets.foundation.failpoints import failpoint
 from markets.foundation.http import UpstreamError
 from markets.foundation.run_log import FailureLines, ReportLines
@@ -163,9 +163,7 @@ def settle_markets(resolutions: Mapping[Market, Resolution], *, at: datetime) ->
     with transaction.atomic():
         # Agents before markets, as a purchase locks them: the other order could end in a deadlock.
         agents = _lock_owners([market.pk for market in resolutions])
-        final = {
-            market.pk: resolution for market, resolution in resolutions.items() if _mark_final(market, resolution, at)
-        }
+        final = _mark_final(resolutions, at)
         settled = Counter(position.market_id for position in _settle_positions(agents, final, at=at))
         clear_alert(OVERDUE_ALERT, [market.external_id for market in resolutions if market.pk in final], at=at)
         failpoint("settlement.paid")
@@ -173,12 +171,15 @@ def settle_markets(resolutions: Mapping[Market, Resolution], *, at: datetime) ->
     return {pk: settled[pk] for pk in final}
 
 
-def _mark_final(market: Market, resolution: Resolution, at: datetime) -> bool:
-    """Stores a market's resolution; False if it was final already."""
-    final = {"status": resolution.market_status, "winning_outcome": resolution.winner, "resolved_at": at}
+def _mark_final(resolutions: Mapping[Market, Resolution], at: datetime) -> dict[int, Resolution]:
+    """Stores the resolutions of markets that were not final yet; returns these by market."""
+    by_id = {market.pk: resolution for market, resolution in resolutions.items()}
     # A market may go from open to final between two looks.
-    closed_at = Coalesce("closed_at", Value(at))
-    return Market.objects.unsettled().filter(pk=market.pk).update(**final, closed_at=closed_at) == 1
+    Market.objects.filter(pk__in=by_id, status=Market.Status.ACTIVE).update(status=Market.Status.CLOSED, closed_at=at)
+    final = {pk: (own.market_status, own.winner and own.winner.pk, at) for pk, own in by_id.items()}
+    fields = ("status", "winning_outcome", "resolved_at")
+    swapped = compare_and_swap(Market, final, fields, field="status", expected=Market.Status.CLOSED)
+    return {pk: by_id[pk] for pk in swapped}
 
 
 def _lock_owners(markets: Sequence[int]) -> dict[int, Agent]:

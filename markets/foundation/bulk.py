@@ -1,4 +1,4 @@
-"""Reads and writes of many rows: iteration in batches, insertion, and updates of the rows and fields that changed."""
+"""Reads and writes of many rows: iteration in batches, insertion, updates of what changed, compare-and-swap."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,6 +97,30 @@ def update_rows(model: Any, rows: Iterable[models.Model], names: Sequence[str]) 
     _update(model, sorted(rows, key=lambda row: row.pk), [model._meta.get_field(name) for name in names])
 
 
+def compare_and_swap(
+    model: Any, values: Mapping[int, FieldValues], names: Sequence[str], *, field: str, expected: Any
+) -> list[int]:
+    """Gives rows, by id, new values of the named fields if `field` has the expected value; the ids of those changed.
+
+    One prepared statement: 200 updates by the ORM take 0.16 s, most of it to compile each anew.
+    """
+    connection = connections[router.db_for_write(model)]
+    fields = [model._meta.get_field(name) for name in names]
+    changed_at = [timezone.now()] if issubclass(model, ChangeTime) else []
+    fields += [model._meta.get_field(UPDATED_AT)] * len(changed_at)
+    condition = model._meta.get_field(field)
+    statement = f"{_update_statement(connection, model, fields)} AND {connection.ops.quote_name(condition.column)} = %s"
+    swapped = []
+    with connection.cursor() as cursor:
+        for pk in sorted(values):  # in one order, so that two writers wait for each other instead of deadlocking
+            new = [*values[pk], *changed_at]
+            prepared = [f.get_db_prep_save(value, connection) for f, value in zip(fields, new, strict=True)]
+            cursor.execute(statement, [*prepared, pk, condition.get_db_prep_value(expected, connection)])
+            if cursor.rowcount:
+                swapped.append(pk)
+    return swapped
+
+
 def _update(model: Any, rows: Sequence[Any], fields: list[Any]) -> None:
     if not (rows and fields):
         return
@@ -106,10 +130,14 @@ def _update(model: Any, rows: Sequence[Any], fields: list[Any]) -> None:
         for row in rows:
             row.updated_at = now
     connection = connections[router.db_for_write(model)]
-    quoted = connection.ops.quote_name
-    columns = ", ".join(f"{quoted(field.column)} = %s" for field in fields)
-    key: Any = model._meta.pk
-    statement = f"UPDATE {quoted(model._meta.db_table)} SET {columns} WHERE {quoted(key.column)} = %s"  # noqa: S608
+    statement = _update_statement(connection, model, fields)
     prepared = [_prepared(connection, field, [getattr(row, field.attname) for row in rows]) for field in fields]
     with connection.cursor() as cursor:
         cursor.executemany(statement, list(zip(*prepared, [row.pk for row in rows], strict=True)))
+
+
+def _update_statement(connection: Any, model: Any, fields: Iterable[Any]) -> str:
+    """The update of fields of the row with an id."""
+    quoted = connection.ops.quote_name
+    columns = ", ".join(f"{quoted(field.column)} = %s" for field in fields)
+    return f"UPDATE {quoted(model._meta.db_table)} SET {columns} WHERE {quoted(model._meta.pk.column)} = %s"  # noqa: S608 - our own names
