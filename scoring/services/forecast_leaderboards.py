@@ -191,18 +191,19 @@ def compute_forecast_leaderboards(
     If the leaderboard over all categories is omitted, it is given all the same with `slow`: as it was `before`, with
     new results of the slow fits.
     """
-    resolved = resolved_entries(selection)
+    is_omitted = before is not None and "" in omitted
+    resolved = resolved_entries(selection, without=omitted if is_omitted and not slow else ())
     families, externals = family_names(selection), family_names(selection, external=True)
     leaderboards = _by_category(selection, [e for e in resolved if e.category not in omitted], families, externals)
     for category, contents in leaderboards.items():
         contents.report["inputs"] = inputs["categories"].get(category)
     slow = slow and bool(resolved)
-    if before is None or "" not in omitted:
+    if not is_omitted:
         leaderboards[""] = _over_categories(selection, resolved, families, externals)
         leaderboards[""].report["inputs"] = inputs
         if before and not slow:
             _copy_slow_figures(leaderboards[""], before)
-    elif slow:
+    elif before is not None and slow:
         leaderboards[""] = LeaderboardContents(before.entries, before.report)
     if not slow:
         return leaderboards, []

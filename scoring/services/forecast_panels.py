@@ -86,9 +86,12 @@ def selection_families(selection: Selection) -> QuerySet[Family]:
     return Family.objects.filter(Q(active=True) | Exists(selection.elicitations().filter(family=OuterRef("pk"))))
 
 
-def resolved_entries(selection: Selection) -> list[ResolvedEntry]:
-    """Every resolved question of the selection on each day it was asked in the arm, with its forecasts."""
-    entries = asked_and_resolved(selection)
+def resolved_entries(selection: Selection, *, without: Collection[str] = ()) -> list[ResolvedEntry]:
+    """Every resolved question of the selection on each day it was asked in the arm, with its forecasts.
+
+    `without` names categories to leave out.
+    """
+    entries = asked_and_resolved(selection).exclude(question__category__in=list(without))
     forecasts = Forecast.objects.filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
     # Where two releases of a family answered the same batch, the newer one counts.
     forecasts = forecasts.order_by("release__effective_from", "release", "pk")
