@@ -80,10 +80,9 @@ def _total(by_category: Mapping[str, tuple[int, datetime | None]]) -> tuple[int,
     return sum(number for number, _ in by_category.values()), max(newest, default=None)
 
 
-def is_current(leaderboard: Leaderboard, inputs: Mapping[str, Any]) -> bool:
-    """True if a stored leaderboard was computed from these inputs, or from those of its category."""
-    own = inputs["categories"].get(leaderboard.category) if leaderboard.category else inputs
-    return leaderboard.report.get("inputs") == own
+def is_current(category: str, stored: Any, inputs: Mapping[str, Any]) -> bool:
+    """True if the stored inputs of a category's leaderboard are these inputs, or those of its category."""
+    return bool(stored == (inputs["categories"].get(category) if category else inputs))
 
 
 def is_fitted(leaderboard: Leaderboard | None, inputs: Mapping[str, Any]) -> bool:

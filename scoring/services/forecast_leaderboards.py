@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from django.db import transaction
+from django.db.models import QuerySet
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.panel import Panel
 
@@ -146,12 +147,13 @@ def slow_fits(resolved: Sequence[ResolvedEntry], families: Mapping[str, str], ex
 
 def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, refit: bool) -> int:
     """Stores the leaderboards of one arm under each of `versions`, which share them; returns how many."""
-    inputs, stored = inputs_version(selection), stored_by_category(selection.arm, versions[0])
-    before = stored.get("")
+    inputs, rows = inputs_version(selection), stored_leaderboards(selection.arm, versions[0])
+    before, stored = rows.filter(category="").first(), dict(rows.values_list("category", "report__inputs"))
     has_fits = before is not None and before.report.get("fitted") is not None
     slow = is_fit_due(before, inputs, at=at) if refit else not has_fits
-    current = {category for category, row in stored.items() if is_current(row, inputs)}
-    if "" in current and (not refit or (not slow and current == stored.keys())):
+    current = {category for category, own in stored.items() if is_current(category, own, inputs)}
+    resolved = {category for category, own in inputs["categories"].items() if category and "resolved" in own}
+    if "" in current and (not refit or (not slow and current >= resolved)):
         return 0
     omitted = current if refit else stored.keys() - {""}
     leaderboards, difficulties = compute_forecast_leaderboards(
@@ -236,10 +238,9 @@ def _over_categories(
     return leaderboard
 
 
-def stored_by_category(arm: str, methodology: str) -> dict[str, Leaderboard]:
-    """The stored leaderboards of an arm under a methodology."""
-    rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology)
-    return {row.category: row for row in rows}
+def stored_leaderboards(arm: str, methodology: str) -> QuerySet[Leaderboard]:
+    """The stored leaderboards of an arm under a methodology, one of each category."""
+    return Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology)
 
 
 def _by_category(

@@ -30,7 +30,7 @@ from scoring.services.forecast_leaderboards import (
     compute_forecast_leaderboards,
     leaderboard_selections,
     store_difficulties,
-    stored_by_category,
+    stored_leaderboards,
 )
 from scoring.services.forecast_panels import Selection
 from scoring.services.history_backfill import past_leaderboards
@@ -82,9 +82,11 @@ def _have_portfolios_changed(since: datetime) -> bool:
 def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, repair: bool) -> Iterator[str]:
     """The drift of an arm's leaderboards of every category, those of earlier inputs left out."""
     inputs = inputs_version(selection)
-    by_version = {version: stored_by_category(selection.arm, version) for version in versions}
+    by_version = {
+        version: {row.category: row for row in stored_leaderboards(selection.arm, version)} for version in versions
+    }
     leaderboard = next((stored[""] for stored in by_version.values() if "" in stored), None)
-    if leaderboard is None or not is_current(leaderboard, inputs):
+    if leaderboard is None or not is_current("", leaderboard.report.get("inputs"), inputs):
         return
     slow = is_fitted(leaderboard, inputs)
     computed, difficulties = compute_forecast_leaderboards(selection, inputs, leaderboard, at=at, slow=slow)
@@ -94,7 +96,8 @@ def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, 
     for version, stored in by_version.items():
         for category in sorted(stored.keys() | computed.keys()):
             row = stored.get(category)
-            if row is None or is_current(row, inputs) or (category and category not in inputs["categories"]):
+            is_gone = category and category not in inputs["categories"]
+            if row is None or is_gone or is_current(category, row.report.get("inputs"), inputs):
                 key = LeaderboardKey(FORECAST, version, selection.arm, category)
                 yield from _compare(key, row, computed.get(category), at=at, repair=repair)
 

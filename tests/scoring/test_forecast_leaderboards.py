@@ -358,6 +358,14 @@ def test_a_category_without_a_new_resolution_keeps_its_leaderboard() -> None:
     assert computed == {"": END + DAY, "Politics": END, "Sports": END + DAY}
 
 
+def test_missing_leaderboard_of_a_category_is_computed_beside_current_ones() -> None:
+    a_week()
+    compute_scores(at=END)
+    Leaderboard.objects.filter(category="Sports").delete()
+    assert refresh_forecast_leaderboards(at=END + DAY) == 4
+    assert stored(category="Sports").computed_at == stored("blind", "v2", "Sports").computed_at == END + DAY
+
+
 def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
     question = asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
     compute_scores(at=END)
