@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions, distinct_codes, spans
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, spans
+from forecast_rank.metrics.panel import Panel, Questions
 
 from agents.models import Elicitation, Family, Forecast
 from markets.foundation.bulk import rows_with_json

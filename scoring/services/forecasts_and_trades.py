@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.brier import brier_score
-from forecast_rank.metrics.panel import Floats, from_arrays
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.sample_mean import cluster_interval
 

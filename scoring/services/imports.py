@@ -15,7 +15,7 @@ from django.utils.text import slugify
 from forecast_rank.files.checksums import file_sha256
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.input_table import InputTable
-from forecast_rank.metrics.panel import Codes
+from forecast_rank.metrics.flat_arrays import Codes
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from forecast_rank.metrics.panel import Floats, Panel, Questions, from_arrays
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel, Questions, from_arrays
 
 Row = dict[str, Any]
 DAY = 86_400.0

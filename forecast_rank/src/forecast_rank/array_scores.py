@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import LOG_CLIP, brier, log_score, spherical
 
 

@@ -18,7 +18,8 @@ from forecast_rank.atomic_files import atomic_write
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.parquet_batches import count_events, parquet_batches
 from forecast_rank.metrics.event_groups import MOST_EVENTS
-from forecast_rank.metrics.panel import REFERENCES, Floats, references
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import REFERENCES, references
 from forecast_rank.metrics.uncertainty import EventSums
 from forecast_rank.partial_tables import (
     PAIR_KEY,

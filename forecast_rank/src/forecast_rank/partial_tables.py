@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 
 from forecast_rank.files.faults import UnreadableFile
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
 from forecast_rank.metrics.pair_sums import clustered_error, pair_sums
 from forecast_rank.metrics.paired_tests import PairedComparisons, corrected_tests
-from forecast_rank.metrics.panel import Codes, Floats, Panel, Questions, distinct_codes
+from forecast_rank.metrics.panel import Panel, Questions
 from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
 from forecast_rank.metrics.returns import average_return, log_wealth
 from forecast_rank.metrics.skill import alpha

@@ -11,7 +11,7 @@ import polars as pl
 
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.frames import FRAME, check_columns, polars_frame
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.uncertainty import EventSums
 from forecast_rank.ranking.report import agreement_table, assemble_report
 from forecast_rank.ranking.scoreboard import FigureTable

@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel, from_arrays
 
 SPREAD_OF_QUESTIONS = 1.5
 """Standard deviation of the questions' true log odds."""

@@ -14,7 +14,8 @@ from forecast_rank.metrics.calibration import (
 )
 from forecast_rank.metrics.calibration_bins import GRID, Kind, bin_pairs
 from forecast_rank.metrics.calibration_error import ece_debiased
-from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.recalibration import recalibration_line
 from hypothesis import given

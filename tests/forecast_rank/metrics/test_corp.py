@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from forecast_rank.metrics.corp import corp_curve, corp_decomposition
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.proper_scores import brier
 from sklearn.isotonic import IsotonicRegression
 

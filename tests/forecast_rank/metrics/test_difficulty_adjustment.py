@@ -6,7 +6,8 @@ import statsmodels.api as sm
 from forecast_rank.metrics.cluster_robust import event_scores
 from forecast_rank.metrics.connectivity import connected_components
 from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier
-from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier, log_score
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 

@@ -19,9 +19,10 @@ from forecast_rank.metrics.calibration import (
 )
 from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.irt import discrimination_weights, fit_irt, weighted_brier
 from forecast_rank.metrics.paired_tests import paired_tests, questions_needed
-from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import (
     accuracy,
     brier,

@@ -6,9 +6,9 @@ from forecast_rank.metrics.bradley_terry import pairwise_ability
 from forecast_rank.metrics.calibration import ece
 from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.irt import fit_irt
 from forecast_rank.metrics.paired_tests import paired_tests
-from forecast_rank.metrics.panel import Floats
 from forecast_rank.metrics.proper_scores import brier, log_score
 from forecast_rank.metrics.resampled_ranks import rank_range
 from forecast_rank.metrics.simultaneous_ranks import rank_ranges_beside, simultaneous_rank_ranges

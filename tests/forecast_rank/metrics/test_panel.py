@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.panel import distinct_codes, from_arrays, ragged_max, references, stable_order
+from forecast_rank.metrics.flat_arrays import distinct_codes, ragged_max, stable_order
+from forecast_rank.metrics.panel import from_arrays, references
 from hypothesis import given
 from hypothesis import strategies as st
 

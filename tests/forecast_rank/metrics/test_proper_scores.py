@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import scoringrules
-from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import (
     accuracy,
     brier,

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.panel import Floats, Panel, from_arrays
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.returns import (
     average_return,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forecast_rank.files.columns import FLAGS
 from forecast_rank.files.faults import Fault, UnreadableFile
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.flat_arrays import Floats
 
 _WORDS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 _COMMA = r"^([+-]?\d*),(\d+)$"

@@ -10,7 +10,7 @@ import polars as pl
 from forecast_rank.files.columns import NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import Fault
 from forecast_rank.files.headings import Headings
-from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 
 
 class Columns(Protocol):

@@ -14,7 +14,7 @@ from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.headings import Headings, understand_headings
 from forecast_rank.files.input_table import Columns, UnparsedTable
 from forecast_rank.files.text_files import LINES_AT_ONCE, REFUSED, line_count, not_utf8, schema_of, text_frame
-from forecast_rank.metrics.panel import Codes
+from forecast_rank.metrics.flat_arrays import Codes
 
 
 def read_json_lines(path: Path) -> UnparsedTable:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 
 COUNTED = 200
 """Pairs of up to so many forecasters are counted one by one."""

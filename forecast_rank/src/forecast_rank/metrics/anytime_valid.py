@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
 
 BETS = np.geomspace(0.002, 0.95, 40)

@@ -8,7 +8,8 @@ from typing import Concatenate, ParamSpec
 
 import numpy as np
 
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel
 
 CELLS = 1 << 17
 """Cells of a block: a megabyte for each array of them."""

@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from forecast_rank.metrics.cluster_robust import event_scores, weighted_gram
 from forecast_rank.metrics.connectivity import connected_components
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
 from forecast_rank.metrics.linear_pool import (
     ITERATIONS,
     TOLERANCE,
@@ -26,7 +27,7 @@ from forecast_rank.metrics.pairwise_comparisons import (
     pairwise_comparisons,
     win_matrix,
 )
-from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 
@@ -100,7 +101,8 @@ def pool_weights(panel: Panel, pseudo_count: float = 0.01, *, contests: PoolCont
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
+    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
+    >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays([[[0.9], [0.1], [0.6]], [[0.5], [0.5], [0.5]]], [[1], [1], [1]], exclusive=False)
     >>> pool = pool_weights(panel, pseudo_count=0.0)
     >>> pool.weight.round(4).tolist(), pool.converged  # the root of .4/(.5+.4x) - .4/(.5-.4x) + .1/(.5+.1x)
@@ -182,7 +184,8 @@ def exponential_form(panel: Panel, ridge: float = 1.0, *, contests: PoolContests
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
+    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
+    >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays([[[0.9], [0.2]], [[0.5], [0.5]]], [[1], [1]], exclusive=False)
     >>> exponential_form(panel).value.round(4).tolist()  # 0.8 sigma(-0.8 t) - 0.6 sigma(0.6 t) = t
     [0.08, 0.0]
@@ -281,7 +284,8 @@ def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
+    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
+    >>> from forecast_rank.metrics.panel import from_arrays
     >>> better = np.array([0.9, 0.9, 0.9, 0.4])[:, None]
     >>> panel = from_arrays([better, 1.1 - better], [[1]] * 4, exclusive=False)
     >>> ability = pairwise_ability(panel, ridge=1e-9)

@@ -17,7 +17,8 @@ from scipy.special import ndtri
 
 from forecast_rank.metrics.blocks import CELLS, block_slices, by_blocks
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel
 
 BINS = 10
 LEVEL = 0.95

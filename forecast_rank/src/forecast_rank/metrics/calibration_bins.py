@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_rank.metrics.blocks import CELLS, block_slices
-from forecast_rank.metrics.panel import Floats, Panel, stable_order
+from forecast_rank.metrics.flat_arrays import Floats, stable_order
+from forecast_rank.metrics.panel import Panel
 
 EDGE_TOLERANCE = 1e-9
 """Bin widths by which a probability may miss an edge from below, through rounding, and still be at the edge."""

@@ -15,7 +15,8 @@ from scipy.special import ndtr, ndtri, stdtrit
 from forecast_rank.metrics.blocks import CELLS, block_slices
 from forecast_rank.metrics.calibration import BINS
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs, sums_by_code
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import CHUNK, LEVEL, tail_levels
 
 LEAST_EVENTS = 4

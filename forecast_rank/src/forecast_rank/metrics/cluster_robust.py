@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forecast_rank.metrics.blocks import row_slices
-from forecast_rank.metrics.panel import Codes, Floats, distinct_codes
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
 
 DENSE = 40_000_000
 """The size in numbers (320 MB) up to which a table is dense; a larger one is sparse."""

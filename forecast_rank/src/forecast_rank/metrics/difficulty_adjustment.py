@@ -8,7 +8,8 @@ from scipy import sparse
 
 from forecast_rank.metrics.cluster_robust import event_scores, sum_table, weighted_gram
 from forecast_rank.metrics.connectivity import connected_components
-from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 BLOCK = 4_000_000

@@ -8,10 +8,11 @@ from scipy.optimize import minimize
 
 from forecast_rank.blas_threads import one_blas_thread
 from forecast_rank.metrics.cluster_robust import event_scores
+from forecast_rank.metrics.flat_arrays import Floats, distinct_codes
 from forecast_rank.metrics.irt_marginal_over_forecasters import MarginalOverForecasters
 from forecast_rank.metrics.irt_marginal_over_questions import MarginalOverQuestions
 from forecast_rank.metrics.irt_responses import IrtResponses, response
-from forecast_rank.metrics.panel import Floats, Panel, distinct_codes
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
@@ -142,7 +143,8 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
+    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
+    >>> from forecast_rank.metrics.panel import from_arrays
     >>> forecasts = np.array([[0.9, 0.8, 0.9, 0.7, 0.8], [0.7, 0.9, 0.6, 0.6, 0.5], [0.5, 0.4, 0.6, 0.3, 0.6]])
     >>> irt = fit_irt(from_arrays(forecasts[:, :, None], np.ones((5, 1)), exclusive=False))
     >>> irt.ability.round(1).tolist(), irt.converged
@@ -218,7 +220,8 @@ def discrimination_weights(panel: Panel, irt: IrtFit, folds: int = FOLDS) -> Flo
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
+    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
+    >>> from forecast_rank.metrics.panel import from_arrays
     >>> forecasts = np.array([[0.9, 0.8, 0.9, 0.7, 0.8], [0.7, 0.9, 0.6, 0.6, 0.5], [0.5, 0.4, 0.6, 0.3, 0.6]])
     >>> panel = from_arrays(forecasts[:, :, None], np.ones((5, 1)), exclusive=False)
     >>> bool((discrimination_weights(panel, fit_irt(panel)) > 0).all())
@@ -268,7 +271,8 @@ def weighted_brier(panel: Panel, weights: Floats) -> Floats:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
+    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
+    >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays([[[0.5], [0.0]]], [[1], [1]], exclusive=False)
     >>> weighted_brier(panel, np.array([3.0, 1.0])).tolist()  # (3 x 0.25 + 1) / 4
     [0.4375]

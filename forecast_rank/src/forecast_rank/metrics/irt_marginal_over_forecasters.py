@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from forecast_rank.metrics.cluster_robust import sum_table
+from forecast_rank.metrics.flat_arrays import Floats, stable_order
 from forecast_rank.metrics.irt_responses import (
     ANCHORS,
     IrtResponses,
@@ -20,7 +21,6 @@ from forecast_rank.metrics.irt_responses import (
     anchor_shares,
     response_distribution,
 )
-from forecast_rank.metrics.panel import Floats, stable_order
 
 LOG_A_SD, B_SD, SHAPE_SD = 1.0, 10.0, 10.0
 """Priors log a ~ N(0, 1), b ~ N(0, 10^2) and shape ~ N(0, 10^2): they only bound what data leave open."""

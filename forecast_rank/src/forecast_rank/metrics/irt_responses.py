@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from forecast_rank.metrics.brier import brier_score
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.flat_arrays import Codes, Floats
+from forecast_rank.metrics.panel import Panel
 
 ANCHORS = np.linspace(0, 1, 6)
 """The values that a response may take in the model, from worst to best: the source's six."""

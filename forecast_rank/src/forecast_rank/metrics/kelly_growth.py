@@ -1,7 +1,8 @@
 """Growth of a bettor's capital who stakes by Kelly's criterion: as the forecaster expected it, and as it was."""
 
 from forecast_rank.metrics.blocks import by_blocks
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.staking import expected_log_wealth, optimal_log_wealth, staking_accounts
 

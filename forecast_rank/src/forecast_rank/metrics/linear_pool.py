@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from forecast_rank.metrics.cluster_robust import sum_table, weighted_gram
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.flat_arrays import Codes, Floats
+from forecast_rank.metrics.panel import Panel
 
 ITERATIONS = 200
 TOLERANCE = 1e-9

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 
 CLIP = 0.001
 """Lowest probability that the site takes."""

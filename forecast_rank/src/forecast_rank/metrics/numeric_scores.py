@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.flat_arrays import Floats
 
 
 def quantile_score(y_true: ArrayLike, value: ArrayLike, quantile: ArrayLike) -> Floats:

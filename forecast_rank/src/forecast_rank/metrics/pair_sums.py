@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from forecast_rank.metrics.blocks import row_slices
-from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
+from forecast_rank.metrics.panel import Panel
 
 NO_SPREAD = 1e-10
 """A standard error below this share of the difference's size is rounding."""
@@ -54,7 +55,8 @@ def pair_sums(panel: Panel, values: Floats) -> PairSums:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.panel import from_arrays, distinct_codes
+    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
+    >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays(np.full((2, 3, 2), 0.5), [[1, 0]] * 3, event=["e", "e", "f"])
     >>> sums = pair_sums(panel, np.array([0.1, 0.2, 0.1, 0.3, 0.1, 0.4]))
     >>> sums.away.round(3).tolist(), sums.weight.tolist()

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr
 
 from forecast_rank.metrics.blocks import row_slices
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.pair_sums import by_event, clustered_error
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.panel import Panel
 
 DIFFERENCE = 0.01
 """The Brier difference that `PairedComparisons.questions_needed` asks about."""

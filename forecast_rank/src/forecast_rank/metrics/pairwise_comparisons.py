@@ -7,7 +7,8 @@ from scipy.special import expit
 
 from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.cluster_robust import sum_table
-from forecast_rank.metrics.panel import Codes, Floats, Panel, distinct_codes, stable_order
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, stable_order
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
 
 TIE = 1e-10

@@ -13,13 +13,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, ragged_max, spans
+
 Result = TypeVar("Result")
 AT_ONCE = 1 << 16
 """Forecasts whose cells are worked on at a time, to keep memory small."""
-SPARSE = 16
-"""Codes up to so many times their number are counted in a table, larger ones are sorted."""
 
 
 @dataclass(frozen=True)
@@ -222,36 +220,6 @@ class Panel:
             made_at=self.made_at[mask],
             quote=None if self.quote is None else self.quote[cells],
         )
-
-
-def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
-    """The codes that occur, in order, and the place of each code in them; without sorting unless codes are sparse."""
-    if int(codes.max(initial=0)) > SPARSE * len(codes):
-        return np.unique(codes, return_inverse=True)
-    seen = np.bincount(codes) > 0
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
-
-
-def stable_order(codes: NDArray[np.integer], count: int) -> Codes:
-    """The order that sorts codes below `count` and leaves equal ones as they stand; by radix sort if they are few."""
-    return np.argsort(codes.astype(np.min_scalar_type(count), copy=False), kind="stable")
-
-
-def spans(starts: Codes, sizes: Codes) -> Codes:
-    """start, start + 1, …, start + size - 1 of every span, one after another."""
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + sizes, sizes)
-
-
-def ragged_max(values: Floats, starts: Codes, sizes: Codes) -> Floats:
-    """The maximum of values[start : start + size] for each start. Several times as fast as `maximum.reduceat`."""
-    largest = values[starts]
-    rest, column = np.flatnonzero(sizes > 1), 1
-    while len(rest):
-        largest[rest] = np.maximum(largest[rest], values[starts[rest] + column])
-        column += 1
-        rest = rest[sizes[rest] > column]
-    return largest
 
 
 def from_arrays(

@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 
 from forecast_rank.metrics import proper_scores
-from forecast_rank.metrics.panel import Floats, Panel, stable_order
+from forecast_rank.metrics.flat_arrays import Floats, stable_order
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.pm_rank_returns import Mode, average_return
 
 SWEEPS = 100

@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_rank.metrics.panel import Codes, Floats, Panel, ragged_max
+from forecast_rank.metrics.flat_arrays import Codes, Floats, ragged_max
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.returns import return_stream
 from forecast_rank.metrics.staking import NEGLIGIBLE_LOG_RATIO
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from forecast_rank.metrics.blocks import by_blocks
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import settled
 
 

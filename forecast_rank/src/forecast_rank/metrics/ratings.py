@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import expit
 
 from forecast_rank.metrics.bradley_terry import pairwise_ability
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.flat_arrays import Codes, Floats
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
 
 BASE, SCALE = 1000.0, 400.0 / np.log(10)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from forecast_rank.metrics.distinct_pairs import LOGIT_CLIP, distinct_pairs, fitted_line
-from forecast_rank.metrics.panel import Floats, Panel
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel
 
 
 def recalibration_line(panel: Panel, clip: float = LOGIT_CLIP) -> Floats:

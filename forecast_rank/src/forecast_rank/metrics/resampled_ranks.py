@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
 
 DIGITS = 12

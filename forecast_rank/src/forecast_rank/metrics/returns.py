@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.closing_columns import closing_columns
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.flat_arrays import Codes, Floats
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.staking import (
     StakingAccounts,
     equivalent_return,

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from forecast_rank.metrics.closing_columns import closing_columns
-from forecast_rank.metrics.panel import Floats, Panel, stable_order
+from forecast_rank.metrics.flat_arrays import Floats, stable_order
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.paired_tests import holm
-from forecast_rank.metrics.panel import Codes, Floats
 from forecast_rank.metrics.uncertainty import LEVEL, EventSums, tail_levels
 
 NO_SPREAD = 1e-10

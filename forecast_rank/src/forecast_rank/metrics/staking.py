@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_rank.metrics.blocks import arrays_by_blocks
-from forecast_rank.metrics.panel import Codes, Floats, Panel, ragged_max
+from forecast_rank.metrics.flat_arrays import Codes, Floats, ragged_max
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import TIE, settled
 
 NEGLIGIBLE_LOG_RATIO = 800.0

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.uncertainty import CHUNK, LEVEL, EventSums, cluster_se, tail_levels
 
 NO_SPREAD = 1e-10

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from forecast_rank.metrics.blocks import row_slices
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.flat_arrays import Codes, Floats
+from forecast_rank.metrics.panel import Panel
 
 LEVEL = 0.95
 RESAMPLES = 1000

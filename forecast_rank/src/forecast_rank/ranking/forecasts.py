@@ -13,7 +13,8 @@ from forecast_rank.files.frames import FRAME
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.files.plain_files import plain_file
 from forecast_rank.files.reading import read_plain_file, read_table
-from forecast_rank.metrics.panel import Codes, Panel, Questions, spans
+from forecast_rank.metrics.flat_arrays import Codes, spans
+from forecast_rank.metrics.panel import Panel, Questions
 from forecast_rank.ranking.row_codes import Mask, changes, name_codes, offsets_of
 from forecast_rank.ranking.validation import ForecastValidator
 from forecast_rank.readers.formats import PUBLISHED_FORMATS, read_published

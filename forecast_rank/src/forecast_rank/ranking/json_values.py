@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from forecast_rank.metrics.panel import Floats
+from forecast_rank.metrics.flat_arrays import Floats
 
 
 def to_json_value(value: Any) -> Any:

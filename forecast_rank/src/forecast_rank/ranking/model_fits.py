@@ -11,8 +11,9 @@ import numpy as np
 from forecast_rank.metrics import irt
 from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.linear_pool import pool_contests
-from forecast_rank.metrics.panel import Codes, Floats, Panel
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.thurstone_mosteller import MarginAbility, margin_ability
 from forecast_rank.metrics.uncertainty import EventSums

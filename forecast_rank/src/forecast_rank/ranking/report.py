@@ -22,9 +22,10 @@ from forecast_rank.metrics.calibration import (
 from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.corp import CorpDecomposition
 from forecast_rank.metrics.distinct_pairs import brier_parts, distinct_pairs, fitted_line
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.kelly_growth import realised_growth
 from forecast_rank.metrics.paired_tests import PairedComparisons, paired_tests
-from forecast_rank.metrics.panel import REFERENCES, Floats, Panel, references
+from forecast_rank.metrics.panel import REFERENCES, Panel, references
 from forecast_rank.metrics.proper_scores import (
     accuracy,
     brier,

@@ -5,7 +5,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from forecast_rank.files.cells import by_category
-from forecast_rank.metrics.panel import Codes, Floats
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 
 Mask = NDArray[np.bool_]
 

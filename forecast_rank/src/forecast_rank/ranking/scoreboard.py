@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from forecast_rank.metrics.calibration_bins import share_bins
 from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece_at_levels
 from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
-from forecast_rank.metrics.panel import Codes, Floats, Panel, references
+from forecast_rank.metrics.flat_arrays import Codes, Floats
+from forecast_rank.metrics.panel import Panel, references
 from forecast_rank.metrics.resampled_ranks import probability_best
 from forecast_rank.metrics.simultaneous_ranks import all_rank_ranges
 from forecast_rank.metrics.studentised import studentised_interval

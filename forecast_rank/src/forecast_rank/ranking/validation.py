@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forecast_rank.files.cells import number_fix
 from forecast_rank.files.faults import Fault
 from forecast_rank.files.input_table import InputTable
-from forecast_rank.metrics.panel import Codes, Floats, spans
+from forecast_rank.metrics.flat_arrays import Codes, Floats, spans
 from forecast_rank.ranking.row_codes import Mask, changes, name_codes, one_if_missing
 
 SUM_TOLERANCE = 1e-6
