@@ -60,7 +60,7 @@ def refresh_forecast_leaderboards(*, at: datetime, refit: bool = True) -> int:
     """Stores the leaderboards of every methodology, arm and category whose forecasts, scores or bets have changed.
 
     Without `refit`, leaderboards by category and slow fits are only computed where there are none yet, since the job
-    runs every hour. With it, slow fits are repeated daily, or as soon as more than 1 % of their forecasts are new.
+    runs every hour. With it, slow fits of many forecasts are repeated daily, or as soon as more than 1 % are new.
     Returns how many leaderboards it stored.
     """
     return sum(_refresh(selection, versions, at=at, refit=refit) for selection, versions in leaderboard_selections())

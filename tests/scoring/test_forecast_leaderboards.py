@@ -19,6 +19,7 @@ from markets.models import Market, Question
 from markets.services.question_resolution import correct_question_outcomes
 from scoring.constants import REFERENCES
 from scoring.models import Leaderboard, QuestionDifficulty
+from scoring.services import forecast_inputs
 from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
 from scoring.services.forecast_panels import Selection, family_names, panels, resolved_entries
 from scoring.services.forecast_scores import score_forecasts
@@ -311,16 +312,20 @@ def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_
     assert stored_entry(category="Politics")["n"] == 3
 
 
-def test_few_new_forecasts_wait_for_the_daily_fit() -> None:
+def test_few_new_forecasts_wait_for_the_daily_fit_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     everyone = {family.slug: [0.7, 0.3] for family in Family.objects.all()}
     for _ in range(math.ceil(100 / len(everyone))):
         asked_and_ended(everyone)
     compute_scores(at=END)
+    asked_and_ended({GPT: [0.9, 0.1]})
+    compute_scores(at=END)
     fitted = stored().report["fitted"]
+    assert fitted["forecasts"] == 106
+    monkeypatch.setattr(forecast_inputs, "MANY_FORECASTS", 106)
     asked_and_ended({GPT: [0.9, 0.1]})
     compute_scores(at=END + DAY / 2)
     assert stored().report["fitted"] == fitted
-    assert stored_entry()["n"] == stored_entry(GROK)["n"] + 1
+    assert stored_entry()["n"] == stored_entry(GROK)["n"] + 2
     assert list(leaderboard_drift(at=END + DAY / 2)) == []
     compute_scores(at=END + DAY)
     assert stored().report["fitted"]["forecasts"] == fitted["forecasts"] + 1
@@ -366,7 +371,8 @@ def test_missing_leaderboard_of_a_category_is_computed_beside_current_ones() -> 
     assert stored(category="Sports").computed_at == stored("blind", "v2", "Sports").computed_at == END + DAY
 
 
-def test_reversed_outcome_renews_leaderboards_of_as_many_scores() -> None:
+def test_reversed_outcome_renews_leaderboards_of_as_many_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast_inputs, "MANY_FORECASTS", 0)
     question = asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
     compute_scores(at=END)
     market = Market.objects.get(outcomes__question_options__question=question, outcomes__side="YES")
