@@ -14,6 +14,7 @@ LIBRARY = Path(__file__).parents[2] / "forecast_rank"
 README = (LIBRARY / "README.md").read_text()
 INTERNAL = {
     "blocks", "calibration_bins", "closing_columns", "cluster_robust", "connectivity", "distinct_pairs", "event_groups",
+    "flat_arrays",
     "irt_marginal_over_forecasters", "irt_marginal_over_questions", "irt_responses", "linear_pool", "pair_sums",
     "pairwise_comparisons", "panel", "staking",
 }  # fmt: skip

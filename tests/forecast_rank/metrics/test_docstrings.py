@@ -14,6 +14,7 @@ INSIDE = {
     f"forecast_rank.metrics.{name}"
     for name in (
         "blocks",
+        "flat_arrays",
         "staking",
         "calibration_bins",
         "linear_pool",
