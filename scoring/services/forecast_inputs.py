@@ -83,7 +83,8 @@ def is_fit_due(leaderboard: Leaderboard | None, inputs: Mapping[str, Any], *, at
 
     A reversal does not wait: it adds no forecast, but changes what the fits rest on.
     """
-    if leaderboard is None or not (fitted := leaderboard.report.get("fitted")) or fitted["format"] != FORMAT:
+    fitted = leaderboard.report.get("fitted") if leaderboard else None
+    if leaderboard is None or not fitted or fitted.get("format") != FORMAT:
         return True
     if fitted == inputs["resolved"]:
         return False

@@ -363,6 +363,17 @@ def test_a_category_without_a_new_resolution_keeps_its_leaderboard() -> None:
     assert computed == {"": END + DAY, "Politics": END, "Sports": END + DAY}
 
 
+def test_fits_of_an_older_format_are_repeated() -> None:
+    """A release of November stored the inputs of fits without their format."""
+    a_week()
+    compute_scores(at=END)
+    leaderboard = stored()
+    leaderboard.report["fitted"] = {"number": 6, "newest": None, "forecasts": 11, "scored_at": None}
+    leaderboard.save()
+    compute_scores(at=END + DAY / 2)
+    assert stored().report["fitted_at"] == (END + DAY / 2).isoformat()
+
+
 def test_missing_leaderboard_of_a_category_is_computed_beside_current_ones() -> None:
     a_week()
     compute_scores(at=END)
