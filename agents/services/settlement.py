@@ -31,7 +31,7 @@ OVERDUE_AFTER = timedelta(hours=72)
 SETTLED_AT_ONCE = 50
 """Markets settled in one transaction: few, since their owners are locked for as long."""
 LOOKED_UP_FIELDS = ("source", "external_id", "question", "traded", "has_questions")
-"""What a look-up needs of a market; others are long, and stored anew by it."""
+"""The columns of a market that look-up and settlement read; the others hold long texts."""
 OVERDUE_ALERT = "closed-unresolved"
 
 
@@ -76,9 +76,10 @@ def check_resolutions(
         prefetch_related_objects(to_settle, "outcomes")
         done += len(markets) - len(to_settle)
         for start in range(0, len(to_settle), SETTLED_AT_ONCE):
-            progress(done + start, total)
-            _settle_documented(to_settle[start : start + SETTLED_AT_ONCE], rows, catalogue, at=at, report=report)
-        done += len(to_settle)
+            batch = to_settle[start : start + SETTLED_AT_ONCE]
+            progress(done, total)
+            _settle_documented(batch, rows, catalogue, at=at, report=report)
+            done += len(batch)
         _alert_overdue(catalogue.source, at)
     for source, markets in unsettled.items():
         report.log.append(f"{source} is not among the sources: {len(markets)} not looked up")
@@ -108,7 +109,7 @@ def _settle_documented(
     at: datetime,
     report: SettlementReport,
 ) -> None:
-    """Settles those of some closed markets whose rows document a resolution."""
+    """Settles the closed markets whose rows document a resolution."""
     resolutions = {}
     for market in markets:
         resolution = _resolution(market, rows[market.external_id], catalogue, report)

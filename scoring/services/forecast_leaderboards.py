@@ -193,20 +193,20 @@ def compute_forecast_leaderboards(
     If the leaderboard over all categories is omitted, it is given all the same with `slow`: as it was `before`, with
     new results of the slow fits.
     """
-    is_omitted = before is not None and "" in omitted
-    resolved = resolved_entries(selection, without=omitted if is_omitted and not slow else ())
+    unchanged = before if "" in omitted else None
+    resolved = resolved_entries(selection, without=omitted if unchanged and not slow else ())
     families, externals = family_names(selection), family_names(selection, external=True)
     leaderboards = _by_category(selection, [e for e in resolved if e.category not in omitted], families, externals)
     for category, contents in leaderboards.items():
         contents.report["inputs"] = inputs["categories"].get(category)
     slow = slow and bool(resolved)
-    if not is_omitted:
+    if unchanged is None:
         leaderboards[""] = _over_categories(selection, resolved, families, externals)
         leaderboards[""].report["inputs"] = inputs
         if before and not slow:
             _copy_slow_figures(leaderboards[""], before)
-    elif before is not None and slow:
-        leaderboards[""] = LeaderboardContents(before.entries, before.report)
+    elif slow:
+        leaderboards[""] = LeaderboardContents(unchanged.entries, unchanged.report)
     if not slow:
         return leaderboards, []
     fits = slow_fits(resolved, families, externals)

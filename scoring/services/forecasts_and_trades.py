@@ -92,7 +92,7 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
 
     With `at`, the purchases made and the markets resolved by then.
     """
-    # Only purchases that a forecast can stand beside; by universe, since few of those are of a day with questions.
+    # Only purchases that a forecast can stand beside: on universes of a day with questions, of markets with questions.
     days = set(QuestionSet.objects.order_by().values_list("day", flat=True))
     frozen = Universe.objects.order_by().values_list("pk", "frozen_at")
     universes = [pk for pk, frozen_at in frozen if day_of(frozen_at) in days]

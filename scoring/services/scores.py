@@ -86,9 +86,9 @@ def scored_trades() -> QuerySet[Trade]:
 
 
 def unscored_trades(*, until: datetime) -> QuerySet[Trade]:
-    """The trades on markets that resolved by an instant which have no score yet."""
-    # By NOT EXISTS: after a join without a score PostgreSQL expects one row, and looks up the market of each of
-    # 190,000 others, which takes 0.30 s instead of 0.07.
+    """The trades without a score on markets that resolved by an instant."""
+    # NOT EXISTS takes 0.07 s of 220,000 purchases on PostgreSQL, a join 0.30: there the planner expects one purchase
+    # without a score, finds 190,000, and looks up the market of each.
     scores = BrierScore.objects.filter(trade=OuterRef("pk"))
     return scored_trades().filter(~Exists(scores), market__resolved_at__lte=until)
 

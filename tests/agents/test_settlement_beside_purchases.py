@@ -1,4 +1,4 @@
-"""Settlement beside a purchase by the owner of one of the markets: neither waits for the other in a circle."""
+"""Settlement of several markets beside a purchase: no deadlock."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -28,7 +28,7 @@ def wait_for_waiting_session() -> None:
     raise AssertionError("nothing waits")
 
 
-def test_purchase_of_a_market_that_is_settled_with_a_held_one_waits_in_no_circle() -> None:
+def test_owner_of_one_market_buys_another_that_is_settled_with_it() -> None:
     agent, held, new = AgentFactory(), MarketFactory(), MarketFactory()
     bet(agent, held)
     resolutions = {market: Resolution(market.outcomes.get(side="YES")) for market in (new, held)}

@@ -101,7 +101,6 @@ def pool_weights(panel: Panel, pseudo_count: float = 0.01, *, contests: PoolCont
 
     Examples
     --------
-    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
     >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays([[[0.9], [0.1], [0.6]], [[0.5], [0.5], [0.5]]], [[1], [1], [1]], exclusive=False)
     >>> pool = pool_weights(panel, pseudo_count=0.0)
@@ -184,7 +183,6 @@ def exponential_form(panel: Panel, ridge: float = 1.0, *, contests: PoolContests
 
     Examples
     --------
-    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
     >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays([[[0.9], [0.2]], [[0.5], [0.5]]], [[1], [1]], exclusive=False)
     >>> exponential_form(panel).value.round(4).tolist()  # 0.8 sigma(-0.8 t) - 0.6 sigma(0.6 t) = t
@@ -284,7 +282,6 @@ def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
     >>> from forecast_rank.metrics.panel import from_arrays
     >>> better = np.array([0.9, 0.9, 0.9, 0.4])[:, None]
     >>> panel = from_arrays([better, 1.1 - better], [[1]] * 4, exclusive=False)

@@ -143,7 +143,6 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
     >>> from forecast_rank.metrics.panel import from_arrays
     >>> forecasts = np.array([[0.9, 0.8, 0.9, 0.7, 0.8], [0.7, 0.9, 0.6, 0.6, 0.5], [0.5, 0.4, 0.6, 0.3, 0.6]])
     >>> irt = fit_irt(from_arrays(forecasts[:, :, None], np.ones((5, 1)), exclusive=False))
@@ -220,7 +219,6 @@ def discrimination_weights(panel: Panel, irt: IrtFit, folds: int = FOLDS) -> Flo
 
     Examples
     --------
-    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
     >>> from forecast_rank.metrics.panel import from_arrays
     >>> forecasts = np.array([[0.9, 0.8, 0.9, 0.7, 0.8], [0.7, 0.9, 0.6, 0.6, 0.5], [0.5, 0.4, 0.6, 0.3, 0.6]])
     >>> panel = from_arrays(forecasts[:, :, None], np.ones((5, 1)), exclusive=False)
@@ -271,7 +269,6 @@ def weighted_brier(panel: Panel, weights: Floats) -> Floats:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
     >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays([[[0.5], [0.0]]], [[1], [1]], exclusive=False)
     >>> weighted_brier(panel, np.array([3.0, 1.0])).tolist()  # (3 x 0.25 + 1) / 4

@@ -55,7 +55,6 @@ def pair_sums(panel: Panel, values: Floats) -> PairSums:
 
     Examples
     --------
-    >>> from forecast_rank.metrics.flat_arrays import distinct_codes
     >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays(np.full((2, 3, 2), 0.5), [[1, 0]] * 3, event=["e", "e", "f"])
     >>> sums = pair_sums(panel, np.array([0.1, 0.2, 0.1, 0.3, 0.1, 0.4]))
