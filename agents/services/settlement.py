@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
 from django.utils import timezone
 
@@ -37,7 +37,7 @@ OVERDUE_ALERT = "closed-unresolved"
 
 @dataclass(slots=True)
 class SettlementReport:
-    """The counts of a settlement pass. `failures` has a line for each upstream that gave nothing."""
+    """The counts of a settlement pass. `failures` names failed requests and markets that could not be settled."""
 
     checked: int = 0
     resolved: int = 0
@@ -117,11 +117,11 @@ def _settle_documented(
             resolutions[market] = resolution
     if not resolutions:
         return
-    settled = settle_markets(resolutions, at=at)
+    settled = _settle_together_or_singly(resolutions, at=at, report=report)
     report.positions_settled += sum(settled.values())
     for market, resolution in resolutions.items():
         if market.pk not in settled:
-            continue  # settled by another process in the meantime
+            continue  # settled by another process in the meantime, or failed
         if resolution.winner:
             report.resolved += 1
             report.log.add(f"market {market.external_id} resolved: {resolution.winner.side}", market=market.pk)
@@ -146,6 +146,23 @@ def _resolution(market: Market, row: VenueMarket, catalogue: Catalogue, report: 
     waiting = Market.objects.awaiting_resolution().filter(pk=market.pk)
     waiting.exclude(unresolved_reason=resolution.reason).update(unresolved_reason=resolution.reason)
     return None
+
+
+def _settle_together_or_singly(
+    resolutions: Mapping[Market, Resolution], *, at: datetime, report: SettlementReport
+) -> dict[int, int]:
+    """The number of positions settled by market; a market whose rows break a constraint fails by itself."""
+    try:
+        return settle_markets(resolutions, at=at)
+    except (DataError, IntegrityError):
+        settled: dict[int, int] = {}
+    for market, resolution in resolutions.items():
+        try:
+            settled |= settle_markets({market: resolution}, at=at)
+        except (DataError, IntegrityError) as error:
+            reason = str(error).splitlines()[0]
+            report.failures.append(f"market {market.external_id} could not be settled: {reason}")
+    return settled
 
 
 def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> int | None:

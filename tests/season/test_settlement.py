@@ -103,6 +103,24 @@ def test_named_outcome_wins_and_all_others_lose(opened: Venue) -> None:
     assert agent().cash == Decimal("10100.00")
 
 
+def test_market_whose_books_are_broken_holds_back_no_other(opened: Venue) -> None:
+    opened.says(GPT, bet(RAIN, "YES", 500, (CUP, "Lakers", 550)))
+    decided(opened)
+    broken = position("YES")
+    # As if its payout had been stored without the rest of its settlement.
+    Settlement.objects.create(
+        position=broken, agent=agent(), market=market(), kind="lost", shares=broken.shares,
+        cost_basis=broken.cost_basis, payout=0, realized_pnl=-broken.cost_basis, settled_at=SUNDAY,
+    )  # fmt: skip
+    opened.resolve(RAIN, "Yes")
+    opened.resolve(CUP, "Lakers")
+    ran = run("check_resolutions", SUNDAY + DAY)
+    assert (ran.code, ran["resolved"], ran["positions_settled"]) == (1, 1, 1)
+    assert f"market {market().external_id} could not be settled" in ran.stderr
+    assert (market().status, market(CUP).status) == ("closed", "resolved")
+    assert agent().cash == Decimal("9950.00")
+
+
 @pytest.mark.parametrize(
     ("cancelled", "status", "payout", "profit", "scores", "cash"),
     [(False, "settled", "937.50", "562.50", 1, "10625.00"), (True, "cancelled", "375.00", "0", 0, "10062.50")],
