@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, Prefetch
 
 from markets.models import Market, Question, QuestionOption
+from markets.models.question import QuestionQuerySet
 from markets.services.cache_versions import Scope, lock_scope, mark_history_stale
 
 FINAL = (Question.Status.RESOLVED, Question.Status.CANCELLED)
@@ -15,11 +16,13 @@ CHUNK = 100
 """Questions resolved in one transaction: a few tenths of a second at most in which other writers wait."""
 HappenedByOption = dict[int, bool]
 """Option id to whether the option happened."""
+DECIDED_ON = ("status", "closed_at", "resolved_at", "exclusive")
+"""The columns of a question that its resolution reads; the others hold long texts."""
 
 
 def resolve_questions(*, at: datetime) -> int:
     """Closes, resolves or cancels questions whose markets did; returns how many were resolved or cancelled."""
-    questions = list(Question.objects.to_resolve().prefetch_related("options__outcome__market").order_by("pk"))
+    questions = list(_with_markets(Question.objects.to_resolve()))
     chunks = (questions[first : first + CHUNK] for first in range(0, len(questions), CHUNK))
     return sum(status in FINAL for chunk in chunks for status in _update(chunk, at).values())
 
@@ -29,8 +32,18 @@ def correct_question_outcomes(market: Market, *, at: datetime) -> list[int]:
 
     A question that its markets no longer decide becomes open or closed again.
     """
-    questions = Question.objects.filter(options__outcome__market=market, status__in=FINAL).distinct()
-    return list(_update(questions.prefetch_related("options__outcome__market").order_by("pk"), at))
+    on_market = QuestionOption.objects.filter(outcome__market=market)
+    return list(
+        _update(_with_markets(Question.objects.filter(pk__in=on_market.values("question"), status__in=FINAL)), at)
+    )
+
+
+def _with_markets(questions: QuestionQuerySet) -> QuestionQuerySet:
+    """The questions in the order of their ids, with their options and the status and winner of each one's market."""
+    options = QuestionOption.objects.select_related("outcome__market").only(
+        "question", "happened", "outcome__market__status", "outcome__market__winning_outcome"
+    )
+    return questions.only(*DECIDED_ON).prefetch_related(Prefetch("options", options)).order_by("pk")
 
 
 def _update(questions: Iterable[Question], at: datetime) -> dict[int, Question.Status]:
