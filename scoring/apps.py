@@ -18,4 +18,4 @@ def _refresh_leaderboards(sender: object, *, at: datetime, **_: Any) -> None:
     # Imported here because it loads NumPy and the metrics.
     from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 
-    refresh_trading_leaderboards(at=at, reuse_scores=True)
+    refresh_trading_leaderboards(at=at)

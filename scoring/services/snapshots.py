@@ -63,7 +63,7 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     report.snapshots += _close_out(instant)
     failpoint("snapshots.recorded")
     if not report.replay:
-        refresh_trading_leaderboards(at=instant, reuse_scores=True)
+        refresh_trading_leaderboards(at=instant)
     return report
 
 

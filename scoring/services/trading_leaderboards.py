@@ -52,13 +52,13 @@ class BetScore(NamedTuple):
     category: str = ""
 
 
-def refresh_trading_leaderboards(*, at: datetime, reuse_scores: bool = False) -> int:
+def refresh_trading_leaderboards(*, at: datetime) -> int:
     """Recomputes and stores the leaderboard over all methodologies and that of each version in play; returns how many.
 
-    With `reuse_scores`, a leaderboard without new scores keeps its stored SCORED fields: a snapshot changes money
-    alone, and resampling every bet takes longer each week.
+    A leaderboard without new scores keeps its stored SCORED fields: most refreshes follow changes of money alone, and
+    resampling every bet takes longer each week.
     """
-    computed = compute_trading_leaderboards(reuse_scores=reuse_scores)
+    computed = compute_trading_leaderboards(reuse_scores=True)
     store_leaderboards(computed, at=at)
     return len(computed)
 

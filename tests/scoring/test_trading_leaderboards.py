@@ -12,7 +12,12 @@ from markets.models import Market
 from scoring.competition import competition_index
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.scores import clear_scores, compute_scores, score_trades
-from scoring.services.trading_leaderboards import refresh_trading_leaderboards, trading_leaderboard
+from scoring.services.trading_leaderboards import (
+    compute_trading_leaderboards,
+    refresh_trading_leaderboards,
+    trading_leaderboard,
+)
+from scoring.stored_json import to_json
 from scoring.valuations import bet_records, valuations
 from tests.factories import (
     WEEK,
@@ -226,21 +231,22 @@ def test_a_leaderboard_that_keeps_known_scores_says_the_same_as_one_made_afresh(
     lose(second, "1250.00")
     bet(idle, amount="500.00")
     score_trades(at=SETTLED)
-    refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)
-    reused = {version: entries(version) for version in ("", "v2")}
     refresh_trading_leaderboards(at=SETTLED)
-    assert reused == {version: entries(version) for version in ("", "v2")}
-    assert next(row for row in reused[""] if row["family"] == ada.family.slug)["resolved_bets"] == 3
+    computed = compute_trading_leaderboards()
+    assert {key.methodology for key in computed} == {"", "v2"}
+    assert all(entries(key.methodology) == to_json(contents.entries) for key, contents in computed.items())
+    assert next(row for row in entries() if row["family"] == ada.family.slug)["resolved_bets"] == 3
 
 
-def test_scores_are_read_again_when_scoring_and_not_by_each_snapshot(ada: Agent) -> None:
+def test_scores_are_read_again_once_there_are_new_ones(ada: Agent) -> None:
     leaderboard = Leaderboard.objects.get(methodology="")
     leaderboard.entries[0]["brier"] = 0.5
     leaderboard.save()
-    refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)
+    refresh_trading_leaderboards(at=SETTLED)
     assert entries()[0]["brier"] == 0.5
+    lose(again(ada), "1250.00")
     compute_scores(at=SETTLED)
-    assert entries()[0]["brier"] == pytest.approx(0.08)
+    assert entries()[0]["brier"] == pytest.approx((0 + 0.16 + 0.25) / 3)
 
 
 def test_reversed_outcome_is_read_although_there_are_as_many_scores(ada: Agent) -> None:
@@ -248,7 +254,7 @@ def test_reversed_outcome_is_read_although_there_are_as_many_scores(ada: Agent) 
     reverse_to(market, "NO", at=SETTLED)
     clear_scores(market, [])
     score_trades(at=SETTLED)
-    refresh_trading_leaderboards(at=SETTLED, reuse_scores=True)
+    refresh_trading_leaderboards(at=SETTLED)
     leaderboard = Leaderboard.objects.get(methodology="")
     assert leaderboard.entries[0]["brier"] == pytest.approx((1 + 0.16) / 2)
     assert leaderboard.report["calibration"]["families"][ada.family.slug]["murphy"]["brier"] == pytest.approx(0.58)

@@ -227,7 +227,7 @@ def test_new_score_renews_the_calibration_of_bets_on_an_unchanged_board(client: 
     compute_scores(at=END, forecast_leaderboards=False)
     boards = Leaderboard.objects.filter(protocol="trading")
     boards.update(report=before)
-    refresh_trading_leaderboards(at=END, reuse_scores=True)
+    refresh_trading_leaderboards(at=END)
     assert boards.get(methodology="").report["calibration"]["bets"] == before["calibration"]["bets"] + 1
 
 
