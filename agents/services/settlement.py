@@ -196,7 +196,8 @@ def _mark_final(resolutions: Mapping[Market, Resolution], at: datetime) -> dict[
     Market.objects.filter(pk__in=by_id, status=Market.Status.ACTIVE).update(status=Market.Status.CLOSED, closed_at=at)
     final = {pk: (own.market_status, own.winner and own.winner.pk, at) for pk, own in by_id.items()}
     fields = ("status", "winning_outcome", "resolved_at")
-    swapped = compare_and_swap(Market, final, fields, field="status", expected=Market.Status.CLOSED)
+    closed = dict.fromkeys(final, Market.Status.CLOSED)
+    swapped = compare_and_swap(Market, final, fields, field="status", expected=closed)
     return {pk: by_id[pk] for pk in swapped}
 
 

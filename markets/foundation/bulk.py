@@ -98,9 +98,9 @@ def update_rows(model: Any, rows: Iterable[models.Model], names: Sequence[str]) 
 
 
 def compare_and_swap(
-    model: Any, values: Mapping[int, FieldValues], names: Sequence[str], *, field: str, expected: Any
+    model: Any, values: Mapping[int, FieldValues], names: Sequence[str], *, field: str, expected: Mapping[int, Any]
 ) -> list[int]:
-    """Stores new values, by id, in the rows whose `field` has the expected value; returns the ids of these rows.
+    """Stores new values, by id, in the rows whose `field` has its expected value; returns the ids of these rows.
 
     One prepared statement: 200 updates by the ORM take 0.16 s, most of it to compile each anew.
     """
@@ -110,13 +110,12 @@ def compare_and_swap(
     fields += [model._meta.get_field(UPDATED_AT)] * len(changed_at)
     condition = model._meta.get_field(field)
     statement = f"{_update_statement(connection, model, fields)} AND {connection.ops.quote_name(condition.column)} = %s"
-    expected = condition.get_db_prep_value(expected, connection)
     swapped = []
     with connection.cursor() as cursor:
         for pk in sorted(values):  # in one order, so that two writers wait for each other instead of deadlocking
             new = [*values[pk], *changed_at]
             prepared = [f.get_db_prep_save(value, connection) for f, value in zip(fields, new, strict=True)]
-            cursor.execute(statement, [*prepared, pk, expected])
+            cursor.execute(statement, [*prepared, pk, condition.get_db_prep_value(expected[pk], connection)])
             if cursor.rowcount:
                 swapped.append(pk)
     return swapped

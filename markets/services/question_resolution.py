@@ -3,10 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import Min, Prefetch
 
+from markets.foundation.bulk import compare_and_swap
 from markets.models import Market, Question, QuestionOption
 from markets.models.question import QuestionQuerySet
 from markets.services.cache_versions import Scope, lock_scope, mark_history_stale
@@ -16,7 +18,9 @@ CHUNK = 100
 """Questions resolved in one transaction: a few tenths of a second at most in which other writers wait."""
 HappenedByOption = dict[int, bool]
 """Option id to whether the option happened."""
-DECIDED_ON = ("status", "closed_at", "resolved_at", "exclusive")
+CHANGED = ("status", "closed_at", "resolved_at")
+"""The columns of a question that its resolution changes."""
+READ = (*CHANGED, "exclusive")
 """The columns of a question that its resolution reads; the others hold long texts."""
 
 
@@ -32,10 +36,9 @@ def correct_question_outcomes(market: Market, *, at: datetime) -> list[int]:
 
     A question that its markets no longer decide becomes open or closed again.
     """
-    on_market = QuestionOption.objects.filter(outcome__market=market)
-    return list(
-        _update(_with_markets(Question.objects.filter(pk__in=on_market.values("question"), status__in=FINAL)), at)
-    )
+    on_market = QuestionOption.objects.filter(outcome__market=market).values("question")
+    questions = Question.objects.filter(pk__in=on_market, status__in=FINAL)
+    return list(_update(_with_markets(questions), at))
 
 
 def _with_markets(questions: QuestionQuerySet) -> QuestionQuerySet:
@@ -43,40 +46,48 @@ def _with_markets(questions: QuestionQuerySet) -> QuestionQuerySet:
     options = QuestionOption.objects.select_related("outcome__market").only(
         "question", "happened", "outcome__market__status", "outcome__market__winning_outcome"
     )
-    return questions.only(*DECIDED_ON).prefetch_related(Prefetch("options", options)).order_by("pk")
+    return questions.only(*READ).prefetch_related(Prefetch("options", options)).order_by("pk")
+
+
+class _Change(NamedTuple):
+    """What the markets of a question, as it was read, change of it."""
+
+    question: Question
+    happened: HappenedByOption
+    status: Question.Status
+    closed_at: datetime | None
+    resolved_at: datetime | None
 
 
 def _update(questions: Iterable[Question], at: datetime) -> dict[int, Question.Status]:
-    """The new status that their markets give questions, by id, stored with their outcomes in one transaction.
-
-    Questions are given in the order of their ids, so that two writers wait for each other instead of deadlocking.
-    """
-    changed: dict[int, Question.Status] = {}
+    """The new status that their markets give questions, by id, stored with their outcomes in one transaction."""
+    changes = {question.pk: change for question in questions if (change := _change(question, at))}
+    columns = {pk: (change.status, change.closed_at, change.resolved_at) for pk, change in changes.items()}
+    as_read = {pk: change.question.status for pk, change in changes.items()}
     options_by_outcome: dict[bool | None, list[int]] = defaultdict(list)
     resolutions: list[datetime] = []
     with transaction.atomic():
-        for question in questions:
-            options = list(question.options.all())
-            status, happened = _decided_status(question, options)
-            revised = [option.pk for option in options if option.happened != happened.get(option.pk)]
-            if status == question.status and not revised:
-                continue
-            closed_at = None if status == Question.Status.OPEN else at
-            resolved_at = at if status in FINAL else None
-            unchanged = Question.objects.filter(pk=question.pk, status=question.status)
-            new = {"status": status, "closed_at": question.closed_at or closed_at, "resolved_at": resolved_at}
-            if not unchanged.update(**new):
-                continue
-            changed[question.pk] = status
-            for pk in revised:
-                options_by_outcome[happened.get(pk)].append(pk)
-            if Question.Status.RESOLVED in (question.status, status):  # a cancelled one is on no leaderboard
-                resolutions += filter(None, (question.resolved_at, resolved_at))
+        stored = compare_and_swap(Question, columns, CHANGED, field="status", expected=as_read)
+        for change in (changes[pk] for pk in stored):
+            for option in change.question.options.all():
+                options_by_outcome[change.happened.get(option.pk)].append(option.pk)
+            if Question.Status.RESOLVED in (change.question.status, change.status):  # others are on no leaderboard
+                resolutions += filter(None, (change.question.resolved_at, change.resolved_at))
         for outcome, ids in options_by_outcome.items():
-            QuestionOption.objects.filter(pk__in=ids).update(happened=outcome)
+            QuestionOption.objects.filter(pk__in=ids).exclude(happened=outcome).update(happened=outcome)
         if resolutions:
             mark_history_stale(Scope.FORECAST_HISTORY, since=min(resolutions))
-    return changed
+    return {pk: changes[pk].status for pk in stored}
+
+
+def _change(question: Question, at: datetime) -> _Change | None:
+    """What changes of a question; None if nothing does."""
+    options = list(question.options.all())
+    status, happened = _decided_status(question, options)
+    if status == question.status and all(option.happened == happened.get(option.pk) for option in options):
+        return None
+    closed_at = question.closed_at or (None if status == Question.Status.OPEN else at)
+    return _Change(question, happened, status, closed_at, at if status in FINAL else None)
 
 
 def _decided_status(question: Question, options: list[QuestionOption]) -> tuple[Question.Status, HappenedByOption]:
