@@ -206,6 +206,12 @@ def test_operator_sets_a_bad_sunday_right(dashboards: Callable[..., Dashboard]) 
     for width in (320, 768, 1440):
         operator.resize(width, "dark" if width == 768 else "light")
         assert operator.too_wide() == [], width
+    operator.resize(
+        PHONE_WIDTH, "light"
+    )  # an alert's text is as wide as the panel, and numbers without headings say what
+    table, text = (page.locator(part).first.evaluate("e => e.clientWidth") for part in ("#alerts table", "#alerts td"))
+    assert text == table
+    assert re.search(r"\d+ runs?,\s+\d+ failed", page.inner_text("#jobs tbody"))
     calls = site.rows("SELECT count(*) FROM agents_modelcall")
 
     for _ in range(2):
