@@ -28,6 +28,9 @@ BODY = """() => ({
     e => [...e.childNodes].filter(n => n.nodeType === 3).map(n => n.data)
   ).join("\\n"),
 })"""
+CUT_OFF = """() => [...document.querySelectorAll(".scrollable")]
+  .filter(e => e.scrollWidth > e.clientWidth).map(e => `${e.getAttribute("aria-labelledby")}: ${e.scrollWidth}`)"""
+"""Tables that must be scrolled sideways."""
 WHOLE = {"drawn": True, "sentence": True, "axes": True, "files": True, "rows": True}
 """A chart as anybody gets it: a drawing with a sentence, titles of its axes, its files, and its data as a table."""
 NOT_VALUES = re.compile(r"^.*(?:\bNone\b(?! of these)|\bnan\b|\bundefined\b|\bNaN\b|\{\{|\}\}|\{%).*", re.MULTILINE)
@@ -117,6 +120,15 @@ MACHINES = (
     "feed/",
 )
 """Ends of addresses that no person reads as a page."""
+
+
+def test_no_column_of_a_table_is_cut_off_on_a_desktop(visitor: Visitor, places: Places) -> None:
+    cut = {}
+    for name in ("leaderboard", "trading", "cohort", "agent", "trades", "family", "markets", "decision to sell"):
+        visitor.go(places[name])
+        visitor.settle()
+        cut[name] = visitor.page.evaluate(CUT_OFF)
+    assert {name: tables for name, tables in cut.items() if tables} == {}
 
 
 def test_a_heading_sorts_its_table_both_ways(visitor: Visitor, places: Places) -> None:

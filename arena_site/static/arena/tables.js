@@ -44,7 +44,7 @@ for (const table of [...document.querySelectorAll(".scrollable > table")].filter
     const term = heading.querySelector(".term"); // which has a button of its own, for its definition
     if (term) button.setAttribute("aria-label", `Sort by ${term.textContent}`);
     else button.append(...heading.childNodes);
-    heading.prepend(button);
+    heading.append(button);
   });
 }
 
