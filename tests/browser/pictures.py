@@ -28,7 +28,7 @@ def main(url: str) -> None:
             assert box is not None
             area = {"x": 0, "y": 0, "width": WIDTHS[-1], "height": box["y"] + box["height"]}
             picture = BytesIO(visitor.page.screenshot(clip=area, full_page=True))  # type: ignore[arg-type]
-            palette = Image.open(picture).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+            palette = Image.open(picture).convert("RGB").quantize(256, kmeans=3, dither=Image.Dither.NONE)
             palette.save(FOLDER / NAMES[theme], optimize=True)  # a third of the bytes
             assert visitor.faults == []
         browser.close()
