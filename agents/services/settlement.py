@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import DataError, IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
@@ -32,6 +33,8 @@ SETTLED_AT_ONCE = 50
 """Markets settled in one transaction: few, since their owners are locked for as long."""
 LOOKED_UP_FIELDS = ("source", "external_id", "question", "traded", "has_questions")
 """The columns of a market that look-up and settlement read; the others hold long texts."""
+BROKEN_ROWS = (DataError, IntegrityError)
+"""Errors of the database that lie in the rows of a market, so that other markets can be settled all the same."""
 OVERDUE_ALERT = "closed-unresolved"
 
 
@@ -84,7 +87,7 @@ def check_resolutions(
     for source, markets in unsettled.items():
         report.log.append(f"{source} is not among the sources: {len(markets)} not looked up")
     progress(done, total)
-    report.positions_settled += _settle_late_positions(at=at)
+    report.positions_settled += _settle_late_positions(at=at, report=report)
     report.missed = record_missed_decisions(Cohort.objects.active().select_related("methodology"), at=at)
     report.cohorts_completed = complete_cohorts(at=at)
     failpoint("settlement.completed")
@@ -117,7 +120,7 @@ def _settle_documented(
             resolutions[market] = resolution
     if not resolutions:
         return
-    settled = _settle_together_or_singly(resolutions, at=at, report=report)
+    settled = _settle_together_or_singly(partial(settle_markets, at=at), resolutions, report)
     report.positions_settled += sum(settled.values())
     for market, resolution in resolutions.items():
         if market.pk not in settled:
@@ -149,19 +152,25 @@ def _resolution(market: Market, row: VenueMarket, catalogue: Catalogue, report: 
 
 
 def _settle_together_or_singly(
-    resolutions: Mapping[Market, Resolution], *, at: datetime, report: SettlementReport
+    settle: Callable[[Mapping[Market, Resolution]], dict[int, int]],
+    resolutions: Mapping[Market, Resolution],
+    report: SettlementReport,
 ) -> dict[int, int]:
-    """The number of positions settled by market; a market whose rows break a constraint fails by itself."""
+    """What `settle` returns for these markets, which share a transaction.
+
+    If their rows break a constraint, each has a transaction of its own, and the report names those that fail.
+    """
     try:
-        return settle_markets(resolutions, at=at)
-    except (DataError, IntegrityError):
-        settled: dict[int, int] = {}
-    for market, resolution in resolutions.items():
-        try:
-            settled |= settle_markets({market: resolution}, at=at)
-        except (DataError, IntegrityError) as error:
-            reason = str(error).splitlines()[0]
+        return settle(resolutions)
+    except BROKEN_ROWS as error:
+        if len(resolutions) == 1:
+            (market,) = resolutions
+            reason = str(error).strip().splitlines()[0]
             report.failures.append(f"market {market.external_id} could not be settled: {reason}")
+            return {}
+    settled: dict[int, int] = {}
+    for market, resolution in resolutions.items():
+        settled |= _settle_together_or_singly(settle, {market: resolution}, report)
     return settled
 
 
@@ -222,16 +231,22 @@ def _settle_positions(
     return held
 
 
-def _settle_late_positions(*, at: datetime) -> int:
+def _settle_late_positions(*, at: datetime, report: SettlementReport) -> int:
     """Settles positions that were opened while their market was being settled; returns their number."""
     # On PostgreSQL a bet may commit just after a settlement that it could not see.
     final = Market.objects.filter(status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED))
     late = final.filter(positions__status=Position.Status.OPEN).select_related("winning_outcome").distinct()
-    resolutions = {market.pk: Resolution(market.winning_outcome) for market in late}
+    resolutions = {market: Resolution(market.winning_outcome) for market in late}
     if not resolutions:
         return 0
+    return sum(_settle_together_or_singly(partial(_settle_late, at=at), resolutions, report).values())
+
+
+def _settle_late(resolutions: Mapping[Market, Resolution], *, at: datetime) -> dict[int, int]:
+    """The number of positions settled by market, in one transaction."""
+    by_id = {market.pk: resolution for market, resolution in resolutions.items()}
     with transaction.atomic():
-        return len(_settle_positions(_lock_owners(list(resolutions)), resolutions, at=at))
+        return Counter(position.market_id for position in _settle_positions(_lock_owners(list(by_id)), by_id, at=at))
 
 
 def _alert_overdue(source: str, at: datetime) -> None:

@@ -18,6 +18,8 @@ WORKERS_SHOWN = 12
 DAY = timedelta(days=1)
 FEW_DAYS = 30
 """The forecast warns when the disk is full within so many days."""
+MANY_DAYS = 3_650
+"""Beyond so many days the number means no more than that the disk lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class Disk:
     def days_left(self) -> int | None:
         """The days until it is full at the last week's growth; None without growth."""
         return int(self.free / self.bytes_per_day) if self.bytes_per_day >= 1 else None
+
+    @property
+    def lasts(self) -> bool:
+        return self.days_left is not None and self.days_left > MANY_DAYS
 
     @property
     def is_short(self) -> bool:

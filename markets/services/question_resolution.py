@@ -50,7 +50,7 @@ def _with_markets(questions: QuestionQuerySet) -> QuestionQuerySet:
 
 
 class _Change(NamedTuple):
-    """What the markets of a question, as it was read, change of it."""
+    """A question as it was read, and the new values that its markets give it."""
 
     question: Question
     happened: HappenedByOption
@@ -74,14 +74,14 @@ def _update(questions: Iterable[Question], at: datetime) -> dict[int, Question.S
             if Question.Status.RESOLVED in (change.question.status, change.status):  # others are on no leaderboard
                 resolutions += filter(None, (change.question.resolved_at, change.resolved_at))
         for outcome, ids in options_by_outcome.items():
-            QuestionOption.objects.filter(pk__in=ids).exclude(happened=outcome).update(happened=outcome)
+            QuestionOption.objects.filter(pk__in=ids).update(happened=outcome)
         if resolutions:
             mark_history_stale(Scope.FORECAST_HISTORY, since=min(resolutions))
     return {pk: changes[pk].status for pk in stored}
 
 
 def _change(question: Question, at: datetime) -> _Change | None:
-    """What changes of a question; None if nothing does."""
+    """The change of a question; None if its markets change nothing."""
     options = list(question.options.all())
     status, happened = _decided_status(question, options)
     if status == question.status and all(option.happened == happened.get(option.pk) for option in options):

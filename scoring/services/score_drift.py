@@ -68,12 +68,14 @@ def _compare_rows(
 
 
 def _replace(row: Any, due: ScoredBet | ScoredForecast | None, fields: Sequence[Any], scope: Scope | None) -> None:
-    """Makes a stored score right, and the past leaderboards stale that were computed from it."""
+    """Puts the right score in the place of a stored one, and past leaderboards that were computed from it out of date.
+
+    The right one is a new row: by its id the trading leaderboard notices that it must read the scores again.
+    """
     instants = [row.resolved_at, *([due.resolved_at] if due is not None else [])]
     with transaction.atomic():
-        if due is None:
-            row.delete()
-        else:
+        row.delete()
+        if due is not None:
             for field in fields:
                 setattr(row, field.attname, getattr(due, field.name))
             row.save()

@@ -73,7 +73,7 @@ def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[Leaderbo
 
 
 def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
-    # A score never changes, but a reversal replaces it: an equal count does not mean the same scores.
+    # A score never changes, but a reversal or a repair replaces it: an equal count does not mean the same scores.
     scores = _scores(methodology).aggregate(bets=Count("pk"), newest=Max("pk")) | {"format": FORMAT}
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, methodology)._asdict()).first()
     if not (reuse_scores and stored and stored.report.get("scores") == scores):

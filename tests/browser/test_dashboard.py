@@ -206,9 +206,8 @@ def test_operator_sets_a_bad_sunday_right(dashboards: Callable[..., Dashboard]) 
     for width in (320, 768, 1440):
         operator.resize(width, "dark" if width == 768 else "light")
         assert operator.too_wide() == [], width
-    operator.resize(
-        PHONE_WIDTH, "light"
-    )  # an alert's text is as wide as the panel, and numbers without headings say what
+    # On a phone an alert's text is as wide as the panel, and numbers without headings say what they count.
+    operator.resize(PHONE_WIDTH, "light")
     table, text = (page.locator(part).first.evaluate("e => e.clientWidth") for part in ("#alerts table", "#alerts td"))
     assert text == table
     assert re.search(r"\d+ runs?,\s+\d+ failed", page.inner_text("#jobs tbody"))

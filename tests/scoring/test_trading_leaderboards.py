@@ -11,10 +11,12 @@ from cohorts.models import Methodology
 from markets.models import Market
 from scoring.competition import competition_index
 from scoring.models import BrierScore, Leaderboard
+from scoring.services.score_drift import brier_score_drift
 from scoring.services.scores import clear_scores, compute_scores, score_trades
 from scoring.services.trading_leaderboards import (
     compute_trading_leaderboards,
     refresh_trading_leaderboards,
+    store_leaderboards,
     trading_leaderboard,
 )
 from scoring.stored_json import to_json
@@ -247,6 +249,15 @@ def test_scores_are_read_again_once_there_are_new_ones(ada: Agent) -> None:
     lose(again(ada), "1250.00")
     compute_scores(at=SETTLED)
     assert entries()[0]["brier"] == pytest.approx((0 + 0.16 + 0.25) / 3)
+
+
+def test_repaired_score_is_read_although_there_are_as_many(ada: Agent) -> None:
+    BrierScore.objects.filter(score__gt=0).update(score=0.5)
+    store_leaderboards(compute_trading_leaderboards(), at=SETTLED)
+    assert entries()[0]["brier"] == pytest.approx((0 + 0.5) / 2)
+    assert len(list(brier_score_drift(at=SETTLED, repair=True))) == 1
+    refresh_trading_leaderboards(at=SETTLED)
+    assert entries()[0]["brier"] == pytest.approx(0.08)
 
 
 def test_reversed_outcome_is_read_although_there_are_as_many_scores(ada: Agent) -> None:

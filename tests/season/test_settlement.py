@@ -71,6 +71,14 @@ def position(side: str, model: str = GPT) -> Position:
     return Position.objects.get(outcome__side=side, agent__model_id=model)
 
 
+def store_half_of_settlement(held: Position) -> None:
+    """Breaks the books: a settlement, and its position still open."""
+    Settlement.objects.create(
+        position=held, agent=held.agent, market=held.market, kind="lost", shares=held.shares, payout=0,
+        cost_basis=held.cost_basis, realized_pnl=-held.cost_basis, settled_at=SUNDAY,
+    )  # fmt: skip
+
+
 # ── what is paid ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -106,12 +114,7 @@ def test_named_outcome_wins_and_all_others_lose(opened: Venue) -> None:
 def test_market_whose_books_are_broken_holds_back_no_other(opened: Venue) -> None:
     opened.says(GPT, bet(RAIN, "YES", 500, (CUP, "Lakers", 550)))
     decided(opened)
-    broken = position("YES")
-    # As if its payout had been stored without the rest of its settlement.
-    Settlement.objects.create(
-        position=broken, agent=agent(), market=market(), kind="lost", shares=broken.shares,
-        cost_basis=broken.cost_basis, payout=0, realized_pnl=-broken.cost_basis, settled_at=SUNDAY,
-    )  # fmt: skip
+    store_half_of_settlement(position("YES"))
     opened.resolve(RAIN, "Yes")
     opened.resolve(CUP, "Lakers")
     ran = run("check_resolutions", SUNDAY + DAY)
@@ -185,6 +188,19 @@ def test_failure_05_bet_that_commits_beside_the_settlement_of_its_market_is_paid
     assert [run("check_resolutions", SUNDAY + 2 * DAY)["positions_settled"] for _ in range(2)] == [2, 0]
     assert (agent().cash, agent(GROK).cash) == (Decimal("9500.00"), Decimal("10400.00"))
     assert verify_ledger().violations == []
+
+
+def test_late_position_whose_books_are_broken_holds_back_neither_others_nor_scores(opened: Venue) -> None:
+    for question in (RAIN, CUP):
+        opened.resolve(question, "No" if question == RAIN else "Lakers")
+    run("sync_markets", SUNDAY + DAY)
+    assert run("check_resolutions", SUNDAY + DAY)["resolved"] == 2
+    record_bet(agent(), market(), "YES", "500.00")
+    record_bet(agent(GROK), market(CUP), "Celtics", "600.00")
+    store_half_of_settlement(position("YES"))
+    ran = run("check_resolutions", SUNDAY + 2 * DAY)
+    assert (ran.code, ran["positions_settled"], ran["brier_rows"]) == (1, 1, 2)
+    assert f"market {market().external_id} could not be settled" in ran.stderr
 
 
 def test_failure_05_crash_between_payout_and_score_loses_no_score(holding: Venue) -> None:

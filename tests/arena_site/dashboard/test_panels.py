@@ -136,7 +136,8 @@ def test_costs_are_stacked_by_model_and_day_against_the_cap(
 
 def test_disk_forecast_counts_the_days_at_a_weeks_growth() -> None:
     disk = Disk(database_bytes=10**9, total=10**11, free=6 * 10**9, bytes_per_day=2.5 * 10**8)
-    assert (disk.days_left, disk.is_short) == (24, True)
+    assert (disk.days_left, disk.is_short, disk.lasts) == (24, True, False)
+    assert Disk(10**9, 10**11, 6 * 10**10, 10**6).lasts
     assert Disk(10**9, 10**11, 6 * 10**9, 0.0).days_left is None
 
 
