@@ -86,17 +86,21 @@ def _returns(values: Values, balance: Decimal) -> list[float]:
 
 
 def _means(returns: Sequence[Sequence[float]], ages: int) -> list[MeanReturn | None]:
+    longest_first = sorted(returns, key=len, reverse=True)
+    reached = len(longest_first)
     means: list[MeanReturn | None] = []
-    mean = 0.0
+    mean, previous = 0.0, list[float]()
     for index in range(ages):
-        reached = [each for each in returns if index < len(each)]
+        while reached and len(longest_first[reached - 1]) <= index:
+            reached -= 1
         if not reached:
             means.append(None)
             continue
-        values = [each[index] for each in reached]
+        values = [each[index] for each in longest_first[:reached]]
         own = fmean(values)
-        mean += own - fmean([each[index - 1] for each in reached]) if index else own
+        mean += own - fmean(previous[:reached]) if index else own
         low, _, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
         shift = mean - own
         means.append(MeanReturn(mean, low + shift, high + shift, len(values)))
+        previous = values
     return means

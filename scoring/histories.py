@@ -192,8 +192,9 @@ def agent_values(
     running = []
     for agent in agents:
         completed = agent.cohort.completed_at
-        values[agent.pk] = [agent.cash if completed is not None and completed <= at else None for at in instants]
-        if completed is None or (instants and completed > instants[0]):
+        before_end = len(instants) if completed is None else bisect_left(instants, completed)
+        values[agent.pk] = [None] * before_end + [agent.cash] * (len(instants) - before_end)
+        if completed is None or before_end:
             running.append(agent.pk)
     unseen = bisect_left(instants, since) if since is not None else 0  # instants that need no look
     for agent_id, place, total in _newest_values(running, instants[unseen:]):
