@@ -23,6 +23,7 @@ from agents.models import (
     Submission,
     Trade,
 )
+from agents.models.call import RECONCILED
 from agents.models.task import Status
 from markets.foundation.change_times import UPDATED_AT
 from markets.foundation.guards import CHANGED, Trigger, all_but, append_only, differs, fixed, protected
@@ -33,8 +34,6 @@ SENT_WITH = (
     "awaiting", "retry_note", "questions_block", "parameters", "prompt_sha256", "booked_usd", "sent_at",
 )  # fmt: skip
 """The fields of a call that are stored before the request leaves."""
-RECONCILED = ("tokens_input", "tokens_output", "cost_usd", "cost_source", "reconciled_at")
-"""The fields that the reconciliation of a booked call writes."""
 
 
 def triggers() -> Iterator[Trigger]:

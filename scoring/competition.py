@@ -16,11 +16,12 @@ from markets.services.cache_versions import Scope, current_versions
 
 @dataclass(frozen=True, slots=True)
 class AgentSummary:
-    """The columns of an agent that its history rests on; `cash` is final once its cohort is complete."""
+    """The columns of an agent that its history and its release rest on; `cash` is final once its cohort is complete."""
 
     pk: int
     family: Family
     cohort: Cohort
+    release_id: int
     model_id: str
     cash: Decimal
 
@@ -73,9 +74,10 @@ def _read() -> CompetitionIndex:
     cohorts = {cohort.pk: cohort for cohort in Cohort.objects.order_by("number")}
     for cohort in cohorts.values():
         Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
-    rows = Agent.objects.values_list("pk", "family", "cohort", "model_id", "cash")
+    rows = Agent.objects.values_list("pk", "family", "cohort", "release", "model_id", "cash")
     agents = [
-        AgentSummary(pk, families[family], cohorts[cohort], model, cash) for pk, family, cohort, model, cash in rows
+        AgentSummary(pk, families[family], cohorts[cohort], release, model, cash)
+        for pk, family, cohort, release, model, cash in rows
     ]
     current = None
     with suppress(Methodology.DoesNotExist):

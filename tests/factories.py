@@ -36,8 +36,8 @@ from agents.models import (
 from agents.models.task import PromptParts
 from agents.services import ledger
 from agents.services.anchors import anchor, chain_heads, record_daily_anchor
+from agents.services.call_totals import add_to_totals
 from agents.services.chain import append_to_chain
-from agents.services.costs import add_call_cost
 from agents.services.lineups import approve_lineup, propose_lineup
 from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement
@@ -333,7 +333,8 @@ class ModelCallFactory(DjangoModelFactory[ModelCall]):
             unsaved = model_class(**fields)
             fields["prompt_sha256"] = ModelCall.fingerprint(unsaved.system_prompt, unsaved.user_prompt)
         call = super()._create(model_class, *args, **fields)
-        add_call_cost(call, Decimal(call.cost_usd))
+        call.cost_usd = Decimal(call.cost_usd)
+        add_to_totals(call)
         return call
 
 
@@ -519,6 +520,7 @@ def _answer(
         result=ModelCall.Result.ANSWERED,
         tokens_input=1000, tokens_output=200, cost_usd=Decimal(cost), sent_at=at,
     )  # fmt: skip
+    add_to_totals(call)
     forecast = Forecast.objects.create(
         elicitation=task, call=call, entry=entry, question=entry.question, family=family, release=release,
         methodology=methodology.version, arm=batch.arm, probabilities=probabilities,

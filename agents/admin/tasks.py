@@ -25,6 +25,7 @@ from agents.models import (
     Release,
     Trade,
     UniverseCost,
+    UsageTotal,
 )
 from agents.models.task import Status
 from cohorts.weeks import WEEK, week_start
@@ -352,3 +353,13 @@ class UniverseCostAdmin(ReadOnlyAdmin):
     list_select_related = ("universe", "family")
     list_defer = ("universe__market_block",)
     search_fields = ("family__slug",)
+
+
+@admin.register(UsageTotal)
+class UsageTotalAdmin(ReadOnlyAdmin):
+    list_display = ("agent", "family", "requests", "tokens_input", "tokens_output", "cost", "unconfirmed")
+    cost = cost_column("cost_usd", ordering="cost_usd")
+    unconfirmed = cost_column("unconfirmed_usd", ordering="unconfirmed_usd", description="unconfirmed")
+    list_filter = (("agent__family", admin.RelatedOnlyFieldListFilter),)
+    list_select_related = ("agent", "family")
+    search_fields = ("family__slug", "agent__family__slug")

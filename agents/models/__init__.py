@@ -10,3 +10,4 @@ from agents.models.ledger import JournalEntry, Position, Reversal, Settlement, T
 from agents.models.registration import Registration, Submission
 from agents.models.task import Task
 from agents.models.universe_cost import UniverseCost
+from agents.models.usage_total import UsageTotal

@@ -15,6 +15,8 @@ from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import CostField
 
 COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_source")
+RECONCILED = (*COST_COLUMNS, "reconciled_at")
+"""The fields that the reconciliation of a booked call writes."""
 
 
 class ModelCall(TaskReference, ChangeTime):

@@ -12,7 +12,7 @@ from markets.models import Universe
 class UniverseCost(models.Model):
     """The sum of what a family's calls for decisions on one universe cost, all of its agents together.
 
-    Derived from the calls, in the transaction that stores a call's cost (`agents.services.costs`): saves 9 ms
+    Derived from the calls, in the transaction that stores a call's cost (`agents.services.call_totals`): saves 9 ms
     of a past leaderboard with 8,360 calls, more with every week.
     """
 

@@ -20,19 +20,20 @@ from django.conf import settings
 from django.core import serializers
 from django.core.serializers.base import DeserializationError
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from agents.models import ModelCall, Task
+from agents.models.call import RECONCILED
 from agents.records import sha256
+from agents.services.call_totals import add_to_totals, call_usage
 from agents.services.claims import Claim, ClaimLost
-from agents.services.costs import add_call_cost
 from markets.foundation.raw_sql import database_name
 from markets.services.alerts import raise_alert
 
 RETRY_S = 1
 UNANSWERED = (ModelCall.Result.SENT, ModelCall.Result.LOST)
 IDENTITY = ("decision_id", "elicitation_id", "sequence", "idempotency_key", "prompt_sha256")
-COST_FIELDS = ("cost_usd", "cost_source", "reconciled_at")
 CHANGED_ALERT = "model-served-otherwise"
 SERVED_BY = ("provider", "returned_model", "quantization")
 
@@ -125,16 +126,17 @@ def _store_with_claim(call: ModelCall, claim: Claim[Any]) -> ClaimLost | None:
 
 
 def _write_call(call: ModelCall) -> bool:
-    """Writes an answered call with the change of its cost; False if it has an answer already."""
-    stored = ModelCall.objects.only("result", *COST_FIELDS).get(pk=call.pk)
-    if stored.result not in UNANSWERED:
+    """Writes an answered call with the change of its usage; False if it has an answer already."""
+    unanswered = ModelCall.objects.filter(pk=call.pk, result__in=UNANSWERED)
+    if not unanswered.update(result=F("result")):  # which makes a reconciliation wait that would change the cost
         return False
+    stored = ModelCall.objects.only(*RECONCILED).get(pk=call.pk)
     if call.cost_source == ModelCall.CostSource.BOOKED:  # it may have been reconciled meanwhile
-        for name in COST_FIELDS:
+        for name in RECONCILED:
             setattr(call, name, getattr(stored, name))
     call.save()
     _check_served_by(call)
-    add_call_cost(call, call.cost_usd - stored.cost_usd)
+    add_to_totals(call, before=call_usage(stored))
     return True
 
 

@@ -20,8 +20,9 @@ from agents.gateway.model_ids import same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.models.task import PromptParts
 from agents.services.answer_storage import store_answer
+from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
-from agents.services.costs import add_call_cost, response_cost, worst_case
+from agents.services.costs import response_cost, worst_case
 from markets.foundation.failpoints import failpoint
 
 MAX_PAUSE_S = 30
@@ -172,7 +173,7 @@ def _create_call(
     )
     with transaction.atomic():
         call.save(force_insert=True)
-        add_call_cost(call, call.cost_usd)
+        add_to_totals(call)
     return call
 
 

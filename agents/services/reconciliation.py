@@ -10,7 +10,9 @@ from django.db import transaction
 from agents.gateway.client import Gateway
 from agents.gateway.completions import GatewayFailure
 from agents.models import CreditReading, Decision, Elicitation, ModelCall, Task
-from agents.services.costs import COST_UNIT, add_call_cost
+from agents.models.call import RECONCILED
+from agents.services.call_totals import add_to_totals, call_usage
+from agents.services.costs import COST_UNIT
 from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Run
 
@@ -97,23 +99,18 @@ def _correct(
     now: datetime,
     tokens: Iterable[int | None] = (None, None),
 ) -> None:
-    """Replaces a booked cost by the one billed, in the call, its universe and its run; once."""
-    booked, cost = call.cost_usd, cost.quantize(COST_UNIT)
-    tokens_input, tokens_output = tokens
+    """Replaces a booked cost by the one billed, in the call, its totals and its run; once."""
+    before, booked = call_usage(call), call.cost_usd
+    call.cost_usd, call.cost_source, call.reconciled_at = cost.quantize(COST_UNIT), ModelCall.CostSource.STATED, now
+    call.tokens_input, call.tokens_output = tokens
+    billed = {name: getattr(call, name) for name in RECONCILED}
     with transaction.atomic():
-        corrected = ModelCall.objects.filter(pk=call.pk, cost_source=Booked).update(
-            cost_usd=cost,
-            cost_source=ModelCall.CostSource.STATED,
-            tokens_input=tokens_input,
-            tokens_output=tokens_output,
-            reconciled_at=now,
-        )
-        if not corrected:
+        if not ModelCall.objects.filter(pk=call.pk, cost_source=Booked).update(**billed):
             return
-        add_call_cost(call, cost - booked)
-        _correct_run(call, cost - booked)
+        add_to_totals(call, before=before)
+        _correct_run(call, call.cost_usd - booked)
     result.corrected += 1
-    result.log.append(f"{call}: booked ${booked:f}, billed ${cost:f}")
+    result.log.append(f"{call}: booked ${booked:f}, billed ${call.cost_usd:f}")
 
 
 def _correct_run(call: ModelCall, change: Decimal) -> None:

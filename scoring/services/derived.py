@@ -6,8 +6,8 @@ from functools import partial
 
 from django.db.models import Model
 
-from agents.models import UniverseCost
-from agents.services.costs import universe_cost_drift
+from agents.models import UniverseCost, UsageTotal
+from agents.services.call_totals import universe_cost_drift, usage_total_drift
 from markets.models import CacheVersion
 from markets.services.cache_versions import cache_version_drift
 from scoring.models import BrierScore, FamilyTotal, ForecastScore, ImportLeaderboard, Leaderboard, LeaderboardHistory
@@ -26,6 +26,7 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
     return {
         CacheVersion: cache_version_drift,
         UniverseCost: universe_cost_drift,
+        UsageTotal: usage_total_drift,
         FamilyTotal: family_total_drift,
         BrierScore: partial(brier_score_drift, at=at),
         ForecastScore: partial(forecast_score_drift, at=at),

@@ -8,7 +8,9 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from agents.models import ModelCall, UniverseCost
+from agents.models import ModelCall, UniverseCost, UsageTotal
+from agents.models.usage_total import Usage
+from agents.services.call_totals import call_usage
 from cohorts.models import Methodology
 from markets.models import Run, Universe
 from tests.commands import run
@@ -34,10 +36,12 @@ def booked_call(venue: Venue) -> ModelCall:
 
 
 def costs() -> tuple[Decimal, Decimal, str]:
-    """The cost of the only call as its universe, its run and the call itself have it."""
+    """The cost of the only call as its totals, its run and the call itself have it."""
     (in_universe,) = UniverseCost.objects.values_list("cost_usd", flat=True)
+    (usage,) = UsageTotal.objects.values_list(*Usage._fields)
     call = ModelCall.objects.get()
     assert in_universe == call.cost_usd
+    assert usage == call_usage(call)
     return call.cost_usd, Decimal(Run.objects.get(kind="run_decisions").summary["cost_usd"]), call.cost_source
 
 

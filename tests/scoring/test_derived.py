@@ -53,6 +53,7 @@ def tampered(protocol: str, change: Callable[[Leaderboard], object]) -> Callable
 CHANGED = {
     "total of family N": "UPDATE scoring_familytotal SET total = total + 1",
     "cost of family N": "UPDATE agents_universecost SET cost_usd = cost_usd + 1",
+    "usage of agent N": "UPDATE agents_usagetotal SET tokens_input = tokens_input + 1",
     "score is 0.123, should be": "UPDATE scoring_brierscore SET score = 0.123",
     "brier is 0.123, should be": "UPDATE scoring_forecastscore SET brier = 0.123",
     "leaderboard of collection others-1: forecasters is 9": "UPDATE scoring_importleaderboard SET forecasters = 9",
@@ -67,6 +68,7 @@ CHANGED = {
 DELETED = {
     "total of family N": "DELETE FROM scoring_familytotal",
     "cost of family N": "DELETE FROM agents_universecost",
+    "usage of forecasts of family N": "DELETE FROM agents_usagetotal",
     "trade N has no score": "DELETE FROM scoring_brierscore",
     "forecast N has no score": "DELETE FROM scoring_forecastscore",
     "leaderboard trading: is missing": (
@@ -108,7 +110,7 @@ def test_failure_24_tampered_rows_are_named_and_rebuilt(
     verified = run("verify_ledger", END)
     assert verified.code == 1
     violations = "\n".join(Run.objects.filter(kind="verify_ledger").latest("pk").log_texts)
-    violations = re.sub(r"\b(family|trade|forecast) \d+", r"\1 N", violations)
+    violations = re.sub(r"\b(family|agent|trade|forecast) \d+", r"\1 N", violations)
     assert [words for words in tamperings if words not in violations] == []
     rebuilt = run("rebuild_derived", END)
     assert rebuilt.code == 0

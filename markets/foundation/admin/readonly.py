@@ -49,10 +49,10 @@ def verbatim_column(name: str, description: str) -> Callable[[Any, Any], SafeStr
     return column
 
 
-def cost_column(name: str, *, ordering: str | None = None) -> Callable[[Any, Any], str]:
+def cost_column(name: str, *, description: str = "cost", ordering: str | None = None) -> Callable[[Any, Any], str]:
     """A method of an admin class that shows a cost to the cent of a cent; CSV files have the exact one."""
 
-    @admin.display(description="cost", ordering=ordering)
+    @admin.display(description=description, ordering=ordering)
     def column(_: Any, row: Any) -> str:
         return f"${getattr(row, name):,.4f}"
 

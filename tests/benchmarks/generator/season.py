@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.db import connection, transaction
 
 from agents.models import Agent, Family
-from agents.services.costs import universe_cost_drift
+from agents.services.call_totals import universe_cost_drift, usage_total_drift
 from cohorts.models import Cohort, Methodology
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
@@ -49,7 +49,7 @@ def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None)
     _analyze()
     progress(plan.agents + 3, steps, "scores")
     renew_versions(*Scope)
-    for drift in (universe_cost_drift, family_total_drift):
+    for drift in (universe_cost_drift, usage_total_drift, family_total_drift):
         for _ in drift(repair=True):
             pass
     compute_scores(at=plan.end)
