@@ -128,7 +128,7 @@ def _store_with_claim(call: ModelCall, claim: Claim[Any]) -> ClaimLost | None:
 def _write_call(call: ModelCall) -> bool:
     """Writes an answered call with the change of its usage; False if it has an answer already."""
     unanswered = ModelCall.objects.filter(pk=call.pk, result__in=UNANSWERED)
-    if not unanswered.update(result=F("result")):  # which makes a reconciliation wait that would change the cost
+    if not unanswered.update(result=F("result")):  # locks the call: a reconciliation would change its cost
         return False
     stored = ModelCall.objects.only(*RECONCILED).get(pk=call.pk)
     if call.cost_source == ModelCall.CostSource.BOOKED:  # it may have been reconciled meanwhile

@@ -48,8 +48,7 @@ def add_to_totals(call: ModelCall, *, before: Usage = NO_USAGE) -> None:
         family = Elicitation.objects.values_list("family", flat=True).get(pk=call.elicitation_id)
     if universe is not None and change.cost_usd:
         _increase(UniverseCost, {"universe": universe, "family": family}, {"cost_usd": change.cost_usd})
-    owner = {"agent": agent, "family": None} if agent is not None else {"agent": None, "family": family}
-    _increase(UsageTotal, owner, change._asdict())
+    _increase(UsageTotal, {"agent": agent, "family": family if agent is None else None}, change._asdict())
 
 
 def _increase(model: Any, key: Mapping[str, int | None], changes: Mapping[str, Any]) -> None:
@@ -76,7 +75,7 @@ def universe_cost_drift(*, repair: bool = False) -> Iterator[str]:
     """A line for each cost that is not the sum of its calls; with `repair`, it becomes that."""
     names = ("universe", "family")
     for (universe, family), (have,), (due,) in _drift(UniverseCost, names, ("cost_usd",), _universe_costs, repair):
-        yield f"cost of family {family} on universe {universe} is {have:f}, its calls make {due:f}"
+        yield f"cost of family {family} on universe {universe} is {_plain(have)}, its calls make {_plain(due)}"
 
 
 def usage_total_drift(*, repair: bool = False) -> Iterator[str]:
@@ -138,9 +137,9 @@ def _usage_totals(key: Key | None) -> dict[Key, Sums]:
     for_decisions = ModelCall.objects.filter(decision__isnull=False)
     for_forecasts = ModelCall.objects.filter(elicitation__isnull=False)
     if key is not None:
-        agent, family = key
-        for_decisions = for_decisions.filter(decision__agent=agent) if agent is not None else for_decisions.none()
-        for_forecasts = for_forecasts.filter(elicitation__family=family) if family is not None else for_forecasts.none()
+        agent, family = key  # one of them is None, of which there are no calls
+        for_decisions = for_decisions.filter(decision__agent=agent)
+        for_forecasts = for_forecasts.filter(elicitation__family=family)
     sums: dict[Key, Sums] = {(agent, None): tuple(usage) for agent, *usage in _usage(for_decisions, "decision__agent")}
     by_family = _usage(for_forecasts, "elicitation__family")
     return sums | {(None, family): tuple(usage) for family, *usage in by_family}

@@ -156,7 +156,7 @@ def _settle_together_or_singly(
     resolutions: Mapping[Market, Resolution],
     report: SettlementReport,
 ) -> dict[int, int]:
-    """What `settle` returns for these markets, which share a transaction.
+    """Settles markets in one transaction of `settle`; returns the number of positions by market.
 
     If their rows break a constraint, each has a transaction of its own, and the report names those that fail.
     """

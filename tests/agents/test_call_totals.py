@@ -52,6 +52,10 @@ def usage(**of: Any) -> Usage:
     return Usage._make(UsageTotal.objects.values_list(*Usage._fields).get(**of))
 
 
+def usage_rows() -> set[tuple[Any, ...]]:
+    return set(UsageTotal.objects.values_list("agent", "family", *Usage._fields))
+
+
 def test_answer_adds_its_cost(call: ModelCall) -> None:
     before = stored()
     assert before == summed()
@@ -121,10 +125,6 @@ def test_wrong_usage_is_named_and_repaired(call: ModelCall) -> None:
     assert list(usage_total_drift(repair=True)) == lines
     assert usage_rows() == right
     assert list(usage_total_drift()) == []
-
-
-def usage_rows() -> set[tuple[Any, ...]]:
-    return set(UsageTotal.objects.values_list("agent", "family", *Usage._fields))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -110,8 +110,8 @@ def plural(number: int, noun: str) -> str:
     return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
-def runs(numbers: list[int]) -> str:
-    """The first and last of each run of consecutive numbers (ascending)."""
+def consecutive_ranges(numbers: list[int]) -> str:
+    """The first and last of each range of consecutive numbers (ascending)."""
     firsts = [number for number in numbers if number - 1 not in numbers]
     lasts = [number for number in numbers if number + 1 not in numbers]
     return " ".join(str(a) if a == b else f"{a} – {b}" for a, b in zip(firsts, lasts, strict=True)) or "–"

@@ -130,7 +130,7 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
         "Available since": lambda r: formats.day(r["effective_from"]),
         "$ per million input tokens": lambda r: formats.money(Decimal(r["price_prompt"]) * 1_000_000),
         "$ per million output tokens": lambda r: formats.money(Decimal(r["price_completion"]) * 1_000_000),
-        "Cohorts": lambda r: formats.runs([a["cohort"] for a in cohorts[r["id"]]]),
+        "Cohorts": lambda r: formats.consecutive_ranges([a["cohort"] for a in cohorts[r["id"]]]),
     }
     page.table("releases", releases, columns, "Release", no_figure=["Release"])
     check_returns(page, season, season.rows(f"agents/?family={slug}"))

@@ -1,7 +1,7 @@
 """The list of model families, and a family with its results under both protocols, its releases and its cost."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -89,7 +89,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
                 for arm, forecast_leaderboard in forecast_leaderboards.items()
                 if (entry := forecast_leaderboard.entries.get(slug)) and entry["n"]
             ],
-            "returns": _returns_figure(family, competition),
+            "returns": _returns_figure(family, agents),
             "calibration": _calibration_figure(family, forecast_leaderboards),
             "forecasts_and_trades": next(
                 (row for row in forecasts_and_trades if row["family"] == slug and row["bets"]), None
@@ -115,16 +115,17 @@ def family_figures(request: HttpRequest, slug: str) -> list[Figure]:
         raise Http404(f"there is no family {slug}")
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     by_arm = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
-    return list(filter(None, [_returns_figure(family, competition), _calibration_figure(family, by_arm)]))
+    return list(
+        filter(None, [_returns_figure(family, _agents(family, competition)), _calibration_figure(family, by_arm)])
+    )
 
 
 def _agents(family: Family, competition: CompetitionIndex) -> list[AgentSummary]:
     return [agent for agent in competition.agents if agent.family.pk == family.pk]
 
 
-def _returns_figure(family: Family, competition: CompetitionIndex) -> Figure | None:
-    """The family's returns by weeks since a cohort's start."""
-    agents = _agents(family, competition)
+def _returns_figure(family: Family, agents: Sequence[AgentSummary]) -> Figure | None:
+    """The returns of a family's agents by weeks since a cohort's start."""
     title = f"Mean return of {family.display_name} in the weeks after a cohort starts."
     returns = cohort_returns(agents, at=timezone.now())
     return returns_figure(returns, agents, {family.slug: family}, title, height=340)
