@@ -4,12 +4,18 @@ Every page needs these few rows, which change about once a week. The index is ca
 renew in the transaction of a change; it saves 3 ms of a page with 140 agents, more with every cohort.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from django.utils import timezone
 
 from agents.models import Agent, Family
+from agents.models.family import name_slug
 from cohorts.models import Cohort, Methodology
 from markets.services.cache_versions import Scope, current_versions
 
@@ -26,7 +32,7 @@ class AgentSummary:
     cash: Decimal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompetitionIndex:
     """Families by id, cohorts by number with their methodologies, and all agents.
 
@@ -39,10 +45,28 @@ class CompetitionIndex:
     agents: Sequence[AgentSummary]
     current: Methodology | None
     """The newest methodology that is published."""
+    releases: Mapping[int, str]
+    """The model id behind each family, by its id, when the index was read."""
 
-    @property
+    @cached_property
     def by_slug(self) -> dict[str, Family]:
         return {family.slug: family for family in self.families.values()}
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """The name of each family in the addresses of pages, by slug: its display name where that is its own."""
+        names = Counter(name_slug(family.display_name) for family in self.families.values())
+        taken = names + Counter(list(self.by_slug))
+        addresses = {}
+        for family in self.families.values():
+            name = name_slug(family.display_name)
+            is_own = name == family.slug or taken[name] == 1
+            addresses[family.slug] = name if name and is_own else family.slug
+        return addresses
+
+    @cached_property
+    def slugs_by_address(self) -> dict[str, str]:
+        return {address: slug for slug, address in self.addresses.items()}
 
     @property
     def methodology(self) -> Methodology:
@@ -51,6 +75,11 @@ class CompetitionIndex:
 
     def cohort(self, number: int) -> Cohort | None:
         return next((cohort for cohort in self.cohorts.values() if cohort.number == number), None)
+
+
+def last_competition_index() -> CompetitionIndex:
+    """The index that this process read last, for what may be a moment old: it costs no query."""
+    return _cached[1] if _cached else competition_index()
 
 
 _cached: tuple[str, CompetitionIndex] | None = None
@@ -82,7 +111,9 @@ def _read() -> CompetitionIndex:
     current = None
     with suppress(Methodology.DoesNotExist):
         current = Methodology.objects.current()
-    return CompetitionIndex(families, cohorts, methodologies, agents, current)
+    with_release: Any = Family.objects.with_release(timezone.now())
+    releases = {family.pk: family.release for family in with_release.order_by("pk") if family.release}
+    return CompetitionIndex(families, cohorts, methodologies, agents, current, releases)
 
 
 def attach_competition(agents: Iterable[Agent], index: CompetitionIndex | None = None) -> list[Agent]:

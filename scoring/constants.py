@@ -8,6 +8,8 @@ ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED = "ensemble_median", "ensemble_extremised"
 REFERENCES = (MARKET, UNIFORM, ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED)
 EXTREMISING = 1.5
 """Factor on the log odds of the mean forecast, which loses what only single forecasters know."""
+RANKED_BY = ("adjusted_brier", "brier")
+"""The scores that may rank the families: the adjusted one where coverage differs, else the plain one."""
 GAMMAS = ("0", "0.5", "1")
 """Risk aversions of the averaged returns."""
 DETECTABLE_DIFFERENCE = 5.0

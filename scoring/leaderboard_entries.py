@@ -42,6 +42,23 @@ def leaderboard_entries(
     return leaderboards.values_list("entries", flat=True).first() or []
 
 
+def ranked_by(entries: Sequence[Entry]) -> str:
+    """The field of a forecast leaderboard's entries by which it is ranked."""
+    return str(entries[0]["ranked_by"]) if entries else "brier"
+
+
+def ranking_score(entry: Entry) -> float | None:
+    """The score by which an entry of a forecast leaderboard is ranked."""
+    score: float | None = entry[entry["ranked_by"]]
+    return score
+
+
+def ranking_interval(entry: Entry) -> Sequence[float] | None:
+    """The 95 % interval of that score."""
+    interval: Sequence[float] | None = entry[f"{entry['ranked_by']}_ci"]
+    return interval
+
+
 @dataclass(frozen=True, slots=True)
 class StoredLeaderboard:
     """A leaderboard's entries by family slug, and the selected parts of its report, None where it has none."""

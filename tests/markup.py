@@ -10,8 +10,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 
 def get_page(client: Client, address: str, status: int = 200) -> LexborHTMLParser:
-    """The page at an address of the site."""
+    """The page at an address of the site, or at the one to which it leads for good, such as a family's by its slug."""
     response = client.get(address)
+    if response.status_code == 301:
+        response = client.get(response["Location"])
     assert response.status_code == status, f"{address}: {response.status_code}"
     return LexborHTMLParser(response.content)
 

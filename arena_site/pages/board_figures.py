@@ -11,9 +11,12 @@ from arena_site.pages.filters import count, score
 from arena_site.pages.headlines import Headline
 from scoring.constants import REFERENCES
 from scoring.forecast_boards import ForecastBoard
+from scoring.leaderboard_entries import ranked_by
 
 BASELINES = REFERENCES[:2]
 """The market's prices and equal probabilities, which are lines of the chart."""
+BRIER_NAMES = {"brier": "Brier score", "adjusted_brier": "adjusted Brier score"}
+"""The scores that rank forecasters, in a sentence."""
 
 Entries = Sequence[Mapping[str, Any]]
 
@@ -22,26 +25,29 @@ def brier_figure(
     board: ForecastBoard, headline: Headline | None, families: Mapping[str, Family], **options: str
 ) -> Figure:
     """The Brier score of each model with its interval, and the baselines; families by slug."""
-    scored = [entry for entry in board.entries if entry["brier"] is not None]
+    column = ranked_by(board.entries)
+    name = BRIER_NAMES[column]
+    title_name = name[0].upper() + name[1:]
+    scored = [entry for entry in board.entries if entry[column] is not None]
     models = [entry for entry in scored if not entry["reference"] and not entry["external"]]
-    baselines = {entry["display_name"]: entry["brier"] for entry in scored if entry["forecaster"] in BASELINES}
+    baselines = {entry["display_name"]: entry[column] for entry in scored if entry["forecaster"] in BASELINES}
     chart = interval_chart(
         models,
-        "brier",
+        column,
         families,
-        interval="brier_ci",
-        x_title="Brier score (0 is best)",
+        interval=f"{column}_ci",
+        x_title=f"{title_name} (0 is best)",
         unit="score",
         baselines=baselines,
         tied=headline.tied if headline else [],
     )
     title = "Brier scores of the models so far." if models else "No question with a forecast has resolved yet."
-    note = "Brier score and 95 % interval, lower is better."
+    note = f"{title_name} and 95 % interval, lower is better."
     if baselines:
         lines = ", ".join(f"{name.lower()} {score(value)}" for name, value in baselines.items())
         note += f" Vertical lines: {lines}."
     if headline:
-        title = _title(headline, "has the lowest Brier score")
+        title = _title(headline, f"has the lowest {name}")
         note += " The bracket marks the models that are statistically tied with the leader." if headline.tied else ""
     data = board.report.get("data", {})
     source = (

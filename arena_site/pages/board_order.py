@@ -15,6 +15,7 @@ NAME = "display_name"
 FORECAST_COLUMNS = {
     "rank": "rank",
     "name": NAME,
+    "adjusted": "adjusted_brier",
     "brier": "brier",
     "alpha": "alpha",
     "questions": "n",

@@ -170,7 +170,7 @@ UNCERTAINTY: Mapping[str, Term] = {
     "standard-error": Term(
         "Standard error",
         "The standard deviation of an estimate: about two thirds of such estimates lie within one standard error of"
-        " the true value. Written as ± beside a score.",
+        " the true value. A 95 % interval reaches about two of them to each side; ± on these pages is that interval.",
     ),
     "rank-range": Term(
         "Rank range",

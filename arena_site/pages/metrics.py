@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from arena_site.pages.filters import format_as, net_return, score
+from arena_site.pages.filters import format_as, score
 
 Entry = Mapping[str, Any]
 SHOWN_DISAGREEMENTS = 5
@@ -46,12 +46,12 @@ class Metric(NamedTuple):
     def small_print(self, entry: Entry) -> str:
         """The uncertainty beside the value; empty where there is none."""
         name, _, gamma = self.key.partition(":")
-        if name == "average_return" and (interval := (entry["average_return_ci"] or {}).get(gamma)):
-            return f"{net_return(interval[0])} to {net_return(interval[1])}"
+        interval = entry.get(f"{name}_ci")
+        if gamma:
+            interval = (interval or {}).get(gamma)
         if name == "ece":
             return f"by chance {score(entry['ece_noise_floor'])}"
-        error = entry.get(f"{name.removesuffix('_ability')}_se")
-        return "" if error is None else f"± {score(error)}"
+        return f"{format_as(interval[0], self.kind)} to {format_as(interval[1], self.kind)}" if interval else ""
 
 
 BRIER = Metric("brier", "Brier score", "brier-score", "score", "low", "It ranks the models.")

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from agents.models import Agent, Decision, Family
+from arena_site.pages.filters import page_url
 from cohorts.models import Cohort, Methodology
 from markets.models import Market, Question
 
@@ -43,7 +44,7 @@ class TableSitemap(Sitemap):  # type: ignore[type-arg]
         return self.rows.values_list(*self.columns, *([self.lastmod_column] if self.lastmod_column else []))
 
     def location(self, item: Sequence[Any]) -> str:
-        return reverse(self.url_name, args=item[: len(self.columns)])
+        return page_url(self.url_name, *item[: len(self.columns)])
 
     def lastmod(self, item: Sequence[Any]) -> datetime | None:
         return item[-1] if self.lastmod_column else None

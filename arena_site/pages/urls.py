@@ -5,6 +5,7 @@ from django.urls import path
 from django.views.decorators.http import conditional_page, require_safe
 
 from arena_site.pages import feeds
+from arena_site.pages.addresses import by_address
 from arena_site.pages.sitemaps import SITEMAPS
 from arena_site.pages.views import (
     agents,
@@ -38,10 +39,12 @@ urlpatterns = [
     path("decisions/<int:pk>/", decisions.decision, name="decision"),
     path("cohorts/", cohorts.cohorts, name="cohorts"),
     *with_charts("cohorts/<int:number>/", cohorts.cohort, cohorts.cohort_figures, name="cohort"),
-    *with_charts("cohorts/<int:number>/<str:slug>/", agents.agent, agents.agent_figures, name="agent"),
-    path("cohorts/<int:number>/<str:slug>/trades/", agents.trades, name="trades"),
+    *with_charts(
+        "cohorts/<int:number>/<str:slug>/", agents.agent, agents.agent_figures, name="agent", of_families=True
+    ),
+    path("cohorts/<int:number>/<str:slug>/trades/", by_address(agents.trades, "trades"), name="trades"),
     path("models/", families.families, name="families"),
-    *with_charts("models/<str:slug>/", families.family, families.family_figures, name="family"),
+    *with_charts("models/<str:slug>/", families.family, families.family_figures, name="family", of_families=True),
     path("markets/", markets.markets, name="markets"),
     *with_charts("markets/<int:pk>/", markets.market, markets.market_figures, name="market"),
     path("universes/<int:pk>/", universes.universe, name="universe"),
@@ -57,6 +60,7 @@ urlpatterns = [
         comparisons.comparison,
         comparisons.comparison_figures,
         name="comparison",
+        of_families=True,
     ),
     path("og/<str:name>.<str:extension>", site.share_image, name="share-image"),
     path("imports/", imports.collections, name="imports"),

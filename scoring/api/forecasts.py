@@ -14,7 +14,7 @@ from markets.models import Question
 from markets.selectors.text_search import with_words
 from scoring.api.base import IntervalField, NumberField, ObjectField
 from scoring.changes import forecast_changed
-from scoring.constants import FORECAST
+from scoring.constants import FORECAST, RANKED_BY
 from scoring.models import Leaderboard
 
 
@@ -34,13 +34,17 @@ class ForecastLeaderboardEntrySerializer(serializers.Serializer):
     external = serializers.BooleanField(help_text="Somebody else's agent, which submits by itself: ranked apart.")
     rank = serializers.IntegerField(
         allow_null=True,
-        help_text="By Brier score among the families; a reference's is the place it would take, an external has none.",
+        help_text="By the score of `ranked_by` among the families; a reference's is the place it would take, an"
+        " external has none.",
     )
     rank_low = serializers.IntegerField(allow_null=True)
     rank_high = serializers.IntegerField(allow_null=True)
+    ranked_by = serializers.ChoiceField(
+        RANKED_BY, help_text="The adjusted score where the families answered different questions, else the plain one."
+    )
     n = serializers.IntegerField(help_text="Resolved questions answered; one asked on several days counts once.")
     forecasts = serializers.IntegerField(help_text="Forecasts on them.")
-    coverage = NumberField(help_text="Answered share of the questions that were asked and resolved.")
+    coverage = NumberField(help_text="Answered share of the questions that were asked and resolved, each counted once.")
     brier = NumberField(help_text="Mean form, (1/n) times the sum over options: long questions score lower.")
     brier_se = NumberField()
     brier_ci = IntervalField()
@@ -59,12 +63,16 @@ class ForecastLeaderboardEntrySerializer(serializers.Serializer):
     ece = NumberField(help_text="Expected calibration error over ten bins.")
     ece_noise_floor = NumberField()
     weighted_brier = NumberField(help_text="Weighted by the questions' discrimination.")
+    weighted_brier_ci = IntervalField(help_text="95 % interval of the weighted score.")
     adjusted_brier = NumberField(help_text="As if everybody had answered every question.")
     adjusted_brier_se = NumberField()
+    adjusted_brier_ci = IntervalField(help_text="95 % interval of the adjusted score.")
     irt_ability = NumberField()
     irt_se = NumberField()
+    irt_ability_ci = IntervalField(help_text="95 % interval of the ability.")
     bt_ability = NumberField()
     bt_se = NumberField()
+    bt_ability_ci = IntervalField(help_text="95 % interval of the ability.")
     pool_weight = NumberField(help_text="In the linear pool of the families that fits best.")
     cost_usd = serializers.CharField(allow_null=True, help_text="Cost of all its calls; null by category.")
     asked = serializers.IntegerField(allow_null=True, help_text="Batches of questions put to it.")

@@ -14,7 +14,7 @@ from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.methodologies import versions_in_play
 from scoring.models import Leaderboard
-from scoring.services.forecast_leaderboards import forecast_leaderboard, leaderboard_selections
+from scoring.services.forecast_leaderboards import SLOW_FIGURES, forecast_leaderboard, leaderboard_selections
 from scoring.services.forecast_panels import family_names, resolved_entries
 from scoring.services.trading_leaderboards import trading_leaderboard
 from scoring.valuations import NO_RECORD, bet_records, valuations
@@ -22,8 +22,7 @@ from scoring.valuations import NO_RECORD, bet_records, valuations
 Rows = list[tuple[Any, ...]]
 VALUES = ("starting_balance", "cash", "positions_value", "pnl", "return_percent")
 """The columns of an agent that are figures of its valuation."""
-LEADERBOARD_METRICS = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
-FITTED_FIGURES = ("irt_ability", "irt_se", "weighted_brier", "bt_ability", "bt_se", "pool_weight")
+FITTED_FIGURES = (*SLOW_FIGURES, "bt_ability", "bt_se", "bt_ability_ci", "pool_weight")
 """The figures that take seconds to fit, taken from the stored leaderboard."""
 
 
@@ -111,8 +110,7 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
         by_category = {}
         for category in ("", *sorted({entry.category for entry in resolved} - {""})):
             entries = [entry for entry in resolved if category in ("", entry.category)]
-            metrics = LEADERBOARD_METRICS if not category else LEADERBOARD_METRICS[:-1]
-            computed = forecast_leaderboard(entries, families, externals, metrics=metrics, reported=False)
+            computed = forecast_leaderboard(entries, families, externals, reported=False)
             by_category[category] = computed.entries
         for version in versions:
             stored = Leaderboard.objects.filter(protocol=FORECAST, arm=chosen.arm, methodology=version, category="")

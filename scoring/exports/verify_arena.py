@@ -46,7 +46,8 @@ LEFT = {
 }
 """What `verify_export` recomputes and this program only checks by the hash of its table."""
 ZERO, CENT, MICROSHARE = Decimal(0), Decimal("0.01"), Decimal("0.000001")
-LOG_CLIP, TIE, TOLERANCE, EXTREMISING = 1e-6, 1e-12, 1e-9, 1.5
+LOG_CLIP, TIE, TOLERANCE, EXTREMISING, EQUAL_COVERAGE = 1e-6, 1e-12, 1e-9, 1.5, 0.95
+REFERENCES = ("market", "uniform", "ensemble", "ensemble_median", "ensemble_extremised")
 MAX_BYTES, MAX_FILES, MAX_JSON, MAX_CELL, MAX_SHOWN = 2**32, 1_000, 2**26, 2**26, 20
 
 
@@ -821,7 +822,7 @@ def check_trading_leaderboard(archive, found):
 
 
 def check_forecast_leaderboards(archive, found):
-    """Weighted means of scores and ranks by Brier score, by arm, methodology and category."""
+    """Weighted means of scores, and ranks by the Brier score or the adjusted one, by arm, methodology and category."""
     asked, families = QuestionRecords(archive), archive.by("families", "slug")
     stated, batches = defaultdict(dict), archive.by("question_batches").values()
     for row in archive.rows("leaderboard_forecast"):
@@ -834,7 +835,7 @@ def check_forecast_leaderboards(archive, found):
         found.append(f"leaderboard_forecast: the leaderboard of arm {arm} is missing")
     for (arm, version, category), board in stated.items():
         in_arm = {(batch["question_set"], batch["number"]) for batch in batches if batch["arm"] == arm}
-        scored, entries = defaultdict(list), 0
+        scored, questions = defaultdict(list), set()
         for pk, entry in asked.entries.items():
             question = asked.questions[entry["question"]]
             of_set = archive.by("question_sets")[entry["question_set"]]
@@ -845,21 +846,28 @@ def check_forecast_leaderboards(archive, found):
                 or category not in ("", question["category"])
             ):
                 continue
-            entries += 1
+            questions.add(entry["question"])
             market = asked.market(entry)
             answers = {row["family"]: asked.vector(row, question) for row in by_entry[pk, arm]}
             ours = [vector for slug, vector in answers.items() if not families[slug]["external"]]
             answers |= references(ours, market, question["exclusive"], len(asked.options[question["id"]]))
             reference = None if market is None else asked.score(market, entry)[0]
             for name, vector in answers.items():
-                scored[name].append((entry["question"], asked.score(vector, entry), reference))
-        means = {name: forecaster_figures(scored[name], entries) for name in board}
-        ranked = [m["brier"] for name, m in means.items()
-                  if name in families and not families[name]["external"] and m["brier"] is not None]  # fmt: skip
+                scored[name].append((entry["question"], asked.score(vector, entry), reference, pk))
+        models = [name for name in board if name in families and not families[name]["external"]]
+        means = {name: forecaster_figures(scored[name], questions) for name in board}
+        adjusted = adjusted_scores(scored, models)
+        shares = [len(scored[name]) for name in models if scored[name]]
+        differs = bool(shares) and min(shares) < EQUAL_COVERAGE * max(shares)
+        ranked_by = "adjusted_brier" if differs and any(name in adjusted for name in models) else "brier"
+        ranking = adjusted if ranked_by == "adjusted_brier" else {name: means[name]["brier"] for name in board}
+        known = [ranking[name] for name in models if ranking.get(name) is not None]
         for name, row in board.items():
-            brier, external = means[name]["brier"], name in families and families[name]["external"]
-            rank = 1 + (len(ranked) if brier is None else sum(other < brier for other in ranked))
-            due = means[name] | {"rank": None if external else rank, "external": external}
+            score, external = ranking.get(name), name in families and families[name]["external"]
+            rank = 1 + (len(known) if score is None else sum(other < score - TIE for other in known))
+            due = means[name] | {"rank": None if external else rank, "external": external, "ranked_by": ranked_by}
+            if not external:
+                due["adjusted_brier"] = adjusted.get(name)
             due["reference"] = name not in families
             found.differ(f"leaderboard_forecast: {arm} {version or 'all'} {category}, {name}", row, due)
         for name in scored.keys() - board.keys():
@@ -882,10 +890,11 @@ def references(vectors, market, exclusive, size):
     return named
 
 
-def forecaster_figures(scored, entries):
+def forecaster_figures(scored, questions):
     """Means of a forecaster's scores: each question counts once, however many days it was asked on."""
     times_asked = Counter(question for question, *_ in scored)
-    figures = {"n": len(times_asked), "forecasts": len(scored), "coverage": len(scored) / max(entries, 1)}
+    coverage = len(times_asked) / max(len(questions), 1)
+    figures = {"n": len(times_asked), "forecasts": len(scored), "coverage": coverage}
 
     def mean(values):
         known = [(1 / times_asked[question], value) for (question, *_), value in zip(scored, values, strict=True)
@@ -894,9 +903,88 @@ def forecaster_figures(scored, entries):
         return math.fsum(weight * value for weight, value in known) / mass if known else None
 
     for place, name in enumerate(("brier", "log", "spherical", "accuracy")):
-        figures[name] = mean([scores[place] for _, scores, _ in scored])
-    figures["alpha"] = mean([None if market is None else market - scores[0] for _, scores, market in scored])
+        figures[name] = mean([scores[place] for _, scores, *_ in scored])
+    figures["alpha"] = mean([None if market is None else market - scores[0] for _, scores, market, _ in scored])
     return figures
+
+
+def adjusted_scores(scored, models):
+    """Brier scores adjusted for the questions answered, of the models from their own fit, of references beside them."""
+    own = two_way_fit({name: scored[name] for name in models if scored[name]})
+    joint = two_way_fit(
+        {name: rows for name, rows in scored.items() if rows and (name in models or name in REFERENCES)}
+    )
+    common = [name for name in own if name in joint]
+    if not common:
+        return own
+    shift = fmean(own[name] - joint[name] for name in common)
+    return own | {name: value + shift for name, value in joint.items() if name not in models}
+
+
+def two_way_fit(scored):
+    """Each forecaster's effect plus the mean question effect, by weighted least squares of score = effect + effect.
+
+    Questions are entries; each of a forecaster's k forecasts of a question weighs 1/k. Only forecasters linked by
+    common entries to most others have a value.
+    """
+    cells = {}
+    for name, rows in scored.items():
+        times_asked = Counter(question for question, *_ in rows)
+        for question, scores, _, entry in rows:
+            cells.setdefault(entry, {})[name] = (1 / times_asked[question], scores[0])
+    names = linked_forecasters(cells)
+    cells = {entry: own for entry, own in cells.items() if own.keys() <= names}
+    if not cells:
+        return {}
+    order = {name: place for place, name in enumerate(sorted(names))}
+    size = len(order)
+    # The entries are eliminated; the constant vector, which the equations leave open, is fixed at a mean of 0.
+    matrix, right = [[1 / size] * size for _ in order], [0.0] * size
+    for own in cells.values():
+        mass = math.fsum(weight for weight, _ in own.values())
+        mean = math.fsum(weight * score for weight, score in own.values()) / mass
+        for name, (weight, score) in own.items():
+            i = order[name]
+            right[i] += weight * (score - mean)
+            matrix[i][i] += weight
+            for other, (beside, _) in own.items():
+                matrix[i][order[other]] -= weight * beside / mass
+    effects = solve(matrix, right)
+    level, total = [], []
+    for own in cells.values():
+        mass = math.fsum(weight for weight, _ in own.values())
+        beta = math.fsum(weight * (score - effects[order[name]]) for name, (weight, score) in own.items()) / mass
+        level.append(mass / len(own) * beta)
+        total.append(mass / len(own))
+    return {name: effects[i] + math.fsum(level) / math.fsum(total) for name, i in order.items()}
+
+
+def linked_forecasters(cells):
+    """The largest set of forecasters linked by common entries: by its forecasters, then its forecasts."""
+    groups = []
+    for own in cells.values():
+        joined, apart = (set(own), len(own)), []
+        for group in groups:
+            if group[0] & joined[0]:
+                joined = group[0] | joined[0], group[1] + joined[1]
+            else:
+                apart.append(group)
+        groups = [*apart, joined]
+    return max(groups, key=lambda group: (len(group[0]), group[1]), default=(set(), 0))[0]
+
+
+def solve(matrix, right):
+    """The solution of a system of linear equations by elimination with pivots."""
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    size = len(rows)
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda i: abs(rows[i][column]))
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        for i in range(size):
+            if i != column and rows[i][column]:
+                factor = rows[i][column] / rows[column][column]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[column], strict=True)]
+    return [rows[i][size] / rows[i][i] for i in range(size)]
 
 
 # Parts

@@ -15,7 +15,8 @@ from forecast_rank.metrics.panel import Panel
 
 from forecast_rank import Settings, rank_panel, to_json_value
 from markets.foundation.heartbeats import beat
-from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, REFERENCES
+from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
+from scoring.leaderboard_entries import ranking_score
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
@@ -33,18 +34,21 @@ from scoring.services.forecast_participation import NO_PARTICIPATION, participat
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 
-AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration")
-FITTED = ("adjusted_brier", "bradley_terry")
+AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
+FITTED = ("bradley_terry",)
 SLOWLY_FITTED = ("irt", "weighted_brier")
 """Metrics that take seconds to fit; copied from the stored leaderboard unless it is to be fitted again."""
-SLOW_FIGURES = ("irt_ability", "irt_se", "weighted_brier")
+SLOW_FIGURES = ("irt_ability", "irt_se", "irt_ability_ci", "weighted_brier", "weighted_brier_ci")
 """The figures of an entry that the slow fits give."""
+ROUNDING = 1e-12
+"""Adjusted scores are solutions of equations: equal ones differ by as much."""
 CURVE_POINTS = 120
 FIGURES = (
     "coverage", "brier", "brier_se", "brier_ci", "log", "spherical", "accuracy", "average_return",
     "average_return_ci", "log_wealth", "ruins", "alpha", "alpha_se", "alpha_ci", "bss_uniform", "bss_market", "ece",
-    "ece_noise_floor", "weighted_brier", "adjusted_brier", "adjusted_brier_se", "irt_ability", "irt_se", "bt_ability",
-    "bt_se", "pool_weight",
+    "ece_noise_floor", "weighted_brier", "adjusted_brier", "adjusted_brier_se", "adjusted_brier_ci",
+    "weighted_brier_ci", "irt_ability", "irt_se", "irt_ability_ci", "bt_ability", "bt_se", "bt_ability_ci",
+    "pool_weight",
 )  # fmt: skip
 """Figures that an entry copies from a report; null where they were not computed."""
 REFERENCE_NAMES = {name: name.replace("_", " ").capitalize() for name in REFERENCES}
@@ -84,16 +88,19 @@ def forecast_leaderboard(
     metrics: tuple[str, ...] = AVERAGED,
     reported: bool = True,
 ) -> LeaderboardContents:
-    """The leaderboard over these entries, by Brier score; families without an answer have nulls and stand last.
+    """The leaderboard over these entries, by the adjusted Brier score where the library heads its report by it.
 
-    `families` and `externals` are display names by slug. A reference's rank is the place that it would take among the
-    families; an external agent has none. The report is empty unless `reported`.
+    Families without an answer have nulls and stand last. `families` and `externals` are display names by slug. A
+    reference's rank is the place that it would take among the families; an external agent has none. The report is
+    empty unless `reported`.
     """
     built = panels(resolved, families, externals)
     step = max(1, math.ceil(len(resolved) / CURVE_POINTS))
     report = _rank(built, Settings(metrics, GAMMAS, stream=step))
     figures_by_name = report["forecasters"] | report["references"] | report["externals"]
     questions = {name: number for panel in built for name, number in _questions_answered(panel).items()}
+    resolved_questions = len({entry.question for entry in resolved})
+    ranked_by = report["headline"] if report["headline"] in RANKED_BY else "brier"
     names = {**families, **externals, **REFERENCE_NAMES}
     entries = [
         {
@@ -103,10 +110,18 @@ def forecast_leaderboard(
             "reference": name in REFERENCES,
             "external": name in externals,
             "rank": None,
-            **dict(zip(("rank_low", "rank_high"), figures["rank_range"] or (None, None), strict=True)),
+            **dict(
+                zip(
+                    ("rank_low", "rank_high"),
+                    figures.get("rank_ranges", {}).get(ranked_by) or (None, None),
+                    strict=True,
+                )
+            ),
+            "ranked_by": ranked_by,
             "n": questions[name],
             "forecasts": figures["n"],
             **{key: figures.get(key) for key in FIGURES},
+            "coverage": questions[name] / max(resolved_questions, 1),
         }
         for name, figures in figures_by_name.items()
     ]
@@ -282,16 +297,17 @@ def _questions_answered(panel: Panel) -> dict[str, int]:
 
 def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The entries by rank, each with its rank set; external agents, which have none, come last."""
-    families = [e for e in entries if not (e["reference"] or e["external"])]
-    scores = [e["brier"] for e in families if e["brier"] is not None]
+    families = [entry for entry in entries if not (entry["reference"] or entry["external"])]
+    scores = [score for entry in families if (score := ranking_score(entry)) is not None]
     for entry in entries:
-        score = entry["brier"]
+        score = ranking_score(entry)
         if not entry["external"]:
-            entry["rank"] = 1 + (len(scores) if score is None else sum(other < score for other in scores))
+            better = scores if score is None else [other for other in scores if other < score - ROUNDING]
+            entry["rank"] = 1 + len(better)
 
     def order(entry: dict[str, Any]) -> tuple[Any, ...]:
-        unscored = entry["brier"] is None
-        return entry["external"], unscored, entry["brier"] or 0, entry["reference"], entry["forecaster"]
+        score = ranking_score(entry)
+        return entry["external"], score is None, score or 0, entry["reference"], entry["forecaster"]
 
     return sorted(entries, key=order)
 

@@ -144,5 +144,5 @@ def test_pages_and_api_say_what_is_booked(venue: Venue, client: Any) -> None:
     call = booked_call(venue)
     (row,) = client.get(f"/api/v1/decisions/{call.decision_id}/").json()["calls"]
     assert (row["cost_source"], row["booked_usd"]) == ("booked", row["cost_usd"])
-    for page in (f"/decisions/{call.decision_id}/", "/models/gpt-5.1/"):
+    for page in (f"/decisions/{call.decision_id}/", "/models/gpt-5.2/"):
         assert b"reserved, not yet confirmed" in client.get(page).content, page

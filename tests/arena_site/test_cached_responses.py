@@ -215,7 +215,7 @@ def record_run() -> Run:
         return run
 
 
-@pytest.mark.parametrize("path", ["/", "/trading/", "/models/grok-4/", "/cohorts/1/grok-4/", "/markets/?q=rain"])
+@pytest.mark.parametrize("path", ["/", "/trading/", "/models/grok-4.1/", "/cohorts/1/grok-4.1/", "/markets/?q=rain"])
 def test_unchanged_page_costs_one_query(page_cache: Any, client: Client, path: str) -> None:
     first = client.get(path)
     assert first.status_code == 200

@@ -144,14 +144,14 @@ def pages() -> Iterator[str]:
         "/",
         "/cohorts/",
         "/models/",
-        "/models/gpt-5.1/",
+        "/models/gpt-5.2/",
         "/markets/",
         "/forecasts/",
         "/calibration/",
         "/imports/",
     )
-    yield from (f"/cohorts/{agent.cohort.number}/", f"/cohorts/{agent.cohort.number}/gpt-5.1/")
-    yield from (f"/cohorts/{agent.cohort.number}/gpt-5.1/trades/", f"/decisions/{decision.pk}/")
+    yield from (f"/cohorts/{agent.cohort.number}/", f"/cohorts/{agent.cohort.number}/gpt-5.2/")
+    yield from (f"/cohorts/{agent.cohort.number}/gpt-5.2/trades/", f"/decisions/{decision.pk}/")
     yield from (f"/markets/{market.pk}/" for market in Market.objects.filter(traded=True))
     yield from (f"/questions/{question.pk}/" for question in Question.objects.all())
     yield from (f"/forecasts/{forecast.pk}/" for forecast in Forecast.objects.all())

@@ -109,7 +109,7 @@ def paths() -> list[str]:
     found += ["/models/", f"/models/{slug}/", "/markets/", f"/markets/{market.pk}/", f"/decisions/{decision.pk}/"]
     found += [f"/universes/{universe.pk}/", "/calibration/", "/forecasts/"]
     found += [f"/{name}/{rows[name]}/" for name in ("forecasts", "questions") if rows[name] is not None]
-    found += ["/compare/", "/compare/gpt-5.1/grok-4/", "/methodology/", "/methodology/v1/", "/about/", "/imports/"]
+    found += ["/compare/", "/compare/gpt-5.2/grok-4.1/", "/methodology/", "/methodology/v1/", "/about/", "/imports/"]
     found += ["/feeds/decisions.atom", "/feeds/resolutions.atom", "/sitemap.xml"]
     return sorted(dict.fromkeys(found), key=lambda path: (not path.startswith("/api/"), path))
 

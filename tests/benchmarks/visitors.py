@@ -18,7 +18,7 @@ from tests.benchmarks.environment import scratch_url, set_up_production, web_ser
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = (
-    *("/", "/cohorts/", "/cohorts/3/", "/cohorts/3/gpt-5.1/", "/markets/", "/markets/7/", "/decisions/9/", "/healthz"),
+    *("/", "/cohorts/", "/cohorts/3/", "/cohorts/3/gpt-5.2/", "/markets/", "/markets/7/", "/decisions/9/", "/healthz"),
     *("/api/v1/leaderboard/", "/api/v1/agents/", "/api/v1/positions/", "/api/v1/snapshots/", "/api/v1/decisions/9/"),
 )
 PHASES = ("idle", "snapshots", "settlement", "scores")

@@ -190,7 +190,7 @@ def test_failure_05_a_bet_that_is_paid_late_pays_nobody_else_again(holding: Venu
 def test_failure_07_a_stale_price_is_marked_wherever_it_is_page_text(
     holding: Venue, client: Client, admin_client: Client
 ) -> None:
-    places = {f"/markets/{Market.objects.get().pk}/": 5, "/cohorts/1/gpt-5.1/": 1}
+    places = {f"/markets/{Market.objects.get().pk}/": 5, "/cohorts/1/gpt-5.2/": 1}
     """How often each page says so: the market's of both sides, of what was observed of them, and of the position."""
 
     def marked() -> dict[str, int]:
@@ -224,7 +224,7 @@ def test_failure_08_what_awaits_its_resolution_says_so_and_keeps_its_value_on_ev
         run(command, SUNDAY + 2 * DAY)
     texts = {
         f"/markets/{Market.objects.get().pk}/": "Closed and awaiting its resolution",
-        "/cohorts/1/gpt-5.1/": "awaiting resolution",
+        "/cohorts/1/gpt-5.2/": "awaiting resolution",
         "/cohorts/1/": "1 awaiting resolution",
         "/cohorts/": "1 awaiting resolution",
     }
@@ -232,8 +232,8 @@ def test_failure_08_what_awaits_its_resolution_says_so_and_keeps_its_value_on_ev
     (agent,) = client.get("/api/v1/agents/", {"family": "gpt-5.1"}).json()["results"]
     (entry,) = [e for e in client.get("/api/v1/leaderboard/").json()["results"] if e["family"] == "gpt-5.1"]
     assert agent["total_value"] == entry["total_value"] == "10150.00"
-    assert facts("/cohorts/1/gpt-5.1/", client)["Total value"] == "$10,150.00"
-    assert facts("/models/gpt-5.1/", client)["Mean value"] == "$10,150.00"
+    assert facts("/cohorts/1/gpt-5.2/", client)["Total value"] == "$10,150.00"
+    assert facts("/models/gpt-5.2/", client)["Mean value"] == "$10,150.00"
 
 
 def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(opened: Venue, client: Client) -> None:
@@ -247,9 +247,9 @@ def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(
     assert entry["cost_usd"] == "0.002000"
     places = {
         f"/decisions/{decision.pk}/": 1,
-        "/cohorts/1/gpt-5.1/": 2,
+        "/cohorts/1/gpt-5.2/": 2,
         "/cohorts/1/": 1,
-        "/models/gpt-5.1/": 4,
+        "/models/gpt-5.2/": 4,
         "/trading/": 1,
     }
     assert {page: client.get(page).content.decode().count("$0.0020") for page in places} == places

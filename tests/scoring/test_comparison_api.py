@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from agents.models import Family
+from agents.models.family import name_slug
 from tests.arena_site.pages.test_board_pages import GPT, GROK, create_season
 from tests.factories import AgentFactory, CohortFactory, MarketFactory, QuestionFactory, ask, bet
 from tests.problems import errors, problem
@@ -125,7 +126,7 @@ def test_form_of_the_leaderboard_leads_to_a_comparison(client: Client, season: N
     assert '<form class="filters" method="get" action="/compare/">' in leaderboard
     assert f'<option value="{GPT}">' in leaderboard
     answer = client.get("/compare/", {"first": GPT, "second": GROK})
-    assert (answer.status_code, answer["Location"]) == (302, f"/compare/{GPT}/{GROK}/")
+    assert (answer.status_code, answer["Location"]) == (302, "/compare/gpt-5.2/grok-4.1/")
 
 
 def test_choosing_one_family_twice_is_refused_and_an_unknown_one_is_not_found(client: Client) -> None:
@@ -137,11 +138,11 @@ def test_choosing_one_family_twice_is_refused_and_an_unknown_one_is_not_found(cl
 
 
 def test_family_page_links_its_comparison_with_every_other_family(client: Client) -> None:
-    shown = client.get(f"/models/{GPT}/").content.decode()
+    shown = client.get("/models/gpt-5.2/").content.decode()
     others = Family.objects.exclude(slug=GPT)
     assert others.count() == 6
     for other in others:
-        assert f'href="/compare/{GPT}/{other.slug}/"' in shown
+        assert f'href="/compare/gpt-5.2/{name_slug(other.display_name)}/"' in shown
 
 
 def test_equal_stakes_on_both_sides_count_as_the_first_side(client: Client) -> None:

@@ -104,6 +104,35 @@ def test_the_market_and_the_uniform_answer_what_no_family_did() -> None:
     assert entries[GPT]["coverage"] == 0.5
 
 
+def test_nobody_gains_a_rank_by_leaving_out_the_hard_question() -> None:
+    """GPT answers the easy question alone. By plain Brier scores it would be first, 0.04 against 0.13 and 0.16."""
+    hard = 1 - math.sqrt(0.28)
+    asked_and_ended({GPT: [0.8, 0.2], GROK: [0.9, 0.1], KIMI: [0.8, 0.2]})
+    asked_and_ended({GROK: [0.5, 0.5], KIMI: [hard, 1 - hard]})
+    entries = leaderboard()
+    assert {entry["ranked_by"] for entry in entries.values()} == {"adjusted_brier"}
+    assert {name: entries[name]["rank"] for name in (GPT, GROK, KIMI)} == {GROK: 1, GPT: 2, KIMI: 2}
+    assert entries[GROK]["adjusted_brier"] == pytest.approx(0.13)
+    assert entries[GPT]["adjusted_brier"] == pytest.approx(0.16)
+    assert entries["market"]["rank"] == 4  # 0.36 on both
+
+
+def test_plain_scores_rank_who_answered_the_same_questions() -> None:
+    asked_and_ended({GPT: [0.8, 0.2], GROK: [0.9, 0.1]})
+    assert {entry["ranked_by"] for entry in leaderboard().values()} == {"brier"}
+
+
+def test_coverage_counts_questions_and_not_days() -> None:
+    """Two of three forecasts asked for, on both questions."""
+    question = QuestionFactory()
+    ask(question, {GPT: [0.7, 0.3]})
+    ask(question, {GROK: [0.9, 0.1]}, day=WEEK + DAY)
+    end_question(question, "YES")
+    asked_and_ended({GPT: [0.5, 0.5], GROK: [0.5, 0.5]}, "NO")
+    entries = leaderboard()
+    assert [entries[name]["coverage"] for name in (GPT, GROK, "market")] == [1, 1, 1]
+
+
 def test_a_question_asked_on_several_days_counts_once() -> None:
     """((0.09 + 0.01) / 2 + 0.25) / 2: a mean over forecasts would be (0.09 + 0.01 + 0.25) / 3."""
     question = QuestionFactory()

@@ -99,7 +99,7 @@ def half_width(bounds: Any) -> str:
 
 
 def plus_minus(error: float | None) -> str:
-    return "" if error is None else f"± {score(error)}"
+    return "" if error is None else f"± {score(1.96 * error)}"
 
 
 def dots(*values: Any, write: Any = score) -> str:

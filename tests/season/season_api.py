@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 from selectolax.lexbor import LexborHTMLParser
 
+from agents.models.family import name_slug
 from tests.markup import chart_data, element, elements, visible_text
 from tests.season import formats
 from tests.season.page_figures import NO_FIGURE, Page, Row, by, one_line
@@ -24,6 +25,7 @@ COHORT = re.compile(r"/cohorts/(\d+)/")
 DECISION = re.compile(r"/decisions/(\d+)/")
 MARKET = re.compile(r"/markets/(\d+)/")
 QUESTION = re.compile(r"/questions/(\d+)/")
+FAMILY_IN_ADDRESS = re.compile(r'(href="(?:/models/|/cohorts/\d+/))([a-z0-9.\-]+)(?=[/"])')
 DATA = "Data: "
 """Begins the label of the table with a chart's data."""
 
@@ -32,14 +34,19 @@ class SeasonApi:
     """A site's pages and its API, each address of which is requested once."""
 
     def __init__(self, site: Site) -> None:
-        self.client = httpx.Client(base_url=site.url, timeout=60)
+        self.client = httpx.Client(base_url=site.url, timeout=60, follow_redirects=True)
         self.one = cache(self._one)
         self.rows = cache(self._rows)
 
     def page(self, address: str) -> Page:
         response = self.client.get(address)
         assert response.status_code == 200, f"{address}: {response.status_code}"
-        return Page(address, LexborHTMLParser(response.content))
+        return Page(address, LexborHTMLParser(FAMILY_IN_ADDRESS.sub(self._by_slug, response.text)))
+
+    def _by_slug(self, link: re.Match[str]) -> str:
+        """A link to a family's page with its slug, as the API has it, in place of its name."""
+        slugs = {name_slug(name): slug for name, slug in self.names.items()}
+        return link[1] + slugs.get(link[2], link[2])
 
     def _one(self, path: str) -> Any:
         response = self.client.get(f"/api/v1/{path}")

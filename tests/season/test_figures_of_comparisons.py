@@ -160,7 +160,7 @@ def trading_headline(answer: dict[str, Any], names: tuple[str, str], pairs: int)
     if test is None:
         return "They have no common cohort yet."
     ahead = names[test["difference"] < 0]
-    error = "" if test["se"] is None else f" ± {formats.number(test['se'])} (SE)"
+    error = "" if test["se"] is None else f" ± {formats.number(1.96 * float(test['se']))}"
     text = f"{ahead} ahead " if test["difference"] else "Even "
     text += f"{names[0]} minus {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
     text += f"{formats.plural(test['cohorts'], 'common cohort')}. "
@@ -177,7 +177,7 @@ def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
     if test is None or not test["n"]:
         return "No question that both answered has resolved yet."
     text = f"{names[test['difference'] > 0]} ahead " if test["difference"] else "Even "
-    error = "" if test["se"] is None else f" ± {formats.score(test['se'])} (SE)"
+    error = "" if test["se"] is None else f" ± {formats.score(1.96 * test['se'])}"
     text += (
         f"Difference in Brier score: {formats.signed_score(test['difference'])}{error} on {formats.count(test['n'])} "
     )

@@ -27,7 +27,7 @@ def rank(entry: Any) -> tuple[str, str]:
 def alpha(entry: Any) -> Any:
     if entry["forecaster"] == "market":
         return "–"
-    return formats.signed_score(entry["alpha"]), formats.plus_minus(entry["alpha_se"])
+    return formats.signed_score(entry["alpha"]), formats.interval(entry["alpha_ci"], formats.signed_score, " to ")
 
 
 TRADING = {
@@ -41,6 +41,7 @@ TRADING = {
 FORECASTS = {
     "Rank": lambda e: ("", f"({e['rank']})") if e["reference"] else rank(e),
     "Brier": lambda e: formats.with_interval(e, "brier"),
+    "Adjusted Brier": lambda e: formats.with_interval(e, "adjusted_brier"),
     "Alpha": alpha,
     "Questions": lambda e: formats.count(e["n"]),
     "Coverage": lambda e: formats.share(e["coverage"], 0),
@@ -70,10 +71,22 @@ RETURNS = {
     "Log wealth": lambda e: formats.signed_score(e["log_wealth"]["1"]),
 }
 ACROSS_QUESTIONS = {
-    "Adjusted Brier": lambda e: (formats.score(e["adjusted_brier"]), formats.plus_minus(e["adjusted_brier_se"])),
-    "Weighted Brier": lambda e: formats.score(e["weighted_brier"]),
-    "Ability (IRT)": lambda e: (formats.signed_score(e["irt_ability"]), formats.plus_minus(e["irt_se"])),
-    "Bradley–Terry": lambda e: (formats.signed_score(e["bt_ability"]), formats.plus_minus(e["bt_se"])),
+    "Adjusted Brier": lambda e: (
+        formats.score(e["adjusted_brier"]),
+        formats.interval(e["adjusted_brier_ci"], formats.score, " to "),
+    ),
+    "Weighted Brier": lambda e: (
+        formats.score(e["weighted_brier"]),
+        formats.interval(e["weighted_brier_ci"], formats.score, " to "),
+    ),
+    "Ability (IRT)": lambda e: (
+        formats.signed_score(e["irt_ability"]),
+        formats.interval(e["irt_ability_ci"], formats.signed_score, " to "),
+    ),
+    "Bradley–Terry": lambda e: (
+        formats.signed_score(e["bt_ability"]),
+        formats.interval(e["bt_ability_ci"], formats.signed_score, " to "),
+    ),
     "Pool weight": lambda e: formats.share(e["pool_weight"]),
 }
 PARTICIPATION = {

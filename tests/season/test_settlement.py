@@ -407,13 +407,13 @@ def test_failure_03_last_position_settles_and_every_place_shows_the_money(opened
         assert (Decimal(first["total_value"]), Decimal(first["pnl"])) == (money, pnl)
         assert first["return_percent"] == pytest.approx(30.0)
         assert (first["resolved_bets"], first["win_rate"], first["brier"]) == (1, 1.0, pytest.approx(0.04))
-    for page in ("/trading/", "/cohorts/1/", "/cohorts/1/gpt-5.1/", "/models/gpt-5.1/"):
+    for page in ("/trading/", "/cohorts/1/", "/cohorts/1/gpt-5.2/", "/models/gpt-5.2/"):
         assert "$13,000.00" in client.get(page).content.decode(), page
     run("take_snapshots", ENDS + TEN)
     closing = Snapshot.objects.filter(agent=agent()).latest("taken_at")
     assert (closing.taken_at, closing.total_value, closing.pnl) == (ENDS + TEN, money, pnl)
     assert closing.cash == agent().cash == agent().journal.last().balance == money
-    chart = client.get("/cohorts/1/gpt-5.1/").content.decode().partition("Data of this chart")[2]
+    chart = client.get("/cohorts/1/gpt-5.2/").content.decode().partition("Data of this chart")[2]
     assert chart.index("$13,000.00") < chart.index("$10,000.00")  # the newest first
 
 

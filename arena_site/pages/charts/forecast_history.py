@@ -30,7 +30,7 @@ def forecast_histories(
     instants = sorted(set(days.values()))
     prices = {entry.question_set.day: entry.price(option) for entry in reversed(entries)}
     market = Curve("Market", MARKET_COLOR, [prices.get(day) for day in instants], dashed=True)
-    drawn = option if option in BINARY_SIDES else "one option"
+    drawn = option if option in BINARY_SIDES else "this option"
     histories = []
     for arm, condition in ARMS.items():
         curves = [
@@ -46,7 +46,7 @@ def forecast_histories(
             else None
         )
         if chart:
-            title = f"How probable each model called {drawn}, day by day, {condition}."
+            title = f"Each model’s probability for {drawn}, by day, {condition}."
             note = "The dashed line is the market’s price at the same time."
             histories.append((option, Figure(arm, title, chart, note, at=instants[-1])))
     return histories

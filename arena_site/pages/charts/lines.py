@@ -22,7 +22,7 @@ MAXIMUM_ROWS = 60
 X_TITLES = {
     "time": "Date and time (UTC)",
     "weeks": "Weeks since the cohort’s start",
-    "questions": "Resolved questions, in order of resolution",
+    "questions": "Resolved forecasts of a model, in order of resolution",
 }
 """Titles of the horizontal axis by its kind."""
 POSITION_COLUMNS = {"time": "time_utc", "weeks": "weeks_since_start", "questions": "questions"}

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_safe
 
+from arena_site.pages.addresses import by_address
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.images import png_image, svg_image
 
@@ -17,10 +18,15 @@ Figures = Callable[..., Iterable[Figure]]
 TYPES: Mapping[str, str] = {"csv": "text/csv; charset=utf-8", "svg": "image/svg+xml", "png": "image/png"}
 
 
-def with_charts(route: str, view: Callable[..., HttpResponse], figures: Figures, *, name: str) -> list[URLPattern]:
-    """The address of a page, and that of the files of its charts."""
-    files = path(f"{route}charts/<slug:chart>.<slug:extension>", chart_file, {"figures": figures}, name=f"{name}-chart")
-    return [path(route, view, name=name), files]
+def with_charts(
+    route: str, view: Callable[..., HttpResponse], figures: Figures, *, name: str, of_families: bool = False
+) -> list[URLPattern]:
+    """The address of a page, and that of the files of its charts; `of_families` if it names families."""
+    files_name, files = f"{name}-chart", chart_file
+    if of_families:
+        view, files = by_address(view, name), by_address(chart_file, files_name)
+    files_route = f"{route}charts/<slug:chart>.<slug:extension>"
+    return [path(route, view, name=name), path(files_route, files, {"figures": figures}, name=files_name)]
 
 
 @require_safe

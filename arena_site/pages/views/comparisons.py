@@ -1,15 +1,17 @@
 """Comparison of two families: their figures, and whether the difference is more than chance."""
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
+from arena_site.pages.addresses import family_slug
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import returns_figure
+from arena_site.pages.filters import page_url
 from arena_site.pages.selection import ARMS
 from markets.prompt_conditions import PRICED
 from scoring.cohort_returns import cohort_returns
@@ -26,7 +28,7 @@ def comparisons(request: HttpRequest) -> HttpResponse:
     """Every pair of families; the form's `first` and `second` redirect to their comparison."""
     first, second = request.GET.get("first", ""), request.GET.get("second", "")
     if first and second and first != second:
-        return redirect("comparison", *(get_object_or_404(Family, slug=slug).slug for slug in (first, second)))
+        return redirect(page_url("comparison", family_slug(first), family_slug(second)))
     families = list(Family.objects.order_by("external", "pk"))
     ranked = [family for family in families if not family.external]
     leaderboard = overall_leaderboards(("pairs",)).get((FORECAST, PRICED))
@@ -74,13 +76,10 @@ def comparison_figures(request: HttpRequest, first: str, second: str) -> list[Fi
 
 
 def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[Family, Family]:
-    """The two families. Raises Http404 for an unknown one, and for one and the same."""
+    """The two families. Raises Http404 for one and the same."""
     if first == second:
         raise Http404("a family can not be compared with itself")
-    one, other = (competition.by_slug.get(slug) for slug in (first, second))
-    if one is None or other is None:
-        raise Http404(f"there is no family {first if one is None else second}")
-    return one, other
+    return competition.by_slug[first], competition.by_slug[second]
 
 
 def _returns_figure(one: Family, other: Family, competition: CompetitionIndex) -> Figure | None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -61,11 +61,7 @@ def families(request: HttpRequest) -> HttpResponse:
 def family(request: HttpRequest, slug: str) -> HttpResponse:
     """A family: its entry on each leaderboard, its result in each cohort, and its releases."""
     competition = competition_index()
-    family = competition.by_slug.get(slug)
-    if family is None:
-        if named := Family.objects.named(slug):
-            return redirect("family", named.slug)
-        raise Http404(f"there is no family {slug}")
+    family = competition.by_slug[slug]
     agents = _agents(family, competition)
     newest_first = sorted(agents, key=lambda agent: agent.cohort.number, reverse=True)
     page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
@@ -82,6 +78,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
         "family.html",
         {
             "family": family,
+            "release": competition.releases.get(family.pk),
             "leaderboard": leaderboard,
             "entry": leaderboard.entries.get(slug) if leaderboard else None,
             "forecasts": [
@@ -110,9 +107,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
 def family_figures(request: HttpRequest, slug: str) -> list[Figure]:
     """The charts of the family's page."""
     competition = competition_index()
-    family = competition.by_slug.get(slug)
-    if family is None:
-        raise Http404(f"there is no family {slug}")
+    family = competition.by_slug[slug]
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     by_arm = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
     return list(

@@ -29,6 +29,7 @@ from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index
 from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
+from scoring.leaderboard_entries import ranked_by
 from scoring.models import Leaderboard
 
 LATEST_QUESTIONS = 20
@@ -43,7 +44,7 @@ RETURN_NOTE = (
 
 @require_safe
 def forecasts(request: HttpRequest) -> HttpResponse:
-    """The ranking by Brier score with the references, and the figures beside the ranking."""
+    """The ranking with the references, and the figures beside the ranking."""
     selection, leaderboards = _selection(request)
     order = BoardOrder.from_request(request, FORECAST_COLUMNS)
     versions = selection.choices["methodology"][1:]
@@ -70,6 +71,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "order": order,
             "rows": order.sorted([{"entry": entry, "family": families.get(entry["family"])} for entry in entries]),
+            "ranked_by": ranked_by(entries),
             "has_external": any(entry["external"] for entry in entries),
             "report": report,
             "filters": selection.filter_links(

@@ -19,12 +19,13 @@ from arena_site.pages.selection import PageSelection
 from scoring.competition import competition_index
 from scoring.constants import REFERENCES, TRADING
 from scoring.forecast_boards import ForecastBoard, forecast_board
-from scoring.leaderboard_entries import leaderboard_entries
+from scoring.leaderboard_entries import leaderboard_entries, ranked_by
 
 SHOWN_REFERENCES = REFERENCES[:3]
 CSV_COLUMNS = (
-    "rank", "rank_low", "rank_high", "forecaster", "display_name", "reference", "external", "brier", "brier_low",
-    "brier_high", "alpha", "alpha_low", "alpha_high", "n", "coverage",
+    "rank", "rank_low", "rank_high", "forecaster", "display_name", "reference", "external", "ranked_by",
+    "adjusted_brier", "adjusted_brier_low", "adjusted_brier_high", "brier", "brier_low", "brier_high",
+    "alpha", "alpha_low", "alpha_high", "n", "coverage",
 )  # fmt: skip
 
 
@@ -57,6 +58,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             "figure": brier_figure(board, headline, families, query=selection.suffix),
             "data": data,
             "order": order,
+            "ranked_by": ranked_by(entries),
             "rows": order.sorted(
                 [
                     {"entry": entry, "family": families.get(entry["family"])}
@@ -105,7 +107,7 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     for entry in forecast_board(at=as_of, parts=("data",)).entries:
         bounds = {
             f"{name}_{end}": value
-            for name in ("brier", "alpha")
+            for name in ("adjusted_brier", "brier", "alpha")
             for end, value in zip(("low", "high"), entry[f"{name}_ci"] or ("", ""), strict=True)
         }
         writer.writerow([csv_cell({**entry, **bounds}[column]) for column in CSV_COLUMNS])

@@ -62,7 +62,7 @@ ASKED, CLOSING = (
 
 @require_safe
 def questions(request: HttpRequest) -> HttpResponse:
-    """Questions, filtered by words in their text, status, category, venue, model and day."""
+    """Questions that models were asked, filtered by words in their text, status, category, venue, model and day."""
     families = competition_index().by_slug
     listing = ListPage(
         request,
@@ -77,7 +77,8 @@ def questions(request: HttpRequest) -> HttpResponse:
         [ASKED, CLOSING],
     )
     selection = listing.selection
-    rows = matching_questions(Question.objects.defer("rules"), selection["q"])
+    asked = Question.objects.filter(Exists(QuestionEntry.objects.filter(question=OuterRef("pk"))))
+    rows = matching_questions(asked.defer("rules"), selection["q"])
     rows = rows.filter(**{name: selection[name] for name in ("status", "category", "source") if selection[name]})
     if selection["model"]:
         forecasts = Forecast.objects.filter(question=OuterRef("pk"), family=families[selection["model"]])

@@ -54,12 +54,13 @@ FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of
         forecaster text - A family's slug, or the name of a reference.
         reference boolean - Is it a reference forecaster?
         external boolean - Is it an external agent, ranked apart?
-        rank integer - By Brier score; null for external agents.
+        rank integer - By the score that `ranked_by` names; null for external agents.
         rank_low integer - Best rank within the 95 % range.
         rank_high integer - Worst rank within the 95 % range.
+        ranked_by text - brier, or adjusted_brier where the models answered different questions.
         n integer - Questions answered.
         forecasts integer - Forecasts scored.
-        coverage number - Share of resolved questions that were answered.
+        coverage number - Share of resolved questions that were answered, each counted once.
         brier number - Brier score: mean over options, lower is better.
         brier_se number - Standard error of the Brier score.
         brier_ci json - Bootstrap interval of the Brier score over events, 95 %.
@@ -67,7 +68,9 @@ FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of
         spherical number - Spherical score.
         accuracy number - Share of questions whose most probable option happened.
         alpha number - The market's Brier score less the forecaster's.
+        adjusted_brier number - Brier score adjusted for which questions were answered.
         average_return json - Gross return per dollar, by risk aversion.
         figures json - The whole entry as published.
-    """), recomputed="arm methodology category forecaster reference external rank rank_low rank_high n forecasts "
-        "coverage brier brier_se brier_ci log spherical accuracy alpha average_return")  # fmt: skip
+    """), recomputed="arm methodology category forecaster reference external rank rank_low rank_high "
+        "ranked_by n forecasts coverage brier brier_se brier_ci log spherical accuracy alpha adjusted_brier "
+        "average_return")  # fmt: skip

@@ -10,9 +10,12 @@ from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry
 from scoring.services.forecast_scores import BATCH, forecast_figures
 
-IDENTITY = ("reference", "external", "rank", "rank_low", "rank_high", "n", "forecasts")
-FIGURES = ("coverage", "brier", "brier_se", "brier_ci", "log", "spherical", "accuracy", "alpha", "average_return")
-METRICS = ("brier", "log", "spherical", "average_return", "alpha")
+IDENTITY = ("reference", "external", "rank", "rank_low", "rank_high", "ranked_by", "n", "forecasts")
+FIGURES = (
+    "coverage", "brier", "brier_se", "brier_ci", "log", "spherical", "accuracy", "alpha", "average_return",
+    "adjusted_brier",
+)  # fmt: skip
+METRICS = ("brier", "log", "spherical", "average_return", "alpha", "adjusted_brier")
 
 
 class ForecastRecords:

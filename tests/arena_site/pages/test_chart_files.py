@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from PIL import Image
 
-from tests.arena_site.pages.test_board_pages import BOTH, DAY, GPT, create_season
+from tests.arena_site.pages.test_board_pages import DAY, create_season
 from tests.factories import WEEK, MarketFactory, PriceObservationFactory
 from tests.markup import chart_data, element, elements, get_page, links, visible_text
 from tests.shared_rows import shared_rows
@@ -26,9 +26,9 @@ PAGES = {
     "/trading/?category=Politics": 1,
     "/cohorts/1/": 1,
     "/cohorts/1/?range=1W": 1,
-    f"/cohorts/1/{GPT}/": 1,
-    f"/models/{GPT}/": 2,
-    BOTH: 2,
+    "/cohorts/1/gpt-5.2/": 1,
+    "/models/gpt-5.2/": 2,
+    "/compare/gpt-5.2/grok-4.1/": 2,
     "/forecasts/?gamma=1": 2,
     "/calibration/": 3,
 }

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from arena_site.pages.filters import page_url
 from scoring.competition import competition_index
 from tests.factories import WEEK, AgentFactory, DecisionFactory, MarketFactory, QuestionFactory, bet, resolve
 
@@ -126,7 +127,7 @@ def test_the_sitemap_lists_every_page_once_and_each_is_there(client: Client) -> 
     pages = [page for part in parts for page in addresses(client, part)]
     assert len(pages) == len(set(pages))
     assert {
-        "/", "/models/", f"/models/{agent.family.slug}/", "/cohorts/1/", f"/cohorts/1/{agent.family.slug}/",
+        "/", "/models/", page_url("family", agent.family.slug), "/cohorts/1/", page_url("agent", 1, agent.family.slug),
         f"/decisions/{trade.decision_id}/", f"/markets/{trade.market_id}/", f"/questions/{question.pk}/",
         "/methodology/v1/", "/about/",
     } <= set(pages)  # fmt: skip

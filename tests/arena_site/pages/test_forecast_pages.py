@@ -94,7 +94,7 @@ def test_a_question_shows_the_market_and_every_model_side_by_side(client: Client
         assert f"{score.brier:.3f}" in forecasts
     assert "GPT-5.2 has its reasons." in forecasts
     assert "without prices" in forecasts
-    assert "YES happened." in visible_text(page)
+    assert "Outcome: YES" in visible_text(page)
     assert "Difficulty, with the market’s prices −0.500" in visible_text(page)
 
 

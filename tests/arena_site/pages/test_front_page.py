@@ -20,6 +20,7 @@ def entry(slug: str, brier: float, rank: int, **changes: Any) -> dict[str, Any]:
     return {
         "forecaster": slug, "family": slug if slug in NAMES else None, "display_name": name, "reference": name not in
         NAMES.values(), "external": False, "rank": rank, "rank_low": rank, "rank_high": rank, "n": 40, "coverage": 1.0,
+        "ranked_by": "brier", "adjusted_brier": brier, "adjusted_brier_ci": None,
         "brier": brier, "brier_ci": [brier - 0.01, brier + 0.01], "alpha": 0.2 - brier, "alpha_se": 0.005,
         "alpha_ci": [0.19 - brier, 0.21 - brier], "cost_usd": "0.1",
     } | changes  # fmt: skip
@@ -105,7 +106,7 @@ def test_cite_block_has_a_permanent_dated_address(client: Client) -> None:
 
 def board_names(client: Client, address: str) -> list[str]:
     return [
-        row.css_first("th").text().split("baseline")[0].strip()
+        row.css_first("th > a").text() if row.css_first("th > a") else row.css_first("th").text().split("baseline")[0]
         for row in elements(get_page(client, address), ".board tbody tr")
     ]
 

@@ -37,7 +37,7 @@ def create_rows() -> None:
     cold = MarketFactory(question=COLD, category="Weather", source="kalshi", external_id="KXCOLD-26")
     ask(QuestionFactory(markets=[rain]), {GPT: [0.7, 0.3], GROK: [0.6, 0.4]})
     ask(QuestionFactory(markets=[cup], first_asked_at=WEEK + 3 * DAY), {GPT: [0.5, 0.3, 0.2]}, day=WEEK + 3 * DAY)
-    QuestionFactory(markets=[cold], source="kalshi", first_asked_at=WEEK - DAY)
+    ask(QuestionFactory(markets=[cold], source="kalshi", first_asked_at=WEEK - DAY), day=WEEK - DAY)
     cohort = CohortFactory()
     gpt, grok = AgentFactory(slug=GPT, cohort=cohort), AgentFactory(slug=GROK, cohort=cohort)
     position = bet(gpt, rain, "YES", "1000.00").position
@@ -103,6 +103,13 @@ def test_markets_are_searched_filtered_and_sorted(client: Client, query: str, na
 @pytest.mark.usefixtures("rows")
 def test_questions_are_searched_filtered_and_sorted(client: Client, query: str, names: list[str]) -> None:
     assert found(client, f"/questions/?{query}") == names
+
+
+@pytest.mark.django_db
+def test_questions_that_nobody_was_asked_are_not_listed(client: Client) -> None:
+    QuestionFactory()
+    ask(asked := QuestionFactory())
+    assert found(client, "/questions/") == [asked.text]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +201,7 @@ def test_site_search_counts_each_kind_and_leads_to_the_lists(client: Client) -> 
     assert "0 models, 1 market and 1 question match “ orsa RAIN ”" in visible_text(page)
     assert {"/markets/?q=orsa%20RAIN", "/questions/?q=orsa%20RAIN"} <= set(links(page))
     assert element(page, "header input[name=q]").attributes["value"] == "orsa RAIN"
-    assert "/models/gpt-5.1/" in links(get_page(client, "/search/?q=openai"), "main a")
+    assert "/models/gpt-5.2/" in links(get_page(client, "/search/?q=openai"), "main a")
     assert "0 models, 0 markets and 0 questions" in visible_text(get_page(client, "/search/?q=zebra"))
     get_page(client, "/search/?q=%00")
 

@@ -35,7 +35,7 @@ from tests.shared_rows import shared_rows
 pytestmark = pytest.mark.django_db
 
 DAY = timedelta(days=1)
-BOARDS = ("/forecasts/", "/calibration/", "/compare/", "/compare/gpt-5.1/grok-4/")
+BOARDS = ("/forecasts/", "/calibration/", "/compare/", "/compare/gpt-5.2/grok-4.1/")
 MAX_COMPRESSED_BYTES = 60_000
 OPEN_GRAPH = ("title", "description", "image", "url")
 
@@ -70,10 +70,10 @@ def all_addresses() -> list[str]:
         "/trading/",
         "/cohorts/",
         f"/cohorts/{agent.cohort.number}/",
-        f"/cohorts/{agent.cohort.number}/gpt-5.1/",
-        f"/cohorts/{agent.cohort.number}/gpt-5.1/trades/",
+        f"/cohorts/{agent.cohort.number}/gpt-5.2/",
+        f"/cohorts/{agent.cohort.number}/gpt-5.2/trades/",
         "/models/",
-        "/models/gpt-5.1/",
+        "/models/gpt-5.2/",
         f"/universes/{Universe.objects.earliest('pk').pk}/",
         "/markets/",
         "/questions/",
@@ -99,7 +99,7 @@ def figures(client, address: str) -> str:
 
 @pytest.mark.parametrize(
     "address",
-    ["/", "/cohorts/", "/markets/", "/questions/", "/decisions/", "/models/gpt-5.1/", "/methodology/", *BOARDS],
+    ["/", "/cohorts/", "/markets/", "/questions/", "/decisions/", "/models/gpt-5.2/", "/methodology/", *BOARDS],
 )
 def test_every_page_exists_without_data(client, address):
     assert "None" not in figures(client, address)
@@ -286,7 +286,7 @@ def test_weeks_that_nobody_ran_are_missed_and_later_ones_open(client):
     in_week_3 = cohort.week_start + timedelta(weeks=2, hours=1)
     with time_machine.travel(in_week_3, tick=False):
         page = get_page(client, "/cohorts/1/")
-        weeks = visible_text(section(get_page(client, "/cohorts/1/gpt-5.1/"), "decisions"))
+        weeks = visible_text(section(get_page(client, "/cohorts/1/gpt-5.2/"), "decisions"))
         text = visible_text(page)
     assert table_row(section(page, "decisions"), "GPT-5.2") == "GPT-5.2 HOLD missed – – –"
     assert table_row(section(page, "decisions"), "Grok 4.1") == "Grok 4.1 HOLD – – – –"
@@ -298,9 +298,9 @@ def test_weeks_that_nobody_ran_are_missed_and_later_ones_open(client):
 def test_releases_name_the_first_and_last_of_consecutive_cohorts(client):
     for cohort in CohortFactory.create_batch(5):
         AgentFactory(slug="grok-4" if cohort.number != 4 else "gpt-5.1", cohort=cohort)
-    releases = section(get_page(client, "/models/grok-4/"), "releases")
+    releases = section(get_page(client, "/models/grok-4.1/"), "releases")
     assert table_row(releases, "x-ai/grok-4").endswith(" 1 – 3 5")
-    assert links(releases, ".number-links a") == [f"/cohorts/{number}/grok-4/" for number in (1, 3, 5)]
+    assert links(releases, ".number-links a") == [f"/cohorts/{number}/grok-4.1/" for number in (1, 3, 5)]
 
 
 def test_family_shows_the_usage_of_each_agent_and_of_both_protocols(client):
@@ -310,7 +310,7 @@ def test_family_shows_the_usage_of_each_agent_and_of_both_protocols(client):
         tokens_input, tokens_output, cost = usage
         ModelCallFactory(decision=decision, tokens_input=tokens_input, tokens_output=tokens_output, cost_usd=cost)
     ask(QuestionFactory(), {"gpt-5.1": (0.5, 0.5)}, cost="0.1")
-    page = get_page(client, "/models/gpt-5.1/")
+    page = get_page(client, "/models/gpt-5.2/")
     cohorts = section(page, "cohorts")
     assert table_row(cohorts, "Cohort 1").endswith(" 1,500 / 250 $0.3000")
     assert table_row(cohorts, "Cohort 2").endswith(" 70 / 7 $0.5000")
@@ -329,7 +329,7 @@ def test_each_position_shows_its_result(client):
     for name, side in (("won", "YES"), ("lost", "NO"), ("cancelled", None)):
         resolve(markets[name], side, at=WEEK + DAY)
     Market.objects.filter(pk=markets["awaiting"].pk).update(status="closed", closed_at=WEEK + DAY)
-    page = get_page(client, "/cohorts/1/gpt-5.1/")
+    page = get_page(client, "/cohorts/1/gpt-5.2/")
     assert table_row(page, "Market won?").endswith("won 8 Mar 2026 9 Mar 2026 +$150.00")
     assert table_row(page, "Market lost?").endswith("lost 8 Mar 2026 9 Mar 2026 −$100.00")
     assert table_row(page, "Market cancelled?").endswith("cancelled 8 Mar 2026 9 Mar 2026 $0.00")
@@ -447,10 +447,10 @@ def test_no_page_needs_more_queries_as_rows_grow(client, season):
     [
         ("/cohorts/", 5),
         ("/cohorts/1/", 11),
-        ("/cohorts/1/gpt-5.1/", 7),
-        ("/cohorts/1/gpt-5.1/trades/", 5),
+        ("/cohorts/1/gpt-5.2/", 7),
+        ("/cohorts/1/gpt-5.2/trades/", 5),
         ("/models/", 4),
-        ("/models/gpt-5.1/", 12),
+        ("/models/gpt-5.2/", 12),
     ],
 )
 def test_page_reads_competitors_and_positions_once(client, address, most, season):

@@ -91,7 +91,7 @@ def test_the_mean_of_an_agents_trades_is_its_brier_score(client: Client) -> None
         f"The mean of the bet-sizing scores below is {mean:.3f}, over 2 resolved purchases; 50.0 % of them won."
         in visible_text(shown)
     )
-    to_trades = elements(get_page(client, f"/cohorts/1/{GPT}/"), f'a[href="/cohorts/1/{GPT}/trades/"]')
+    to_trades = elements(get_page(client, f"/cohorts/1/{GPT}/"), 'a[href="/cohorts/1/gpt-5.2/trades/"]')
     assert f"{mean:.3f}" in map(visible_text, to_trades)
 
 
