@@ -41,6 +41,7 @@ SLOW = (
     "browser/test_admin.py",
     "arena_site/test_settings.py",
     "arena_site/test_backup.py",
+    "arena_site/test_arena_start.py",
     "faults/test_upstream.py",
     "faults/test_upstream_answers.py",
     "faults/test_upstream_fields.py",
@@ -68,6 +69,7 @@ SLOW = (
 """The files that take longest, in the order in which they run, first of all."""
 WITHOUT_DATABASE = (
     "forecast_rank/",
+    "arena_site/test_arena_start.py",
     "arena_site/test_sandbox.py",
     "arena_site/test_settings.py",
     "faults/test_answer_storage.py",

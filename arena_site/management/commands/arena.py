@@ -1,18 +1,12 @@
 """`manage.py arena`: the whole arena, live, in one process tree."""
 
-import fcntl
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 from django.utils import timezone
 
 from agents import clients
@@ -21,14 +15,13 @@ from agents.services.catalogue_check import check_lineup
 from agents.services.lineups import effective_from
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from arena_site import jobs
+from arena_site.preparation_lock import preparation_lock
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
 from cohorts.models import Cohort
 from markets.foundation.commands import BAD_USAGE
 
 RESTART_PAUSE_S = 2
 """Between the end of a worker and the start of the next, which may end as quickly."""
-PREPARATION_LOCK = 0x4152454E41
-"""The number of the advisory lock on PostgreSQL ("ARENA")."""
 
 
 class Command(BaseCommand):
@@ -47,7 +40,7 @@ class Command(BaseCommand):
             raise CommandError(
                 "SECRET_KEY is not set: put SECRET_KEY=<50 random characters> into .env", returncode=BAD_USAGE
             )
-        with _preparation_lock():
+        with preparation_lock():
             call_command("migrate", verbosity=0)
             schedules = jobs.install()
             line_up = [] if Cohort.objects.exists() else self._check_line_up(current=options["current"])
@@ -95,26 +88,3 @@ class Command(BaseCommand):
             return approval_lines(error.unusable)
         unusable = check_lineup(catalogue, at=at).unusable if catalogue else []
         return approval_lines(unusable, automatic=settings.ARENA_LINEUP == "auto")
-
-
-@contextmanager
-def _preparation_lock() -> Iterator[None]:
-    """Lets one `arena` at a time prepare the database: two migrations at once would break each other."""
-    if connection.vendor == "postgresql":
-        holder = connection.copy()
-        holder.set_autocommit(False)  # a lock of a transaction holds behind PgBouncer too
-        try:
-            with holder.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [PREPARATION_LOCK])
-            yield
-            holder.rollback()
-        finally:
-            holder.close()
-        return
-    # The folder, not the file: closing another descriptor of its file would drop SQLite's own locks.
-    folder = os.open(Path(connection.settings_dict["NAME"]).resolve().parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
