@@ -12,6 +12,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NoReturn, cast
 
 MAX_CHARACTERS = 1_000_000
+MAX_CONTAINERS = 10_000
+"""Opening braces and brackets of an answer: each may begin an object that has to be read."""
 MAX_INSTRUCTIONS = 200
 MAX_DIGITS = 1_000
 """Printing a number such as `1e999999999` would exhaust the memory."""
@@ -267,6 +269,8 @@ def extract_object(text: str) -> dict[str, Any]:
     """
     if len(text) > MAX_CHARACTERS:
         raise Malformed(f"the answer is longer than {MAX_CHARACTERS:,} characters")
+    if text.count("{") + text.count("[") > MAX_CONTAINERS:
+        raise Malformed(f"the answer holds more than {MAX_CONTAINERS:,} objects and lists")
     try:
         objects, skipped_thinking = _extract_objects(text)
     except RecursionError:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NoReturn
 
+from agents.gateway.finish_reasons import AnswerEnd, answer_end
 from agents.gateway.streams import parse_stream
 from markets.foundation.http import MIB, RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
 from markets.sources.field_parsers import number_or_none, storable
@@ -16,6 +17,8 @@ MAX_REASON, MAX_NAME, MAX_FINISH_REASON, MAX_QUANTIZATION = 300, 200, 60, 40
 """Characters, as the columns of `ModelCall` hold them."""
 MAX_BODY = 8 * MIB
 MAX_TOKENS = 10**9
+DONE = re.compile(rb"(?:\s*+(?:data:)?\s*+\[DONE\])+\s*+\Z")
+"""The end of a stream, which some gateways also write behind a whole body."""
 MAX_COST = Decimal(10_000)
 """US dollars for one answer; a higher stated cost is taken for an error."""
 MAX_CREDITS = 999_999
@@ -61,6 +64,8 @@ class Completion(Accounting):
     raw: str
     refusal: str | None = None
     finish_reason: str | None = None
+    native_finish_reason: str | None = None
+    end: AnswerEnd = AnswerEnd.NORMAL
     status: int | None = None
     latency_ms: int | None = None
 
@@ -93,7 +98,7 @@ class CompletionParser:
         self.http = response
         self.redact = redact
         self.stream = parse_stream(response.body)
-        self.body = self.stream.encoded if self.stream else response.body
+        self.body = self.stream.encoded if self.stream else DONE.sub(b"", response.body)
         self.raw = redact(self.body.decode(errors="replace"))
         self.accounting = Accounting()
 
@@ -112,10 +117,18 @@ class CompletionParser:
         content = message.get("content")
         if (text := _join_content(content)) is None:
             self._fail(f"answered content that is no text but {type(content).__name__}")
+        reason, native = (
+            _short_text(choice.get(name), MAX_FINISH_REASON) for name in ("finish_reason", "native_finish_reason")
+        )
+        end = answer_end(reason, native, states_native="native_finish_reason" in choice)
+        if end == AnswerEnd.ERROR:
+            self._fail("broke off with finish_reason error", retryable=True)
         return Completion(
             content=text,
             refusal=_short_text(message.get("refusal"), limit=None),
-            finish_reason=_short_text(choice.get("finish_reason"), MAX_FINISH_REASON),
+            finish_reason=reason,
+            native_finish_reason=native,
+            end=AnswerEnd.TOOL_CALL if message.get("tool_calls") else end,
             raw=self.raw,
             status=self.http.status,
             latency_ms=self.http.latency_ms,
@@ -127,7 +140,8 @@ class CompletionParser:
             self.raw = self.raw[:MAX_REASON]
             self._fail(f"answered more than {MAX_BODY} bytes")
         try:
-            body = json.loads(self.body, parse_float=Decimal, parse_constant=lambda _: None)
+            # The redacted text: what is stored and what is parsed are the same.
+            body = json.loads(self.raw, parse_float=Decimal, parse_constant=lambda _: None)
         except (ValueError, ArithmeticError, RecursionError):
             body = None
         if isinstance(body, dict):
@@ -143,8 +157,6 @@ class CompletionParser:
             self._fail("answered without choices", retryable=True)
         if error := choice.get("error"):
             self._fail_with(error, body)
-        if choice.get("finish_reason") == "error":
-            self._fail("broke off with finish_reason error", retryable=True)
         message = choice.get("message")
         if not isinstance(message, dict):
             self._fail("answered a choice without a message", retryable=True)

@@ -39,8 +39,13 @@ def parse_stream(raw: bytes) -> StreamedBody | None:
         body |= {name: value for name, value in chunk.items() if value is not None}
         for part in choices if isinstance(choices, list) else ():
             if isinstance(part, dict) and part.get("index", 0) == 0:
+                whole = part.pop("message", None)
                 _add_delta(part.pop("delta", None), message, texts)
-                choice |= {name: value for name, value in part.items() if value is not None}
+                if not any(map(any, texts.values())):  # else it repeats what came in pieces
+                    _add_delta(whole, message, texts)
+                for name, value in part.items():
+                    if value or choice.get(name) is None:  # no later chunk takes a reason back
+                        choice[name] = value
     message |= {name: "".join(parts) for name, parts in texts.items()}
     if choice:
         body["choices"] = [choice | {"message": message}]

@@ -16,6 +16,7 @@ from django.utils import timezone
 from agents.answers import Malformed
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Accounting, Completion, GatewayFailure
+from agents.gateway.finish_reasons import AnswerEnd
 from agents.gateway.model_ids import same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.models.task import PromptParts
@@ -30,7 +31,6 @@ MAX_PAUSE_S = 30
 FIRST_PAUSE_S = 0.5
 LARGER = 2
 """How many times the tokens are allowed after an answer was cut."""
-CUT_REASONS = ("length", "max_tokens")
 FORMAT_REFUSED = (400, 404, 422)
 """Statuses after which a request is sent again without the answer's schema, which some endpoints refuse."""
 
@@ -178,26 +178,40 @@ def _create_call(
 
 
 def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion) -> None:
-    """Stores an answer with its result: answered, malformed, cut, declined, or failed if another model gave it."""
-    task, results, cut = claim.task, ModelCall.Result, completion.finish_reason in CUT_REASONS
+    """Stores an answer with its result: answered, malformed, cut, declined, or failed by provider or model."""
+    task, results = claim.task, ModelCall.Result
     if not same_model(call.model, completion.returned_model, call.task.release.canonical_slug):
         call.result, call.error = results.FAILED, f"asked {call.model}, answered by {completion.returned_model}"
-    elif completion.refusal or completion.finish_reason == "content_filter":
-        call.result, call.error = results.DECLINED, f"the model refused: {completion.refusal or 'content filter'}"
-    elif not cut and not completion.content.strip():
-        reason = completion.finish_reason or "unknown"
-        call.result, call.error = results.DECLINED, f"the answer was empty (finish reason {reason})"
+    elif completion.refusal:
+        call.result, call.error = results.DECLINED, f"the model refused: {completion.refusal}"
     else:
         try:
             call.result, call.parsed = results.ANSWERED, task.parse(completion.content)
         except Malformed as malformed:
-            call.result, call.error = results.MALFORMED, str(malformed)
-            if cut:
-                call.result, call.parsed = results.CUT, task.parse_cut(completion.content)
-                call.error = f"out of tokens before the answer was complete: {_spent(completion)}"
+            call.result, call.error = _unreadable(completion, str(malformed))
+            if call.result == results.CUT:
+                call.parsed = task.parse_cut(completion.content)
     call.content, call.refusal = completion.content, completion.refusal or ""
     call.finish_reason = completion.finish_reason or ""
     _store_response(call, claim, completion, completion, billable=True)
+
+
+def _unreadable(completion: Completion, fault: str) -> tuple[str, str]:
+    """The result and the error of an answer that is empty or can not be read: told by its end."""
+    results = ModelCall.Result
+    reasons = " and ".join(filter(None, (completion.finish_reason, completion.native_finish_reason))) or "none"
+    match completion.end:
+        case AnswerEnd.CUT:
+            return results.CUT, f"out of tokens before the answer was complete: {_spent(completion)}"
+        case AnswerEnd.TOOL_CALL:
+            return results.MALFORMED, f"the answer calls a tool, and none was offered; {fault}"
+        case AnswerEnd.REFUSAL:
+            return results.DECLINED, f"the model refused: {reasons.replace('_', ' ')}"
+        case AnswerEnd.NORMAL if completion.content.strip():
+            return results.MALFORMED, fault
+        case AnswerEnd.NORMAL:
+            return results.DECLINED, f"the answer was empty (finish reason {reasons})"
+    return results.FAILED, f"the provider failed: the answer ended with {reasons} as finish reason"
 
 
 def _spent(completion: Completion) -> str:

@@ -174,8 +174,9 @@ REFUSED = [
     case("a key said twice differently", '{"action": "HOLD", "action": "BET"}', '"action" is given twice'),
     case("an amount said twice", betting('5, "amount": 6'), '"amount" is given twice with different'),
     case("a deep key said twice", '{"action": "HOLD", "x": [{"z": 1, "z": true}]}', '"z" is given twice'),
-    case("absurd nesting", '{"action":' * 20_000 + "1" + "}" * 20_000, "nested too deeply"),
-    case("absurd nesting of lists", '{"x":' + "[" * 20_000 + "]" * 20_000 + "}", "nested too deeply"),
+    case("absurd nesting", '{"action":' * 5_000 + "1" + "}" * 5_000, "nested too deeply"),
+    case("absurd nesting of lists", '{"x":' + "[" * 5_000 + "]" * 5_000 + "}", "nested too deeply"),
+    case("half a million objects", "{}" * 499_000, "more than 10,000 objects and lists"),
     case("a text beyond all measure", HOLD + " " * MAX_CHARACTERS, "longer than 1,000,000 characters"),
     # The action and its lists
     case("no action", '{"bets": []}', 'action is missing: it must be "BET", "SELL" or "HOLD"'),

@@ -14,7 +14,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from agents.gateway.client import Gateway
-from agents.gateway.completions import Completion, GatewayFailure
+from agents.gateway.completions import Completion, GatewayFailure, stored_content
 from agents.gateway.model_ids import same_model
 from tests.captured import CAPTURED
 from tests.markets.test_http import Act, misbehaving, reset, silent
@@ -191,7 +191,16 @@ def test_stored_response_has_no_key_no_account_and_no_nul(httpserver: HTTPServer
     assert not any(secret in stored for secret in (KEY, "user_9", "user_inner"))
     httpserver.clear()
     answer(httpserver, json.dumps(completed())[:-1] + "\x00}")
-    assert "\x00" not in failure(gateway).raw
+    assert "\x00" not in ask(gateway).raw
+
+
+def test_answer_is_parsed_as_it_is_stored(httpserver: HTTPServer, gateway: Gateway) -> None:
+    """A secret in a model's own words is gone from both, so that the stored answer proves the parsed one."""
+    said = {"action": "HOLD", "reasoning": f'use {KEY} or sk-or-v1-0123456789abcdef, "user_id": "u-17"'}
+    answer(httpserver, completed(**message(content=json.dumps(said))))
+    read = ask(gateway)
+    assert json.loads(read.content)["reasoning"] == 'use [redacted] or [redacted], "user_id": "[redacted]"'
+    assert stored_content(read.raw, 200) == read.content
 
 
 # ── failures ──────────────────────────────────────────────────────────────────────────────────────

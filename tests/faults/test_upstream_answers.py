@@ -43,6 +43,29 @@ TOOL = {"content": None, "tool_calls": [{"id": "1", "type": "function", "functio
 NOWHERE = json.dumps({"action": "BET", "bets": [{"market_id": "0", "side": "YES", "amount": 100}]})
 NO = {"code": 403, "message": "no"}
 
+TOOL_END = {"finish_reason": "tool_calls", "native_finish_reason": "tool_use"}
+NETWORK = {"finish_reason": "stop", "native_finish_reason": "network_error"}
+RESOURCES = {"finish_reason": "insufficient_system_resource", "native_finish_reason": "insufficient_system_resource"}
+NO_REASON = {"finish_reason": None, "native_finish_reason": None}
+NATIVE_ERROR = {"finish_reason": "stop", "native_finish_reason": "error"}
+NATIVE_CUT = {"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}
+END_TURN = {"finish_reason": "stop", "native_finish_reason": "end_turn"}
+MESSAGE = {"role": "assistant", "content": HELD}
+BODY = json.dumps({"id": "gen-1", "model": GPT, "choices": [{"finish_reason": "stop", "message": MESSAGE}],
+                   "usage": {"cost": 0.01}}).encode()  # fmt: skip
+
+
+def stream(*choices: Any, cost: float = 0) -> Act:
+    """A streamed completion, a chunk for each choice, and its usage at the end."""
+    chunks = [{"id": "gen-1", "model": GPT, "choices": [{"index": 0} | choice]} for choice in choices]
+    chunks[-1]["usage"] = {"cost": cost}
+    lines = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+    return answering(200, lines + b"data: [DONE]\n\n")
+
+
+CUT_STREAM = stream({"delta": {"content": HELD[:-5]}, "finish_reason": "length"}, {"delta": {}, "finish_reason": ""})
+FREE = completion(HELD, usage={"cost": 0})
+
 BOOKED = None
 """In place of cents: nothing says what the calls cost, so each counts at its worst case."""
 FAILS, HOLDS, COMPLETES = "failed", "held by fallback", "completed"
@@ -61,7 +84,48 @@ CASES = {
     "empty": ("declined", 1, HOLDS, completion("")),
     "blank": ("declined", 1, HOLDS, completion(" \n\t ")),
     "an empty list of parts": ("declined", 1, HOLDS, completion([])),
-    "a call of a tool": ("declined", 1, HOLDS, completion(None, message=TOOL)),
+    "a call of a tool": ("malformed malformed malformed", 3, HOLDS, completion(None, message=TOOL)),
+    "a call of a tool, then good": ("malformed answered", 2, COMPLETES, completion(None, choice=TOOL_END), GOOD),
+    "a whole answer beside a tool": ("answered", 1, COMPLETES, completion(HELD, choice=TOOL_END)),
+    "a whole answer, then the network": ("answered", 1, COMPLETES, completion(HELD, choice=NETWORK)),
+    "a whole answer, then a filter": (
+        "answered",
+        1,
+        COMPLETES,
+        completion(HELD, choice={"finish_reason": "content_filter"}),
+    ),
+    "a whole answer, then an error": ("failed failed", 2, FAILS, completion(HELD, choice=NATIVE_ERROR)),
+    "empty by the network": ("failed", 1, FAILS, completion("", choice=NETWORK)),
+    "empty by want of resources": ("failed", 1, FAILS, completion(None, choice=RESOURCES)),
+    "empty without a reason": ("failed", 1, FAILS, completion("", choice=NO_REASON)),
+    "empty with a reason that nobody knows": ("failed", 1, FAILS, completion("", choice={"finish_reason": "tired"})),
+    "half an answer by the network": ("failed", 1, FAILS, completion(HELD[:-5], choice=NETWORK)),
+    "half an answer without a reason": (
+        "malformed failed",
+        2,
+        FAILS,
+        MALFORMED,
+        completion(HELD[:-5], choice=NO_REASON),
+    ),
+    "empty, both reasons normal": ("declined", 1, HOLDS, completion("", choice=END_TURN)),
+    "malformed, both reasons normal": ("malformed answered", 2, COMPLETES, completion("{", choice=END_TURN), GOOD),
+    "the context is full": (
+        "cut cut",
+        2,
+        FAILS,
+        completion("", choice={"finish_reason": "model_context_window_exceeded"}),
+    ),
+    "cut by the provider's own word": ("cut answered", 2, COMPLETES, completion("{", choice=NATIVE_CUT), GOOD),
+    "half a million objects": ("malformed answered", 2, COMPLETES, completion("{}" * 499_000), GOOD),
+    "a body, then the end of a stream": ("answered", 1, COMPLETES, answering(200, BODY + b"\n\ndata: [DONE]\n\n")),
+    "a stream with one whole message": (
+        "answered",
+        1,
+        COMPLETES,
+        stream({"finish_reason": "stop", "message": MESSAGE}, cost=0.01),
+    ),
+    "a stream whose last chunk takes its reason back": ("cut answered", 0, COMPLETES, CUT_STREAM, FREE),
+    "a stream that ends without a reason": ("failed", 0, FAILS, stream({"delta": {"content": ""}, **NO_REASON})),
     "a refusal": ("declined", 1, HOLDS, completion(None, message={"refusal": "I can not help with that"})),
     "filtered": ("declined", 1, HOLDS, completion("", choice={"finish_reason": "content_filter"})),
     "nothing but thinking": ("cut cut", 2, FAILS, completion("", choice=LENGTH)),
