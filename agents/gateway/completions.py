@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from enum import Enum, auto
 from typing import Any, NoReturn
 
 from agents.gateway.finish_reasons import AnswerEnd, answer_end
@@ -23,6 +24,11 @@ MAX_COST = Decimal(10_000)
 """US dollars for one answer; a higher stated cost is taken for an error."""
 MAX_CREDITS = 999_999
 
+KEY_LIMIT = "Key limit exceeded"
+"""How the message begins when a key's own spend limit is reached."""
+DAILY_LIMIT = "openrouter_free_tier_daily"
+TIMEOUTS = (408, 504, 524)
+"""Statuses of a gateway, or of the proxy before it, that gave up waiting for an answer under way."""
 STATUS_OF_TYPE = {
     "authentication": 401,
     "content_policy_violation": 403,
@@ -70,6 +76,16 @@ class Completion(Accounting):
     latency_ms: int | None = None
 
 
+class FailureScope(Enum):
+    """What a failed request tells of the requests after it."""
+
+    REQUEST = auto()
+    MODEL = auto()
+    """The model, or its provider, answers nobody for now."""
+    ACCOUNT = auto()
+    """No request with this key succeeds until a person, or the next day, changes that."""
+
+
 @dataclass(eq=False)
 class GatewayFailure(Exception):
     """A request without an answer: the reason, whether to retry soon, and the cost if one is stated.
@@ -86,9 +102,13 @@ class GatewayFailure(Exception):
     latency_ms: int = 0
     accounting: Accounting = Accounting()
     billable: bool = True
+    scope: FailureScope = FailureScope.REQUEST
 
     def __str__(self) -> str:
         return self.reason
+
+
+SCOPE_OF_STATUS = {401: FailureScope.ACCOUNT, 402: FailureScope.ACCOUNT, 429: FailureScope.MODEL}
 
 
 class CompletionParser:
@@ -148,13 +168,17 @@ class CompletionParser:
             return body
         content = "an HTML page" if looks_like_html(self.raw) else "no complete JSON object"
         retryable = self.http.status < 400 or _is_transient(self.http.status)
-        return self._fail(f"answered {self.http.status} with {content}", retryable=retryable)
+        # A page is no completion; one that was cut begins as one, and one behind a time-out may have been made.
+        began = bool(self.stream) or self.raw.lstrip().startswith("{") or "X-Generation-Id" in self.http.headers
+        details = {} if began or self.http.status in TIMEOUTS else {"billable": False}
+        return self._fail(f"answered {self.http.status} with {content}", retryable=retryable, **details)
 
     def _first_choice(self, body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         choices = body.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
-            self._fail("answered without choices", retryable=True)
+            began = {} if "choices" in body or self.accounting.generation_id else {"billable": False}
+            self._fail("answered without choices", retryable=True, **began)
         if error := choice.get("error"):
             self._fail_with(error, body)
         message = choice.get("message")
@@ -170,6 +194,7 @@ class CompletionParser:
             "latency_ms": self.http.latency_ms,
             "accounting": self.accounting,
             "billable": not 300 <= self.http.status < 500,
+            "scope": SCOPE_OF_STATUS.get(self.http.status, FailureScope.REQUEST),
         }
         raise GatewayFailure(one_line(f"gateway {fault}", MAX_REASON), **defaults | details)
 
@@ -181,7 +206,7 @@ class CompletionParser:
         detail = one_line(metadata.get("raw") or "")
         provider = _short_text(metadata.get("provider_name"))
         origin = ": ".join(part for part in (provider, detail) if part)
-        daily = metadata.get("limit_source") == "openrouter_free_tier_daily" or "per-day" in message
+        daily = metadata.get("limit_source") == DAILY_LIMIT or "per-day" in message
         retryable = _is_transient(status) and not daily and availability.get("retryable") is not False
         fault = f"answered {status}: {message}" + (f" ({origin})" if origin else "")
         self._fail(
@@ -190,7 +215,19 @@ class CompletionParser:
             retryable=retryable,
             retry_after=self._retry_after(metadata, availability),
             billable=bool(self.stream and self.stream.body.get("choices")),
+            scope=self._scope(status, message, metadata, of_model=bool(provider or availability)),
         )
+
+    def _scope(self, status: int, message: str, metadata: dict[str, Any], *, of_model: bool) -> FailureScope:
+        """The account's for a bad key, no credit, its own spend limit or its own quota; a 429 else the model's."""
+        if status == 403 and message.startswith(KEY_LIMIT):
+            return FailureScope.ACCOUNT
+        if status != 429:
+            return SCOPE_OF_STATUS.get(status, FailureScope.REQUEST)
+        limits = [self.http.headers, _object(metadata.get("headers"))]
+        used_up = any(str(headers.get("X-RateLimit-Remaining", "")).strip() == "0" for headers in limits)
+        daily = metadata.get("limit_source") == DAILY_LIMIT or "per-day" in message
+        return FailureScope.ACCOUNT if (used_up or daily) and not of_model else FailureScope.MODEL
 
     def _retry_after(self, metadata: dict[str, Any], availability: dict[str, Any]) -> float | None:
         """Seconds to wait: from the header, else the body, else the reset time of the quota."""

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from agents.gateway.completions import FailureScope
 from agents.models import ModelCall, Task
 from agents.models.task import PromptParts
 from agents.services.claims import Claim
@@ -32,8 +33,13 @@ class Conversation(ABC, Generic[T]):
         return False
 
 
-def converse(claim: Claim[T], conversation: Conversation[T], *, at: datetime, settings: CallSettings) -> T:
-    """The task, completed or failed for now. Continues after the calls on record. Raises ClaimLost."""
+def converse(
+    claim: Claim[T], conversation: Conversation[T], *, at: datetime, settings: CallSettings
+) -> tuple[T, FailureScope]:
+    """The task, completed or failed for now, and whom a failure concerns. Continues after the calls on record.
+
+    Raises ClaimLost.
+    """
     calls, call = valid_calls(claim.task), None
     try:
         while (task := end_task(calls, claim, conversation, at)) is None:
@@ -44,8 +50,8 @@ def converse(claim: Claim[T], conversation: Conversation[T], *, at: datetime, se
             call = request_answer(settings, claim, prompt, attempt, max_tokens=max_tokens)
             calls.append(call)
     except NoAnswer as reason:
-        return claim.finish(status=Task.Status.FAILED, error=str(reason))
-    return task
+        return claim.finish(status=Task.Status.FAILED, error=str(reason)), reason.scope
+    return task, FailureScope.REQUEST
 
 
 def end_task(calls: list[ModelCall], claim: Claim[T], conversation: Conversation[T], at: datetime) -> T | None:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agents.answers import Malformed
 from agents.gateway.client import Gateway
-from agents.gateway.completions import Accounting, Completion, GatewayFailure
+from agents.gateway.completions import Accounting, Completion, FailureScope, GatewayFailure
 from agents.gateway.finish_reasons import AnswerEnd
 from agents.gateway.model_ids import same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
@@ -42,6 +42,10 @@ log = logging.getLogger(__name__)
 
 class NoAnswer(Exception):
     """The model gave no answer for now. The task fails and may be retried; this is never a HOLD."""
+
+    def __init__(self, reason: str, scope: FailureScope = FailureScope.REQUEST) -> None:
+        super().__init__(reason)
+        self.scope = scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,7 @@ def request_answer(
                 or transport_try == settings.transport_retries
                 or pause > MAX_PAUSE_S
             ):
-                raise NoAnswer(failure.reason) from failure
+                raise NoAnswer(failure.reason, failure.scope) from failure
             settings.pause(pause)
             continue
         failpoint("call.answered")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from django.utils import timezone
 
+from agents.gateway.completions import FailureScope
 from agents.models import Task
 from agents.services.claims import ClaimLost, claim_task
 from agents.services.conversation import Conversation, converse
@@ -20,6 +21,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Task)
 
 
+ALL_MODELS = ""
+"""The key of a stop that concerns the whole account."""
+NOT_COUNTED = ("log", "failures", "started", "stops")
+
+
 @dataclass(slots=True)
 class RunReport:
     """Counts of a run. `failures` has a line for each failed task and each upstream that gave nothing."""
@@ -29,16 +35,28 @@ class RunReport:
     failed: int = 0
     missed: int = 0
     skipped: int = 0
+    unasked: int = 0
+    """Tasks left to a later run, since an earlier failure of this one concerns them too."""
     cost_usd: Decimal = Decimal(0)
     log: ReportLines = field(default_factory=ReportLines)
     failures: FailureLines = field(default_factory=FailureLines)
     started: datetime = field(default_factory=timezone.now)
     """On the real clock."""
+    stops: dict[str, str] = field(default_factory=dict)
+    """Why nobody (ALL_MODELS), or one model, is asked any more, by its id."""
 
     def summary(self) -> dict[str, Any]:
         """The counts as the commands print them."""
-        names = (each.name for each in fields(self) if each.name not in ("log", "failures", "started"))
+        names = (each.name for each in fields(self) if each.name not in NOT_COUNTED)
         return {name: getattr(self, name) for name in names} | {"cost_usd": f"{self.cost_usd:.6f}"}
+
+    def is_stopped(self, model_id: str, label: str) -> bool:
+        """True if this model is not to be asked any more; the task is then counted, and named with the reason."""
+        reason = self.stops.get(ALL_MODELS) or self.stops.get(model_id)
+        if reason:
+            self.unasked += 1
+            self.log.add(f"{label}: not asked: {reason}")
+        return bool(reason)
 
     def add_price_failures(self, pricing: PricingResult) -> None:
         """Adds the prices that could not be had for a freeze."""
@@ -68,7 +86,7 @@ def run_task(
     log.info("claimed", extra=claim.task.log_context)
     failpoint(f"{kind}.claimed")
     try:
-        task = converse(claim, conversation, at=at, settings=settings)
+        task, scope = converse(claim, conversation, at=at, settings=settings)
     except ClaimLost as lost:
         report.skipped += 1
         report.log.add(f"{label}: {lost}", **{kind: claim.task.pk})
@@ -82,6 +100,8 @@ def run_task(
         report.failed += 1
         report.failures.add(f"{label}: {task.error}", **{kind: task.pk})
         log.info("failed", extra=claim.task.log_context | {"reason": task.error})
+        if scope != FailureScope.REQUEST:
+            report.stops[ALL_MODELS if scope == FailureScope.ACCOUNT else task.model_id] = task.error
         return None
     report.completed += 1
     return task

@@ -199,6 +199,6 @@ PERSONAS = {
         Persona("anthropic/claude-opus-4.5", "Anthropic", weigh, answer_formats.tidy),
         Persona("deepseek/deepseek-v3.2", "DeepSeek", scatter, answer_formats.chatty),
         Persona("moonshotai/kimi-k2-thinking", "Moonshot AI", ponder, answer_formats.thinking),
-        Persona("qwen/qwen3-235b-a22b-2507", "Alibaba", scatter, answer_formats.garbled, outages={2: 402, 4: 503}),
+        Persona("qwen/qwen3-235b-a22b-2507", "Alibaba", scatter, answer_formats.garbled, outages={2: 503, 4: 503}),
     )
 }

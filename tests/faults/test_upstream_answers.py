@@ -160,7 +160,12 @@ CASES = {
     "the free tier's day is over": ("failed", 0, FAILS, DAY_OVER),
     "a wait until a year that is none": ("failed failed", 0, FAILS, DISTANT),
     "a number without end": ("failed failed", BOOKED, FAILS, answering(200, b'{"choices": ' + b"9" * 9_999 + b"}")),
-    "nested without end": ("failed failed", BOOKED, FAILS, answering(200, b"[" * 200_000)),
+    "a page for people": ("failed failed", 0, FAILS, answering(200, b"<!doctype html><title>Down</title>")),
+    "a page for people, not found": ("failed", 0, FAILS, answering(404, b"<html>nothing</html>")),
+    "a page for people, bad gateway": ("failed failed", 0, FAILS, answering(502, b"<html>bad gateway</html>")),
+    "a page for people, too slow": ("failed failed", BOOKED, FAILS, answering(524, b"<html>timeout</html>")),
+    "an object that is no completion": ("failed failed", 0, FAILS, answering(200, {"detail": "welcome"})),
+    "nested without end": ("failed failed", 0, FAILS, answering(200, b"[" * 200_000)),
     "nine megabytes": ("failed", BOOKED, FAILS, completion("wait " * 1_900_000)),
     "a text compressed badly": ("failed failed", BOOKED, FAILS, answering(200, b"none", "Content-Encoding: gzip")),
 }
@@ -223,3 +228,37 @@ def test_gateway_that_hangs_for_all_ends_in_time_and_is_named_for_each(venue: Ve
         ran = run("run_decisions", DECISION)
     assert (ran.code, ran["asked"], ran["failed"], upstream.requests) == (1, 7, 7, 7)
     assert len(ran.stderr.strip().splitlines()) == 7
+
+
+KEY_SPENT = answering(403, {"error": {"code": 403, "message": "Key limit exceeded (total limit)."}})
+USED_UP = answering(429, {"error": {"code": 429, "message": "Rate limit exceeded"}}, "X-RateLimit-Remaining: 0")
+UPSTREAM = {"provider_name": "DigitalOcean", "limit_source": "upstream_provider_shared_pool"}
+OF_PROVIDER = answering(429, {"error": {"code": 429, "message": "Provider returned error", "metadata": UPSTREAM}})
+
+
+@pytest.mark.parametrize("refusal", [NO_CREDIT, answering(401), answering(402), KEY_SPENT, DAY_OVER, USED_UP])
+def test_error_of_the_account_ends_the_run_and_the_next_one_asks_everybody(
+    venue: Venue, settings: Any, refusal: Act
+) -> None:
+    address, settings.ARENA_LLM_TRANSPORT_RETRIES = settings.OPENROUTER_BASE_URL, 0
+    with faulty(Fault(refusal)) as upstream:
+        settings.OPENROUTER_BASE_URL = upstream.url
+        ran = run("run_decisions", DECISION)
+    assert (ran.code, ran["asked"], ran["failed"], ran["unasked"], upstream.requests) == (1, 1, 1, 6, 1)
+    assert Decision.objects.count() == 1
+    settings.OPENROUTER_BASE_URL = address
+    later = run("run_decisions", DECISION + HOUR)
+    assert (later.code, later["completed"], later["unasked"]) == (0, 7, 0)
+
+
+def test_rate_limit_of_a_provider_stops_its_model_alone(venue: Venue, settings: Any) -> None:
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 0
+    with faulty(Fault(OF_PROVIDER)) as upstream:
+        settings.OPENROUTER_BASE_URL = upstream.url
+        ran = run("run_decisions", DECISION)
+        assert (ran["failed"], ran["unasked"], upstream.requests) == (7, 0, 7)
+        for number in range(3):
+            venue.market(f"Question {number}?")
+        forecast = run("run_forecasts", DECISION, **ONE)
+    assert (forecast["failed"], upstream.requests) == (1, 8)
+    assert forecast["unasked"] >= 1

@@ -212,7 +212,7 @@ def test_retry_trades_at_what_the_others_saw(opened: Venue) -> None:
 
 
 def test_window_over_is_missed_for_ever(opened: Venue) -> None:
-    opened.says(GPT, Failure(402), HOLD)
+    opened.says(GPT, Failure(503), HOLD)
     run("run_decisions", DECISION)
     ran = run("run_decisions", DECISION + timedelta(hours=24))
     assert (ran.code, ran["asked"], ran["missed"]) == (0, 0, 1)
