@@ -23,29 +23,42 @@ def statement(finding: Finding) -> Statement:
     return Statement(finding.topic, heading, SENTENCES[finding.topic](finding), method, page)
 
 
+SHOWN = "when shown the market’s prices"
+"""The prompt condition of the leaderboard that the comparisons of scores are of."""
+
+
 def _against_market(f: Finding) -> str:
-    return _difference(f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices")
+    return _difference(f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices", SHOWN)
 
 
 def _ensemble(f: Finding) -> str:
-    return _difference(f, "The models’ mean forecast", "the market’s prices", is_better="is", is_not="is not")
+    first, second = "The mean forecast of the models", "the market’s prices"
+    return _difference(f, first, second, SHOWN, is_better="is", is_not="is not")
 
 
 def _pair(f: Finding) -> str:
-    return _difference(f, f.first, f.second)
+    return _difference(f, f.first, f.second, SHOWN)
 
 
 def _difference(
-    f: Finding, first: str, second: str, *, is_better: str = "forecasts", is_not: str = "does not forecast"
+    f: Finding,
+    first: str,
+    second: str,
+    condition: str,
+    *,
+    is_better: str = "forecasts",
+    is_not: str = "does not forecast",
 ) -> str:
     """A sentence on the better forecaster and its lead in Brier score."""
-    basis = f"{_interval(f, score)} on {count(f.number)} resolved questions{_p(f)}"
-    size = score(abs(f.estimate))
+    questions, size = f"on {count(f.number)} resolved questions{_p(f)}", score(abs(f.estimate))
     if f.supported:
         better, less = ("better", "lower") if f.estimate > 0 else ("worse", "higher")
-        return f"{first} {is_better} {better} than {second}: its Brier score is {size} {less} ({basis})."
+        basis = f"{_interval(f, score)} {questions}"
+        return f"{first} {is_better} {better} than {second} {condition}: its Brier score is {size} {less} ({basis})."
+    # The interval is of one pair alone: beside a corrected p it may exclude 0.
+    basis = questions if f.p is not None else f"{_interval(f, score)} {questions}"
     return (
-        f"{first} {is_not} significantly better or worse than {second}: the difference in Brier score is"
+        f"{first} {is_not} significantly better or worse than {second} {condition}: the difference in Brier score is"
         f" {size} ({basis}){_needed(f)}."
     )
 
@@ -122,7 +135,7 @@ def _needed(f: Finding) -> str:
     if f.needed is None:
         return ""
     if not f.needed:
-        return "; the questions so far would show a true difference of 0.01 with a probability of 80 %"
+        return ". With this many questions we would probably have noticed a gap of 0.01; we did not"
     more = f"about {count(f.needed)} more resolved questions are needed"
     return f"; {more} to find a true difference of 0.01 with a probability of 80 %"
 

@@ -1,14 +1,18 @@
 """The answer to the site's question: who leads a leaderboard, and who is statistically tied with the leader."""
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from arena_site.pages.filters import count, score, signed_percent
+from cohorts.models import Cohort
+from markets.prompt_conditions import BLIND, PRICED
 from scoring.constants import MARKET
+from scoring.leaderboard_entries import ranking_interval, ranking_score
 
 MINIMUM_EVENTS = 4
-"""Resolved events from which on a leader is named."""
+"""Resolved events from which on a leader is named; more are needed to call one the best."""
+CONDITIONS = {PRICED: "when shown the market’s prices", BLIND: "without the market’s prices"}
 SIGNIFICANCE = 0.05
 NAMED_TIES = 2
 """Tied models that a sentence names; it counts the others."""
@@ -25,14 +29,15 @@ class Headline(NamedTuple):
 
 
 def forecast_headline(
-    entries: Sequence[Entry], pairs: Sequence[Mapping[str, Any]], *, events: int, at: datetime
+    entries: Sequence[Entry], pairs: Sequence[Mapping[str, Any]], *, events: int, at: datetime, arm: str = PRICED
 ) -> Headline | None:
-    """The model of the lowest Brier score; None below MINIMUM_EVENTS resolved events.
+    """The first model of a leaderboard; None below MINIMUM_EVENTS resolved events.
 
-    Tied is who differs from it with a Holm-corrected p of SIGNIFICANCE or more in the paired tests; where those were
-    not made, as for a past leaderboard, whose rank range includes the first rank.
+    It forecasts best if it beats a rival on more events than that; else it only has the lowest score so far. Tied is
+    who differs from it with a Holm-corrected p of SIGNIFICANCE or more in the paired tests; where those were not made,
+    as for a past leaderboard, whose rank range includes the first rank.
     """
-    ranked = _ranked([entry for entry in entries if entry["brier"] is not None])
+    ranked = _ranked([entry for entry in entries if ranking_score(entry) is not None])
     if not ranked or events < MINIMUM_EVENTS:
         return None
     leader, *others = ranked
@@ -43,29 +48,50 @@ def forecast_headline(
     else:
         tied = [entry for entry in others if entry["rank_low"] in (1, None)]
     market = next((entry for entry in entries if entry["forecaster"] == MARKET and entry["brier"] is not None), None)
-    sentence = (
-        f"{leader['display_name']} forecasts best as of {_date(at)}: its Brier score of {score(leader['brier'])}"
-        f" ({_interval(leader['brier_ci'], score, '–')}lower is better) on {count(leader['n'])} resolved questions"
-        f" {_against_market(leader, market)}{_ties(tied, len(others))}."
-    )
+    name, condition = f"{ADJUSTED.get(leader['ranked_by'], '')}Brier score", CONDITIONS[arm]
+    value = f"{score(ranking_score(leader))} ({_interval(ranking_interval(leader), score, '–')}lower is better)"
+    basis = f"on {count(leader['n'])} resolved questions"
+    if events > MINIMUM_EVENTS and len(tied) < len(others):
+        sentence = (
+            f"{leader['display_name']} forecasts best {condition} as of {_date(at)}: its {name} of {value} {basis}"
+            f" {_against_market(leader, market, ' and ')}{_ties(tied, len(others))}."
+        )
+    else:
+        against = _against_market(leader, market, "; ")
+        sentence = (
+            f"{leader['display_name']} has the lowest {name} so far {condition} as of {_date(at)}: {value} {basis}"
+            f"{f', which {against}' if against else '; '}no model is shown to be best."
+        )
     return Headline(leader, tied, sentence)
 
 
-def trading_headline(entries: Sequence[Entry], *, at: datetime) -> Headline | None:
-    """The model of the highest mean return; tied is whose 95 % interval overlaps that of the leader, or has none."""
+ADJUSTED = {"adjusted_brier": "adjusted "}
+
+
+def trading_headline(entries: Sequence[Entry], cohorts: Iterable[Cohort], *, at: datetime) -> Headline | None:
+    """The model of the highest mean return, with the age of the cohorts that have not ended.
+
+    Tied is whose 95 % interval overlaps that of the leader, or has none.
+    """
     ranked = _ranked(entries)
     if not ranked:
         return None
     leader, *others = ranked
     low = leader["return_ci"] and leader["return_ci"][0]
     tied = [entry for entry in others if low is None or not entry["return_ci"] or entry["return_ci"][1] >= low]
-    cohorts = f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}"
+    number = f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{_unfinished(cohorts, at)}"
     interval = _interval(leader["return_ci"], signed_percent, " to ")
     mean = f"{signed_percent(leader['return_percent'])} ({interval}paper money)"
-    sentence = (
-        f"{leader['display_name']} earns most as of {_date(at)}: its mean return of {mean} over {cohorts}"
-        f" {_ties(tied, len(others))}."
-    )
+    if len(tied) < len(others) or not others:
+        sentence = (
+            f"{leader['display_name']} earns most as of {_date(at)}: its mean return of {mean} over {number}"
+            f" {_ties(tied, len(others))}."
+        )
+    else:
+        sentence = (
+            f"{leader['display_name']} has the highest mean return so far as of {_date(at)}: {mean} over {number};"
+            " no model is shown to earn most."
+        )
     return Headline(leader, tied, sentence)
 
 
@@ -90,13 +116,26 @@ def _ties(tied: Sequence[Entry], others: int) -> str:
     return f"is statistically tied with those of {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
 
 
-def _against_market(leader: Entry, market: Entry | None) -> str:
+def _unfinished(cohorts: Iterable[Cohort], at: datetime) -> str:
+    """How many of the cohorts had not ended at an instant, and the weeks since the newest and the oldest began."""
+    ages = sorted(
+        (at - cohort.week_start) // timedelta(weeks=1)
+        for cohort in cohorts
+        if cohort.week_start <= at and (cohort.completed_at is None or cohort.completed_at > at)
+    )
+    if not ages:
+        return ""
+    span = str(ages[0]) if ages[0] == ages[-1] else f"{ages[0]} to {ages[-1]}"
+    return f" ({count(len(ages))} unfinished, {span} week{'' if span == '1' else 's'} old)"
+
+
+def _against_market(leader: Entry, market: Entry | None, link: str) -> str:
     """How the leader compares with the market's prices on the same questions, as far as its interval tells."""
     if market is None or not leader["alpha_ci"]:
         return ""
     low, high = leader["alpha_ci"]
     verb = "beats" if low > 0 else "trails" if high < 0 else "does not differ significantly from"
-    return f"{verb} the market’s prices ({score(market['brier'])}) and "
+    return f"{verb} the market’s prices ({score(ranking_score(market))}){link}"
 
 
 def _date(at: datetime) -> str:

@@ -41,7 +41,9 @@ def _trading(now: datetime) -> Figure:
     entries = leaderboard_entries(TRADING)
     stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
     at = stored.values_list("computed_at", flat=True).first()
-    return return_figure(entries, trading_headline(entries, at=at or now), competition_index().by_slug, at)
+    competition = competition_index()
+    headline = trading_headline(entries, competition.cohorts.values(), at=at or now)
+    return return_figure(entries, headline, competition.by_slug, at)
 
 
 FIGURES = {"trading": _trading, "forecasts": _forecasts}

@@ -161,13 +161,14 @@ def trading_headline(answer: dict[str, Any], names: tuple[str, str], pairs: int)
         return "They have no common cohort yet."
     ahead = names[test["difference"] < 0]
     error = "" if test["se"] is None else f" ± {formats.number(1.96 * float(test['se']))}"
-    text = f"{ahead} ahead " if test["difference"] else "Even "
+    is_shown = test["p_holm"] is not None and test["p_holm"] < 0.05
+    text = f"{ahead} ahead " if is_shown else "No significant difference "
     text += f"{names[0]} minus {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
     text += f"{formats.plural(test['cohorts'], 'common cohort')}. "
     text += chance(test["p_holm"], formats.count(pairs)) or "One cohort is too few for a test."
-    if test["p_holm"] is not None and test["cohorts_more"]:
+    if test["p_holm"] is not None and not is_shown and test["cohorts_more"]:
         more = formats.count(test["cohorts_more"])
-        text += f" About {more} more cohorts are needed to detect a true difference of 5 points with 80 % power."
+        text += f" About {more} more cohorts are needed to notice a gap of 5 points (80 % power)."
     return text
 
 
@@ -176,7 +177,9 @@ def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
     test = answer["forecasts"][0]["test"]
     if test is None or not test["n"]:
         return "No question that both answered has resolved yet."
-    text = f"{names[test['difference'] > 0]} ahead " if test["difference"] else "Even "
+    is_shown = test["p_holm"] is not None and test["p_holm"] < 0.05
+    ahead = f"{names[test['difference'] > 0]} ahead, with the market’s prices "
+    text = ahead if is_shown else "No significant difference "
     error = "" if test["se"] is None else f" ± {formats.score(1.96 * test['se'])}"
     text += (
         f"Difference in Brier score: {formats.signed_score(test['difference'])}{error} on {formats.count(test['n'])} "
@@ -185,10 +188,12 @@ def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
     if test["p_holm"] is None:
         return text + "Too few events for a test."
     text += chance(test["p_holm"], formats.count(test["pairs"]))
+    if is_shown:
+        return text
     if not test["questions_more"]:
-        return f"{text} Enough questions to detect a true difference of 0.01 with 80 % power."
+        return f"{text} With this many questions we would probably have noticed a gap of 0.01; we did not."
     more = formats.count(test["questions_more"])
-    return f"{text} {more} more resolved questions are needed to detect a true difference of 0.01 with 80 % power."
+    return f"{text} {more} more resolved questions are needed to notice a gap of 0.01 (80 % power)."
 
 
 def test_every_comparison(season: SeasonApi) -> None:

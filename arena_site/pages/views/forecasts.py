@@ -56,8 +56,9 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, report, computed_at, _ = leaderboard
+    events = report.get("data", {}).get("events", 0)
     headline = forecast_headline(
-        entries, report.get("pairs", []), events=report.get("data", {}).get("events", 0), at=computed_at or now
+        entries, report.get("pairs", []), events=events, at=computed_at or now, arm=selection["arm"]
     )
     title = "forecast leaderboard" + (", " + ARMS[selection["arm"]] if selection["arm"] != PRICED else "")
     agreement = report.get("agreement", {}).get("spearman", {})

@@ -66,7 +66,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
                     if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES
                 ]
             ),
-            "trading": trading_headline(trading, at=computed_at or now),
+            "trading": trading_headline(trading, competition.cohorts.values(), at=computed_at or now),
             "has_external": any(entry["external"] for entry in scored),
             "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
             "methodology": competition.methodology,

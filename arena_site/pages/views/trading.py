@@ -54,7 +54,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
-    headline = trading_headline(entries, at=computed_at or now)
+    headline = trading_headline(entries, competition.cohorts.values(), at=computed_at or now)
     return render(
         request,
         "trading.html",

@@ -21,30 +21,31 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
     ("text", "topic", "bounds", "changes"),
     [
         (
-            "GPT-5.2, the model with the lowest Brier score, forecasts better than the market’s prices: its Brier score"
-            " is 0.020 lower (95 % interval 0.010 to 0.030 on 1,270 resolved questions).",
+            "GPT-5.2, the model with the lowest Brier score, forecasts better than the market’s prices when shown the"
+            " market’s prices: its Brier score is 0.020 lower (95 % interval 0.010 to 0.030 on 1,270 resolved"
+            " questions).",
             "market", (0.02, 0.01, 0.03), {},
         ),
         (
-            "The models’ mean forecast is worse than the market’s prices: its Brier score is 0.020 higher (95 %"
-            " interval 0.010 to 0.030 on 1,270 resolved questions).",
+            "The mean forecast of the models is worse than the market’s prices when shown the market’s prices: its"
+            " Brier score is 0.020 higher (95 % interval 0.010 to 0.030 on 1,270 resolved questions).",
             "ensemble", (-0.02, -0.03, -0.01), {},
         ),
         (
-            "GPT-5.2 does not forecast significantly better or worse than Grok 4.1: the difference in Brier score is"
-            " 0.020 (95 % interval −0.010 to 0.050 on 1,270 resolved questions, corrected p = 0.300); about 42 more"
+            "GPT-5.2 does not forecast significantly better or worse than Grok 4.1 when shown the market’s prices: the"
+            " difference in Brier score is 0.020 (on 1,270 resolved questions, corrected p = 0.300); about 42 more"
             " resolved questions are needed to find a true difference of 0.01 with a probability of 80 %.",
             "runner-up", (0.02, -0.01, 0.05), {"p": 0.3, "needed": 42},
         ),
         (
-            "GPT-5.2 forecasts better than Grok 4.1: its Brier score is 0.020 lower (95 % interval 0.010 to 0.030 on"
-            " 1,270 resolved questions, corrected p < 0.001).",
+            "GPT-5.2 forecasts better than Grok 4.1 when shown the market’s prices: its Brier score is 0.020 lower (95"
+            " % interval 0.010 to 0.030 on 1,270 resolved questions, corrected p < 0.001).",
             "worst", (0.02, 0.01, 0.03), {"p": 0.0},
         ),
         (
             "Seeing the market’s prices makes no significant difference to the models’ forecasts: their mean Brier"
-            " score differs by 0.020 (95 % interval −0.010 to 0.050 on 1,270 resolved questions); the questions so far"
-            " would show a true difference of 0.01 with a probability of 80 %.",
+            " score differs by 0.020 (95 % interval −0.010 to 0.050 on 1,270 resolved questions). With this many"
+            " questions we would probably have noticed a gap of 0.01; we did not.",
             "prices", (0.02, -0.01, 0.05), {"needed": 0},
         ),
         (

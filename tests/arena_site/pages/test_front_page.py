@@ -1,11 +1,13 @@
 """The answer on the front page: the leader, its score, the market, who is statistically tied, and the bracket."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from arena_site.pages.headlines import trading_headline
+from cohorts.models import Cohort
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.markup import element, elements, get_page, visible_text
@@ -42,8 +44,8 @@ def answer(client: Client) -> str:
 
 
 LEADS = (
-    "GPT-5.2 forecasts best as of 15 March 2026: its Brier score of 0.100 (95 % interval 0.090–0.110, lower is better)"
-    " on 40 resolved questions beats the market’s prices (0.200) and is "
+    "GPT-5.2 forecasts best when shown the market’s prices as of 15 March 2026: its Brier score of 0.100 (95 % interval"
+    " 0.090–0.110, lower is better) on 40 resolved questions beats the market’s prices (0.200) and is "
 )
 
 
@@ -53,7 +55,6 @@ LEADS = (
         ((0.001, 0.001, 0.001), "significantly better than that of every other model."),
         ((0.05, 0.049, 0.001), "statistically tied with those of Claude Opus 4.5."),
         ((0.2, 0.001, None), "statistically tied with those of Claude Opus 4.5 and Kimi K2."),
-        ((0.2, 0.3, 0.9), "statistically tied with those of all 3 others."),
     ],
 )
 def test_answer_names_who_is_statistically_tied(client: Client, p_values: tuple[float | None, ...], ties: str) -> None:
@@ -79,8 +80,20 @@ def test_answer_compares_the_leader_with_the_market(client: Client, interval: li
 def test_no_leader_is_named_below_four_events(client: Client) -> None:
     store_forecasts({}, events=3)
     assert answer(client) == "No leader yet: 3 events resolved so far; a leader is named from 4 on."
-    store_forecasts({}, events=4)
-    assert answer(client).startswith("GPT-5.2 forecasts best")
+    store_forecasts(dict.fromkeys(list(NAMES)[1:], 0.001), events=4)
+    assert answer(client) == LOWEST
+
+
+LOWEST = (
+    "GPT-5.2 has the lowest Brier score so far when shown the market’s prices as of 15 March 2026: 0.100 (95 % interval"
+    " 0.090–0.110, lower is better) on 40 resolved questions, which beats the market’s prices (0.200); no model is"
+    " shown to be best."
+)
+
+
+def test_nobody_is_best_who_beats_no_rival(client: Client) -> None:
+    store_forecasts(dict(zip(list(NAMES)[1:], (0.2, 0.3, 0.9), strict=True)))
+    assert answer(client) == LOWEST
 
 
 def test_chart_brackets_the_tied_and_draws_the_baselines_as_lines(client: Client) -> None:
@@ -133,3 +146,30 @@ def test_missing_values_come_last_in_both_directions(client: Client, sort: str) 
 def test_unknown_column_is_named(client: Client) -> None:
     store_forecasts({})
     assert "sort=price is not one of: rank, name" in visible_text(get_page(client, "/?sort=price", 404))
+
+
+def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
+    families = [
+        {"external": False, "rank": rank, "display_name": name, "return_percent": mean, "return_ci": [low, mean + 1],
+         "cohorts": 3}
+        for rank, name, mean, low in ((1, "Ann", 9.0, 8.0), (2, "Bob", 5.0, 4.0), (3, "Cy", 4.0, 3.0))
+    ]  # fmt: skip
+    weeks = [AT - timedelta(weeks=age) for age in (6, 3, 1)]
+    cohorts = [Cohort(number=n, week_start=start) for n, start in enumerate(weeks)]
+
+    def sentence(entries: Any, cohorts: Any) -> str:
+        headline = trading_headline(entries, cohorts, at=AT)
+        assert headline is not None
+        return headline.sentence.replace("\u202f", " ")
+
+    mean = "+9.00 % (95 % interval +8.00 % to +10.00 %, paper money)"
+    first = f"Ann earns most as of 15 March 2026: its mean return of {mean}"
+    better = "is significantly better than that of every other model."
+    assert sentence(families, cohorts) == f"{first} over 3 cohorts (3 unfinished, 1 to 6 weeks old) {better}"
+    cohorts[0].completed_at = cohorts[1].completed_at = AT
+    assert sentence(families, cohorts) == f"{first} over 3 cohorts (1 unfinished, 1 week old) {better}"
+    tied = [entry | {"return_ci": [-9.0, 30.0]} for entry in families]
+    assert sentence(tied, []) == (
+        "Ann has the highest mean return so far as of 15 March 2026: +9.00 % (95 % interval -9.00 % to +30.00 %, paper"
+        " money) over 3 cohorts; no model is shown to earn most."
+    ).replace("-9", "−9")
