@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -12,6 +13,8 @@ from arena_site.pages.headlines import Headline
 from arena_site.pages.selection import PageSelection
 
 PUBLISHER = "Forecaster Arena"
+DEMO = " (demo with invented data)"
+"""Stands wherever a demo is quoted."""
 NOT_IN_KEYS = re.compile(r"[^a-z0-9]+")
 
 
@@ -26,13 +29,13 @@ class Citation(NamedTuple):
     @property
     def text(self) -> str:
         quoted = f" “{self.sentence}”" if self.sentence else ""
-        return f"{PUBLISHER}: {self.title}, {self.at.day} {self.at:%B %Y}.{quoted}"
+        return f"{publisher()}: {self.title}, {self.at.day} {self.at:%B %Y}.{quoted}"
 
     @property
     def bibtex(self) -> str:
         key = NOT_IN_KEYS.sub("-", f"{PUBLISHER} {self.title}".lower()).strip("-")
         fields = {
-            "title": f"{{{_escaped(f'{PUBLISHER}: {self.title}')}}}",
+            "title": f"{{{_escaped(f'{publisher()}: {self.title}')}}}",
             "author": f"{{{{{PUBLISHER}}}}}",
             "year": f"{{{self.at.year}}}",
             "month": f"{{{self.at.month}}}",
@@ -41,6 +44,11 @@ class Citation(NamedTuple):
         }
         lines = ",\n".join(f"  {name} = {value}" for name, value in fields.items())
         return f"@misc{{{key}-{self.at:%Y-%m-%d},\n{lines}\n}}"
+
+
+def publisher() -> str:
+    """The name under which the site is cited."""
+    return PUBLISHER + (DEMO if settings.ARENA_DEMO else "")
 
 
 def citation(

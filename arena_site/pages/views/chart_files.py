@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_safe
@@ -45,7 +46,8 @@ def chart_file(request: HttpRequest, *, figures: Figures, chart: str, extension:
         svg = svg_image(figure, request.build_absolute_uri(page_path + (figure.dated or figure.query)))
         content = png_image(svg) if extension == "png" else svg
     disposition = "attachment" if extension == "csv" else "inline"
-    file_name = "-".join(part for part in request.path.split("/") if part not in ("", "charts"))
+    parts = ["demo"] if settings.ARENA_DEMO else []
+    file_name = "-".join(parts + [part for part in request.path.split("/") if part not in ("", "charts")])
     headers = {"Content-Disposition": f'{disposition}; filename="{file_name}"'}
     return HttpResponse(content, content_type=TYPES[extension], headers=headers)
 

@@ -3,6 +3,7 @@
 import csv
 from datetime import datetime
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -101,7 +102,8 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
 
     as_of = requested_instant(request, timezone.now())
     response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = 'attachment; filename="forecast-leaderboard.csv"'
+    name = f"{'demo-' if settings.ARENA_DEMO else ''}forecast-leaderboard.csv"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
     writer = csv.writer(response)
     writer.writerow(CSV_COLUMNS)
     for entry in forecast_board(at=as_of, parts=("data",)).entries:

@@ -124,6 +124,18 @@ def board_names(client: Client, address: str) -> list[str]:
     ]
 
 
+def test_whatever_quotes_a_demo_says_so(client: Client, settings: Any) -> None:
+    settings.ARENA_DEMO = True
+    store_forecasts(dict.fromkeys(list(NAMES)[1:], 0.001))
+    page = get_page(client, "/")
+    for cite in elements(page, ".cite"):
+        assert visible_text(cite).count("Forecaster Arena (demo with invented data): ") == 2
+    description = element(page, 'meta[name="description"]').attributes["content"]
+    assert description.startswith("Demo with invented data. GPT-5.2")
+    for address in ("/leaderboard.csv", "/charts/scores.csv"):
+        assert 'filename="demo-' in client.get(address)["Content-Disposition"]
+
+
 def test_board_sorts_by_links_in_its_headings(client: Client) -> None:
     store_forecasts({}, coverage=0.5)
     page = get_page(client, "/?as_of=")
