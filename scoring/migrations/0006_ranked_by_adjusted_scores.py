@@ -1,12 +1,19 @@
-"""Past leaderboards of forecasts are computed anew: they did not name the score that ranks."""
+"""Forecast leaderboards name the score that ranks: stored ones get the new fields, past ones are computed anew."""
 
 from django.db import migrations
 
+NEW_FIELDS = {"ranked_by": "brier"} | dict.fromkeys(
+    ("adjusted_brier_ci", "weighted_brier_ci", "irt_ability_ci", "bt_ability_ci")
+)
 
-def delete_past_leaderboards(apps, schema_editor):
+
+def add_fields(apps, schema_editor):
     apps.get_model("scoring", "LeaderboardHistory").objects.filter(protocol="forecast").delete()
+    for board in apps.get_model("scoring", "Leaderboard").objects.filter(protocol="forecast").defer("report"):
+        board.entries = [NEW_FIELDS | entry for entry in board.entries]
+        board.save(update_fields=["entries"])
 
 
 class Migration(migrations.Migration):
     dependencies = [("scoring", "0005_indexes_of_changes_and_orders")]
-    operations = [migrations.RunPython(delete_past_leaderboards, migrations.RunPython.noop)]
+    operations = [migrations.RunPython(add_fields, migrations.RunPython.noop)]
