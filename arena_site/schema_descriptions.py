@@ -244,6 +244,7 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "settlement": "The settlement's id, of a payout or refund; null otherwise.",
     },
     "LeaderboardEntry": {
+        "brier_ci": "95 % interval over events; never leaves 0 to 1; allows for one unseen event.",
         "cohorts": "Cohorts played.",
         "return_se": "Standard error of the mean return.",
         "return_ci": "Student's t interval of the mean return, 95 %.",

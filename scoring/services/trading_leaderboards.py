@@ -11,7 +11,7 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Count, Max, QuerySet, Sum
 from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
-from forecast_rank.metrics.sample_mean import cluster_interval, t_interval
+from forecast_rank.metrics.sample_mean import bounded_cluster_interval, t_interval
 from forecast_rank.metrics.simultaneous_ranks import simultaneous_rank_ranges
 from forecast_rank.metrics.uncertainty import table_sums
 
@@ -30,7 +30,7 @@ from scoring.valuations import Valuation, snapshot_valuations, valuations, win_r
 
 SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
 """The fields of an entry that follow from scores alone: as long as these are the same, so are the fields."""
-FORMAT = 2
+FORMAT = 3
 """The format of the stored SCORED fields: those of an older one are computed anew, although scores are the same."""
 
 
@@ -229,7 +229,7 @@ def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
     brier = fmean(values)
     return {
         "brier": brier,
-        "brier_ci": cluster_interval(values, [row.event for row in scores]),
+        "brier_ci": bounded_cluster_interval(values, [row.event for row in scores]),
         "bss_random": skill_score(brier, RANDOM_BRIER),
         "bss_market": skill_score(brier, fmean([row.market_score for row in scores])),
         "win_rate": win_rate([row.outcome for row in scores]),

@@ -182,6 +182,16 @@ def test_interval_of_the_brier_draws_whole_events() -> None:
     assert entry(first.family)["brier_ci"] is None
 
 
+def test_interval_of_the_brier_stays_within_0_and_1_and_has_a_width() -> None:
+    """Four sure bets that won score 0 each: mu = .1 and k = 4, the 97.5 % point of Beta(.4, 3.6) is .487631."""
+    agent = AgentFactory()
+    for _ in range(4):
+        bet(again(agent), market := MarketFactory(), "YES", "2500.00")
+        resolve(market, "YES")
+    compute_scores(at=SETTLED)
+    assert entry(agent.family)["brier_ci"] == pytest.approx((0.0, 0.487631), abs=1e-6)
+
+
 def test_leaderboards_are_stored_per_methodology_and_over_all(ada: Agent) -> None:
     v3 = Methodology.objects.get(version="v2")
     v3.pk, v3.version = None, "v3"

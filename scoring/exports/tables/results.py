@@ -39,7 +39,7 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         return_se number percent - Standard error of the mean return.
         return_ci json percent - Student's t interval of the mean return, 95 %.
         brier number - Bet-sizing score, pooled over bets. Confidence is a share of cash: no proper score.
-        brier_ci json - Bootstrap interval of the Brier score over events, 95 %.
+        brier_ci json - 95 % interval over events; never leaves 0 to 1; allows for one unseen event.
         bss_random number - Brier skill score against 0.25.
         bss_market number - Brier skill score against the prices paid.
         win_rate number - Share of resolved purchases that won.

@@ -5,7 +5,7 @@ import pytest
 import statsmodels.api as sm
 from forecast_rank.metrics.panel import references
 from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
-from forecast_rank.metrics.sample_mean import cluster_interval, t_interval
+from forecast_rank.metrics.sample_mean import bounded_cluster_interval, cluster_interval, t_interval
 from forecast_rank.metrics.uncertainty import (
     EventSums,
     bca_interval,
@@ -16,6 +16,8 @@ from forecast_rank.metrics.uncertainty import (
     resample_counts,
     table_sums,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.stats._resampling import BootstrapResult
@@ -320,7 +322,7 @@ class TestRanks:
 
 
 class TestOneSample:
-    """`t_interval` and `cluster_interval`, as the trading board calls them."""
+    """`t_interval`, `cluster_interval` and `bounded_cluster_interval`."""
 
     def test_t_interval_by_hand(self) -> None:
         """Mean 2 and s = 2 of (0, 2, 4); SE = 2/sqrt(3); t(0.975, 2) = 4.302653."""
@@ -354,3 +356,35 @@ class TestOneSample:
     def test_one_event_gives_no_interval(self) -> None:
         assert cluster_interval([0.1, 0.9], ["same", "same"]) is None
         assert cluster_interval([], []) is None
+
+    def test_bounded_interval_by_hand(self) -> None:
+        """Four events of 0: w = 1, T = 5, mu = .1, v = (.04 + .41) / 25 = .018, k = 4: Beta(.4, 3.6)."""
+        expected = (0.0, stats.beta(0.4, 3.6).ppf(0.975))
+        assert bounded_cluster_interval([0.0] * 4, list("abcd")) == pytest.approx(expected)
+
+    def test_bounded_interval_by_hand_of_unequal_events(self) -> None:
+        """W = 2, 1, 1, 1 and S = 1, 1, 0, 1: w = 1.4, T = 6.4, mu = 3.7 / 6.4."""
+        mu = 3.7 / 6.4
+        v = ((1 - 2 * mu) ** 2 + 2 * (1 - mu) ** 2 + mu**2 + 0.98 * (mu**2 + (1 - mu) ** 2)) / 6.4**2
+        k = mu * (1 - mu) / v - 1
+        expected = stats.beta(mu * k, (1 - mu) * k).ppf([0.025, 0.975])
+        assert bounded_cluster_interval([1, 0, 1, 0, 1], list("aabcd")) == pytest.approx(tuple(expected))
+
+    def test_bounded_interval_takes_four_events_and_values_from_0_to_1(self) -> None:
+        assert bounded_cluster_interval([0.2, 0.3, 0.4, 0.5], list("aabc")) is None
+        assert bounded_cluster_interval([], []) is None
+        for value in (1.5, nan):
+            with pytest.raises(ValueError, match="at 1 is outside 0 to 1"):
+                bounded_cluster_interval([0.5, value], list("ab"))
+
+    @given(st.lists(st.tuples(st.integers(0, 7), st.floats(0, 1)), min_size=4, max_size=60))
+    def test_bounded_interval_stays_in_range_holds_the_mean_and_has_a_width(
+        self, rows: list[tuple[int, float]]
+    ) -> None:
+        events, values = zip(*rows, strict=True)
+        interval = bounded_cluster_interval(values, events)
+        assert (interval is None) == (len(set(events)) < 4)
+        if interval is not None:
+            assert 0 <= interval[0] <= np.mean(values) + 1e-12
+            assert np.mean(values) - 1e-12 <= interval[1] <= 1
+            assert interval[1] - interval[0] > 0.01

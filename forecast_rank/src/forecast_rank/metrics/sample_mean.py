@@ -1,13 +1,16 @@
-"""The mean of one sample with its interval: Student's t for independent values, bootstrap for clustered ones."""
+"""The mean of one sample with its interval: Student's t, bootstrap of clusters, or the beta form for values in [0, 1]."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, EventSums, resample_counts
+
+LEAST_CLUSTERS = 4
+"""Fewer clusters give an interval in [0, 1] that is too wide to be of use."""
 
 
 def cluster_interval(
@@ -44,6 +47,64 @@ def cluster_interval(
     sums = EventSums(totals[None, :].astype(np.float64), sizes[None, :].astype(np.float64))
     low, high = studentised_interval(sums, resample_counts(len(sizes), resamples, seed), level)[0]
     return None if np.isnan(low) else (float(low), float(high))
+
+
+def bounded_cluster_interval(
+    values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL
+) -> tuple[float, float] | None:
+    """Beta interval of the mean of one sample in [0, 1] by clusters, with one unseen cluster of scores 0 or 1.
+
+    With S and W the sum and number of values of each cluster, w = sum(W^2) / sum(W), T = sum(W) + w,
+    mu = (sum(S) + w / 2) / T, v = (sum((S - mu W)^2) + (w^2 / 2) (mu^2 + (1 - mu)^2)) / T^2 and
+    k = mu (1 - mu) / v - 1, the interval is that of Beta(mu k, (1 - mu) k), widened to hold sum(S) / sum(W).
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        In [0, 1].
+    clusters : array, shape (n,)
+        Equal for values of one cluster.
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    tuple of float, or None
+        Within [0, 1]; None for fewer than four clusters.
+
+    Raises
+    ------
+    ValueError
+        For a value outside [0, 1].
+
+    References
+    ----------
+    Morris, C. N. (1983). Parametric empirical Bayes inference. Journal of the American Statistical Association 78,
+    47-55. For the beta distribution of given mean and variance; the unseen cluster is this library's own.
+
+    Examples
+    --------
+    >>> low, high = bounded_cluster_interval([0.0, 0.0, 0.0, 0.0], ["a", "b", "c", "d"])
+    >>> round(low, 2), round(high, 2)
+    (0.0, 0.49)
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    outside = ~((sample >= 0) & (sample <= 1))
+    if outside.any():
+        raise ValueError(f"values: {sample[outside][0]} at {int(outside.argmax())} is outside 0 to 1")
+    _, codes = np.unique(np.asarray(clusters), return_inverse=True)
+    totals, sizes = np.bincount(codes, sample), np.bincount(codes).astype(np.float64)
+    if len(sizes) < LEAST_CLUSTERS:
+        return None
+    unseen = float(np.square(sizes).sum() / sizes.sum())
+    mass = sizes.sum() + unseen
+    mean = (totals.sum() + unseen / 2) / mass
+    spread = np.square(totals - mean * sizes).sum() + unseen**2 / 2 * (mean**2 + (1 - mean) ** 2)
+    concentration = mean * (1 - mean) * mass**2 / spread - 1
+    tail = (1 - level) / 2
+    low, high = betaincinv(mean * concentration, (1 - mean) * concentration, [tail, 1 - tail])
+    observed = totals.sum() / sizes.sum()
+    return max(0.0, min(float(low), float(observed))), min(1.0, max(float(high), float(observed)))
 
 
 class MeanEstimate(NamedTuple):
