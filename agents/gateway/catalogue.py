@@ -10,6 +10,8 @@ from agents.gateway.model_ids import product_line
 from markets.sources.field_parsers import moment, price_or_none
 
 MAX_ID = 120
+ALIAS_MARK = "~"
+"""The first character of an id that moves on to the newest model of its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class CatalogueModel:
     """None where the catalogue does not say."""
     context_length: int | None = None
     max_completion_tokens: int | None = None
+    alias_target: str | None = None
+    """The model that a moving alias stands for at present; empty where the catalogue names none, None for a model."""
 
     @property
     def product_line(self) -> str:
@@ -83,7 +87,15 @@ def _parse_model(row: Any) -> CatalogueModel | None:
         max_completion_tokens=_parse_tokens(
             provider.get("max_completion_tokens") if isinstance(provider, dict) else None
         ),
+        alias_target=_parse_alias(name, row.get("alias_target")),
     )
+
+
+def _parse_alias(name: str, target: Any) -> str | None:
+    if not target and not name.startswith(ALIAS_MARK):
+        return None
+    slug = target.get("slug") if isinstance(target, dict) else target
+    return slug[:MAX_ID] if isinstance(slug, str) else ""
 
 
 def _parse_tokens(raw: Any) -> int | None:

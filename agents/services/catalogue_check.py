@@ -99,6 +99,7 @@ def _newer_models(
         for model in sorted(catalogue.models.values(), key=lambda model: model.created, reverse=True)
         if model.id.partition("/")[0] == vendor
         and ":" not in model.id
+        and model.alias_target is None
         and (listed is None or model.created > listed.created)
         and model.product_line != product_line(release.model_id)
         and model != successor

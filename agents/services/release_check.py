@@ -23,7 +23,7 @@ APPROVE_COMMAND = "uv run manage.py approve_lineup"
 
 @dataclass(frozen=True, slots=True)
 class UnusableRelease:
-    """A release that is not listed, or expires within a cohort's decision weeks, and the model that follows it."""
+    """A release that is not listed, is an alias, or expires too early, and the model that follows it."""
 
     release: Release
     why: str
@@ -73,6 +73,8 @@ def unusable_releases(
         listed = catalogue.models.get(release.model_id)
         if listed is None:
             why = "is no longer listed"
+        elif listed.alias_target is not None:
+            why = f"is a moving alias of {listed.alias_target or 'an unnamed model'}"
         elif listed.expires is not None and listed.expires < end.date():
             why = f"expires on {listed.expires}"
         else:
@@ -82,12 +84,12 @@ def unusable_releases(
 
 
 def find_successor(model_id: str, catalogue: ModelCatalogue) -> CatalogueModel | None:
-    """The newest other model of the same maker and product line that has no variant and no expiration date."""
+    """The newest other model of the same maker and product line: no variant, no alias, no expiration date."""
     line = product_line(model_id.partition(":")[0])
     candidates = [
         model
         for model in catalogue.models.values()
-        if model.product_line == line and model.expires is None and model.id != model_id
+        if model.product_line == line and model.expires is None and model.alias_target is None and model.id != model_id
     ]
     return max(candidates, key=lambda model: (model.created, version_numbers(model.id), model.id), default=None)
 

@@ -356,6 +356,28 @@ def test_failure_19_release_that_has_ended_is_approved_before_a_cohort_starts(ch
     assert line_up_of(SUNDAY) == [GPT, GEMINI_NEXT, GROK_NEXT, CLAUDE, DEEPSEEK, KIMI, QWEN]
 
 
+@pytest.mark.parametrize("mode", ["approve", "auto"])
+def test_moving_alias_is_no_release_and_no_successor(checked: Venue, settings: Any, mode: str) -> None:
+    settings.ARENA_LINEUP = mode
+    alias = row("x-ai/grok-4.9-fast", alias_target={"slug": "x-ai/grok-5"}, pricing=FREE, created=CREATED + 99)
+    listed(checked, row(GROK, alias_target={"slug": "x-ai/grok-5-fast"}), alias)
+    started = run("start_cohort", SUNDAY)
+    (refusal,) = started["lineup"]
+    assert (started.code, refusal["family"], refusal["successor"]) == (1, "grok-4", None)
+    assert "is a moving alias of x-ai/grok-5-fast" in refusal["why"]
+    assert "x-ai/grok-5-fast" in started.stderr
+    named = run("approve_lineup", SUNDAY, "grok-4=x-ai/grok-4.9-fast")
+    assert named.code == 1
+    assert "x-ai/grok-5" in named.stderr
+    assert Cohort.objects.count() == 0
+
+
+@pytest.mark.parametrize(("name", "target"), [("~x-ai/grok-latest", None), ("x-ai/grok", "x-ai/grok-5")])
+def test_alias_is_known_by_its_mark_or_its_target(name: str, target: Any) -> None:
+    (model,) = parse_catalogue([row(name, alias_target=target, pricing=FREE)]).models.values()
+    assert model.alias_target == (target or "")
+
+
 def test_last_day_after_the_decision_weeks_is_no_obstacle(checked: Venue) -> None:
     listed(checked, row(GROK, expiration_date="2026-04-12"))
     assert run("start_cohort", SUNDAY).code == 0

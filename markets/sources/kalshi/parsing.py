@@ -5,6 +5,7 @@ precedence. A quote of 0 or of a whole dollar means that there is none.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
@@ -96,10 +97,17 @@ def _market(raw: Raw, event: Event) -> VenueMarket:
         option="" if option.casefold() in ("yes", "no") else option,
         volume=first_field(raw, amount, "volume_fp", "volume", "volume_dollars") or Decimal(0),
         liquidity=_liquidity(raw),
-        closes_at=first_field(raw, moment, "close_time", "expected_expiration_time", "expiration_time"),
+        closes_at=_closing(raw),
         oracle_status=status,
         result=result,
     )
+
+
+def _closing(raw: Raw) -> datetime | None:
+    """The expected end of the event where it precedes the close of trading, which may lie days or years later."""
+    closes = first_field(raw, moment, "close_time", "expected_expiration_time", "expiration_time")
+    expected = moment(raw.get("expected_expiration_time"))
+    return min(closes, expected) if closes and expected else closes
 
 
 # ── required fields ──────────────────────────────────────────────────────────────
