@@ -1,15 +1,19 @@
 """Families and decisions whose text contains every word of a search."""
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from agents.models import Decision, Family
-from markets.selectors.text_search import with_words
+from agents.models import Decision, Family, Release
+from markets.selectors.text_search import in_columns, with_each_word, with_words
 
 
 def matching_families(families: QuerySet[Family], text: str) -> QuerySet[Family]:
     """Families by name, maker, slug or the id of a release."""
-    columns = ("display_name", "provider", "slug", "releases__model_id")
-    return with_words(families, text, *columns).distinct()
+    return with_each_word(families, text, _in_family)
+
+
+def _in_family(word: str) -> Q:
+    releases = Release.objects.filter(family=OuterRef("pk"), model_id__icontains=word)
+    return in_columns(word, ("display_name", "provider", "slug")) | Exists(releases)
 
 
 def matching_decisions(decisions: QuerySet[Decision], text: str) -> QuerySet[Decision]:

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from agents.models import Decision, Family
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
+from markets.foundation import search_words
 from scoring.competition import last_competition_index
 
 DASH = "–"
@@ -250,6 +251,11 @@ def _family_label(name: str, color: str, marker: int, *, external: bool) -> Safe
         name,
         format_html(' <span class="badge">{}</span>', "external") if external else "",
     )
+
+
+def has_ignored_words(text: str | None) -> bool:
+    """True if a search has more words than it uses."""
+    return search_words.has_ignored_words(text or "")
 
 
 def release_of(family: Family) -> SafeString | str:

@@ -1,9 +1,11 @@
 """Rows whose text contains every word of a search, whatever its case and the words' order."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from django.db.models import Q, QuerySet
 
+from markets.foundation.search_words import search_words
 from markets.models import Market, Question
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
@@ -21,9 +23,19 @@ def matching_questions(questions: QuerySet[Question], text: str) -> QuerySet[Que
 
 def with_words(rows: Rows, text: str, *columns: str) -> Rows:
     """Rows of which one column or another contains each word."""
-    for word in text.split():
-        contains = Q()
-        for column in columns:
-            contains |= Q(**{f"{column}__icontains": word})
-        rows = rows.filter(contains)
+    return with_each_word(rows, text, lambda word: in_columns(word, columns))
+
+
+def with_each_word(rows: Rows, text: str, condition: Callable[[str], Q]) -> Rows:
+    """Rows that fulfil the condition of each word that a search looks for."""
+    for word in search_words(text):
+        rows = rows.filter(condition(word))
     return rows
+
+
+def in_columns(word: str, columns: Iterable[str]) -> Q:
+    """The condition that a column contains the word. A column of many related rows would be joined once per word."""
+    contains = Q()
+    for column in columns:
+        contains |= Q(**{f"{column}__icontains": word})
+    return contains

@@ -21,6 +21,8 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from markets.foundation.search_words import IGNORED_WORDS, has_ignored_words, search_words
+
 MAX_COUNT = 10_000
 """Rows that a list counts and pages through at most; filters and search reach the others."""
 MAX_CSV_ROWS = 100_000
@@ -134,7 +136,16 @@ class ReadOnlyPermissions:
         return False
 
 
-class FixedOnceUsedAdmin(admin.ModelAdmin):
+class BoundedSearchAdmin(admin.ModelAdmin):
+    """Base of the admin classes, whose searches look for eight words at most and say so."""
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        if has_ignored_words(search_term) and search_term == request.GET.get(SEARCH_VAR, "").strip():
+            messages.warning(request, IGNORED_WORDS)
+        return super().get_search_results(request, queryset, " ".join(search_words(search_term)))
+
+
+class FixedOnceUsedAdmin(BoundedSearchAdmin):
     """Base of the admin classes of rows that can be changed and deleted until something refers to them."""
 
     def is_used(self, row: Any) -> bool:
@@ -147,7 +158,7 @@ class FixedOnceUsedAdmin(admin.ModelAdmin):
         return super().has_delete_permission(request, obj) and not (obj and self.is_used(obj))
 
 
-class ReadOnlyAdmin(ReadOnlyPermissions, admin.ModelAdmin):
+class ReadOnlyAdmin(ReadOnlyPermissions, BoundedSearchAdmin):
     """Base of the admin classes of records: list, detail and CSV download, no form."""
 
     actions: Any = None

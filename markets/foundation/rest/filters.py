@@ -218,7 +218,7 @@ class SearchFilter(filters.CharFilter):
     def __init__(self, search: Callable[[Any, str], Any]) -> None:
         self.search = search
         super().__init__(max_length=MAX_TEXT)
-        description = "Words that must all occur, whatever their case."
+        description = "Words that must all occur, whatever their case. The first eight count; later ones are ignored."
         extend_schema_field({"type": "string", "maxLength": MAX_TEXT, "description": description})(self)
 
     def filter(self, qs: QuerySet, value: str) -> QuerySet:

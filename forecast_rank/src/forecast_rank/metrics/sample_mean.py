@@ -1,4 +1,4 @@
-"""The mean of one sample with its interval: Student's t, bootstrap of clusters, or the beta form for values in [0, 1]."""
+"""The mean of one sample with its interval: Student's t, bootstrap of clusters, or beta for values in [0, 1]."""
 
 from typing import NamedTuple
 
