@@ -13,7 +13,7 @@ def matching_families(families: QuerySet[Family], text: str) -> QuerySet[Family]
 
 def _in_family(word: str) -> Q:
     releases = Release.objects.filter(family=OuterRef("pk"), model_id__icontains=word)
-    return in_columns(word, ("display_name", "provider", "slug")) | Exists(releases)
+    return in_columns(word, ("display_name", "provider", "slug")) | Q(Exists(releases))
 
 
 def matching_decisions(decisions: QuerySet[Decision], text: str) -> QuerySet[Decision]:

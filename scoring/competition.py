@@ -45,12 +45,16 @@ class CompetitionIndex:
     agents: Sequence[AgentSummary]
     current: Methodology | None
     """The newest methodology that is published."""
-    releases: Mapping[int, str]
-    """The model id behind each family, by its id, when the index was read."""
 
     @cached_property
     def by_slug(self) -> dict[str, Family]:
         return {family.slug: family for family in self.families.values()}
+
+    @cached_property
+    def releases(self) -> dict[int, str]:
+        """The model id behind each family, by its id, when it was first asked for."""
+        with_release: Any = Family.objects.with_release(timezone.now())
+        return {family.pk: family.release for family in with_release.order_by("pk") if family.release}
 
     @cached_property
     def addresses(self) -> dict[str, str]:
@@ -111,9 +115,7 @@ def _read() -> CompetitionIndex:
     current = None
     with suppress(Methodology.DoesNotExist):
         current = Methodology.objects.current()
-    with_release: Any = Family.objects.with_release(timezone.now())
-    releases = {family.pk: family.release for family in with_release.order_by("pk") if family.release}
-    return CompetitionIndex(families, cohorts, methodologies, agents, current, releases)
+    return CompetitionIndex(families, cohorts, methodologies, agents, current)
 
 
 def attach_competition(agents: Iterable[Agent], index: CompetitionIndex | None = None) -> list[Agent]:

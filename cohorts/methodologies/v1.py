@@ -78,8 +78,8 @@ V1 = {
     "maximum_bet_fraction": Decimal("0.2500"),
     "universe_size": 500,
     "universe_rule": "The open Polymarket markets with the largest volume (ties by the venue's id) in which "
-    "every outcome has a price in [0, 1] and at least two lie strictly inside. Markets an agent already holds are "
-    "listed too, but nobody may bet on them.",
+    "every outcome has a price in [0, 1] and at least two lie strictly inside; besides, never to be bet on, "
+    "every other market that an agent of the run holds.",
     "actions": ["BET", "SELL", "HOLD"],
     "decision_weeks": 5,
     "retry_window": timedelta(hours=24),

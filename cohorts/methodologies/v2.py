@@ -57,14 +57,14 @@ Answer again.
 """
 
 CHOICE_RULE = (
-    "One question for each event. The markets of an event that its venue calls mutually exclusive are one "
-    'question, their options with "None of these" added; those of one that it calls not exclusive are one '
-    "question whose options each happen or not; any other market is a question of its own. A question qualifies "
-    "if its markets are open and priced, two or more options are neither 0 nor 1, and it meets the limits named "
-    "here. Those that close within the horizon come first, then all others; among them the larger volume, ties by "
-    "the venue's id. A category gets at most its share of the day until every other has had its turn. A question "
-    "that two venues ask is asked once, as Polymarket has it, where agents trade. On the day of the week's "
-    "decisions every market that an agent bet on or holds is asked too, at the prices of the week's universe."
+    "One question for each event. The markets of an event that its venue calls mutually exclusive are one question, "
+    'their options with "None of these" added; those of one that it calls not exclusive are one question whose '
+    "options each happen or not; any other market is a question of its own. It qualifies while its markets are open "
+    "and priced, at least two options strictly between 0 and 1, with the least volume and the most options named "
+    "here. Those that close within the horizon come first, then all others; among them the larger volume, ties by the "
+    "venue's id. A category gets at most its share of the day until every other has had its turn. A question that two "
+    "venues ask is asked once, as Polymarket has it, where agents trade. On the day of the week's decisions every "
+    "market that an agent bet on or holds is asked besides, at the prices of the week's universe."
 )
 
 FORECAST = {

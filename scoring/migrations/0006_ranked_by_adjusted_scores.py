@@ -1,4 +1,4 @@
-"""Forecast leaderboards name the score that ranks: stored ones get the new fields, past ones are computed anew."""
+"""Forecast leaderboards name the score that ranks: stored ones get the new fields, `rebuild_derived` ranks past ones anew."""
 
 from django.db import migrations
 
@@ -8,10 +8,11 @@ NEW_FIELDS = {"ranked_by": "brier"} | dict.fromkeys(
 
 
 def add_fields(apps, schema_editor):
-    apps.get_model("scoring", "LeaderboardHistory").objects.filter(protocol="forecast").delete()
-    for board in apps.get_model("scoring", "Leaderboard").objects.filter(protocol="forecast").defer("report"):
-        board.entries = [NEW_FIELDS | entry for entry in board.entries]
-        board.save(update_fields=["entries"])
+    for name in ("Leaderboard", "LeaderboardHistory"):
+        boards = apps.get_model("scoring", name).objects.filter(protocol="forecast").only("entries")
+        for board in boards.iterator(chunk_size=100):
+            board.entries = [NEW_FIELDS | entry for entry in board.entries]
+            board.save(update_fields=["entries"])
 
 
 class Migration(migrations.Migration):

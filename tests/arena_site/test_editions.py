@@ -143,5 +143,5 @@ def test_each_market_of_a_group_has_its_own_id(year: Season) -> None:
 def test_a_model_is_down_in_the_same_weeks_of_every_edition(fixture: Season) -> None:
     with running(weeks=16) as addresses:
         statuses = [asked(addresses, fixture.starts + week * WEEK) for week in range(16)]
-    down = {1: 402, 3: 503}
+    down = {1: 503, 3: 503}
     assert statuses == [down.get(week % 6, 200) for week in range(16)]

@@ -218,7 +218,7 @@ def failed_sunday(venue: Venue, hook: Hook) -> Venue:
     run("start_cohort", WEEK)
     for _ in range(2):
         for model in FOUR:
-            venue.says(model, Failure(402))
+            venue.says(model, Failure(503))
         assert run("run_decisions", WEEK + 5 * MINUTE).code == 1
     return venue
 
@@ -228,7 +228,7 @@ def test_bad_sunday_is_one_alert(failed_sunday: Venue, hook: Hook) -> None:
     (payload,) = hook.payloads
     assert (payload["kind"], payload["subject"], payload["count"]) == ("tasks-failed", "2026-03-08", 4)
     assert payload["text"].startswith("4 decisions of 8 March 2026 failed: ")
-    assert "402" in payload["text"]
+    assert "503" in payload["text"]
     assert payload["names"] == ["GPT-5.2, cohort 1", "DeepSeek V3.2, cohort 1", "Kimi K2, cohort 1"]
     assert payload["url"] == "https://arena.example/admin/agents/decision/?status__exact=failed"
 

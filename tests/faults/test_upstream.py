@@ -46,14 +46,14 @@ sends 40 MiB            fails 1    part 1    fails 1    fails 1   stale 1     st
 502                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
 503                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
 504                     fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-503, retry in 30 years  fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   books 1
+503, retry in 30 years  fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 1
 301 to elsewhere        fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
-HTML with 200           fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
-nothing with 200        fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
+HTML with 200           fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
+nothing with 200        fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
 half a JSON with 200    fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
 an error with 200       fails 1    part 1    fails 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
 a rate limit with 200   fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   fails 2
-other JSON with 200     fails 1    part 1    skips 1    fails 1   stale 1     stale 1    stale 1     stale 1   books 2
+other JSON with 200     fails 1    part 1    skips 1    fails 1   stale 1     stale 1    stale 1     stale 1   fails 2
 bytes that are no text  fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
 """
 
