@@ -1,4 +1,4 @@
-"""Forecast leaderboards name the score that ranks: stored ones get the new fields, `rebuild_derived` ranks past ones anew."""
+"""Stored forecast leaderboards name the score that ranks; `rebuild_derived` ranks past ones anew."""
 
 from django.db import migrations
 
@@ -11,8 +11,9 @@ def add_fields(apps, schema_editor):
     for name in ("Leaderboard", "LeaderboardHistory"):
         boards = apps.get_model("scoring", name).objects.filter(protocol="forecast").only("entries")
         for board in boards.iterator(chunk_size=100):
-            board.entries = [NEW_FIELDS | entry for entry in board.entries]
-            board.save(update_fields=["entries"])
+            if any("ranked_by" not in entry for entry in board.entries):
+                board.entries = [NEW_FIELDS | entry for entry in board.entries]
+                board.save(update_fields=["entries"])
 
 
 class Migration(migrations.Migration):
