@@ -18,7 +18,7 @@ from agents.gateway.completions import GatewayFailure
 from agents.lineup_2026 import LINEUP_2026
 from agents.models import Family, Release
 from agents.services.cost_estimate import EXPECTED_COMPLETION_TOKENS, estimate_forecasts, prompt_tokens
-from agents.services.costs import CHARACTERS_PER_TOKEN
+from agents.services.costs import CHARACTERS_PER_TOKEN, dearest_cost
 from agents.services.lineups import effective_from, lineup_releases
 from agents.services.release_check import approval, unusable_releases
 from arena_site.health import missing_migrations
@@ -157,16 +157,19 @@ class Diagnosis:
         releases, self.weeks, max_tokens = self._line_up()
         week = effective_from(at=self.at) if self.has_tables else week_start(self.at)
         prompt, measured = self._prompt_tokens()
-        unusable = unusable_releases(releases, catalogue, week=week, weeks=self.weeks)
+        known = catalogue if catalogue.models else None
+        unusable = unusable_releases(releases, known, week=week, weeks=self.weeks)
         faults = {each.release.model_id: str(each) for each in unusable}
         renewal = approval(unusable) if self.has_tables else "uv run manage.py arena --current"
         for release in releases:
             name, listed = f"release {release.model_id}", catalogue.models.get(release.model_id)
-            self.cohort_cost += prompt * release.price_prompt + EXPECTED_COMPLETION_TOKENS * release.price_completion
-            if not catalogue.models:
-                yield _item(name, settings.ARENA_LINEUP == "unchecked", "not looked up", "Mend the catalogue first.")
-            elif fault := faults.get(release.model_id):
+            if listed:
+                release.price_overrides = listed.price_overrides
+            self.cohort_cost += dearest_cost(prompt, EXPECTED_COMPLETION_TOKENS, release.token_prices)
+            if fault := faults.get(release.model_id):
                 yield _item(name, False, fault, renewal)
+            elif not catalogue.models:
+                yield _item(name, settings.ARENA_LINEUP == "unchecked", "not looked up", "Mend the catalogue first.")
             elif listed and listed.context_length and prompt + max_tokens > listed.context_length:
                 detail = f"{listed.context_length:,} tokens do not hold {prompt:,} of prompt, {max_tokens:,} of answer"
                 yield _item(name, False, detail, f"uv run manage.py approve_lineup {release.family.slug}=MODEL")

@@ -31,7 +31,7 @@ from markets.foundation.admin.readonly import (
     changelist_link,
     verbatim,
 )
-from markets.foundation.json_lines import json_number
+from markets.foundation.json_lines import json_line, json_number
 from markets.services.cache_versions import delete_competition_row, save_competition_row
 
 
@@ -75,8 +75,8 @@ class ReleaseAdmin(FixedOnceUsedAdmin):
 
 class LineUpEntryInline(ReadOnlyTabularInline):
     model = LineUpEntry
-    fields = ("position", "family", "release", "price_prompt", "price_completion")
-    readonly_fields = ("price_prompt", "price_completion")
+    fields = ("position", "family", "release", "price_prompt", "price_completion", "price_overrides")
+    readonly_fields = ("price_prompt", "price_completion", "price_overrides")
     list_select_related = ("family", "release")
 
     @admin.display(description="$ per prompt token")
@@ -86,6 +86,11 @@ class LineUpEntryInline(ReadOnlyTabularInline):
     @admin.display(description="$ per completion token")
     def price_completion(self, entry: LineUpEntry) -> str:
         return json_number(entry.release.price_completion)
+
+    @admin.display(description="prices under conditions")
+    def price_overrides(self, entry: LineUpEntry) -> SafeString | str:
+        overrides = entry.release.price_overrides
+        return verbatim("\n".join(map(json_line, overrides))) if overrides else "none"
 
 
 @admin.register(LineUp)

@@ -18,11 +18,15 @@ class ReleaseSerializer(ReadSerializer):
     family = serializers.CharField(source="family.slug", read_only=True)
     supported_parameters = serializers.ListField(child=serializers.CharField(), read_only=True, allow_null=True)
 
+    price_overrides = serializers.ListField(
+        child=serializers.DictField(), read_only=True, help_text=Release._meta.get_field("price_overrides").help_text
+    )
+
     class Meta:
         model = Release
         fields = (
             "id", "family", "model_id", "display_name", "price_prompt", "price_completion", "effective_from",
-            "canonical_slug", "supported_parameters", "context_length", "max_completion_tokens",
+            "canonical_slug", "supported_parameters", "context_length", "max_completion_tokens", "price_overrides",
         )  # fmt: skip
 
 

@@ -1,17 +1,16 @@
 """Parses the gateway's catalogue of models: ids, prices, expiration dates."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from agents.gateway.model_ids import product_line
+from agents.gateway.model_ids import ALIAS_MARK, product_line
+from agents.prices import clean_overrides
 from markets.sources.field_parsers import moment, price_or_none
 
 MAX_ID = 120
-ALIAS_MARK = "~"
-"""The first character of an id that moves on to the newest model of its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,10 @@ class CatalogueModel:
     max_completion_tokens: int | None = None
     alias_target: str | None = None
     """The model that a moving alias stands for at present; empty where the catalogue names none, None for a model."""
+    price_overrides: list[dict[str, Any]] = field(default_factory=list)
+    """The prices that replace these under conditions."""
+    price_fault: str = ""
+    """Why the prices under conditions can not be read."""
 
     @property
     def product_line(self) -> str:
@@ -44,22 +47,34 @@ class CatalogueModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelCatalogue:
-    """The readable models by id, and the number of skipped rows."""
+    """The readable models by id, the number of skipped rows, and the moving aliases, also those without a price."""
 
     models: dict[str, CatalogueModel]
     skipped: int
+    aliases: dict[str, str] = field(default_factory=dict)
+    """The model that each alias stands for at present; empty where the catalogue names none."""
+
+
+def alias_fault(model_id: str, catalogue: ModelCatalogue | None) -> str:
+    """Why an id can not be a release's: it is a moving alias, by the catalogue or by its mark. Empty if it is none."""
+    target = catalogue.aliases.get(model_id) if catalogue else None
+    if target is None and not model_id.startswith(ALIAS_MARK):
+        return ""
+    return f"is a moving alias of {target or 'an unnamed model'}"
 
 
 def parse_catalogue(rows: Iterable[Any]) -> ModelCatalogue:
     """The catalogue of these rows. Routers (priced -1) and unreadable rows are skipped."""
-    models, skipped = {}, 0
+    models, skipped, aliases = {}, 0, {}
     for row in rows:
+        if isinstance(row, dict) and (target := _parse_alias(row)) is not None:
+            aliases[row["id"]] = target
         model = _parse_model(row)
         if model is None:
             skipped += 1
         else:
             models[model.id] = model
-    return ModelCatalogue(models, skipped)
+    return ModelCatalogue(models, skipped, aliases)
 
 
 def _parse_model(row: Any) -> CatalogueModel | None:
@@ -74,6 +89,7 @@ def _parse_model(row: Any) -> CatalogueModel | None:
         return None
     display_name, slug, provider = row.get("name"), row.get("canonical_slug"), row.get("top_provider")
     parameters, expires = row.get("supported_parameters"), moment(str(row.get("expiration_date"))[:10])
+    overrides, price_fault = _parse_overrides(pricing.get("overrides"))
     return CatalogueModel(
         id=name,
         name=(display_name if isinstance(display_name, str) and display_name.strip() else name.rpartition("/")[2])[:80],
@@ -87,12 +103,25 @@ def _parse_model(row: Any) -> CatalogueModel | None:
         max_completion_tokens=_parse_tokens(
             provider.get("max_completion_tokens") if isinstance(provider, dict) else None
         ),
-        alias_target=_parse_alias(name, row.get("alias_target")),
+        alias_target=_parse_alias(row),
+        price_overrides=overrides,
+        price_fault=price_fault,
     )
 
 
-def _parse_alias(name: str, target: Any) -> str | None:
-    if not target and not name.startswith(ALIAS_MARK):
+def _parse_overrides(raw: Any) -> tuple[list[dict[str, Any]], str]:
+    try:
+        return clean_overrides(raw), ""
+    except ValueError as error:
+        return [], str(error)
+
+
+def _parse_alias(row: dict[str, Any]) -> str | None:
+    """The model that a row's alias stands for, empty where it names none; None for a row that is no alias."""
+    names, target = (row.get("id"), row.get("canonical_slug")), row.get("alias_target")
+    if not isinstance(names[0], str) or not 0 < len(names[0]) <= MAX_ID:
+        return None
+    if not target and not any(isinstance(name, str) and name.startswith(ALIAS_MARK) for name in names):
         return None
     slug = target.get("slug") if isinstance(target, dict) else target
     return slug[:MAX_ID] if isinstance(slug, str) else ""

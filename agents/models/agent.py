@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from agents.models.family import Family, Release
+from agents.prices import TokenPrices
 from cohorts.models import Cohort
 from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import CostField, MoneyField
@@ -45,6 +46,11 @@ class Agent(ChangeTime):
             models.CheckConstraint(condition=Q(cash__gte=0), name="cash_not_negative"),
         ]
         ordering = ["cohort_id", "family_id"]
+
+    @property
+    def token_prices(self) -> TokenPrices:
+        """The frozen prices, with those that the release has under conditions."""
+        return TokenPrices(self.price_prompt, self.price_completion, self.release.token_prices.overrides)
 
     def __str__(self) -> str:
         return f"{self.display_name} in cohort {self.cohort_id}"

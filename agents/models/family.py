@@ -6,11 +6,14 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
+from agents.gateway.model_ids import ALIAS_MARK
+from agents.prices import TokenPrices, clean_overrides, parse_overrides
 from markets.foundation.fields import CostField
 
 EXTERNAL_WINDOW = timedelta(minutes=15)
@@ -113,6 +116,14 @@ class Release(models.Model):
     )
     context_length = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens of prompt and answer.")
     max_completion_tokens = models.PositiveIntegerField(null=True, blank=True)
+    price_overrides: Any = models.JSONField(
+        default=list,
+        blank=True,
+        help_text=(
+            "Prices that replace these under conditions (length of prompt, hour), as the gateway's catalogue "
+            "states them. Estimates and limits take the highest that can apply."
+        ),
+    )
 
     class Meta:
         constraints = [
@@ -125,6 +136,19 @@ class Release(models.Model):
 
     def __str__(self) -> str:
         return self.model_id
+
+    def clean(self) -> None:
+        if self.model_id.startswith(ALIAS_MARK):
+            raise ValidationError({"model_id": f"{self.model_id} is a moving alias: give the id of one model."})
+        try:
+            self.price_overrides = clean_overrides(self.price_overrides)
+        except ValueError as error:
+            raise ValidationError({"price_overrides": str(error)}) from error
+
+    @property
+    def token_prices(self) -> TokenPrices:
+        """US dollars per token, with the prices under conditions."""
+        return TokenPrices(self.price_prompt, self.price_completion, parse_overrides(self.price_overrides))
 
     def honours(self, parameter: str) -> bool:
         """Does the model honour a request parameter? Where the catalogue does not say, it counts as honoured."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from django.db import models
@@ -21,6 +20,7 @@ from markets.foundation.change_times import ChangeTime, TimedQuerySet
 if TYPE_CHECKING:
     from agents.models.agent import Agent
     from agents.models.call import ModelCall
+    from agents.prices import TokenPrices
     from cohorts.forecast_rules import ForecastRules
 
 
@@ -139,9 +139,9 @@ class Task(ChangeTime):
         return self.competitor.model_id
 
     @property
-    def token_prices(self) -> tuple[Decimal, Decimal]:
-        """US dollars per prompt token and per completion token."""
-        return self.competitor.price_prompt, self.competitor.price_completion
+    def token_prices(self) -> TokenPrices:
+        """US dollars per token, with the prices under conditions."""
+        return self.competitor.token_prices
 
     @property
     def system_prompt(self) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
+from agents.gateway.catalogue import CatalogueModel, ModelCatalogue, alias_fault
 from agents.gateway.model_ids import product_line
 from agents.models import LineUp, Release
 from agents.services.lineups import effective_from, latest_approved, propose_lineup, reject_lineup, releases_of
@@ -71,7 +71,9 @@ def _next_release(
     if usable and listed and successor and successor.created <= listed.created:
         successor = None
     findings += _newer_models(release, listed, successor, catalogue)
-    if listed is None:
+    if fault := alias_fault(release.model_id, catalogue):
+        findings.append(f"{family}: {release.model_id} {fault}")
+    elif listed is None:
         findings.append(f"{family}: {release.model_id} is no longer listed")
     elif listed.expires is not None:
         findings.append(f"{family}: {release.model_id} expires on {listed.expires}")

@@ -40,7 +40,7 @@ class CohortStart:
 def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, replace: bool = False) -> CohortStart:
     """The cohort of the week that contains `at`, created with its agents if there is none yet.
 
-    Each release is checked against the catalogue, if one is given: with `replace`, its successor takes the place of one
+    Each release is checked, against the catalogue if one is given: with `replace`, its successor takes the place of one
     that can not be used, in a line-up of its own. Idempotent, also between concurrent processes: the week is unique.
     Raises NoEligibleFamilies, and UnusableLineUp where a release can not be used.
     """
@@ -52,9 +52,7 @@ def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, repla
         try:
             with transaction.atomic():
                 releases = lineup_releases(at)
-                used = (
-                    _check_releases(releases, catalogue, week=week, at=at, replace=replace) if catalogue else releases
-                )
+                used = _check_releases(releases, catalogue, week=week, at=at, replace=replace)
                 started = _create_cohort(week, at, used)
         except IntegrityError:
             # Another process created this week's cohort, or took the number for another week: look again.
@@ -73,12 +71,15 @@ def withdraw_family(family: Family) -> bool:
 
 
 def _check_releases(
-    releases: list[Release], catalogue: ModelCatalogue, *, week: datetime, at: datetime, replace: bool
+    releases: list[Release], catalogue: ModelCatalogue | None, *, week: datetime, at: datetime, replace: bool
 ) -> list[Release]:
     """The releases with what the catalogue says of them; with `replace`, successors of those that can not be used."""
-    if unusable := unusable_releases(releases, catalogue, week=week):
-        if not replace or any(each.successor is None for each in unusable):
-            raise UnusableLineUp(unusable)
+    unusable = unusable_releases(releases, catalogue, week=week)
+    if unusable and (not replace or any(each.successor is None for each in unusable)):
+        raise UnusableLineUp(unusable)
+    if catalogue is None:
+        return releases
+    if unusable:
         releases = choose_releases(releases, catalogue, named={}, week=week, at=at)
         approve_releases(releases, by="ARENA_LINEUP=auto", reason="; ".join(map(str, unusable)), at=at)
     raise_unusable_alerts(releases, (), at=at)

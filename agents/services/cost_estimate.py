@@ -10,7 +10,7 @@ from decimal import Decimal
 from django.db.models import Avg, Count
 
 from agents.models import Agent, Decision, Elicitation, ModelCall, Release
-from agents.services.costs import count_tokens, token_cost
+from agents.services.costs import count_tokens, dearest_cost
 from agents.services.decisions import agents_to_ask
 from agents.services.forecasts import releases_to_ask
 from agents.services.model_calls import spent_in_week
@@ -38,8 +38,7 @@ class ExpectedCall:
 
     @property
     def cost_usd(self) -> Decimal:
-        prices = (self.agent.price_prompt, self.agent.price_completion)
-        return token_cost(self.tokens_input, self.tokens_output, prices)
+        return dearest_cost(self.tokens_input, self.tokens_output, self.agent.token_prices)
 
     def __str__(self) -> str:
         basis = f"the mean of {self.answers} on record" if self.answers else "assumed"
@@ -138,7 +137,7 @@ def estimate_forecasts(*, at: datetime) -> ForecastEstimate:
         if not due and todays:
             continue
         asked.append((release, len(due)))
-        prices, tokens_output = (release.price_prompt, release.price_completion), answers[release.model_id][0]
-        prompts = (_tokens(batch.block, rules.system_prompt, rules.user_prompt) for batch in due)
-        cost += sum((token_cost(tokens_input, tokens_output, prices) for tokens_input in prompts), Decimal(0))
+        for batch in due:
+            tokens_input = _tokens(batch.block, rules.system_prompt, rules.user_prompt)
+            cost += dearest_cost(tokens_input, answers[release.model_id][0], release.token_prices)
     return ForecastEstimate(tuple(asked), cost, frozen=bool(todays and priced))

@@ -5,13 +5,11 @@ from decimal import Decimal
 
 from agents.gateway.completions import Accounting
 from agents.models import ModelCall
+from agents.prices import COST_UNIT, Prices, TokenPrices
 
 CHARACTERS_PER_TOKEN = 2.6
 """Of JSON Lines about markets: 65,831 characters of 500 captured markets are 25,496 tokens (o200k). Prose has 4."""
-COST_UNIT = Decimal("0.000000000001")
 
-Prices = tuple[Decimal, Decimal]
-"""US dollars per prompt token and per completion token, as frozen with the task."""
 Cost = tuple[Decimal, str]
 """US dollars, and the `ModelCall.CostSource` that they are from."""
 
@@ -21,18 +19,29 @@ def count_tokens(*texts: str) -> int:
     return math.ceil(sum(map(len, texts)) / CHARACTERS_PER_TOKEN)
 
 
-def worst_case(system: str, user: str, max_tokens: int, prices: Prices) -> Decimal:
+def worst_case(system: str, user: str, max_tokens: int, prices: TokenPrices) -> Decimal:
     """The most that a request may cost: its prompt, and every token that it allows for the answer."""
-    return token_cost(count_tokens(system, user), max_tokens, prices)
+    return dearest_cost(count_tokens(system, user), max_tokens, prices)
 
 
-def response_cost(stated: Accounting, prices: Prices, *, billable: bool) -> Cost | None:
-    """The cost of a response; None if it tells nothing and may be billed all the same."""
+def dearest_cost(tokens_input: int, tokens_output: int, prices: TokenPrices) -> Decimal:
+    """The cost of so many tokens at the highest prices that can apply to them."""
+    return token_cost(tokens_input, tokens_output, prices.dearest(tokens_input))
+
+
+def response_cost(stated: Accounting, prices: TokenPrices, *, billable: bool) -> Cost | None:
+    """The cost of a response; None if it tells nothing and may be billed all the same.
+
+    Without a stated cost it is computed at the prices of a prompt of the stated length. A condition that can not be
+    known counts with its highest price.
+    """
     if stated.cost_usd is not None:
         return stated.cost_usd.quantize(COST_UNIT), ModelCall.CostSource.STATED
     if billable and stated.tokens_input is None and stated.tokens_output is None:
         return None
-    return token_cost(stated.tokens_input, stated.tokens_output, prices), ModelCall.CostSource.COMPUTED
+    length = stated.tokens_input
+    applied = prices.dearest(None) if length is None else prices.of_prompt(length)
+    return token_cost(stated.tokens_input, stated.tokens_output, applied), ModelCall.CostSource.COMPUTED
 
 
 def token_cost(tokens_input: int | None, tokens_output: int | None, prices: Prices) -> Decimal:

@@ -109,7 +109,7 @@ def _open_universes(
 def agents_to_ask(cohorts: Iterable[Cohort], family: str | None) -> list[Agent]:
     """The active agents of these cohorts, or only those of a family; external ones answer by themselves."""
     agents = Agent.objects.playing().filter(cohort__in=[cohort.pk for cohort in cohorts], family__external=False)
-    agents = agents.select_related("cohort__methodology", "family").order_by("cohort__number", "family")
+    agents = agents.select_related("cohort__methodology", "family", "release").order_by("cohort__number", "family")
     return list(agents.filter(family__slug=family) if family else agents)
 
 

@@ -8,7 +8,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
 
+from agents.gateway.catalogue import ModelCatalogue, alias_fault
 from agents.models import Family, LineUp, LineUpEntry, Release
+from agents.prices import Prices
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from markets.foundation.json_lines import json_number
@@ -88,6 +90,14 @@ def check_releases(releases: Sequence[Release], *, at: datetime) -> None:
                 {"releases": f"{release} may play from {release.effective_from:%Y-%m-%d %H:%M} UTC on, not before"}
             )
         seen.add(release.family_id)
+    refuse_aliases(releases, None)
+
+
+def refuse_aliases(releases: Iterable[Release], catalogue: ModelCatalogue | None) -> None:
+    """Raises ValidationError if a release is a moving alias, by its mark or by the catalogue, if one is given."""
+    for release in releases:
+        if fault := alias_fault(release.model_id, catalogue):
+            raise ValidationError(f"{release.family.slug}: {release.model_id} {fault}; name one model")
 
 
 def preview_lineup(line_up: LineUp, *, at: datetime) -> LineUpPreview:
@@ -165,5 +175,11 @@ def _describe(release: Release | None) -> str:
 
 
 def _format_prices(release: Release) -> str:
-    prompt, completion = (json_number(price * 10**6) for price in (release.price_prompt, release.price_completion))
-    return f"${prompt} and ${completion} per million tokens"
+    stated, dearest = (release.price_prompt, release.price_completion), release.token_prices.dearest(None)
+    conditions = f", under conditions up to {_per_million(dearest)}" if dearest != stated else ""
+    return f"{_per_million(stated)} per million tokens{conditions}"
+
+
+def _per_million(prices: Prices) -> str:
+    prompt, completion = (json_number(price * 10**6) for price in prices)
+    return f"${prompt} and ${completion}"

@@ -11,8 +11,8 @@ from agents.gateway.client import Gateway
 from agents.gateway.completions import GatewayFailure
 from agents.models import CreditReading, Decision, Elicitation, ModelCall, Task
 from agents.models.call import RECONCILED
+from agents.prices import COST_UNIT
 from agents.services.call_totals import add_to_totals, call_usage
-from agents.services.costs import COST_UNIT
 from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Run
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
+from agents.gateway.catalogue import CatalogueModel, ModelCatalogue, alias_fault
 from agents.gateway.model_ids import product_line, version_numbers
 from agents.lineup_2026 import CURRENT_LINEUP
 from agents.models import Family, LineUp, Release
@@ -18,12 +18,15 @@ from markets.services.alerts import clear_alert, listing, raise_alert
 from markets.services.cache_versions import Scope, lock_scope
 
 UNUSABLE_ALERT = "release-unusable"
+CATALOGUE_TERMS = (
+    "canonical_slug", "supported_parameters", "context_length", "max_completion_tokens", "price_overrides",
+)  # fmt: skip
 APPROVE_COMMAND = "uv run manage.py approve_lineup"
 
 
 @dataclass(frozen=True, slots=True)
 class UnusableRelease:
-    """A release that is not listed, is an alias, or expires too early, and the model that follows it."""
+    """A release that no cohort can use, the reason, and the model that follows it."""
 
     release: Release
     why: str
@@ -64,32 +67,39 @@ def approval_lines(unusable: Iterable[UnusableRelease], *, automatic: bool = Fal
 
 
 def unusable_releases(
-    releases: Iterable[Release], catalogue: ModelCatalogue, *, week: datetime, weeks: int | None = None
+    releases: Iterable[Release], catalogue: ModelCatalogue | None, *, week: datetime, weeks: int | None = None
 ) -> list[UnusableRelease]:
-    """The releases that a cohort of this week can not use; `weeks` of decisions, if not the methodology's."""
+    """The releases that a cohort of this week can not use; `weeks` of decisions, if not the methodology's.
+
+    Without a catalogue these are the ids that are marked as moving aliases.
+    """
     end = week + (weeks or Methodology.objects.current().decision_weeks) * WEEK
     unusable = []
     for release in releases:
-        listed = catalogue.models.get(release.model_id)
-        if listed is None:
-            why = "is no longer listed"
-        elif listed.alias_target is not None:
-            why = f"is a moving alias of {listed.alias_target or 'an unnamed model'}"
-        elif listed.expires is not None and listed.expires < end.date():
-            why = f"expires on {listed.expires}"
-        else:
-            continue
-        unusable.append(UnusableRelease(release, why, find_successor(release.model_id, catalogue)))
+        why = alias_fault(release.model_id, catalogue)
+        if catalogue and not why:
+            why = _listing_fault(catalogue.models.get(release.model_id), end.date())
+        if why:
+            successor = find_successor(release.model_id, catalogue) if catalogue else None
+            unusable.append(UnusableRelease(release, why, successor))
     return unusable
+
+
+def _listing_fault(listed: CatalogueModel | None, end: date) -> str:
+    """Why a cohort that decides until `end` can not use a model of the catalogue; empty if it can."""
+    if listed is None:
+        return "is no longer listed"
+    if listed.price_fault:
+        return f"has a price that can not be read: {listed.price_fault}"
+    return f"expires on {listed.expires}" if listed.expires is not None and listed.expires < end else ""
 
 
 def find_successor(model_id: str, catalogue: ModelCatalogue) -> CatalogueModel | None:
     """The newest other model of the same maker and product line: no variant, no alias, no expiration date."""
     line = product_line(model_id.partition(":")[0])
+    lasting = [model for model in catalogue.models.values() if model.expires is None and model.alias_target is None]
     candidates = [
-        model
-        for model in catalogue.models.values()
-        if model.product_line == line and model.expires is None and model.alias_target is None and model.id != model_id
+        model for model in lasting if model.product_line == line and model.id != model_id and not model.price_fault
     ]
     return max(candidates, key=lambda model: (model.created, version_numbers(model.id), model.id), default=None)
 
@@ -147,7 +157,11 @@ def choose_releases(
 
 def release_of(family: Family, listed: CatalogueModel, display_name: str, *, at: datetime) -> Release:
     """The family's release with the listed id and prices."""
-    prices = {"price_prompt": listed.price_prompt, "price_completion": listed.price_completion}
+    prices = {
+        "price_prompt": listed.price_prompt,
+        "price_completion": listed.price_completion,
+        "price_overrides": listed.price_overrides,
+    }
     return stored_or_new(Release(family=family, model_id=listed.id, display_name=display_name, **prices), at=at)
 
 
@@ -191,6 +205,8 @@ def renew_lineup(
             raise ValidationError(f"{', '.join(sorted(unknown))}: no family of the line-up; write FAMILY=MODEL")
         if catalogue is not None:
             releases = choose_releases(releases, catalogue, named=named or {}, week=week, at=at)
+        elif unusable := unusable_releases(releases, None, week=week):
+            raise UnusableLineUp(unusable)
         changes = lineup_changes(before, releases)
         if not changes:
             return None, ()
@@ -218,13 +234,12 @@ def store_releases(releases: Iterable[Release]) -> None:
 
 
 def store_catalogue_terms(releases: Iterable[Release], catalogue: ModelCatalogue) -> None:
-    """Stores what the catalogue says of each release besides its prices."""
+    """Stores what the catalogue says of each release besides its id and its prices without conditions."""
     for release in releases:
         if listed := catalogue.models.get(release.model_id):
             release.canonical_slug = listed.canonical_slug or release.canonical_slug
             release.supported_parameters = listed.supported_parameters
             release.context_length = listed.context_length
             release.max_completion_tokens = listed.max_completion_tokens
-            release.save(
-                update_fields=["canonical_slug", "supported_parameters", "context_length", "max_completion_tokens"]
-            )
+            release.price_overrides = listed.price_overrides
+            release.save(update_fields=CATALOGUE_TERMS)

@@ -8,7 +8,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from agents.models import ModelCall, UniverseCost, UsageTotal
+from agents.models import ModelCall, Release, UniverseCost, UsageTotal
 from agents.models.usage_total import Usage
 from agents.services.call_totals import call_usage
 from cohorts.models import Methodology
@@ -76,6 +76,73 @@ def test_answer_without_usage_is_booked_at_its_worst_case(venue: Venue) -> None:
     worst_case = tokens * Decimal("0.00000175") + venue.asked[0].body["max_tokens"] * Decimal("0.000014")
     assert (call.cost_usd, call.booked_usd, call.cost_source) == (worst_case, worst_case, "booked")
     assert costs() == (worst_case, round(worst_case, 6), "booked")
+
+
+HOURS = {"utc_start": "16:30", "utc_end": "00:30"}
+CONDITIONS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
+    # the overrides of a model at 1.75 and 14 dollars a million: (overrides, dearest prompt, dearest completion)
+    "a tier within reach": ([{"min_prompt_tokens": 100, "prompt": "0.0000035", "completion": "0.00002"}], "3.5", "20"),
+    "a tier out of reach": ([{"min_prompt_tokens": 200_000, "prompt": "0.0000035"}], "1.75", "14"),
+    "hours": ([HOURS | {"prompt": "0.0000035"}], "3.5", "14"),
+    "cheaper hours": ([HOURS | {"prompt": "0.000001", "completion": "0.000001"}], "1.75", "14"),
+    "hours of a tier out of reach": ([HOURS | {"min_prompt_tokens": 200_000, "prompt": "0.0000035"}], "1.75", "14"),
+    "a condition that nobody knows": ([{"moon": {"phase": "full"}, "completion": "0.00003"}], "1.75", "30"),
+    "a length that can not be read": ([{"min_prompt_tokens": "many", "prompt": "0.000004"}], "4", "14"),
+}
+
+
+def price_under(overrides: list[dict[str, Any]]) -> None:
+    Release.objects.filter(model_id=GPT).update(price_overrides=overrides)
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_estimate_and_worst_case_take_the_dearest_price_that_can_apply(venue: Venue, name: str) -> None:
+    overrides, prompt_price, completion_price = CONDITIONS[name]
+    price_under(overrides)
+    dry = run("run_decisions", DECISION, dry_run=True, **ONE)
+    expected = dry["tokens_input"] * Decimal(prompt_price) + dry["tokens_output"] * Decimal(completion_price)
+    assert Decimal(dry["cost_usd"]) == round(expected / 10**6, 6)
+    call = booked_call(venue)
+    prompt = sum(len(message["content"]) for message in venue.asked[0].body["messages"])
+    tokens, allowed = -(-prompt * 10 // 26), venue.asked[0].body["max_tokens"]
+    assert call.booked_usd == (tokens * Decimal(prompt_price) + allowed * Decimal(completion_price)) / 10**6
+
+
+TIERS = [
+    {"min_prompt_tokens": 1000, "prompt": "0.0000035", "completion": "0.00002", "input_cache_read": "0.0000007"},
+    {"min_prompt_tokens": 5000, "prompt": "0.000007", "completion": "0.00004"},
+]
+COMPUTED = {
+    # the overrides, the prompt's tokens, and the prices of a prompt and a completion token, a million of each
+    "below the first tier": (TIERS, 999, "1.75", "14"),
+    "the first tier": (TIERS, 1000, "3.5", "20"),
+    "the last tier": (TIERS, 5000, "7", "40"),
+    "a tier that is cheaper": ([{"min_prompt_tokens": 1000, "prompt": "0.000001"}], 1000, "1", "14"),
+    "hours besides": ([*TIERS, HOURS | {"prompt": "0.000005"}], 1000, "5", "20"),
+    "cheaper hours besides": ([*TIERS, HOURS | {"prompt": "0.0000005"}], 1000, "3.5", "20"),
+    "no tokens of the prompt": (TIERS, None, "0", "40"),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_cost_takes_the_tier_of_the_prompt_and_the_dearest_of_other_conditions(
+    venue: Venue, name: str
+) -> None:
+    overrides, tokens, prompt_price, completion_price = COMPUTED[name]
+    price_under(overrides)
+    venue.says(GPT, ModelAnswer(HELD, usage={"prompt_tokens": tokens, "completion_tokens": 100}))
+    assert run("run_decisions", DECISION, **ONE).code == 0
+    expected = ((tokens or 0) * Decimal(prompt_price) + 100 * Decimal(completion_price)) / 10**6
+    assert costs() == (expected, round(expected, 6), "computed")
+
+
+def test_spend_limit_counts_the_price_of_a_tier(venue: Venue, settings: Any) -> None:
+    settings.ARENA_SPEND_LIMIT_USD = Decimal("0.5")
+    price_under([{"min_prompt_tokens": 100, "completion": "0.0005"}])
+    assert booked_call(venue).cost_usd > Decimal("0.5")
+    ran = run("run_decisions", DECISION)
+    assert (ran.code, ran["failed"], len(venue.asked)) == (1, 6, 1)
+    assert "spend cap reached" in ran.stderr
 
 
 def test_failure_20_spend_limit_counts_what_is_booked(venue: Venue, settings: Any) -> None:

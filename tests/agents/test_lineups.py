@@ -372,6 +372,43 @@ def test_moving_alias_is_no_release_and_no_successor(checked: Venue, settings: A
     assert Cohort.objects.count() == 0
 
 
+@pytest.mark.parametrize("price", [{}, {"pricing": None}, {"pricing": {"prompt": "-1", "completion": "-1"}}])
+def test_alias_without_a_price_is_refused_as_an_alias(checked: Venue, price: Any) -> None:
+    listed(checked, row(GROK, alias_target={"slug": "x-ai/grok-5"}) | ({"pricing": {}} | price))
+    started = run("start_cohort", SUNDAY)
+    assert (started.code, started["lineup"][0]["why"]) == (1, "is a moving alias of x-ai/grok-5")
+    named = run("approve_lineup", SUNDAY, f"grok-4={GROK}")
+    assert (named.code, named["lineup"][0]["why"]) == (1, "is a moving alias of x-ai/grok-5")
+    checking = run("check_lineup", SUNDAY)
+    assert f"grok-4: {GROK} is a moving alias of x-ai/grok-5" in checking.stderr
+    assert "no longer listed" not in checking.stderr
+
+
+def test_alias_is_known_by_its_canonical_slug() -> None:
+    alias = row("x-ai/grok", canonical_slug="~x-ai/grok-latest", pricing=FREE)
+    assert parse_catalogue([alias]).models["x-ai/grok"].alias_target == ""
+
+
+def test_marked_alias_is_refused_without_a_catalogue() -> None:
+    alias = ReleaseFactory(family=Family.objects.get(slug="grok-4"), model_id="~x-ai/grok-latest")
+    with pytest.raises(ValidationError, match="~x-ai/grok-latest is a moving alias"):
+        proposed(alias)
+    line_up = LineUp.objects.create(proposed_at=SUNDAY, proposed_by="an earlier version", reason="-")
+    LineUpEntry.objects.create(line_up=line_up, family=alias.family, release=alias, position=1)
+    with pytest.raises(ValidationError, match="~x-ai/grok-latest is a moving alias"):
+        approve_lineup(line_up, by="ann", reason="yes", at=SUNDAY)
+    LineUp.objects.filter(pk=line_up.pk).update(
+        status="approved", decided_at=SUNDAY, decided_by="an earlier version", effective_from=SUNDAY
+    )
+    for refused in (run("start_cohort", SUNDAY), run("approve_lineup", SUNDAY)):
+        assert (refused.code, refused["lineup"][0]["why"]) == (1, "is a moving alias of an unnamed model")
+    assert run("start_cohort", SUNDAY).stderr.splitlines() == [
+        "grok-4: ~x-ai/grok-latest is a moving alias of an unnamed model; it has no successor: name a model",
+        "Approve a line-up without them on the dashboard.",
+    ]
+    assert not Cohort.objects.exists()
+
+
 @pytest.mark.parametrize(("name", "target"), [("~x-ai/grok-latest", None), ("x-ai/grok", "x-ai/grok-5")])
 def test_alias_is_known_by_its_mark_or_its_target(name: str, target: Any) -> None:
     (model,) = parse_catalogue([row(name, alias_target=target, pricing=FREE)]).models.values()
@@ -466,6 +503,73 @@ def test_what_the_catalogue_says_of_a_release_is_stored_when_a_cohort_starts(che
     ):
         assert support in client.get(f"/models/{slug}/", follow=True).content.decode()
     assert client.get("/api/v1/releases/?family=gpt-5.1").json()["results"][0]["supported_parameters"] == gpt[1]
+
+
+TIER = {"min_prompt_tokens": 200000, "prompt": "0.000004", "completion": "0.00002", "input_cache_read": "0.0000006"}
+HOURS = {"utc_start": 1630, "utc_end": "00:30", "prompt": "0.000001", "days": ["Mon", "\0Tue"], "share": 0.5}
+
+
+def test_prices_under_conditions_are_stored_when_a_cohort_starts(checked: Venue, client: Any) -> None:
+    price = {"prompt": "0.00000175", "completion": "0.000014"}
+    listed(
+        checked, row(GPT, pricing=price | {"overrides": [TIER, HOURS]}), row(QWEN, pricing=FREE | {"overrides": None})
+    )
+    assert run("start_cohort", SUNDAY)["agents"] == 7
+    stored = [TIER, HOURS | {"days": '["Mon", "\\u0000Tue"]', "share": "0.5"}]
+    assert client.get("/api/v1/releases/?family=gpt-5.1").json()["results"][0]["price_overrides"] == stored
+    assert client.get("/api/v1/releases/?family=qwen-3-next").json()["results"][0]["price_overrides"] == []
+    release = Release.objects.get(model_id=GPT)
+    page = sign_in("administrator").get(f"/admin/agents/release/{release.pk}/change/").content.decode()
+    assert "200000" in page
+    entry_page = sign_in("administrator").get(f"/admin/agents/lineup/{LineUp.objects.get().pk}/change/")
+    assert "0.00002" in entry_page.content.decode()
+
+
+def test_prices_under_conditions_are_named_in_a_proposal(checked: Venue) -> None:
+    listed(checked, row(GPT, pricing={"prompt": "0.000002", "completion": "0.000014", "overrides": [TIER]}))
+    line_up = LineUp.objects.get(pk=run("check_lineup", MONDAY)["proposal"])
+    assert [str(change) for change in preview_lineup(line_up, at=MONDAY).changes] == [
+        f"gpt-5.1 stays with {GPT}: $1.75 and $14 per million tokens becomes $2 and $14 per million tokens, "
+        "under conditions up to $4 and $20"
+    ]
+    assert Release.objects.get(model_id=GPT, price_prompt=Decimal("0.000002")).price_overrides == [TIER]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "fault"),
+    [
+        ([TIER, {"prompt": "-1"}], "overrides[1].prompt: '-1' is outside [0, 1]"),
+        ([{"completion": "dear"}], "overrides[0].completion: 'dear' is not a number"),
+        ([TIER, 7], "overrides[1]: not an object"),
+        ({"prompt": "0.1"}, "overrides: not a list"),
+        ([TIER] * 51, "overrides: not a list of at most 50"),
+    ],
+)
+def test_price_under_conditions_that_can_not_be_read_is_named(checked: Venue, overrides: Any, fault: str) -> None:
+    listed(checked, row(GPT, pricing=FREE | {"overrides": overrides}))
+    started = run("start_cohort", SUNDAY)
+    (refusal,) = started["lineup"]
+    assert (started.code, refusal["release"]) == (1, GPT)
+    assert f"has a price that can not be read: {fault}" in refusal["why"]
+
+
+def test_form_of_a_release_takes_no_alias_and_no_price_that_can_not_be_read() -> None:
+    release = {
+        "family": Family.objects.get(slug="grok-4").pk, "display_name": "Grok", "price_prompt": "0",
+        "price_completion": "0", "effective_from_0": "2026-03-01", "effective_from_1": "00:00",
+        "supported_parameters": "null",
+    }  # fmt: skip
+    administrator = sign_in("administrator")
+    for model, overrides, field, words in (
+        ("~x-ai/grok-latest", "[]", "model_id", "~x-ai/grok-latest is a moving alias"),
+        ("x-ai/grok-5", '[{"prompt": "x"}]', "price_overrides", "overrides[0].prompt: 'x' is not a number"),
+    ):
+        form = release | {"model_id": model, "price_overrides": overrides}
+        (error,) = administrator.post("/admin/agents/release/add/", form).context["adminform"].form.errors[field]
+        assert words in error
+    form = release | {"model_id": "x-ai/grok-5", "price_overrides": json.dumps([TIER])}
+    assert administrator.post("/admin/agents/release/add/", form).status_code == 302
+    assert Release.objects.get(model_id="x-ai/grok-5").price_overrides == [TIER]
 
 
 def test_model_of_the_sandbox_ends(checked: Venue, settings: Any) -> None:

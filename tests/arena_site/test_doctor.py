@@ -17,11 +17,12 @@ import pytest
 from django.core.management import call_command
 from pytest_httpserver import HTTPServer
 
-from agents.models import ModelCall
+from agents.models import LineUp, LineUpEntry, ModelCall
 from arena_site.sandbox.personas import catalogue
 from arena_site.sandbox.server import Addresses, running
 from markets.models import Run
 from tests.commands import CommandOutput, run
+from tests.factories import ReleaseFactory
 from tests.venue import GEMINI, GPT, SUNDAY
 
 pytestmark = pytest.mark.django_db
@@ -105,6 +106,34 @@ def test_faults_that_the_gateway_tells(healthy: Any, httpserver: HTTPServer) -> 
     assert "is no longer listed" in found[f"release {GEMINI}"][0]
     assert "approve_lineup gemini-2.5-flash=MODEL" in found[f"release {GEMINI}"][1]
     assert found[RELEASE][0].startswith("20,000 tokens do not hold")
+
+
+@pytest.mark.parametrize("pricing", [{"prompt": "0", "completion": "0"}, {}])
+def test_moving_alias_is_named_with_its_target(healthy: Any, httpserver: HTTPServer, pricing: Any) -> None:
+    gateway(httpserver, healthy, alias_target={"slug": "openai/gpt-5.6-sol"}, pricing=pricing)
+    detail, remedy = failed(run("doctor", SUNDAY))[RELEASE]
+    assert "is a moving alias of openai/gpt-5.6-sol" in detail
+    assert "approve_lineup" in remedy
+
+
+def test_marked_alias_is_a_fault_without_a_catalogue(healthy: Any) -> None:
+    healthy.ARENA_LINEUP = "unchecked"
+    assert RELEASE not in failed(run("doctor", SUNDAY))
+    alias = ReleaseFactory(model_id="~openai/gpt-latest")
+    line_up = LineUp.objects.create(proposed_at=SUNDAY, proposed_by="an earlier version", reason="-")
+    LineUpEntry.objects.create(line_up=line_up, family=alias.family, release=alias, position=1)
+    LineUp.objects.filter(pk=line_up.pk).update(
+        status="approved", decided_at=SUNDAY, decided_by="an earlier version", effective_from=SUNDAY
+    )
+    assert "is a moving alias" in failed(run("doctor", SUNDAY))["release ~openai/gpt-latest"][0]
+
+
+def test_week_costs_the_dearest_price_that_can_apply(healthy: Any, httpserver: HTTPServer) -> None:
+    dear = {"min_prompt_tokens": 20000, "prompt": "0.001"}
+    price = {"prompt": "0.00000175", "completion": "0.000014"}
+    gateway(httpserver, healthy, pricing=price | {"overrides": [dear]})
+    cost = next(item for item in run("doctor", SUNDAY)["items"] if item["name"] == "a week's cost")
+    assert cost["detail"].startswith("about $27.25 for the decisions of a cohort")  # 26,923 tokens of prompt
 
 
 def test_release_is_no_fault_of_a_catalogue_that_can_not_be_read(healthy: Any, httpserver: HTTPServer) -> None:

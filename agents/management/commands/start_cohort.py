@@ -44,11 +44,13 @@ class Command(ArenaCommand):
         except NoEligibleFamilies as error:
             return CommandResult(summary, failures=[str(error)])
         except UnusableLineUp as error:
-            assert catalogue is not None
+            summary["lineup"] = [each.as_row() for each in error.unusable]
+            if catalogue is None:
+                lines = [*map(str, error.unusable), "Approve a line-up without them on the dashboard."]
+                return CommandResult(summary, failures=lines)
             check_lineup(catalogue, at=at)  # alerts, and a proposal for the dashboard
-            rows = [each.as_row() for each in error.unusable]
             lines = approval_lines(error.unusable)
-            return CommandResult(summary | {"lineup": rows}, failures=lines, alerted=len(lines))
+            return CommandResult(summary, failures=lines, alerted=len(lines))
         summary = {"cohort": started.cohort.number, "created": started.created, "agents": started.agents}
         if automatic:
             summary["replaced"] = [change.as_row() for change in started.replaced]

@@ -1,11 +1,14 @@
 """Actions on line-ups: the releases that take part in future cohorts."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from agents import clients
+from agents.gateway.completions import GatewayFailure
 from agents.models import LineUp, Release
 from agents.services.lineups import (
     approve_lineup,
@@ -13,7 +16,9 @@ from agents.services.lineups import (
     latest_approved,
     preview_lineup,
     propose_lineup,
+    refuse_aliases,
     reject_lineup,
+    releases_of,
 )
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField, list_path, row_path
 from markets.foundation import clock
@@ -40,9 +45,18 @@ class ReleasesForm(forms.Form):
         releases = sorted(self.cleaned_data["release"], key=lambda release: release.family_id)
         try:
             check_releases(releases, at=clock.now())
+            _look_up_aliases(releases)
         except ValidationError as wrong:
             raise forms.ValidationError(wrong.messages) from wrong
         return releases
+
+
+def _look_up_aliases(releases: Iterable[Release]) -> None:
+    """Raises ValidationError if a release is a moving alias of the gateway's catalogue, or if that can not be read."""
+    try:
+        refuse_aliases(releases, clients.model_catalogue())
+    except GatewayFailure as failure:
+        raise ValidationError(f"{failure.reason}: the releases could not be looked up; try again later") from failure
 
 
 def _choice(release: Release) -> str:
@@ -82,11 +96,20 @@ class LineUpForm(forms.Form):
     line_up = RowIdField(LineUp.objects.all(), "line-up")
 
 
+class ApprovalForm(LineUpForm):
+    def clean_line_up(self) -> LineUp:
+        line_up: LineUp = self.cleaned_data["line_up"]
+        if line_up.status == LineUp.Status.PROPOSED:
+            _look_up_aliases(releases_of(line_up))
+        return line_up
+
+
 class ApproveLineUp(Action):
     name, title, confirm_label = "approve-line-up", "Approve a line-up", "Yes, approve it"
     description = "Cohorts that start from now on use it; cohorts that have started do not change."
     permission = "agents.change_lineup"
-    form, row_field = LineUpForm, "line_up"
+    form: type[LineUpForm] = ApprovalForm
+    row_field = "line_up"
 
     def state(self, data: FormData) -> dict[str, Any]:
         line_up = LineUp.objects.get(pk=data["line_up"].pk)
@@ -122,6 +145,7 @@ class ApproveLineUp(Action):
 class RejectLineUp(ApproveLineUp):
     name, title, confirm_label = "reject-line-up", "Reject a line-up", "Yes, reject it"
     description = "Rejects a proposal; the line-up approved last stays in use."
+    form = LineUpForm
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         return Preview("It is never used, and the catalogue check does not propose the same again.")

@@ -1,15 +1,17 @@
 """Actions on line-ups: proposal, preview, approval and rejection by administrators alone."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.urls import reverse
+from pytest_httpserver import HTTPServer
 
 from agents.models import LineUp, Release
 from agents.services.lineups import propose_lineup
 from arena_site.models import AuditEntry
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
-from tests.factories import WEEK, FamilyFactory
+from tests.factories import WEEK, FamilyFactory, ReleaseFactory
 
 pytestmark = pytest.mark.django_db
 NOW = WEEK + timedelta(days=1)
@@ -65,6 +67,46 @@ def test_operator_neither_approves_nor_rejects(proposal: LineUp, name: str) -> N
     assert perform(operator, name, line_up=proposal.pk).status_code == 403
     assert list(LineUp.objects.order_by("pk").values_list("status", flat=True)) == ["approved", "proposed"]
     assert AuditEntry.objects.get().result == "refused"
+
+
+ALIAS = "openai/gpt-latest"
+ROW = {"id": ALIAS, "pricing": {}, "alias_target": {"slug": "openai/gpt-5.6-sol", "name": "OpenAI: GPT-5.6 Sol"}}
+OTHER = {"id": "openai/gpt-5.6-sol", "pricing": {"prompt": "0", "completion": "0"}}
+FAULT = f"{ALIAS} is a moving alias of openai/gpt-5.6-sol"
+
+
+@pytest.mark.parametrize(("status", "fault"), [(200, FAULT), (503, "the releases could not be looked up")])
+def test_moving_alias_is_neither_proposed_nor_approved(
+    httpserver: HTTPServer, settings: Any, status: int, fault: str
+) -> None:
+    alias = ReleaseFactory(model_id=ALIAS)
+    earlier = propose_lineup(releases=[alias], by="ann", reason="unchecked", at=NOW)
+    settings.ARENA_LINEUP, settings.OPENROUTER_BASE_URL = "approve", httpserver.url_for("")
+    httpserver.expect_request("/models").respond_with_json({"data": [ROW, OTHER]}, status=status)
+    administrator = sign_in("administrator")
+    for name, field, value in (
+        ("propose-line-up", "release", [alias.pk]),
+        ("approve-line-up", "line_up", earlier.pk),
+    ):
+        for response in (
+            administrator.get(action_path(name), {field: value}),
+            perform(administrator, name, **{field: value}),
+        ):
+            (error,) = response.context["form"].errors[field]
+            assert fault in error
+        assert response.status_code == 400
+    assert list(LineUp.objects.order_by("pk").values_list("status", flat=True)) == ["approved", "proposed"]
+    assert perform(administrator, "reject-line-up", line_up=earlier.pk).status_code == 302
+    earlier.refresh_from_db()
+    assert earlier.status == "rejected"
+
+
+def test_marked_alias_is_refused_where_the_line_up_is_unchecked() -> None:
+    alias = ReleaseFactory(model_id="~openai/gpt-latest")
+    response = perform(sign_in("administrator"), "propose-line-up", release=[alias.pk])
+    (error,) = response.context["form"].errors["release"]
+    assert "~openai/gpt-latest is a moving alias" in error
+    assert LineUp.objects.count() == 1
 
 
 def test_two_releases_of_one_family_are_an_error_of_the_form() -> None:
