@@ -6,7 +6,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from agents.gateway.model_ids import ALIAS_MARK, product_line
+from agents.gateway.model_ids import product_line
+from agents.moving_aliases import ALIAS_MARK
 from agents.prices import clean_overrides
 from markets.sources.field_parsers import moment, price_or_none
 
@@ -53,14 +54,6 @@ class ModelCatalogue:
     skipped: int
     aliases: dict[str, str] = field(default_factory=dict)
     """The model that each alias stands for at present; empty where the catalogue names none."""
-
-
-def alias_fault(model_id: str, catalogue: ModelCatalogue | None) -> str:
-    """Why an id can not be a release's: it is a moving alias, by the catalogue or by its mark. Empty if it is none."""
-    target = catalogue.aliases.get(model_id) if catalogue else None
-    if target is None and not model_id.startswith(ALIAS_MARK):
-        return ""
-    return f"is a moving alias of {target or 'an unnamed model'}"
 
 
 def parse_catalogue(rows: Iterable[Any]) -> ModelCatalogue:

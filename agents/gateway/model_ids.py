@@ -3,8 +3,6 @@
 import re
 
 NUMBERS = re.compile(r"\d+(?:\.\d+)*")
-ALIAS_MARK = "~"
-"""The first character of an id that moves on to the newest model of its line."""
 SNAPSHOT = re.compile(r"-(20\d\d)-?(\d\d)-?(\d\d)$")
 """The day of a snapshot. Shorter numbers (`-2507`, `-0905`, `-04-28`) name other weights."""
 

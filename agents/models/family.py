@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from agents.gateway.model_ids import ALIAS_MARK
+from agents.moving_aliases import alias_fault
 from agents.prices import TokenPrices, clean_overrides, parse_overrides
 from markets.foundation.fields import CostField
 
@@ -138,8 +138,8 @@ class Release(models.Model):
         return self.model_id
 
     def clean(self) -> None:
-        if self.model_id.startswith(ALIAS_MARK):
-            raise ValidationError({"model_id": f"{self.model_id} is a moving alias: give the id of one model."})
+        if fault := alias_fault(self.model_id, {}):
+            raise ValidationError({"model_id": f"{self.model_id} {fault}: give the id of one model."})
         try:
             self.price_overrides = clean_overrides(self.price_overrides)
         except ValueError as error:

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from django.db import transaction
 
-from agents.gateway.catalogue import CatalogueModel, ModelCatalogue, alias_fault
+from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 from agents.gateway.model_ids import product_line
 from agents.models import LineUp, Release
+from agents.moving_aliases import alias_fault
 from agents.services.lineups import effective_from, latest_approved, propose_lineup, reject_lineup, releases_of
 from agents.services.release_check import (
     UnusableRelease,
@@ -71,7 +72,7 @@ def _next_release(
     if usable and listed and successor and successor.created <= listed.created:
         successor = None
     findings += _newer_models(release, listed, successor, catalogue)
-    if fault := alias_fault(release.model_id, catalogue):
+    if fault := alias_fault(release.model_id, catalogue.aliases):
         findings.append(f"{family}: {release.model_id} {fault}")
     elif listed is None:
         findings.append(f"{family}: {release.model_id} is no longer listed")

@@ -1,6 +1,6 @@
 """Line-ups: proposed by a person or the catalogue check, previewed, then approved for later cohorts or rejected."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,8 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
 
-from agents.gateway.catalogue import ModelCatalogue, alias_fault
 from agents.models import Family, LineUp, LineUpEntry, Release
+from agents.moving_aliases import alias_fault
 from agents.prices import Prices
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
@@ -90,13 +90,13 @@ def check_releases(releases: Sequence[Release], *, at: datetime) -> None:
                 {"releases": f"{release} may play from {release.effective_from:%Y-%m-%d %H:%M} UTC on, not before"}
             )
         seen.add(release.family_id)
-    refuse_aliases(releases, None)
+    refuse_aliases(releases, {})
 
 
-def refuse_aliases(releases: Iterable[Release], catalogue: ModelCatalogue | None) -> None:
-    """Raises ValidationError if a release is a moving alias, by its mark or by the catalogue, if one is given."""
+def refuse_aliases(releases: Iterable[Release], aliases: Mapping[str, str]) -> None:
+    """Raises ValidationError if a release is one of the catalogue's moving aliases, or marked as one."""
     for release in releases:
-        if fault := alias_fault(release.model_id, catalogue):
+        if fault := alias_fault(release.model_id, aliases):
             raise ValidationError(f"{release.family.slug}: {release.model_id} {fault}; name one model")
 
 

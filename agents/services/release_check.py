@@ -7,10 +7,11 @@ from datetime import date, datetime, timedelta
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from agents.gateway.catalogue import CatalogueModel, ModelCatalogue, alias_fault
+from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 from agents.gateway.model_ids import product_line, version_numbers
 from agents.lineup_2026 import CURRENT_LINEUP
 from agents.models import Family, LineUp, Release
+from agents.moving_aliases import alias_fault
 from agents.services.lineups import LineUpChange, approve_lineup, lineup_changes, lineup_releases, propose_lineup
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK
@@ -76,7 +77,7 @@ def unusable_releases(
     end = week + (weeks or Methodology.objects.current().decision_weeks) * WEEK
     unusable = []
     for release in releases:
-        why = alias_fault(release.model_id, catalogue)
+        why = alias_fault(release.model_id, catalogue.aliases if catalogue else {})
         if catalogue and not why:
             why = _listing_fault(catalogue.models.get(release.model_id), end.date())
         if why:

@@ -9,10 +9,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import time_machine
 
 from agents.models import Elicitation, Forecast, ModelCall, RefusedForecast, Release
 from markets.models import Market, Question, QuestionEntry, QuestionSet
 from markets.services.questions import fingerprint
+from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import run
 from tests.factories import approved
 from tests.shared_rows import shared_rows_at_venue
@@ -70,6 +72,21 @@ def test_every_family_is_asked_once_in_each_arm(opened: Venue) -> None:
     again = run("run_forecasts", MONDAY + timedelta(hours=1))
     assert (again["asked"], again["skipped"]) == (0, 14)
     assert len(opened.asked) == 14
+
+
+def test_estimate_and_worst_case_take_the_dearest_price_that_can_apply(opened: Venue) -> None:
+    run("run_forecasts", MONDAY)
+    hours = [{"utc_start": "00:30", "utc_end": "16:30", "completion": "0.5"}]
+    Release.objects.filter(model_id=GPT).update(price_overrides=hours)
+    with time_machine.travel(MONDAY + DAY, tick=False):
+        summary = sign_in("administrator").get(action_path("run_forecasts"), {"confirm": ""}).context["preview"].summary
+    # two batches, of 100 tokens as on record
+    assert "Expected cost: $100.0" in summary
+    opened.says(GPT, ModelAnswer("{}", usage={}))
+    run("run_forecasts", MONDAY + DAY)
+    call = ModelCall.objects.filter(model=GPT).latest("pk")
+    assert call.booked_usd is not None
+    assert call.booked_usd > call.parameters["max_tokens"] * Decimal("0.5")
 
 
 def test_the_arms_differ_in_prices_alone(opened: Venue) -> None:

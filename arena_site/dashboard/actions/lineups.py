@@ -54,9 +54,10 @@ class ReleasesForm(forms.Form):
 def _look_up_aliases(releases: Iterable[Release]) -> None:
     """Raises ValidationError if a release is a moving alias of the gateway's catalogue, or if that can not be read."""
     try:
-        refuse_aliases(releases, clients.model_catalogue())
+        catalogue = clients.model_catalogue()
     except GatewayFailure as failure:
         raise ValidationError(f"{failure.reason}: the releases could not be looked up; try again later") from failure
+    refuse_aliases(releases, catalogue.aliases if catalogue else {})
 
 
 def _choice(release: Release) -> str:
