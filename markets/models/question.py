@@ -18,15 +18,17 @@ NONE_OF_THESE = "None of these"
 
 
 class QuestionQuerySet(TimedQuerySet["Question"]):
-    def unresolved(self) -> QuestionQuerySet:
-        return self.filter(status__in=(Question.Status.OPEN, Question.Status.CLOSED))
-
     def to_resolve(self) -> QuestionQuerySet:
-        """Unresolved questions with a market that is no longer active."""
-        inactive = QuestionOption.objects.filter(question=OuterRef("pk")).exclude(
-            outcome__market__status=Market.Status.ACTIVE
-        )
-        return self.unresolved().filter(Exists(inactive.filter(outcome__isnull=False)))
+        """Unresolved questions with a market that is no longer active.
+
+        So too cancelled questions with independent options of which one is decided: they were cancelled as a whole
+        before each option was decided by its own market.
+        """
+        listed = QuestionOption.objects.filter(question=OuterRef("pk"), outcome__isnull=False)
+        inactive = listed.exclude(outcome__market__status=Market.Status.ACTIVE)
+        unresolved = Q(Exists(inactive), status__in=(Question.Status.OPEN, Question.Status.CLOSED))
+        decided = Exists(listed.filter(outcome__market__status=Market.Status.RESOLVED))
+        return self.filter(unresolved | Q(decided, status=Question.Status.CANCELLED, exclusive=False))
 
 
 class Question(ChangeTime):

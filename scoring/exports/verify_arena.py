@@ -721,13 +721,17 @@ def score(vector, happened, exclusive):
 
 
 class QuestionRecords:
-    """Questions on the days that they were asked: their options, what happened, and the market's probabilities."""
+    """Questions on the days that they were asked: their options, what happened, and the market's probabilities.
+
+    An option without an outcome, whose market was cancelled, is not scored; the question's other options are.
+    """
 
     def __init__(self, archive):
         self.questions, self.entries = archive.by("questions"), archive.by("question_entries")
-        self.options = archive.grouped("question_options", "question")
-        for options in self.options.values():
+        self.options = {}
+        for pk, options in archive.grouped("question_options", "question").items():
             options.sort(key=lambda option: option["index"])
+            self.options[pk] = [option for option in options if option["happened"] is not None] or options
 
     def names(self, question):
         return [option["name"] for option in self.options[question["id"]]]

@@ -26,7 +26,7 @@ FORECAST_TABLES = (
         index integer - Its place among the question's options.
         name text - Its name.
         outcome integer row outcome_id - The outcome that pays if it happens.
-        happened boolean - True if the option happened.
+        happened boolean - True if the option happened; null until resolved, and where its own market was cancelled.
     """), "markets.QuestionOption", ("question_id", "index"),
         recomputed="happened",
         chained="index name",
