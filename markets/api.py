@@ -258,6 +258,7 @@ class QuestionDaySerializer(serializers.Serializer):
     frozen_at = serializers.DateTimeField(source="question_set.frozen_at")
     reason = serializers.ChoiceField(choices=QuestionEntry.Reason.choices)
     prices = serializers.DictField(child=FrozenPriceSerializer())
+    closes_on = serializers.DateField(allow_null=True, help_text="Day of the scheduled close that prompts showed.")
     duplicate = serializers.IntegerField(
         source="duplicate_id", allow_null=True, help_text="The same question at another venue, which is not asked."
     )

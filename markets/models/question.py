@@ -59,7 +59,9 @@ class Question(ChangeTime):
         help_text="Exactly one option happens; otherwise each option happens or not on its own."
     )
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
-    closes_at = models.DateTimeField(null=True, blank=True)
+    closes_at = models.DateTimeField(
+        null=True, blank=True, help_text="Scheduled close, which follows its markets while it is open."
+    )
     first_asked_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
@@ -182,6 +184,9 @@ class QuestionEntry(models.Model):
     reason = models.CharField(max_length=10, choices=Reason.choices)
     prices: Any = models.JSONField(
         help_text="Option to `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`."
+    )
+    closes_on = models.DateField(
+        null=True, blank=True, help_text="Day of the scheduled close at the freeze, as prompts show it."
     )
     duplicate = models.ForeignKey(
         Question, null=True, blank=True, on_delete=models.PROTECT, related_name="+",

@@ -44,7 +44,7 @@ def _question_line(question: Row, options: list[Row], entry: Row, arm: str) -> s
     names = [option["name"] for option in sorted(options, key=lambda option: option["index"])]
     quoted = {name: entry["prices"][name]["price"] for name in names}
     prices = {name: price if price is None else parse_decimal(price) for name, price in quoted.items()}
-    closes = question["closes_at"][:10] if question["closes_at"] else None
+    closes = entry["closes_on"] or None
     stated: list[Any] = [str(question["id"]), question["text"], question["rules"], question["exclusive"], names]
     return json_line([*stated, None if arm == BLIND else prices, closes])
 
