@@ -115,6 +115,16 @@ def test_void_option_is_told_apart_by_api_and_pages(resolved: Question, client: 
     assert (void[1:3], other[1:3]) == (["–", "–"], ["0.0 %", "100.0 %"])
 
 
+def test_list_shows_an_option_with_a_price_before_a_void_one(venue: Venue, kalshi: Kalshi, client: Client) -> None:
+    rows = kalshi.event(STRIKEOUTS, *PLAYERS[:2], exclusive=False)
+    run("sync_markets", SUNDAY)
+    run("run_forecasts", ASKED_AT)
+    end(kalshi, rows, "scalar", "no")
+    run("check_resolutions", ENDED_AT)
+    (listed,) = [row for row in page_rows(get_page(client, "/questions/")) if row[0].startswith(STRIKEOUTS)]
+    assert (listed[1], listed[2]) == (f"{PLAYERS[1]} 0.0 %", "resolved Outcome: none")
+
+
 def test_comparison_tells_a_void_option_from_an_open_one(
     kalshi: Kalshi, rows: list[dict[str, Any]], client: Client
 ) -> None:
