@@ -200,7 +200,10 @@ class QuestionOptionSerializer(serializers.Serializer):
     no_price = DecimalStringField(
         allow_null=True, help_text="The price of the market's other side, else 1 less the price."
     )
-    happened = serializers.BooleanField(allow_null=True)
+    happened = serializers.BooleanField(
+        allow_null=True,
+        help_text="Null until the question resolves, and for an independent option whose market was cancelled.",
+    )
 
 
 class QuestionSerializer(ReadSerializer):
@@ -208,7 +211,8 @@ class QuestionSerializer(ReadSerializer):
     question = serializers.CharField(source="text", read_only=True)
     options = serializers.SerializerMethodField()
     outcome = serializers.SerializerMethodField(
-        help_text="The option that happened, or a list where options are not exclusive; null until resolved."
+        help_text="The option that happened, or a list where options are not exclusive; null until resolved. "
+        "Options without an outcome in `options` are not scored."
     )
 
     class Meta:
@@ -254,6 +258,7 @@ class QuestionDaySerializer(serializers.Serializer):
     frozen_at = serializers.DateTimeField(source="question_set.frozen_at")
     reason = serializers.ChoiceField(choices=QuestionEntry.Reason.choices)
     prices = serializers.DictField(child=FrozenPriceSerializer())
+    closes_on = serializers.DateField(allow_null=True, help_text="Day of the scheduled close that prompts showed.")
     duplicate = serializers.IntegerField(
         source="duplicate_id", allow_null=True, help_text="The same question at another venue, which is not asked."
     )

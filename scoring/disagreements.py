@@ -42,7 +42,10 @@ class PositionDisagreements(NamedTuple):
 
 
 class Disagreement(NamedTuple):
-    """An option of a question on a day, and the probabilities that two families stated."""
+    """An option of a question on a day, and the probabilities that two families stated.
+
+    `happened` is None while the question is open, and for good where it, or the market of the option, was cancelled.
+    """
 
     question: Question
     day: datetime
@@ -51,6 +54,7 @@ class Disagreement(NamedTuple):
     second: float
     price: float | None
     happened: bool | None
+    cancelled: bool
 
 
 def position_disagreements(first: Family, second: Family, *, at: datetime | None = None) -> PositionDisagreements:
@@ -88,9 +92,10 @@ def disagreements(first: Family, second: Family, arm: str, *, at: datetime | Non
         quoted = (entry.prices.get(option) or {}).get("price")
         price = None if quoted is None else float(quoted)
         resolved_at = entry.question.resolved_at
-        known = at is None or (resolved_at is not None and resolved_at <= at)
-        outcome = happened[entry.question_id, option] if known else None
-        listed.append(Disagreement(entry.question, entry.question_set.day, option, own, other, price, outcome))
+        final = resolved_at is not None and (at is None or resolved_at <= at)
+        outcome = happened[entry.question_id, option] if final else None
+        stated = (entry.question, entry.question_set.day, option, own, other, price)
+        listed.append(Disagreement(*stated, outcome, cancelled=final and outcome is None))
     return listed
 
 

@@ -471,6 +471,7 @@ def ask(
         entry = QuestionEntry(
             question=question, position=1, batch=1, reason=QuestionEntry.Reason.SELECTED,
             prices=_question_prices(question, asks or {}),
+            closes_on=question.closes_at.date() if question.closes_at else None,
         )  # fmt: skip
         entry.question_set = parts.create(
             day=day_of(day), methodology=methodology, part=parts.count(), frozen_at=day + DECIDED,

@@ -18,15 +18,17 @@ NONE_OF_THESE = "None of these"
 
 
 class QuestionQuerySet(TimedQuerySet["Question"]):
-    def unresolved(self) -> QuestionQuerySet:
-        return self.filter(status__in=(Question.Status.OPEN, Question.Status.CLOSED))
-
     def to_resolve(self) -> QuestionQuerySet:
-        """Unresolved questions with a market that is no longer active."""
-        inactive = QuestionOption.objects.filter(question=OuterRef("pk")).exclude(
-            outcome__market__status=Market.Status.ACTIVE
-        )
-        return self.unresolved().filter(Exists(inactive.filter(outcome__isnull=False)))
+        """Unresolved questions with a market that is no longer active.
+
+        So too cancelled questions with independent options of which one is decided: they were cancelled as a whole
+        before each option was decided by its own market.
+        """
+        listed = QuestionOption.objects.filter(question=OuterRef("pk"), outcome__isnull=False)
+        inactive = listed.exclude(outcome__market__status=Market.Status.ACTIVE)
+        unresolved = Q(Exists(inactive), status__in=(Question.Status.OPEN, Question.Status.CLOSED))
+        decided = Exists(listed.filter(outcome__market__status=Market.Status.RESOLVED))
+        return self.filter(unresolved | Q(decided, status=Question.Status.CANCELLED, exclusive=False))
 
 
 class Question(ChangeTime):
@@ -57,7 +59,9 @@ class Question(ChangeTime):
         help_text="Exactly one option happens; otherwise each option happens or not on its own."
     )
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
-    closes_at = models.DateTimeField(null=True, blank=True)
+    closes_at = models.DateTimeField(
+        null=True, blank=True, help_text="Scheduled close, which follows its markets while it is open."
+    )
     first_asked_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
@@ -180,6 +184,9 @@ class QuestionEntry(models.Model):
     reason = models.CharField(max_length=10, choices=Reason.choices)
     prices: Any = models.JSONField(
         help_text="Option to `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`."
+    )
+    closes_on = models.DateField(
+        null=True, blank=True, help_text="Day of the scheduled close at the freeze, as prompts show it."
     )
     duplicate = models.ForeignKey(
         Question, null=True, blank=True, on_delete=models.PROTECT, related_name="+",

@@ -56,19 +56,26 @@ def option_prices(question: Question) -> list[OptionPrice]:
 
 
 def shown_option_prices(question: Question) -> list[OptionPrice]:
-    """The options at their final prices, 1 or 0, once the question has resolved; else as `option_prices`."""
+    """The options at their final prices once the question has resolved; else as `option_prices`.
+
+    These are 1 or 0, and none where the option's market was cancelled.
+    """
     if question.status != Question.Status.RESOLVED:
         return option_prices(question)
-    final = {True: (ONE, NOTHING), False: (NOTHING, ONE)}
-    return [OptionPrice(option, *final[bool(option.happened)]) for option in question.options.all()]
+    final = {True: (ONE, NOTHING), False: (NOTHING, ONE), None: (None, None)}
+    return [OptionPrice(option, *final[option.happened]) for option in question.options.all()]
 
 
 def leading_option(question: Question) -> OptionPrice | None:
-    """The first of two options, whose price is the question's; of more the one with the highest price."""
+    """The first of two options, whose price is the question's; of more the one with the highest price.
+
+    An option without a price leads only where no other has one.
+    """
     options = shown_option_prices(question)
+    priced = [option for option in options if option.price is not None] or options
     if len(options) == 2:
-        return options[0]
-    return max(options, key=lambda priced: priced.price or NOTHING, default=None)
+        return priced[0]
+    return max(priced, key=lambda option: option.price or NOTHING, default=None)
 
 
 def _priced(option: Any, rest: Decimal) -> OptionPrice:

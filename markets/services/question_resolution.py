@@ -1,7 +1,7 @@
 """Resolving questions by the resolutions of their markets; prices play no part."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -16,8 +16,8 @@ from markets.services.cache_versions import Scope, lock_scope, mark_history_stal
 FINAL = (Question.Status.RESOLVED, Question.Status.CANCELLED)
 CHUNK = 100
 """Questions resolved in one transaction: a few tenths of a second at most in which other writers wait."""
-HappenedByOption = dict[int, bool]
-"""Option id to whether the option happened."""
+HappenedByOption = dict[int, bool | None]
+"""Option id to whether the option happened; None if its market was cancelled, so that it is not scored."""
 CHANGED = ("status", "closed_at", "resolved_at")
 """The columns of a question that its resolution changes."""
 READ = (*CHANGED, "exclusive")
@@ -105,7 +105,8 @@ def happened_options(question: Question, options: list[QuestionOption]) -> Happe
     """Each option with True if it happened; None while the markets leave it undecided or contradict each other.
 
     One winner decides an exclusive question, even while its other markets are open. If all markets resolved without a
-    winner, the option "None of these" happened, where there is one.
+    winner, the option "None of these" happened, where there is one. Options that are not exclusive are decided one by
+    one: a cancelled market leaves its own option without an outcome, and the others as they are.
     """
     markets = {option.pk: option.outcome.market for option in options if option.outcome}
     won = [
@@ -113,15 +114,25 @@ def happened_options(question: Question, options: list[QuestionOption]) -> Happe
         for option in options
         if option.outcome is not None and markets[option.pk].winning_outcome_id == option.outcome_id
     ]
-    all_resolved = all(market.status == Market.Status.RESOLVED for market in markets.values())
     if not question.exclusive:
-        return {option.pk: option in won for option in options} if all_resolved else None
+        return _happened_independently(options, markets, won)
     if len(won) == 1:
         return {option.pk: option is won[0] for option in options}
+    all_resolved = all(market.status == Market.Status.RESOLVED for market in markets.values())
     none_of_these = [option for option in options if option.outcome is None]
     if not won and all_resolved and none_of_these:
         return {option.pk: option in none_of_these for option in options}
     return None
+
+
+def _happened_independently(
+    options: Sequence[QuestionOption], markets: Mapping[int, Market], won: Sequence[QuestionOption]
+) -> HappenedByOption | None:
+    """Each independent option's outcome once all markets are final, unless all were cancelled."""
+    cancelled = {option for option, market in markets.items() if market.status == Market.Status.CANCELLED}
+    if len(cancelled) == len(markets) or not all(market.is_final for market in markets.values()):
+        return None
+    return {option.pk: None if option.pk in cancelled else option in won for option in options}
 
 
 def mark_if_resolved(questions: Iterable[int]) -> None:

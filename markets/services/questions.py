@@ -218,6 +218,7 @@ def _store(
                     option.name: quote.as_json()
                     for option, quote in zip(candidate.options, _option_quotes(candidate, quotes), strict=True)
                 },
+                closes_on=candidate.closes_at.date() if candidate.closes_at else None,
                 duplicate=questions[duplicate.key] if duplicate else None,
             )
             for position, ((candidate, duplicate), (_, reason)) in enumerate(zip(pairs, reasons, strict=True))
@@ -304,7 +305,7 @@ def question_block(entries: Sequence[QuestionEntry], *, priced: bool) -> str:
         prices = (
             {name: price if price is None else Decimal(price) for name, price in quoted.items()} if priced else None
         )
-        closes = question.closes_at.date().isoformat() if question.closes_at else None
+        closes = entry.closes_on.isoformat() if entry.closes_on else None
         lines.append(
             json_line([str(question.pk), question.text, question.rules, question.exclusive, options, prices, closes])
         )

@@ -17,6 +17,7 @@ from markets.pricing import PriceRule, has_tight_book
 from markets.services.alerts import clear_alert, listing, raise_alert
 from markets.services.market_storage import FetchedMarkets, SyncReport, store_markets
 from markets.services.prices import is_replay, update_prices
+from markets.services.question_schedule import update_scheduled_closes
 from markets.sources.base import UNPRICED, Catalogue, CataloguePage, SkippedMarket, VenueMarket
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
@@ -53,7 +54,7 @@ def sync_markets(
 ) -> SyncReport:
     """Syncs each source's `target` largest open markets and all of its tracked markets.
 
-    A source that fails is a failure in the report; the others are stored.
+    A source that fails is a failure in the report; the others are stored. Open questions close with their markets.
     """
     report = SyncReport(replay=is_replay(at))
     if report.replay:
@@ -68,6 +69,7 @@ def sync_markets(
             failpoint("sync.stored")
             _accept_quotes(fetched, clob=clob, rule=rule, at=at, report=report)
             failpoint("sync.priced")
+    update_scheduled_closes()
     if not report.seen and not report.failures:
         services = ", ".join(catalogue.service for catalogue in catalogues)
         report.failures.append(f"{services}: no market was returned")

@@ -95,6 +95,7 @@ class DisagreementSerializer(serializers.Serializer):
     second = serializers.FloatField()
     price = NumberField(help_text="The market's price when both were asked.")
     happened = serializers.BooleanField(allow_null=True)
+    cancelled = serializers.BooleanField(help_text="True if the question, or the option's own market, was cancelled.")
 
 
 class ComparisonSerializer(serializers.Serializer):

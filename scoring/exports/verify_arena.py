@@ -5,6 +5,7 @@ Needs Python 3.11 and nothing else, and shares no code with the arena. It reads 
 - the SHA-256 of every file, the hash chains over decisions, forecasts and archives, and their signature;
 - that prompts, universes and question sets are those whose hashes the chains hold;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
+- the outcomes of questions, which follow from their markets;
 - the Brier score of every bet and forecast, and both leaderboards: ranks, means and standard errors.
 
 docs/data.md of the arena describes each rule. Exit codes: 0 sound, 1 violations, 2 no archive or beyond a limit,
@@ -720,14 +721,50 @@ def score(vector, happened, exclusive):
     return brier, log, spherical, math.fsum(sure) / size
 
 
+def check_outcomes(archive, found):
+    """The outcome of each resolved question is that of its markets; no other question has one."""
+    outcomes, markets = archive.by("outcomes"), archive.by("markets")
+    options = archive.grouped("question_options", "question")
+    for pk, question in archive.by("questions").items():
+        stated = {option["index"]: option["happened"] for option in options[pk]}
+        due = dict.fromkeys(stated)
+        if question["status"] == "resolved":
+            due = happened_options(options[pk], question["exclusive"], outcomes, markets)
+        if stated != due:
+            found.append(f"question_options: the outcome of question {pk} is not that of its markets")
+
+
+def happened_options(options, exclusive, outcomes, markets):
+    """Whether each option happened, by index; None for an independent one whose market was cancelled."""
+    won, statuses = {}, {}
+    for option in options:
+        index, outcome = option["index"], option["outcome"]
+        market = None if outcome is None else markets[outcomes[outcome]["market"]]
+        won[index] = market is not None and market["winning_outcome"] == outcome
+        if market is not None:
+            statuses[index] = market["status"]
+    if not exclusive:
+        decided = "resolved" in statuses.values() and set(statuses.values()) <= {"resolved", "cancelled"}
+        void = [index for index, status in statuses.items() if status == "cancelled"]
+        return won | dict.fromkeys(void) if decided else None
+    if sum(won.values()) == 1:
+        return won
+    nobody_won = not any(won.values()) and set(statuses.values()) == {"resolved"}
+    return {index: index not in statuses for index in won} if nobody_won and len(statuses) < len(won) else None
+
+
 class QuestionRecords:
-    """Questions on the days that they were asked: their options, what happened, and the market's probabilities."""
+    """Questions on the days that they were asked: their options, what happened, and the market's probabilities.
+
+    An option without an outcome, whose market was cancelled, is not scored; the question's other options are.
+    """
 
     def __init__(self, archive):
         self.questions, self.entries = archive.by("questions"), archive.by("question_entries")
-        self.options = archive.grouped("question_options", "question")
-        for options in self.options.values():
+        self.options = {}
+        for pk, options in archive.grouped("question_options", "question").items():
             options.sort(key=lambda option: option["index"])
+            self.options[pk] = [option for option in options if option["happened"] is not None] or options
 
     def names(self, question):
         return [option["name"] for option in self.options[question["id"]]]
@@ -1013,7 +1050,8 @@ def check_selection(archive, found):
 CHECKS = {
     "files": check_files, "selection": check_selection, "chains": check_chains, "texts": check_texts,
     "trades": check_trades, "journals": check_journals, "positions": check_positions, "agents": check_agents,
-    "snapshots": check_snapshots, "bet scores": check_bet_scores, "forecast scores": check_forecast_scores,
+    "snapshots": check_snapshots, "bet scores": check_bet_scores, "outcomes": check_outcomes,
+    "forecast scores": check_forecast_scores,
     "trading leaderboard": check_trading_leaderboard, "forecast leaderboards": check_forecast_leaderboards,
 }  # fmt: skip
 OF_WHOLE_ACCOUNTS = ("journals", "positions", "agents", "snapshots", "bet scores")

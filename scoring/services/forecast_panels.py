@@ -47,6 +47,7 @@ class Selection:
 class ResolvedEntry:
     """A resolved question on the day it was asked, with its prices and forecasts by family.
 
+    options : those that are scored, without independent options whose market was cancelled
     happened : 1 for each option that happened, else 0
     quote, odds, no_odds : per option, NaN where there is no such price, or none at which a dollar could be bet
     forecasts : a probability for each option in their order
@@ -171,7 +172,8 @@ def resolved_entry(
     closed_at: datetime | None = None,
 ) -> ResolvedEntry:
     """An entry with its prices in columns: the ask where there is one, else the mid; NaN where no bet can be made."""
-    names = [name for name, _ in options]
+    scored = scored_options(options)
+    names = [name for name, _ in scored]
     quote, ask, no_ask = (
         [_number((prices.get(name) or {}).get(key)) for name in names] for key in ("price", "ask", "no_ask")
     )
@@ -187,11 +189,16 @@ def resolved_entry(
         exclusive=exclusive,
         closed_at=nan if closed_at is None else closed_at.timestamp(),
         options=names,
-        happened=[float(bool(happened)) for _, happened in options],
+        happened=[float(bool(happened)) for _, happened in scored],
         quote=quote,
         odds=odds,
         no_odds=no_odds,
     )
+
+
+def scored_options(options: Sequence[tuple[str, bool | None]]) -> Sequence[tuple[str, bool | None]]:
+    """The options of a question that have an outcome; all of them while none has."""
+    return [option for option in options if option[1] is not None] or options
 
 
 def _options(questions: Any) -> dict[int, list[tuple[str, bool | None]]]:

@@ -2,14 +2,25 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests.kalshi import Kalshi
 from tests.season.running_site import Site
 from tests.season.season_api import SeasonApi
+from tests.venue import Venue
 
 # The season is an SQLite file whatever the suite runs on: comparing its figures once is enough.
 collect_ignore_glob = ["test_figures_*.py"] if os.environ.get("ARENA_TESTS_ON") == "postgres" else []
+
+
+@pytest.fixture
+def kalshi(venue: Venue, settings: Any) -> Kalshi:
+    """The second venue beside the first, both among the arena's sources."""
+    settings.KALSHI_BASE_URL = venue.server.url_for("/kalshi")
+    settings.ARENA_SOURCES = ("polymarket", "kalshi")
+    return Kalshi(venue.server)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from tests.markup import elements, links, visible_text
 NO_FIGURE = None
 """Stands for a cell that holds no figure: a name, a date, a picture."""
 ANY_SMALL_PRINT = "…"
-BADGES = re.compile(" (external|happened|won)$")
+BADGES = re.compile(" (external|happened|cancelled|won)$")
 Expected = str | tuple[str, str] | None
 Rule = Callable[[Any], Expected] | None
 

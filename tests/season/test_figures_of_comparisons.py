@@ -265,7 +265,7 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
         names[0]: lambda d: formats.share(d["first"]),
         names[1]: lambda d: formats.share(d["second"]),
         "Market price": lambda d: formats.price(d["price"]),
-        "Outcome": lambda d: {None: "open", True: "yes", False: "no"}[d["happened"]],
+        "Outcome": lambda d: "cancelled" if d["cancelled"] else {None: "open", True: "yes", False: "no"}[d["happened"]],
     }
     page.table("disagreements", by(answer["disagreements"], "question"), columns, QUESTION, no_figure=["Question"])
     check_returns(page, season, [*season.rows(f"agents/?family={first}"), *season.rows(f"agents/?family={second}")])

@@ -81,13 +81,14 @@ def question_outcome(question: dict[str, Any]) -> str:
 
 
 def question_price(question: dict[str, Any]) -> tuple[str, str]:
-    """The first of two options, or the one with the highest price, at its price."""
-    final = {True: "1", False: "0"}
+    """The first of two options, or the one with the highest price, at its price; one without a price comes last."""
+    final = {True: "1", False: "0", None: None}
     prices = [
-        (option["name"], final[bool(option["happened"])] if question["status"] == "resolved" else option["price"])
+        (option["name"], final[option["happened"]] if question["status"] == "resolved" else option["price"])
         for option in question["options"]
     ]
-    name, price = prices[0] if len(prices) == 2 else max(prices, key=lambda pair: Decimal(pair[1] or 0))
+    known = [pair for pair in prices if pair[1] is not None] or prices
+    name, price = known[0] if len(prices) == 2 else max(known, key=lambda pair: Decimal(pair[1] or 0))
     return f"{name} {formats.price(price)}", f"and {len(prices) - 1} more" if len(prices) > 2 else ""
 
 
@@ -317,8 +318,8 @@ def test_every_question(season: SeasonApi) -> None:
         }
         if question["status"] == "resolved":
             columns = {
-                "Final price": lambda o: formats.price("1" if o["happened"] else "0"),
-                "Price of “no”": lambda o: formats.price("0" if o["happened"] else "1"),
+                "Final price": lambda o: formats.price({True: "1", False: "0", None: None}[o["happened"]]),
+                "Price of “no”": lambda o: formats.price({True: "0", False: "1", None: None}[o["happened"]]),
             }
         page.table("options", by(question["options"], "name"), columns, "Option", no_figure=["Option", "Market"])
         forecasts = by(season.rows(f"forecasts/?question={question['id']}"), "id")
@@ -391,7 +392,7 @@ def check_batch(page: Page, arm: str, asked: dict[str, Any], forecasts: dict[Any
     label = f"{on(asked)}, {ARMS[arm]}"
     rows = page.tables.pop(label, [])
     for row in rows:
-        option = row.cells["Option"].text.removesuffix(" happened")
+        option = row.cells["Option"].text.removesuffix(" happened").removesuffix(" cancelled")
         for name, cell in row.cells.items():
             forecast = stated.get(slugs.get(name.removesuffix(" external"), ""))
             prices = asked["prices"].get(option)

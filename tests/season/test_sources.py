@@ -24,13 +24,6 @@ RAIN, PREMIER = "Will it rain?", "Who will be the next premier?"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
-@pytest.fixture
-def kalshi(venue: Venue, settings: Any) -> Kalshi:
-    settings.KALSHI_BASE_URL = venue.server.url_for("/kalshi")
-    settings.ARENA_SOURCES = ("polymarket", "kalshi")
-    return Kalshi(venue.server)
-
-
 def at_kalshi(option: str) -> Market:
     return Market.objects.get(source="kalshi", option=option)
 

@@ -38,7 +38,7 @@ TRADE_COLUMNS = (
 )
 FORECAST_PAGE_COLUMNS = (
     *("arm", "methodology", "probabilities", "stated", "normalised", "rationale", "made_at"),
-    *("question__text", "family", "release__model_id", "entry__prices", "score"),
+    *("question__text", "question__status", "family", "release__model_id", "entry__prices", "score"),
     *("elicitation__declined", "elicitation__made_at", "elicitation__release", "elicitation__family"),
     *("elicitation__methodology__version", "elicitation__methodology__forecast", "elicitation__link"),
     *("elicitation__batch__arm", "elicitation__batch__number", "elicitation__batch__block"),
@@ -119,6 +119,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "cohorts": competition.cohorts,
             "outcome": question_outcome_text(question),
             "options": shown_option_prices(question),
+            "cancelled_options": _has_cancelled_options(question),
             "question_days": _question_days(question, shown, forecasts, refusals),
             "histories": forecast_histories(
                 question, entries[:DAYS_DRAWN], [*before, *forecasts], competition.families
@@ -131,6 +132,12 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "bets": bets,
         },
     )
+
+
+def _has_cancelled_options(question: Question) -> bool:
+    """Whether a resolved question has options without an outcome, because their markets were cancelled."""
+    resolved = question.status == Question.Status.RESOLVED
+    return resolved and any(option.happened is None for option in question.options.all())
 
 
 def _options(*columns: str) -> QuerySet[QuestionOption]:

@@ -14,7 +14,7 @@ FORECAST_TABLES = (
         category text - Its category.
         exclusive boolean - Does exactly one option happen?
         status text - open, closed, resolved or cancelled.
-        closes_at time - Nominal closing time.
+        closes_at time - Scheduled close, which follows its markets while it is open.
         first_asked_at time - First time in a question set.
         closed_at time - First time seen closed.
         resolved_at time - Time of resolution.
@@ -26,7 +26,7 @@ FORECAST_TABLES = (
         index integer - Its place among the question's options.
         name text - Its name.
         outcome integer row outcome_id - The outcome that pays if it happens.
-        happened boolean - True if the option happened.
+        happened boolean - True if the option happened; null until resolved, and where its own market was cancelled.
     """), "markets.QuestionOption", ("question_id", "index"),
         recomputed="happened",
         chained="index name",
@@ -51,6 +51,7 @@ FORECAST_TABLES = (
         batch integer - The number of its question batch in each arm.
         reason text - selected (by the rule) or traded (its market was traded).
         prices json - By option: price (mid), ask, no_ask (US dollars a share) and stale.
+        closes_on text - Day of the scheduled close at the freeze, as prompts show it (YYYY-MM-DD).
         duplicate integer row duplicate_id - The same question at another venue.
     """), "markets.QuestionEntry", ("question_set_id", "position"),
         chained="question_set question position batch reason prices",

@@ -7,7 +7,7 @@ from typing import Any
 
 from scoring.exports.verification.archive_reader import Archive, Row, mismatches
 from scoring.services.forecast_leaderboards import forecast_leaderboard
-from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry
+from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry, scored_options
 from scoring.services.forecast_scores import BATCH, forecast_figures
 
 IDENTITY = ("reference", "external", "rank", "rank_low", "rank_high", "ranked_by", "n", "forecasts")
@@ -49,7 +49,8 @@ class ForecastRecords:
         )
 
     def vector(self, forecast: Row) -> Any:
-        return forecast_vector(forecast["probabilities"], [name for name, _ in self.options[forecast["question"]]])
+        scored = scored_options(self.options[forecast["question"]])
+        return forecast_vector(forecast["probabilities"], [name for name, _ in scored])
 
     def resolved(self, arm: str, methodology: str) -> list[ResolvedEntry]:
         """Entries of resolved questions in an arm, with the forecasts of all families."""

@@ -44,7 +44,7 @@ def _question_line(question: Row, options: list[Row], entry: Row, arm: str) -> s
     names = [option["name"] for option in sorted(options, key=lambda option: option["index"])]
     quoted = {name: entry["prices"][name]["price"] for name in names}
     prices = {name: price if price is None else parse_decimal(price) for name, price in quoted.items()}
-    closes = question["closes_at"][:10] if question["closes_at"] else None
+    closes = entry["closes_on"] or None
     stated: list[Any] = [str(question["id"]), question["text"], question["rules"], question["exclusive"], names]
     return json_line([*stated, None if arm == BLIND else prices, closes])
 
@@ -81,17 +81,20 @@ def check_outcomes(archive: Archive) -> Iterator[str]:
         yield f"question_options: of question {pk}, which is not in the archive"
 
 
-def _happened(archive: Archive, question: Row, options: list[Row]) -> dict[int, bool] | None:
+def _happened(archive: Archive, question: Row, options: list[Row]) -> dict[int, bool | None] | None:
     markets = {o["index"]: archive.markets[archive.outcomes[o["outcome"]]["market"]] for o in options if o["outcome"]}
-    won = {
+    won: dict[int, bool | None] = {
         o["index"]: o["index"] in markets and markets[o["index"]]["winning_outcome"] == o["outcome"] for o in options
     }
-    all_resolved = all(market["status"] == "resolved" for market in markets.values())
+    statuses = [market["status"] for market in markets.values()]
     if not question["exclusive"]:
-        return won if all_resolved else None
-    if sum(won.values()) == 1:
+        decided = set(statuses) <= {"resolved", "cancelled"} and "resolved" in statuses
+        void = [index for index, market in markets.items() if market["status"] == "cancelled"]
+        return won | dict.fromkeys(void) if decided else None
+    if sum(map(bool, won.values())) == 1:
         return won
-    rest = {option["index"]: option["outcome"] is None for option in options}
+    all_resolved = all(status == "resolved" for status in statuses)
+    rest: dict[int, bool | None] = {option["index"]: option["outcome"] is None for option in options}
     return rest if all_resolved and not any(won.values()) and any(rest.values()) else None
 
 

@@ -153,6 +153,21 @@ def test_questions_and_forecasts_are_scored_again(operator: Client) -> None:
     assert (before, ForecastScore.objects.get().brier) == (pytest.approx(0.16), pytest.approx(0.36))
 
 
+def test_independent_option_that_is_cancelled_leaves_the_scores_of_the_others(operator: Client) -> None:
+    markets = [MarketFactory(question=name) for name in "AB"]
+    question = QuestionFactory(markets=markets, exclusive=False)
+    ask(question, {"gpt-5.1": [0.6, 0.1]}, day=WEEK)
+    end_question(question, "A", at=SETTLED)
+    compute_scores(at=SETTLED, refit=False, forecast_leaderboards=False)
+    before = ForecastScore.objects.get().brier
+    perform(operator, "reverse", **outcome_form(markets[0], None))
+    question.refresh_from_db()
+    assert (question.status, question.resolved_at) == ("resolved", NOW)
+    assert [option.happened for option in question.options.order_by("index")] == [None, False]
+    assert (before, ForecastScore.objects.get().brier) == (pytest.approx(0.17 / 2), pytest.approx(0.01))
+    assert verify_ledger().violations == []
+
+
 def test_question_that_is_no_longer_decided_is_open_again(operator: Client) -> None:
     first, second = MarketFactory(), MarketFactory()
     question = QuestionFactory(markets=[first, second])

@@ -128,6 +128,7 @@ def _batches(
             batch=position // rules.questions_per_call + 1,
             reason=QuestionEntry.Reason.SELECTED,
             prices=_quotes(one, plan.week(day.at)),
+            closes_on=one.market.closes_at.date() if one.market.closes_at else None,
         )
         for position, one in enumerate(day.chosen)
     ]

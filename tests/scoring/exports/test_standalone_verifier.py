@@ -81,6 +81,12 @@ def every(column: str, value: str) -> Callable[[Cells], None]:
     return forge
 
 
+def turn_outcomes_round(rows: Cells) -> None:
+    turned = {"true": "false", "false": "true", "": ""}
+    for row in rows:
+        row["happened"] = turned[row["happened"]]
+
+
 FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
     ("agents", every("cash", "99999.00")),
     ("agents", cell("win_rate", "0.123")),
@@ -116,6 +122,7 @@ FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
     ("universe_entries", cell("prices", '{"NO":"0.1","YES":"0.9"}')),
     ("questions", every("text", "Will it snow in July?")),
     ("question_entries", cell("reason", "traded")),
+    ("question_options", turn_outcomes_round),
 ]
 
 

@@ -1,0 +1,157 @@
+"""Independent options of which one is voided by its venue: the others are scored, everywhere alike."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.models import Family, Forecast
+from markets.models import Question, QuestionOption
+from scoring.exports import verify_arena
+from scoring.exports.verification.verifier import verify_archive
+from scoring.models import ForecastScore
+from tests.commands import run
+from tests.guards import guards_removed
+from tests.kalshi import Kalshi
+from tests.markup import get_page
+from tests.markup import table_rows as page_rows
+from tests.scoring.exports.archives import table_rows
+from tests.scoring.exports.forgery import rewrite
+from tests.venue import GEMINI, GPT, SUNDAY, Venue, forecast
+
+STRIKEOUTS = "A vs B: Strikeouts"
+PLAYERS = [f"Player {number}: 5+" for number in range(5)]
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+ASKED_AT, ENDED_AT = SUNDAY + 2 * HOUR, SUNDAY + 2 * DAY
+STATED = dict(zip(PLAYERS, (0.9, 0.1, 0.2, 0.3, 0.6), strict=True))
+BRIER = (0.1**2 + 0.2**2 + 0.3**2 + 0.4**2) / 4
+"""That of STATED where the first option is void and the last one happened."""
+
+
+@pytest.fixture
+def rows(venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
+    """The venue's rows of five independent options, on which one model stated STATED, the others even ones."""
+    rows = kalshi.event(STRIKEOUTS, *PLAYERS, exclusive=False)
+    run("sync_markets", SUNDAY)
+    venue.start_first_cohort()
+    venue.says(GPT, *[forecast({STRIKEOUTS: STATED})] * 2)
+    assert run("run_forecasts", ASKED_AT).code == 0
+    return rows
+
+
+def end(kalshi: Kalshi, rows: list[dict[str, Any]], *results: str) -> None:
+    for row, result in zip(rows, results, strict=True):
+        kalshi.end([row], "finalized", result, {"yes": "1.0000", "no": "0.0000", "scalar": "0.2400"}[result])
+
+
+def happened() -> dict[str, bool | None]:
+    return dict(QuestionOption.objects.values_list("name", "happened"))
+
+
+@pytest.fixture
+def resolved(kalshi: Kalshi, rows: list[dict[str, Any]]) -> Question:
+    """The question, of which the first option was voided and the last one happened."""
+    end(kalshi, rows, "scalar", "no", "no", "no", "yes")
+    ran = run("check_resolutions", ENDED_AT)
+    assert (ran["resolved"], ran["cancelled"], ran["questions_resolved"]) == (4, 1, 1)
+    return Question.objects.get()
+
+
+def test_one_void_option_leaves_the_others_scored(resolved: Question) -> None:
+    assert (resolved.status, resolved.resolved_at) == ("resolved", ENDED_AT)
+    assert happened() == dict(zip(PLAYERS, (None, False, False, False, True), strict=True))
+    assert ForecastScore.objects.count() == Forecast.objects.count() > 0
+    for score in ForecastScore.objects.filter(forecast__release__model_id=GPT):
+        assert score.brier == pytest.approx(BRIER)
+        assert score.market_brier == pytest.approx((3 * 0.4**2 + 0.6**2) / 4)
+        assert score.accuracy == 1.0
+    assert run("verify_ledger", ENDED_AT).code == 0
+
+
+@pytest.mark.parametrize(
+    ("results", "status", "expected"),
+    [
+        (["scalar"] * 4, "open", [None] * 5),
+        (["scalar"] * 5, "cancelled", [None] * 5),
+        (["no", "scalar", "scalar", "scalar", "scalar"], "resolved", [False, None, None, None, None]),
+        (["yes", "scalar", "yes", "no", "scalar"], "resolved", [True, None, True, False, None]),
+    ],
+)
+def test_question_is_decided_by_the_options_that_are(
+    kalshi: Kalshi, rows: list[dict[str, Any]], results: list[str], status: str, expected: list[bool | None]
+) -> None:
+    end(kalshi, rows[: len(results)], *results)
+    run("check_resolutions", ENDED_AT)
+    assert (Question.objects.get().status, [*happened().values()]) == (status, expected)
+    assert ForecastScore.objects.exists() == (status == "resolved")
+    assert run("verify_ledger", ENDED_AT).code == 0
+
+
+def test_question_that_one_void_cancelled_before_is_resolved_now(resolved: Question) -> None:
+    with guards_removed():
+        ForecastScore.objects.all().delete()
+        QuestionOption.objects.update(happened=None)
+        Question.objects.update(status="cancelled")
+    later = ENDED_AT + DAY
+    ran = run("check_resolutions", later)
+    assert (ran["questions_resolved"], ran["forecasts_scored"]) == (1, Forecast.objects.count())
+    resolved.refresh_from_db()
+    assert (resolved.status, resolved.resolved_at) == ("resolved", later)
+    assert run("check_resolutions", later + HOUR)["questions_resolved"] == 0
+
+
+def test_void_option_is_told_apart_by_api_and_pages(resolved: Question, client: Client) -> None:
+    row = client.get(f"/api/v1/questions/{resolved.pk}/").json()
+    assert (row["status"], row["outcome"]) == ("resolved", [PLAYERS[4]])
+    assert [option["happened"] for option in row["options"]] == [None, False, False, False, True]
+    stated = Forecast.objects.first()
+    assert stated is not None
+    for address in (f"/questions/{resolved.pk}/", f"/forecasts/{stated.pk}/"):
+        options = [row[0] for row in page_rows(get_page(client, address)) if row[0].startswith("Player")]
+        assert set(options) == {f"{PLAYERS[0]} cancelled", *PLAYERS[1:4], f"{PLAYERS[4]} happened"}
+    _, void, other, *_ = page_rows(get_page(client, f"/questions/{resolved.pk}/"))
+    assert (void[1:3], other[1:3]) == (["–", "–"], ["0.0 %", "100.0 %"])
+
+
+def test_list_shows_an_option_with_a_price_before_a_void_one(venue: Venue, kalshi: Kalshi, client: Client) -> None:
+    rows = kalshi.event(STRIKEOUTS, *PLAYERS[:2], exclusive=False)
+    run("sync_markets", SUNDAY)
+    run("run_forecasts", ASKED_AT)
+    end(kalshi, rows, "scalar", "no")
+    run("check_resolutions", ENDED_AT)
+    (listed,) = [row for row in page_rows(get_page(client, "/questions/")) if row[0].startswith(STRIKEOUTS)]
+    assert (listed[1], listed[2]) == (f"{PLAYERS[1]} 0.0 %", "resolved Outcome: none")
+
+
+def test_comparison_tells_a_void_option_from_an_open_one(
+    kalshi: Kalshi, rows: list[dict[str, Any]], client: Client
+) -> None:
+    one, other = sorted(Family.objects.filter(releases__model_id__in=(GPT, GEMINI)).values_list("slug", flat=True))
+    address = f"comparisons/{one}/{other}/"
+
+    def shown() -> tuple[Any, Any, str]:
+        (row,) = client.get(f"/api/v1/{address}").json()["disagreements"]
+        page = get_page(client, f"/compare/{one}/{other}/")
+        (cells,) = [cells for cells in page_rows(page) if len(cells) > 2 and cells[2] == PLAYERS[0]]
+        return row["happened"], row["cancelled"], cells[-1]
+
+    assert shown() == (None, False, "open")
+    end(kalshi, rows, "scalar", "no", "no", "no", "yes")
+    run("check_resolutions", ENDED_AT)
+    assert shown() == (None, True, "cancelled")
+
+
+def test_archive_of_a_void_option_is_proven_and_its_forgery_found(resolved: Question, tmp_path: Path) -> None:
+    for number, forged in enumerate((None, "true", "false")):
+        folder = tmp_path / str(number)
+        assert run("export_dataset", ENDED_AT + HOUR, out=folder).code == 0
+        assert [row["happened"] for row in table_rows(folder, "question_options")] == [None, False, False, False, True]
+        if forged:
+            rewrite(folder, "question_options", lambda rows, text=forged: rows[0].update(happened=text))
+        found, _, _ = verify_arena.verify(folder)
+        alone = [line for lines in found.values() for line in lines]
+        wanted = f"question_options: the outcome of question {resolved.pk} is not that of its markets"
+        assert (wanted in verify_archive(folder).violations) == bool(forged)
+        assert (wanted in alone) == bool(forged) == bool(alone), alone
